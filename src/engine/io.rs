@@ -1,0 +1,223 @@
+//! All that can happen to the engine, and all that it can want: plain values.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::message::{Delivery, Kind, Message};
+use super::names::{AgentName, CallId, MessageId, Roster, SessionId, Timestamp};
+
+/// Everything that can happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A session appeared. Answered with [`Effect::Opened`].
+    Opened {
+        /// Not open yet.
+        session: SessionId,
+        /// What its connections are like.
+        carrier: Carrier,
+        /// The agent that it is bound to; as given, not checked yet.
+        agent: Option<String>,
+    },
+    /// A session is gone: its waits are cancelled, its unconfirmed hand-overs judged. Ignored if it is not open.
+    Closed {
+        /// Which one.
+        session: SessionId,
+        /// How its connection ended.
+        ending: Ending,
+    },
+    /// A session calls a tool. Answered with exactly one [`Effect::Reply`], unless it is dropped or its session closes first.
+    Call {
+        /// An open session.
+        session: SessionId,
+        /// Not used before.
+        call: CallId,
+        /// What is asked for.
+        command: Command,
+    },
+    /// The last byte of a call's reply was passed to the peer's socket. Ignored if nothing hangs on it.
+    Flushed {
+        /// The answered call.
+        call: CallId,
+    },
+    /// A call's answer is not wanted any more: its client cancelled it. Ignored if nothing hangs on it.
+    Cancelled {
+        /// The call, answered or not.
+        call: CallId,
+    },
+    /// A call's reply could not be written. Ignored if nothing hangs on it.
+    Lost {
+        /// The answered call.
+        call: CallId,
+    },
+}
+
+/// How replies travel to a session, which decides what its end says about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carrier {
+    /// All replies go into one stream that never ends by itself: an end leaves the latest ones in doubt.
+    Stream,
+    /// Each reply ends the exchange that asked for it: a connection that its peer closed in order, after the
+    /// reply's last byte, has carried it.
+    Exchange,
+}
+
+/// How a session's connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The peer closed it in order and left nothing unread, or the relay did so after the last byte of its reply.
+    Orderly,
+    /// It was reset, timed out, or was dropped half way.
+    Broken,
+}
+
+/// An operation that a session may ask for. Names are as given, not checked yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Puts a message into an agent's inbox.
+    Post {
+        /// The sender; may be left out by a bound session.
+        from: Option<String>,
+        /// The recipient.
+        to: String,
+        /// What it is for.
+        kind: Kind,
+        /// The text.
+        body: String,
+    },
+    /// Takes all messages out of an agent's inbox.
+    Read {
+        /// Whose inbox; may be left out by a bound session.
+        agent: Option<String>,
+        /// How long to wait for a message if there is none, in milliseconds; 0 answers at once.
+        wait_ms: u32,
+    },
+    /// Counts what waits in an agent's inbox, and takes nothing.
+    Pending {
+        /// Whose inbox; may be left out by a bound session.
+        agent: Option<String>,
+    },
+}
+
+/// Everything that the engine can want done, in the order in which it is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Tell a new session whether it was admitted, and to which agent it is bound.
+    Opened {
+        /// The session of the input.
+        session: SessionId,
+        /// The agent that it is bound to, if any; or why it was not admitted.
+        result: Result<Option<AgentName>, Refusal>,
+    },
+    /// Answer a call.
+    Reply {
+        /// The call; never answered before.
+        call: CallId,
+        /// Its answer.
+        result: Result<Reply, Refusal>,
+    },
+    /// Show an accepted message to the person.
+    Log {
+        /// As it was put into the inbox.
+        message: Arc<Message>,
+    },
+}
+
+/// The answer to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The message is in the recipient's inbox.
+    Posted {
+        /// Its identity.
+        id: MessageId,
+    },
+    /// What was in the inbox, oldest first; empty when nothing came in time.
+    Messages {
+        /// Shared with the hand-over that stands until the reply is known to have arrived.
+        deliveries: Arc<VecDeque<Delivery>>,
+        /// Present in the agent's first reply after a start: when the relay started.
+        restarted: Option<Timestamp>,
+    },
+    /// What waits in the inbox, oldest first. Hand-overs that stand are not counted.
+    Pending {
+        /// One kind a message.
+        kinds: Vec<Kind>,
+    },
+}
+
+/// Why the engine did not do what was asked. Nothing was changed by it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A sender, recipient or reader is not in the roster.
+    #[error("unknown role {name:?}; known roles: {known}")]
+    UnknownAgent {
+        /// As given.
+        name: String,
+        /// Who there is.
+        known: Roster,
+    },
+    /// A bound session named another agent than its own.
+    #[error(
+        "{argument:?} is {name:?}, but this session is bound to {bound:?}; leave {argument:?} out or give {bound:?}"
+    )]
+    NotYou {
+        /// The argument: `from` or `for`.
+        argument: &'static str,
+        /// As given.
+        name: String,
+        /// The session's agent.
+        bound: String,
+    },
+    /// A session that is not bound did not say who it is.
+    #[error("missing argument {argument:?}; give your role, one of: {known}")]
+    Anonymous {
+        /// The argument: `from` or `for`.
+        argument: &'static str,
+        /// Who there is.
+        known: Roster,
+    },
+    /// A body is longer than a message may be.
+    #[error("body has {bytes} bytes; accepted: at most {bytes_max}")]
+    BodyTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// The recipient's inbox has no room for the message.
+    #[error(
+        "inbox of {agent:?} is full: {messages} messages, {bytes} bytes; accepted: at most {messages_max} messages and {bytes_max} bytes; post again after it was read"
+    )]
+    InboxFull {
+        /// Whose inbox.
+        agent: String,
+        /// How many it holds.
+        messages: usize,
+        /// How many body bytes it holds.
+        bytes: usize,
+        /// The bound on messages.
+        messages_max: usize,
+        /// The bound on body bytes.
+        bytes_max: usize,
+    },
+    /// Too many reads are parked.
+    #[error("{waits} reads are waiting already, the most that are accepted; read without waiting")]
+    TooManyWaits {
+        /// How many are parked.
+        waits: usize,
+    },
+    /// Too many sessions are open.
+    #[error("{sessions} sessions are open already, the most that are accepted; close one")]
+    TooManySessions {
+        /// How many are open.
+        sessions: usize,
+    },
+}
+
+/// What the engine waits for next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// A parked read ends empty-handed.
+    WaitExpires,
+    /// A flushed reply is old enough to count as read.
+    DoubtEnds,
+}

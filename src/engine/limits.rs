@@ -1,0 +1,55 @@
+//! Every bound of the engine: its value, its unit and the reason for it.
+//!
+//! Reaching a bound is a refusal that the caller sees, never a silent drop.
+
+/// Longest agent name, in bytes. Names stand in every message and three times in the tool schemas.
+pub const AGENT_NAME_BYTES_MAX: usize = 32;
+
+/// Most agents in a roster: the roster stands in the tool schemas, which every session pays for.
+pub const AGENTS_MAX: usize = 32;
+
+/// Room for all agent names of a roster together, in bytes, each with three for its quotes and comma.
+///
+/// `tools/list` stays under 4 kB: its text without names is under 2 kB, and the roster stands in it four times.
+pub const ROSTER_BYTES_MAX: usize = 440;
+
+/// Longest time that a read may wait, in seconds: Claude Code gives up on a call after 300 silent ones.
+pub const WAIT_SECONDS_MAX: u32 = 280;
+
+/// How long a flushed reply stays in doubt on a connection that lives on, in milliseconds.
+///
+/// Longer than the transports' keep-alive interval of 15 s, so that at least one keep-alive has
+/// been written to the same connection, and has not failed, before the hand-over is confirmed.
+pub const DOUBT_MS: i64 = 20_000;
+
+/// The bounds that a server or a simulation may set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Longest body of one message, in bytes of UTF-8.
+    pub body_bytes_max: usize,
+    /// Most messages of one inbox, handed-over but unconfirmed ones included.
+    pub inbox_messages_max: usize,
+    /// Most body bytes of one inbox, handed-over but unconfirmed ones included.
+    pub inbox_bytes_max: usize,
+    /// Most sessions that are open at a time.
+    pub sessions_max: usize,
+    /// Most waits that are parked at a time, over all agents.
+    pub waits_max: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            // A long report with its diff fits; a file does not belong into a message.
+            body_bytes_max: 1024 * 1024,
+            // Far beyond what an agent can read; a sender that gets here talks to nobody.
+            inbox_messages_max: 10_000,
+            // 64 bodies of the greatest length: three inboxes stay under 200 MiB.
+            inbox_bytes_max: 64 * 1024 * 1024,
+            // A hundred times the agents of a large team; 4,096 streams take under 256 MB.
+            sessions_max: 4_096,
+            // One for every session.
+            waits_max: 4_096,
+        }
+    }
+}

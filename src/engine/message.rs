@@ -1,0 +1,73 @@
+//! What is sent, and what of it an inbox keeps.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::names::{AgentName, MessageId, Seq, Timestamp};
+
+/// What a message is for: the blocks of the coordination protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `## STATUS UPDATE`: a task is done, blocked or ready for review.
+    Status,
+    /// `## QUESTION`: the sender needs an answer.
+    Question,
+    /// `## DIRECTIVE`: proceed, hold, rescope, approve.
+    Directive,
+    /// Anything else.
+    Free,
+}
+
+impl Kind {
+    /// All kinds, in the order in which they are listed to callers.
+    pub const ALL: [Self; 4] = [Self::Status, Self::Question, Self::Directive, Self::Free];
+
+    /// Returns the word that stands for the kind on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Question => "question",
+            Self::Directive => "directive",
+            Self::Free => "free",
+        }
+    }
+
+    /// Finds the kind for a word from the wire.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A message as its sender gave it, with what the engine added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Drawn on acceptance.
+    pub id: MessageId,
+    /// Who sent it.
+    pub from: AgentName,
+    /// Whose inbox it went to.
+    pub to: AgentName,
+    /// What it is for.
+    pub kind: Kind,
+    /// The text, as it came.
+    pub body: String,
+    /// When it was accepted.
+    pub ts: Timestamp,
+}
+
+/// One message on its way to one agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its place in the inbox.
+    pub seq: Seq,
+    /// Shared with the log line and with every reply that shows it.
+    pub message: Arc<Message>,
+    /// True once a hand-over of it was undone: it may have been seen already.
+    pub redelivered: bool,
+}

@@ -1,0 +1,11 @@
+//! relay: the message bus for coding agents on one machine.
+//!
+//! # The map
+//!
+//! - [`engine`]: the pure core. Who may post and read, what waits for whom, when a message counts as read.
+//! - [`tools`]: pure too. MCP tool calls to engine commands, engine replies to text.
+//! - `server`: the shell. Owns the engine; HTTP, SSE, streamable HTTP; decides nothing about messages.
+//! - `cli`: a file per subcommand; the stdio bridge is one of them.
+
+pub mod engine;
+pub mod tools;
