@@ -7,5 +7,9 @@
 //! - `server`: the shell. Owns the engine; HTTP, SSE, streamable HTTP; decides nothing about messages.
 //! - `cli`: a file per subcommand; the stdio bridge is one of them.
 
+#[cfg(feature = "server")]
+pub mod cli;
 pub mod engine;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod tools;

@@ -49,6 +49,8 @@ pub enum Input {
         /// The answered call.
         call: CallId,
     },
+    /// The relay is about to stop: every wait expires now, and no read waits from here on.
+    Stopping,
 }
 
 /// How replies travel to a session, which decides what its end says about them.

@@ -48,6 +48,7 @@ pub struct Engine {
     waits: BTreeMap<CallId, Wait>,
     /// The ends of all waits, and of the doubt in all flushed hand-overs.
     deadlines: BTreeSet<(Timestamp, Reason, CallId)>,
+    stopping: bool,
 }
 
 /// An open session, with the calls that something hangs on.
@@ -111,6 +112,7 @@ impl Engine {
             handovers: BTreeMap::new(),
             waits: BTreeMap::new(),
             deadlines: BTreeSet::new(),
+            stopping: false,
         }
     }
 
@@ -153,6 +155,7 @@ impl Engine {
             } => self.call(now, session, call, command, out),
             Input::Flushed { call } => self.flushed(now, call),
             Input::Cancelled { call } | Input::Lost { call } => self.drop_call(call, out),
+            Input::Stopping => self.stop(out),
         }
         self.check_invariants();
     }
@@ -169,10 +172,7 @@ impl Engine {
             && at <= now
         {
             match reason {
-                Reason::WaitExpires => {
-                    let wait = self.unpark(call);
-                    self.hand_over(wait.session, call, &wait.agent, out);
-                }
+                Reason::WaitExpires => self.expire(call, out),
                 Reason::DoubtEnds => self.confirm(call),
             }
         }
@@ -319,7 +319,7 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         let agent = self.speaker(session, "for", agent)?;
-        if wait_ms == 0 || !self.inboxes[&agent].waiting.is_empty() {
+        if wait_ms == 0 || self.stopping || !self.inboxes[&agent].waiting.is_empty() {
             self.hand_over(session, call, &agent, out);
             return Ok(());
         }
@@ -332,8 +332,7 @@ impl Engine {
             });
         }
         if let Some(older) = superseded {
-            self.unpark(older);
-            self.hand_over(session, older, &agent, out);
+            self.expire(older, out);
         }
         self.park(call, session, agent, now.plus_millis(i64::from(wait_ms)));
         Ok(())
@@ -418,6 +417,19 @@ impl Engine {
         self.session_mut(wait.session).waits.remove(&call);
         self.inbox_mut(&wait.agent).waits.retain(|other| *other != call);
         wait
+    }
+
+    /// Answers a parked read empty-handed.
+    fn expire(&mut self, call: CallId, out: &mut Vec<Effect>) {
+        let wait = self.unpark(call);
+        self.hand_over(wait.session, call, &wait.agent, out);
+    }
+
+    fn stop(&mut self, out: &mut Vec<Effect>) {
+        self.stopping = true;
+        while let Some((&call, _)) = self.waits.first_key_value() {
+            self.expire(call, out);
+        }
     }
 
     /// Gives what is in an inbox to the read that has waited for it the longest.

@@ -335,10 +335,7 @@ mod tests {
     use super::*;
 
     fn arguments(value: Value) -> Map<String, Value> {
-        match value {
-            Value::Object(map) => map,
-            other => panic!("{other} is no object"),
-        }
+        serde_json::from_value(value).expect("an object")
     }
 
     fn said(tool: &str, value: Value) -> String {

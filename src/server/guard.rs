@@ -1,0 +1,225 @@
+//! Who may connect: this machine's programs, not the web pages that its browser shows; with a token, whoever has it.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::{Shared, refuse};
+
+/// The names under which this machine reaches itself.
+const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// A secret that every request must carry as `Authorization: Bearer <token>`.
+#[derive(Clone)]
+pub struct Token(String);
+
+/// Why a text is no token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a token has at least 16 characters, all of them printable ASCII without spaces; this one has {length}"
+)]
+pub struct InvalidToken {
+    length: usize,
+}
+
+impl std::str::FromStr for Token {
+    type Err = InvalidToken;
+
+    fn from_str(text: &str) -> Result<Self, InvalidToken> {
+        if text.len() >= 16 && text.bytes().all(|b| b.is_ascii_graphic()) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(InvalidToken {
+            length: text.chars().count(),
+        })
+    }
+}
+
+/// Keeps the secret out of every log.
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    /// Returns the value of the header that carries it.
+    pub fn header(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+
+    /// Compares in a time that does not tell how much of it was right.
+    fn is(&self, given: &[u8]) -> bool {
+        let expected = self.header();
+        let same_length = expected.len() == given.len();
+        let differing = expected.bytes().zip(given).fold(0, |bits, (a, b)| bits | (a ^ b));
+        same_length && differing == 0
+    }
+}
+
+/// The rule for one relay.
+#[derive(Debug, Clone)]
+pub struct Guard {
+    /// Where it listens: an origin of the same port is its own.
+    pub port: u16,
+    /// Asked of every request. Without it only loopback names are answered, so that no web page can reach the
+    /// relay under a name of its own.
+    pub token: Option<Token>,
+}
+
+impl Guard {
+    /// Returns why a request is not let in.
+    fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String)> {
+        if let Some(token) = &self.token {
+            let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+            if !given.is_some_and(|given| token.is(given)) {
+                let reason = "this relay wants a token; send the header Authorization: Bearer <token>";
+                return Some((StatusCode::UNAUTHORIZED, reason.to_owned()));
+            }
+        } else {
+            let host = match headers.get(HOST) {
+                Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
+                None => uri.authority().map(|a| a.as_str().to_owned()).unwrap_or_default(),
+            };
+            if !is_loopback(&host) {
+                let reason =
+                    format!("host {host:?} is not this machine; accepted: localhost, 127.0.0.1, [::1]");
+                return Some((StatusCode::FORBIDDEN, reason));
+            }
+        }
+        let origin = headers.get(ORIGIN)?;
+        let origin = String::from_utf8_lossy(origin.as_bytes());
+        if self.is_own_origin(&origin) {
+            return None;
+        }
+        let reason = format!(
+            "origin {origin:?} may not use this relay; accepted: none, or http://localhost:{}",
+            self.port
+        );
+        Some((StatusCode::FORBIDDEN, reason))
+    }
+
+    fn is_own_origin(&self, origin: &str) -> bool {
+        let Some(authority) = origin.strip_prefix("http://") else {
+            return false;
+        };
+        let port = authority
+            .rsplit_once(':')
+            .and_then(|(_, port)| port.parse::<u16>().ok());
+        is_loopback(authority) && port.unwrap_or(80) == self.port
+    }
+}
+
+/// Tells whether an authority, `name` or `name:port`, is a name of this machine.
+fn is_loopback(authority: &str) -> bool {
+    let name = match authority.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => authority,
+    };
+    LOOPBACK_NAMES
+        .iter()
+        .any(|loopback| name.eq_ignore_ascii_case(loopback))
+}
+
+/// Lets a request in, or answers 401 or 403 with the reason.
+pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    match shared.guard.refusal(request.uri(), request.headers()) {
+        None => next.run(request).await,
+        Some((status, reason)) => refuse(status, reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(guard: &Guard, headers: &[(&'static str, &str)]) -> Option<u16> {
+        let headers = headers.iter().map(|(name, value)| {
+            let name = axum::http::HeaderName::from_static(name);
+            (name, value.parse().expect("a header's value"))
+        });
+        let refusal = guard.refusal(&Uri::from_static("/mcp"), &headers.collect());
+        refusal.map(|(status, _)| status.as_u16())
+    }
+
+    #[test]
+    fn without_a_token_only_names_of_this_machine_are_answered() {
+        let guard = Guard {
+            port: 7331,
+            token: None,
+        };
+        for good in [
+            "localhost:7331",
+            "LOCALHOST",
+            "127.0.0.1:7331",
+            "[::1]:7331",
+            "[::1]",
+            "localhost:80",
+        ] {
+            assert_eq!(status(&guard, &[("host", good)]), None, "{good}");
+        }
+        for bad in [
+            "evil.example",
+            "evil.example:7331",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:7331",
+            "",
+            "::1",
+            "localhost:x",
+        ] {
+            assert_eq!(status(&guard, &[("host", bad)]), Some(403), "{bad}");
+        }
+        assert_eq!(status(&guard, &[]), Some(403), "no host at all");
+    }
+
+    #[test]
+    fn a_web_page_is_refused_unless_it_is_the_relays_own() {
+        let guard = Guard {
+            port: 7331,
+            token: None,
+        };
+        let host = ("host", "localhost:7331");
+        for good in [
+            "http://localhost:7331",
+            "http://127.0.0.1:7331",
+            "http://[::1]:7331",
+        ] {
+            assert_eq!(status(&guard, &[host, ("origin", good)]), None, "{good}");
+        }
+        for bad in [
+            "http://evil.example",
+            "null",
+            "http://localhost:3000",
+            "https://localhost:7331",
+            "http://localhost",
+            "http://localhost:7331.evil.example",
+        ] {
+            assert_eq!(status(&guard, &[host, ("origin", bad)]), Some(403), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_asked_of_every_request() {
+        let token: Token = "0123456789abcdef".parse().expect("long enough");
+        let guard = Guard {
+            port: 7331,
+            token: Some(token),
+        };
+        assert_eq!(status(&guard, &[("host", "box.lan:7331")]), Some(401));
+        let wrong = ("authorization", "Bearer 0123456789abcdeX");
+        assert_eq!(status(&guard, &[("host", "box.lan:7331"), wrong]), Some(401));
+        let right = ("authorization", "Bearer 0123456789abcdef");
+        assert_eq!(status(&guard, &[("host", "box.lan:7331"), right]), None);
+        assert_eq!(
+            status(&guard, &[right, ("origin", "http://evil.example")]),
+            Some(403)
+        );
+        for bad in ["", "short", "with spaces in it, and long"] {
+            assert!(bad.parse::<Token>().is_err(), "{bad}");
+        }
+    }
+}

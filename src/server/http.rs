@@ -1,0 +1,215 @@
+//! Streamable HTTP at `/mcp`: each request is an exchange of its own, and no session has to be there before it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt, Full, Limited};
+use rmcp::transport::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use serde_json::value::RawValue;
+
+use super::express::{self, Called, Done, Envelope, Read, ToolCall};
+use super::owner::Receipt;
+use super::rpc::{Caller, Rpc};
+use super::wire::Link;
+use super::{REQUEST_BYTES_MAX, REQUEST_PATIENCE, Shared, agent_of, refuse, refuse_session};
+
+/// rmcp's service for everything that does not take the short way.
+pub(super) type RmcpService = StreamableHttpService<Rpc, NeverSessionManager>;
+
+/// The versions of the protocol whose plain calls look alike; 2026-07-28 asks for more in request and response.
+const SESSION_BASED_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// Answers one HTTP request at `/mcp`.
+pub(super) async fn exchange(
+    State((shared, service)): State<(Arc<Shared>, RmcpService)>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    if request.method() != Method::POST {
+        return service.handle(request).await.into_response();
+    }
+    let caller = match agent_of(request.uri()) {
+        Err(response) => return *response,
+        Ok(agent) => match link.session(agent) {
+            Err(refusal) => return refuse_session(&refusal),
+            Ok((session, agent)) => Caller::new(session, agent),
+        },
+    };
+    let (mut parts, body) = request.into_parts();
+    let body = match collect(body).await {
+        Err(response) => return *response,
+        Ok(body) => body,
+    };
+    match express::read(&body) {
+        Read::NotJson(error) => return not_json(&error),
+        Read::OtherJson => {}
+        Read::Message(envelope) => {
+            if let Some(call) = plain_call(&parts.headers, &envelope) {
+                return answer(&shared, &link, &caller, call).await;
+            }
+        }
+    }
+    parts.extensions.insert(caller.clone());
+    let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
+    response
+        .map(|inner| Body::new(Followed { inner, caller, link }))
+        .into_response()
+}
+
+/// Answers a call the short way.
+async fn answer(shared: &Arc<Shared>, link: &Link, caller: &Caller, call: ToolCall<'_>) -> Response {
+    let done = match express::call_tool(&shared.owner, caller.session, &call.name, call.arguments) {
+        Called::Done(done) => done,
+        Called::Parked(mut parked) => {
+            let Some(answer) = parked.answered().await else {
+                return refuse(StatusCode::SERVICE_UNAVAILABLE, "the session has ended");
+            };
+            Done::new(parked.complete(answer))
+        }
+    };
+    json_response(call.id, done, link)
+}
+
+fn json_response(id: &RawValue, done: Done, link: &Link) -> Response {
+    let bytes = express::response(id, &done.result);
+    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    match done.receipt {
+        None => (json, bytes).into_response(),
+        Some(receipt) => {
+            let body = Receipted {
+                bytes: Some(bytes),
+                receipt: Some(receipt),
+                link: link.clone(),
+            };
+            (json, Body::new(body)).into_response()
+        }
+    }
+}
+
+/// Returns the call if its headers, too, are those of a plain one. rmcp finds the words for what is wrong with others.
+fn plain_call<'a>(headers: &HeaderMap, envelope: &Envelope<'a>) -> Option<ToolCall<'a>> {
+    let is = |name: HeaderName, expected: &[&str]| {
+        let value = headers.get(name).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| expected.contains(&value))
+    };
+    let version = headers.get(VERSION).is_none() || is(VERSION, &SESSION_BASED_VERSIONS);
+    let accept = &[
+        "application/json, text/event-stream",
+        "text/event-stream, application/json",
+    ];
+    let plain = version && is(header::CONTENT_TYPE, &["application/json"]) && is(header::ACCEPT, accept);
+    let call = plain.then(|| envelope.tool_call()).flatten()?;
+    // Progress is told in a stream of events, which is rmcp's to write.
+    let streams = call.progress_token.is_some() && call.arguments.contains_key("wait_seconds");
+    (!streams).then_some(call)
+}
+
+/// Gathers a request's body within its bounds of length and time.
+pub(super) async fn collect(body: Body) -> Result<Bytes, Box<Response>> {
+    let limited = Limited::new(body, REQUEST_BYTES_MAX).collect();
+    match tokio::time::timeout(REQUEST_PATIENCE, limited).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            let reason =
+                format!("the request has more than {REQUEST_BYTES_MAX} bytes, the most that is accepted");
+            Err(Box::new(refuse(StatusCode::PAYLOAD_TOO_LARGE, reason)))
+        }
+        Ok(Err(error)) => {
+            let reason = format!("the request could not be read: {error}");
+            Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)))
+        }
+        Err(_) => {
+            let reason = format!(
+                "the request took more than {} s to arrive",
+                REQUEST_PATIENCE.as_secs()
+            );
+            Err(Box::new(refuse(StatusCode::REQUEST_TIMEOUT, reason)))
+        }
+    }
+}
+
+/// The JSON-RPC answer to bytes that are no JSON: <https://www.jsonrpc.org/specification#error_object>.
+pub(super) fn not_json(error: &serde_json::Error) -> Response {
+    let body = serde_json::json!({
+        "jsonrpc": "2.0",
+        "id": null,
+        "error": {"code": -32700, "message": format!("the request is no JSON: {error}")},
+    });
+    (StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
+}
+
+/// A body of known bytes, with the receipt of the reply that they are.
+struct Receipted {
+    bytes: Option<Bytes>,
+    receipt: Option<Receipt>,
+    link: Link,
+}
+
+impl http_body::Body for Receipted {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Some(receipt) = self.receipt.take() {
+            self.link.sent(receipt);
+        }
+        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+/// A body that rmcp writes. Once hyper has taken all of it, the receipt that its call has left goes to the connection.
+struct Followed<B> {
+    inner: B,
+    caller: Caller,
+    link: Link,
+}
+
+impl<B: http_body::Body + Unpin> http_body::Body for Followed<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        let ended = match &polled {
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Ok(_))) => self.inner.is_end_stream(),
+            Poll::Ready(Some(Err(_))) | Poll::Pending => false,
+        };
+        if ended && let Some(receipt) = self.caller.take_receipt() {
+            self.link.sent(receipt);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

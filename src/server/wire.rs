@@ -1,0 +1,256 @@
+//! Connections, watched: which replies have been passed to the socket, and how a connection ended.
+//!
+//! Knows bytes and receipts; knows nothing of HTTP or MCP. hyper flushes a connection only when its write
+//! buffer is empty, so a flush that succeeds means that all replies written before have left this process.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::owner::{Owner, Receipt};
+use crate::engine::{AgentName, Carrier, Ending, Refusal, SessionId};
+
+/// Most connections at a time: one more is closed at once. Every stream has one, and its calls come over a second.
+const CONNECTIONS_MAX: usize = 10_000;
+
+/// What a socket knows of its peer's end.
+pub trait Evidence {
+    /// Tells, once the peer has closed the connection, whether it left bytes unread that were sent to it.
+    ///
+    /// A kernel answers such bytes with a reset. On loopback the reset is there before the close is seen.
+    fn left_bytes_unread(&self) -> bool;
+
+    /// Asks the socket to send small writes at once.
+    fn set_nodelay(&self);
+}
+
+impl Evidence for tokio::net::TcpStream {
+    fn left_bytes_unread(&self) -> bool {
+        !matches!(socket2::SockRef::from(self).take_error(), Ok(None))
+    }
+
+    fn set_nodelay(&self) {
+        if let Err(error) = self.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+    }
+}
+
+/// A listener whose connections are watched.
+pub(super) struct WireListener<L> {
+    inner: L,
+    owner: Arc<Owner>,
+    open: Arc<AtomicUsize>,
+}
+
+impl<L> WireListener<L> {
+    pub fn new(inner: L, owner: Arc<Owner>) -> Self {
+        Self {
+            inner,
+            owner,
+            open: Arc::default(),
+        }
+    }
+}
+
+impl<L> Listener for WireListener<L>
+where
+    L: Listener,
+    L::Io: Evidence,
+{
+    type Io = Wire<L::Io>;
+    type Addr = L::Addr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (io, addr) = self.inner.accept().await;
+            if self.open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+                tracing::warn!(CONNECTIONS_MAX, "too many connections: closed a new one");
+                continue;
+            }
+            self.open.fetch_add(1, Ordering::Relaxed);
+            io.set_nodelay();
+            let link = Link(Arc::new(Connection {
+                owner: Arc::clone(&self.owner),
+                has_receipts: AtomicBool::new(false),
+                state: Mutex::default(),
+            }));
+            let open = Arc::clone(&self.open);
+            return (Wire { io, link, open }, addr);
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.inner.local_addr()
+    }
+}
+
+/// A handle on the connection that a request came over.
+#[derive(Clone)]
+pub struct Link(Arc<Connection>);
+
+struct Connection {
+    owner: Arc<Owner>,
+    /// Spares the lock on every flush that has nothing to report.
+    has_receipts: AtomicBool,
+    state: Mutex<ConnectionState>,
+}
+
+#[derive(Default)]
+struct ConnectionState {
+    /// Of replies whose last byte is in hyper's write buffer.
+    receipts: Vec<Receipt>,
+    /// The sessions of the calls that this connection carried, by the agent that was asked for.
+    sessions: Vec<(Option<String>, SessionId, Option<AgentName>)>,
+    ending: Option<Ending>,
+}
+
+impl<L> Connected<IncomingStream<'_, WireListener<L>>> for Link
+where
+    L: Listener,
+    L::Io: Evidence,
+{
+    fn connect_info(stream: IncomingStream<'_, WireListener<L>>) -> Self {
+        stream.io().link.clone()
+    }
+}
+
+impl Link {
+    /// Takes the receipt of a reply whose last byte hyper has just taken.
+    pub(super) fn sent(&self, receipt: Receipt) {
+        self.state().receipts.push(receipt);
+        self.0.has_receipts.store(true, Ordering::Release);
+    }
+
+    /// Returns the session of this connection's calls for an agent, or for none in particular; opens it if need be.
+    ///
+    /// # Errors
+    ///
+    /// The engine's refusal of a new session.
+    pub(super) fn session(&self, agent: Option<String>) -> Result<(SessionId, Option<AgentName>), Refusal> {
+        let mut state = self.state();
+        if let Some((_, session, bound)) = state.sessions.iter().find(|(asked, _, _)| *asked == agent) {
+            return Ok((*session, bound.clone()));
+        }
+        let (session, bound) = self.0.owner.open(Carrier::Exchange, agent.clone())?;
+        state.sessions.push((agent, session, bound.clone()));
+        Ok((session, bound))
+    }
+
+    fn flushed(&self) {
+        if !self.0.has_receipts.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let receipts = std::mem::take(&mut self.state().receipts);
+        receipts.into_iter().for_each(Receipt::flushed);
+    }
+
+    /// Remembers the first sign of the end.
+    fn ends(&self, ending: Ending) {
+        self.state().ending.get_or_insert(ending);
+    }
+
+    fn closed(&self) {
+        let ConnectionState {
+            receipts,
+            sessions,
+            ending,
+        } = std::mem::take(&mut *self.state());
+        drop(receipts);
+        let ending = ending.unwrap_or(Ending::Broken);
+        for (_, session, _) in sessions {
+            self.0.owner.close(session, ending);
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, ConnectionState> {
+        self.0
+            .state
+            .lock()
+            .expect("nothing panics while it holds a connection's state")
+    }
+}
+
+/// A connection's bytes, watched.
+pub(super) struct Wire<S> {
+    io: S,
+    link: Link,
+    open: Arc<AtomicUsize>,
+}
+
+impl<S> Drop for Wire<S> {
+    fn drop(&mut self) {
+        self.link.closed();
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<S: AsyncRead + Evidence + Unpin> AsyncRead for Wire<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let had_room = buf.remaining() > 0;
+        let polled = Pin::new(&mut self.io).poll_read(cx, buf);
+        match &polled {
+            Poll::Ready(Ok(())) if had_room && buf.filled().len() == before => {
+                let broken = self.io.left_bytes_unread();
+                self.link
+                    .ends(if broken { Ending::Broken } else { Ending::Orderly });
+            }
+            Poll::Ready(Err(_)) => self.link.ends(Ending::Broken),
+            Poll::Ready(Ok(())) | Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.io).poll_write(cx, buf);
+        if let Poll::Ready(Err(_)) = &polled {
+            self.link.ends(Ending::Broken);
+        }
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        if let Poll::Ready(Err(_)) = &polled {
+            self.link.ends(Ending::Broken);
+        }
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.io).poll_flush(cx);
+        match &polled {
+            Poll::Ready(Ok(())) => self.link.flushed(),
+            Poll::Ready(Err(_)) => self.link.ends(Ending::Broken),
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // hyper shuts down only what it has flushed, or what it gives up; receipts that are left are lost.
+        self.link.ends(Ending::Orderly);
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
