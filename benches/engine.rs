@@ -1,0 +1,130 @@
+//! The engine alone: what a post and a read cost while 10, 10,000 or 1,000,000 messages wait.
+//!
+//! `cargo bench --bench engine`
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use relay::engine::limits::Bounds;
+use relay::engine::{CallId, Carrier, Command, Effect, Engine, Input, Kind, Roster, SessionId, Timestamp};
+
+const NOW: Timestamp = Timestamp::from_millis(1_777_732_321_000);
+const SESSION: SessionId = SessionId(0);
+
+/// An engine without bounds in its way, with an open session and `waiting` messages for dev-b.
+fn engine(waiting: u64) -> (Engine, u64) {
+    let bounds = Bounds {
+        inbox_messages_max: usize::MAX,
+        inbox_bytes_max: usize::MAX,
+        ..Bounds::default()
+    };
+    let mut state = 7_u64;
+    let random = move || {
+        // SplitMix64: ids need not be good here, only different.
+        let mut next = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (mixed ^ (mixed >> 31)).to_le_bytes()
+        };
+        let (low, high) = (next(), next());
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&low);
+        bytes[8..].copy_from_slice(&high);
+        bytes
+    };
+    let mut engine = Engine::new(NOW, Roster::default(), bounds, Box::new(random));
+    let opened = Input::Opened {
+        session: SESSION,
+        carrier: Carrier::Exchange,
+        agent: None,
+    };
+    let mut effects = Vec::new();
+    engine.handle(NOW, opened, &mut effects);
+    for call in 0..waiting {
+        engine.handle(NOW, post(call, "dev-b"), &mut effects);
+        effects.clear();
+    }
+    (engine, waiting)
+}
+
+fn post(call: u64, to: &str) -> Input {
+    Input::Call {
+        session: SESSION,
+        call: CallId(call),
+        command: Command::Post {
+            from: Some("pm".to_owned()),
+            to: to.to_owned(),
+            kind: Kind::Status,
+            body: "b".repeat(200),
+        },
+    }
+}
+
+fn read(call: u64, agent: &str) -> Input {
+    Input::Call {
+        session: SESSION,
+        call: CallId(call),
+        command: Command::Read {
+            agent: Some(agent.to_owned()),
+            wait_ms: 0,
+        },
+    }
+}
+
+fn post_and_read(c: &mut Criterion) {
+    let mut group = c.benchmark_group("engine");
+    for waiting in [10_u64, 10_000, 1_000_000] {
+        let mut effects: Vec<Effect> = Vec::new();
+
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(BenchmarkId::new("post behind", waiting), |b| {
+            let (mut engine, mut call) = engine(waiting);
+            let input = |call: &mut u64| {
+                *call += 1;
+                post(*call, "dev-b")
+            };
+            b.iter_batched(
+                || input(&mut call),
+                |input| {
+                    engine.handle(NOW, input, &mut effects);
+                    effects.clear();
+                },
+                BatchSize::SmallInput,
+            );
+        });
+
+        group.bench_function(BenchmarkId::new("post, read and confirm beside", waiting), |b| {
+            let (mut engine, mut call) = engine(waiting);
+            b.iter_batched(
+                || {
+                    call += 2;
+                    (post(call, "dev-a"), read(call + 1, "dev-a"), CallId(call + 1))
+                },
+                |(post, read, flushed)| {
+                    engine.handle(NOW, post, &mut effects);
+                    engine.handle(NOW, read, &mut effects);
+                    engine.handle(NOW, Input::Flushed { call: flushed }, &mut effects);
+                    effects.clear();
+                },
+                BatchSize::SmallInput,
+            );
+        });
+
+        group.throughput(Throughput::Elements(waiting));
+        group.sample_size(10);
+        group.bench_function(BenchmarkId::new("read all of", waiting), |b| {
+            b.iter_batched_ref(
+                || engine(waiting),
+                |(engine, call)| {
+                    engine.handle(NOW, read(*call, "dev-b"), &mut effects);
+                },
+                BatchSize::PerIteration,
+            );
+            effects.clear();
+        });
+        group.sample_size(100);
+    }
+    group.finish();
+}
+
+criterion_group!(benches, post_and_read);
+criterion_main!(benches);

@@ -1,0 +1,246 @@
+//! The whole server against a bare axum server that does only the wire work of a call, side by side in one run.
+//!
+//! `cargo bench --bench wire` prints calls per second over SSE and streamable HTTP at 3 and 32 sessions, each as a
+//! ratio to bare axum; the time from a post to the wake-up of a waiting read; memory when idle and per idle
+//! stream; and the time from the start of the process to its first answered call. `-- --seconds 5` takes longer
+//! rounds. Everything runs on this machine: the load takes its share of the same cores.
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+#[path = "wire/bare.rs"]
+mod bare;
+#[path = "wire/client.rs"]
+mod client;
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use client::{Caller, HttpCaller, SseCaller, list_pending, post, read, read_waiting};
+
+/// How often each pair is measured; the medians are compared.
+const ROUNDS: usize = 5;
+
+const ROLES: [&str; 3] = ["pm", "dev-a", "dev-b"];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "--bare") {
+        let port = arguments[at + 1].parse().expect("a port");
+        return runtime().block_on(bare::serve(port));
+    }
+    let at = arguments.iter().position(|argument| argument == "--seconds");
+    let seconds: f64 = at.map_or(2.0, |at| arguments[at + 1].parse().expect("a number of seconds"));
+    let round = Duration::from_secs_f64(seconds);
+
+    println!(
+        "{:<22} {:>12} {:>12} {:>7}",
+        "calls per second", "relay", "bare axum", "ratio"
+    );
+    for sessions in [3, 32] {
+        compare::<SseCaller>("SSE", sessions, round);
+        compare::<HttpCaller>("HTTP", sessions, round);
+    }
+    wake_up();
+    memory();
+    start();
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Runtime::new().expect("a runtime")
+}
+
+/// A server process, ended when it is dropped.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn relay() -> Self {
+        let port = free_port();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_relay"));
+        command.args(["serve", "--port", &port.to_string()]);
+        Self::spawn(command, port)
+    }
+
+    fn bare() -> Self {
+        let port = free_port();
+        let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+        command.args(["--bare", &port.to_string()]);
+        Self::spawn(command, port)
+    }
+
+    /// Starts a server and waits for its first line; its log is read and thrown away, as a terminal would.
+    fn spawn(mut command: Command, port: u16) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+        stdout
+            .read_line(&mut String::new())
+            .expect("the server says that it is ready");
+        std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+        Self { child, port }
+    }
+
+    /// Resident memory, in kB.
+    fn resident_kb(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).expect("the process runs");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .expect("it has memory");
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kb| kb.parse().ok())
+            .expect("a number of kB")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    listener.local_addr().expect("it has an address").port()
+}
+
+/// Measures both servers in turns.
+fn compare<C: Caller>(transport: &str, sessions: usize, round: Duration) {
+    let (relay, bare) = (Server::relay(), Server::bare());
+    let mut rates: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+    let mut ratios = Vec::new();
+    for _ in 0..ROUNDS {
+        let pair = [&relay, &bare].map(|server| calls_per_second::<C>(server.port, sessions, round));
+        ratios.push(pair[0] / pair[1]);
+        for (rates, rate) in rates.iter_mut().zip(pair) {
+            rates.push(rate);
+        }
+    }
+    let [relay, bare] = rates.map(median);
+    let name = format!("{transport}, {sessions} sessions");
+    println!("{name:<22} {relay:>12.0} {bare:>12.0} {:>7.2}", median(ratios));
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Lets sessions call in a closed loop, three posts and a read, and counts.
+fn calls_per_second<C: Caller>(port: u16, sessions: usize, round: Duration) -> f64 {
+    let runtime = runtime();
+    let calls = Arc::new(AtomicU64::new(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let tasks: Vec<_> = (0..sessions)
+        .map(|at| {
+            let (calls, stop) = (Arc::clone(&calls), Arc::clone(&stop));
+            runtime.spawn(async move {
+                let mut caller = C::connect(port).await;
+                let own = ROLES[at % 3];
+                let posts = ROLES.map(|to| post(own, to, &"b".repeat(200)));
+                let read = read(own);
+                while !stop.load(Ordering::Relaxed) {
+                    for post in &posts {
+                        caller.call(post).await;
+                    }
+                    caller.call(&read).await;
+                    calls.fetch_add(4, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    runtime.block_on(async {
+        // The first fifth warms up.
+        tokio::time::sleep(round / 5).await;
+        let (before, started) = (calls.load(Ordering::Relaxed), Instant::now());
+        tokio::time::sleep(round).await;
+        let rate = (calls.load(Ordering::Relaxed) - before) as f64 / started.elapsed().as_secs_f64();
+        stop.store(true, Ordering::Relaxed);
+        for task in tasks {
+            task.await.expect("a session ends well");
+        }
+        rate
+    })
+}
+
+/// Measures from the start of a post to the arrival of the answer of the read that waited for it.
+fn wake_up() {
+    let server = Server::relay();
+    let micros = runtime().block_on(async {
+        let mut reader = SseCaller::connect(server.port).await;
+        let mut writer = SseCaller::connect(server.port).await;
+        reader.call(&read("pm")).await;
+        let (message, waiting, pending) = (
+            post("dev-a", "pm", "wake up"),
+            read_waiting("pm"),
+            list_pending("pm"),
+        );
+        let mut micros = Vec::new();
+        for _ in 0..1_000 {
+            reader.send(&waiting).await;
+            // A second call in the same session is answered after the read is parked.
+            reader.call(&pending).await;
+            let started = Instant::now();
+            writer.send(&message).await;
+            reader.answer().await;
+            micros.push(started.elapsed().as_secs_f64() * 1e6);
+            writer.answer().await;
+        }
+        micros.sort_by(f64::total_cmp);
+        micros
+    });
+    println!(
+        "\npost to wake-up        median {:.0} us, 99 % {:.0} us (1,000 times)",
+        micros[500], micros[990]
+    );
+}
+
+fn memory() {
+    let server = Server::relay();
+    let idle = server.resident_kb();
+    let with_streams = runtime().block_on(async {
+        let mut streams = Vec::new();
+        for _ in 0..1_000 {
+            streams.push(SseCaller::open_stream(server.port).await);
+        }
+        let resident = server.resident_kb();
+        drop(streams);
+        resident
+    });
+    println!(
+        "memory                 {:.1} MB idle, freshly started",
+        idle as f64 / 1e3
+    );
+    println!(
+        "                       {:.1} kB for each of 1,000 idle streams",
+        (with_streams - idle) as f64 / 1e3
+    );
+}
+
+/// Measures from the start of the process to its first answered call.
+fn start() {
+    let mut millis: Vec<f64> = (0..20)
+        .map(|_| {
+            let started = Instant::now();
+            let server = Server::relay();
+            runtime().block_on(async {
+                let mut caller = HttpCaller::connect(server.port).await;
+                caller.call(&post("pm", "dev-a", "first")).await;
+            });
+            started.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    millis.sort_by(f64::total_cmp);
+    println!(
+        "start to first answer  median {:.1} ms, worst of 20 {:.1} ms",
+        millis[10], millis[19]
+    );
+}

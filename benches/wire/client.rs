@@ -1,0 +1,175 @@
+//! A client that costs as little as it can, so that the server is what is measured.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Calls a tool and waits for its answer.
+pub trait Caller: Send + Sized + 'static {
+    /// Opens what a session needs.
+    fn connect(port: u16) -> impl Future<Output = Self> + Send;
+
+    /// Sends a JSON-RPC request and waits for its response.
+    fn call(&mut self, request: &[u8]) -> impl Future<Output = ()> + Send;
+}
+
+pub fn post(from: &str, to: &str, body: &str) -> Vec<u8> {
+    call(
+        "post_message",
+        &format!(r#"{{"from":"{from}","to":"{to}","kind":"status","body":"{body}"}}"#),
+    )
+}
+
+pub fn read(agent: &str) -> Vec<u8> {
+    call("read_messages", &format!(r#"{{"for":"{agent}"}}"#))
+}
+
+pub fn read_waiting(agent: &str) -> Vec<u8> {
+    call(
+        "read_messages",
+        &format!(r#"{{"for":"{agent}","wait_seconds":10}}"#),
+    )
+}
+
+pub fn list_pending(agent: &str) -> Vec<u8> {
+    call("list_pending", &format!(r#"{{"for":"{agent}"}}"#))
+}
+
+fn call(tool: &str, arguments: &str) -> Vec<u8> {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#)
+        .into_bytes()
+}
+
+/// Bytes that come in, cut where their reader says.
+struct Incoming {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Incoming {
+    async fn connect(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port))
+            .await
+            .expect("the server listens");
+        stream.set_nodelay(true).expect("a TCP socket");
+        Self {
+            stream,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Reads up to and including `end` and returns what was before it.
+    async fn until(&mut self, end: &[u8]) -> Vec<u8> {
+        let mut seen = 0;
+        loop {
+            let from = seen - seen.min(end.len());
+            if let Some(at) = memchr::memmem::find(&self.bytes[from..], end) {
+                let rest = self.bytes.split_off(from + at + end.len());
+                let mut head = std::mem::replace(&mut self.bytes, rest);
+                head.truncate(from + at);
+                return head;
+            }
+            seen = self.bytes.len();
+            self.more().await;
+        }
+    }
+
+    async fn more(&mut self) {
+        let count = self
+            .stream
+            .read_buf(&mut self.bytes)
+            .await
+            .expect("the connection holds");
+        assert!(count > 0, "the server closed the connection");
+    }
+
+    async fn post(&mut self, path: &str, json: &[u8]) {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
+            json.len()
+        );
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(json);
+        self.stream.write_all(&bytes).await.expect("the connection holds");
+    }
+
+    /// Reads a response with its body.
+    async fn response(&mut self) {
+        let head = self.until(b"\r\n\r\n").await;
+        let head = std::str::from_utf8(&head).expect("a head is ASCII");
+        assert!(head.starts_with("HTTP/1.1 20"), "{head}");
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
+        while self.bytes.len() < length {
+            self.more().await;
+        }
+        self.bytes.drain(..length);
+    }
+}
+
+/// A session over streamable HTTP: one connection.
+pub struct HttpCaller(Incoming);
+
+impl Caller for HttpCaller {
+    async fn connect(port: u16) -> Self {
+        Self(Incoming::connect(port).await)
+    }
+
+    async fn call(&mut self, request: &[u8]) {
+        self.0.post("/mcp", request).await;
+        self.0.response().await;
+    }
+}
+
+/// A session over HTTP+SSE: a stream and a connection for calls.
+pub struct SseCaller {
+    stream: Incoming,
+    calls: Incoming,
+    path: String,
+}
+
+impl SseCaller {
+    /// Opens a stream alone and returns what keeps it open.
+    pub async fn open_stream(port: u16) -> impl Send {
+        Self::stream(port).await
+    }
+
+    async fn stream(port: u16) -> (Incoming, String) {
+        let mut stream = Incoming::connect(port).await;
+        let request = b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
+        stream
+            .stream
+            .write_all(request)
+            .await
+            .expect("the connection holds");
+        stream.until(b"event: endpoint\ndata: ").await;
+        let path = stream.until(b"\n\n").await;
+        (stream, String::from_utf8(path).expect("a path is ASCII"))
+    }
+
+    /// Sends a request and waits until it was accepted.
+    pub async fn send(&mut self, request: &[u8]) {
+        self.calls.post(&self.path, request).await;
+        self.calls.response().await;
+    }
+
+    /// Waits for the next response in the stream.
+    pub async fn answer(&mut self) {
+        self.stream.until(b"\ndata: ").await;
+        self.stream.until(b"\n\n").await;
+    }
+}
+
+impl Caller for SseCaller {
+    async fn connect(port: u16) -> Self {
+        let (stream, path) = Self::stream(port).await;
+        let calls = Incoming::connect(port).await;
+        Self { stream, calls, path }
+    }
+
+    async fn call(&mut self, request: &[u8]) {
+        self.send(request).await;
+        self.answer().await;
+    }
+}
