@@ -12,12 +12,12 @@ const DEV_TEMPLATE: &str = include_str!("../../plugin/skills/multi-agent-kickoff
 const RELAY_PARAGRAPH: &str =
     include_str!("../../plugin/skills/multi-agent-kickoff/templates/relay-paragraph.md");
 
-/// Print the kickoff prompt of a role, ready to paste as the first message of its session
+/// Print the kickoff prompt of a role, ready to paste as the first message of its session.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct Prompt {
-    /// The role that the session takes
+    /// The role that the session takes.
     pub role: PromptRole,
-    /// The port that relay listens on, for the address named in the prompt
+    /// The port that relay listens on, for the address named in the prompt.
     #[arg(long, default_value_t = 7331, value_parser = value_parser!(u16).range(1..))]
     pub port: u16,
 }
@@ -25,11 +25,11 @@ pub struct Prompt {
 /// The three sessions of a lift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PromptRole {
-    /// The one that directs and reviews
+    /// The one that directs and reviews.
     Pm,
-    /// The first developer
+    /// The first developer.
     DevA,
-    /// The second developer
+    /// The second developer.
     DevB,
 }
 

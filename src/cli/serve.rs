@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::limits::Bounds;
-use crate::engine::{InvalidRoster, RandomBytes, Roster};
+use crate::engine::{Engine, InvalidRoster, RandomBytes, Roster};
 use crate::server::{Config, Guard, Token, serve, stdout_log, wall_clock};
 use crate::tools::lift;
 
@@ -98,10 +98,11 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         .map_err(|error| refused_address(address, error))?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
+    let clock = wall_clock();
+    let engine = Engine::new(clock(), args.roles.clone(), Bounds::default(), system_random()?);
     let config = Config {
-        bounds: Bounds::default(),
-        clock: wall_clock(),
-        engine_random: system_random()?,
+        engine: Box::new(engine),
+        clock,
         stream_random: system_random()?,
         log: stdout_log(),
         guard: Guard {

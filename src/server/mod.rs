@@ -40,10 +40,10 @@ use tokio_util::sync::CancellationToken;
 pub use clock::{Clock, wall_clock};
 pub use guard::{Guard, Token};
 pub use log::{MessageLog, line, stdout_log};
-pub use wire::{Evidence, Link};
+pub use owner::Machine;
+pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence, Link};
 
-use crate::engine::limits::Bounds;
-use crate::engine::{AgentName, Engine, RandomBytes, Refusal, Roster, Status};
+use crate::engine::{AgentName, RandomBytes, Refusal, Roster, Status};
 use owner::Owner;
 use rpc::Rpc;
 use wire::WireListener;
@@ -59,14 +59,12 @@ const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a relay is started with.
 pub struct Config {
-    /// The agents that there are.
+    /// The engine, just made.
+    pub engine: Box<dyn Machine>,
+    /// The agents that it knows.
     pub roster: Roster,
-    /// The engine's bounds.
-    pub bounds: Bounds,
     /// Where the time comes from.
     pub clock: Clock,
-    /// Where the boot id and the ids of messages come from.
-    pub engine_random: RandomBytes,
     /// Where the ids of streams come from, which nobody may guess.
     pub stream_random: RandomBytes,
     /// Where accepted messages are shown.
@@ -100,9 +98,7 @@ where
     L::Io: Evidence,
     L::Addr: std::fmt::Debug,
 {
-    let now = (config.clock)();
-    let engine = Engine::new(now, config.roster.clone(), config.bounds, config.engine_random);
-    let owner = Arc::new(Owner::new(engine, config.clock, config.log));
+    let owner = Arc::new(Owner::new(config.engine, config.clock, config.log));
     let shared = Arc::new(Shared {
         owner: Arc::clone(&owner),
         streams: sse::Streams::new(config.stream_random),

@@ -13,12 +13,46 @@ use tokio::sync::{Notify, oneshot};
 use super::clock::Clock;
 use super::log::MessageLog;
 use crate::engine::{
-    AgentName, CallId, Carrier, Command, Effect, Ending, Engine, Input, Refusal, Reply, SessionId, Status,
-    Timestamp,
+    AgentName, CallId, Carrier, Command, Effect, Ending, Engine, Input, Reason, Refusal, Reply, SessionId,
+    Status, Timestamp,
 };
 
 /// What the engine says to a call.
 pub type Answer = Result<Reply, Refusal>;
+
+/// A state machine like the engine. Production runs the engine itself; the simulation puts one around it that
+/// watches what passes, or breaks it on purpose.
+pub trait Machine: Send {
+    /// See [`Engine::handle`].
+    fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>);
+
+    /// See [`Engine::poll_timeout`].
+    fn poll_timeout(&self) -> Option<(Timestamp, Reason)>;
+
+    /// See [`Engine::handle_timeout`].
+    fn handle_timeout(&mut self, now: Timestamp, out: &mut Vec<Effect>);
+
+    /// See [`Engine::status`].
+    fn status(&self) -> Status;
+}
+
+impl Machine for Engine {
+    fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
+        Engine::handle(self, now, input, out);
+    }
+
+    fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
+        Engine::poll_timeout(self)
+    }
+
+    fn handle_timeout(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+        Engine::handle_timeout(self, now, out);
+    }
+
+    fn status(&self) -> Status {
+        Engine::status(self)
+    }
+}
 
 /// Owns the engine.
 pub struct Owner {
@@ -30,7 +64,7 @@ pub struct Owner {
 }
 
 struct State {
-    engine: Engine,
+    engine: Box<dyn Machine>,
     now: Timestamp,
     /// Emptied by each step; kept for its room.
     effects: Vec<Effect>,
@@ -71,7 +105,7 @@ pub struct Receipt {
 
 impl Owner {
     /// Takes over an engine.
-    pub fn new(engine: Engine, clock: Clock, log: MessageLog) -> Self {
+    pub fn new(engine: Box<dyn Machine>, clock: Clock, log: MessageLog) -> Self {
         let state = State {
             now: clock(),
             engine,

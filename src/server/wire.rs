@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
@@ -19,6 +20,10 @@ use crate::engine::{AgentName, Carrier, Ending, Refusal, SessionId};
 /// Most connections at a time: one more is closed at once. Every stream has one, and its calls come over a second.
 const CONNECTIONS_MAX: usize = 10_000;
 
+/// How long bytes may stay unacknowledged before a connection counts as broken: less than the engine's doubt, so
+/// that a reply which a dead network has swallowed is taken back, not counted as read.
+pub const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
+
 /// What a socket knows of its peer's end.
 pub trait Evidence {
     /// Tells, once the peer has closed the connection, whether it left bytes unread that were sent to it.
@@ -26,8 +31,8 @@ pub trait Evidence {
     /// A kernel answers such bytes with a reset. On loopback the reset is there before the close is seen.
     fn left_bytes_unread(&self) -> bool;
 
-    /// Asks the socket to send small writes at once.
-    fn set_nodelay(&self);
+    /// Asks the socket to send small writes at once, and to give up a peer that acknowledges nothing for a while.
+    fn prepare(&self);
 }
 
 impl Evidence for tokio::net::TcpStream {
@@ -35,9 +40,13 @@ impl Evidence for tokio::net::TcpStream {
         !matches!(socket2::SockRef::from(self).take_error(), Ok(None))
     }
 
-    fn set_nodelay(&self) {
+    fn prepare(&self) {
         if let Err(error) = self.set_nodelay(true) {
             tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        #[cfg(target_os = "linux")]
+        if let Err(error) = socket2::SockRef::from(self).set_tcp_user_timeout(Some(ACKNOWLEDGE_PATIENCE)) {
+            tracing::debug!(%error, "cannot set TCP_USER_TIMEOUT");
         }
     }
 }
@@ -75,7 +84,7 @@ where
                 continue;
             }
             self.open.fetch_add(1, Ordering::Relaxed);
-            io.set_nodelay();
+            io.prepare();
             let link = Link(Arc::new(Connection {
                 owner: Arc::clone(&self.owner),
                 has_receipts: AtomicBool::new(false),
