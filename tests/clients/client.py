@@ -1,0 +1,167 @@
+"""The Python SDK as a client of relay: `client.py FACT TRANSPORT MODE PORT RELAY`, run by python.test.js.
+
+Where the server must be killed and started anew, the script prints `restart` and goes on when a line comes in.
+"""
+
+import asyncio
+import datetime
+import json
+import re
+import sys
+import traceback
+import uuid
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+
+FACT, TRANSPORT, MODE, PORT, RELAY = sys.argv[1:]
+TOOLS = ["list_pending", "post_message", "read_messages"]
+NOTHING = {"count": 0, "kinds": []}
+NOTICE = re.compile(
+    r"relay started at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z); nothing sent before that is here; "
+    r"send again what was not acknowledged"
+)
+
+
+def connect() -> Client:
+    """A client that is not yet open."""
+    servers = {
+        "sse": lambda: sse_client(f"http://127.0.0.1:{PORT}/sse"),
+        "http": lambda: f"http://127.0.0.1:{PORT}/mcp",
+        "stdio": lambda: StdioServerParameters(command=RELAY, args=["mcp", "--port", PORT]),
+    }
+    return Client(servers[TRANSPORT](), mode=MODE)
+
+
+def same(actual, expected):
+    assert actual == expected, f"\n  is     {actual!r}\n  not as {expected!r}"
+
+
+async def texts(client, tool, is_error=False, **arguments):
+    result = await client.call_tool(tool, {name.rstrip("_"): value for name, value in arguments.items()})
+    same((result.is_error, {block.type for block in result.content}), (is_error, {"text"}))
+    return [block.text for block in result.content]
+
+
+async def post(client, sender, to, kind, body):
+    [text] = await texts(client, "post_message", from_=sender, to=to, kind=kind, body=body)
+    answer = json.loads(text)
+    same(list(answer), ["id"])
+    same(uuid.UUID(answer["id"]).version, 4)
+    return {"id": answer["id"], "from": sender, "to": to, "kind": kind, "body": body}
+
+
+async def pending(client, role):
+    [text] = await texts(client, "list_pending", for_=role)
+    return json.loads(text)
+
+
+async def read(client, role, **more):
+    """The messages without their time, and the start named by the restart notice."""
+    array, *notice = await texts(client, "read_messages", for_=role, **more)
+    messages = json.loads(array)
+    for message in messages:
+        datetime.datetime.strptime(message.pop("ts"), "%Y-%m-%dT%H:%M:%S.%fZ")
+    assert len(notice) <= 1, notice
+    return messages, NOTICE.fullmatch(notice[0]).group(1) if notice else None
+
+
+async def error(client, tool, **arguments):
+    [text] = await texts(client, tool, is_error=True, **arguments)
+    return text
+
+
+async def protocol():
+    async with connect() as client:
+        print(client.protocol_version)
+        listed = await client.list_tools()
+        same(sorted(tool.name for tool in listed.tools), TOOLS)
+        assert all(tool in client.instructions for tool in TOOLS), client.instructions
+
+
+async def messages():
+    async with connect() as first, connect() as second:
+        posted = [
+            await post(first, "dev-a", "pm", "status", "one"),
+            await post(second, "dev-b", "pm", "question", "zwei \u2028 \U0001f600\r\n"),
+            await post(first, "dev-a", "pm", "directive", ""),
+        ]
+        same(await pending(second, "pm"), {"count": 3, "kinds": ["status", "question", "directive"]})
+        messages, started = await read(second, "pm")
+        same(messages, posted)
+        assert started is not None
+        same(await read(first, "pm"), ([], None))
+        for role in ["dev-a", "dev-b"]:
+            same(await read(first, role), ([], started))
+            same(await read(second, role), ([], None))
+
+        assert (await error(first, "list_pending", for_="dev-c")).startswith('Error: unknown role "dev-c"')
+        assert (await error(first, "drop", for_="pm")).startswith('Error: unknown tool "drop"')
+        assert "body" in await error(first, "post_message", from_="pm", to="pm", kind="free")
+        same(await pending(first, "pm"), NOTHING)
+
+
+async def wait():
+    async with connect() as reader, connect() as poster:
+        waiting = asyncio.create_task(read(reader, "dev-a", wait_seconds=60))
+        same(await pending(reader, "dev-a"), NOTHING)
+        assert not waiting.done()
+        woken = await post(poster, "pm", "dev-a", "directive", "wake up")
+        same((await asyncio.wait_for(waiting, 5))[0], [woken])
+
+
+async def cancel():
+    async with connect() as reader, connect() as poster:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(lambda: read(reader, "dev-a", wait_seconds=60))
+                same(await pending(reader, "dev-a"), NOTHING)
+                scope.cancel()
+        assert scope.cancelled_caught
+        same(await pending(reader, "dev-a"), NOTHING)
+        kept = await post(poster, "pm", "dev-a", "directive", "for whoever still reads")
+        same((await read(poster, "dev-a"))[0], [kept])
+
+
+async def restart_now():
+    print("restart", flush=True)
+    assert await anyio.to_thread.run_sync(sys.stdin.readline)
+
+
+async def restart():
+    async with connect() as client:
+        await post(client, "dev-a", "pm", "status", "lost")
+        _, first_start = await read(client, "dev-a")
+        await restart_now()
+        if TRANSPORT == "sse":
+            # This SDK's event stream ends with its connection, and only a new client opens another.
+            async with connect() as anew:
+                await goes_on(anew, first_start)
+        else:
+            await goes_on(client, first_start)
+
+
+async def goes_on(client, first_start):
+    kept = await post(client, "dev-a", "pm", "status", "kept")
+    messages, start = await read(client, "pm")
+    same(messages, [kept])
+    assert start > first_start, (start, first_start)
+    same(await read(client, "dev-a"), ([], start))
+    same(await read(client, "dev-a"), ([], None))
+
+
+def causes(error):
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from causes(inner)
+    else:
+        yield error
+
+
+try:
+    asyncio.run({f.__name__: f for f in [protocol, messages, wait, cancel, restart]}[FACT]())
+except BaseExceptionGroup as group:
+    for cause in causes(group):
+        traceback.print_exception(cause)
+    sys.exit(1)

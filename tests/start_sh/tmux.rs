@@ -1,0 +1,285 @@
+//! start.sh --tmux, in a real tmux.
+
+use std::fs;
+
+use predicates::str::contains;
+
+use crate::{
+    ROLES, expected_agent,
+    place::{Place, START_SH, Terminal, answers, free_port, is_free, until, until_shown},
+    port_option, write_prompts,
+};
+
+const PANES: [&str; 6] = [
+    "list-panes",
+    "-s",
+    "-t",
+    "relay-lift",
+    "-F",
+    "#{window_index} #{pane_title} #{@relay_role} #{pane_active}",
+];
+
+#[test]
+fn tmux_mode_opens_four_titled_panes_and_gives_each_agent_its_prompt() {
+    let place = Place::new();
+    let port = free_port();
+    let prompts = write_prompts(&place, port);
+    let terminal = Terminal::start_sh(&place, port, "--tmux", &place.agent_command(port));
+    for (role, prompt) in &prompts {
+        assert_eq!(place.agent(role), expected_agent(&place, role, prompt));
+        terminal.until_it_shows(&format!("the stand-in agent is {role}"));
+    }
+    // It is attached, and the roles stand on the borders.
+    let screen = terminal.until_it_shows(&format!("server ready on :{port}"));
+    for role in ["relay", "pm", "dev-a", "dev-b"] {
+        assert!(
+            screen.contains(&format!("─ {role} ─")),
+            "no border names {role}:\n{screen}"
+        );
+    }
+    let panes = "0 relay relay 0\n0 pm pm 1\n0 dev-a dev-a 0\n0 dev-b dev-b 0";
+    assert_eq!(place.tmux_prints(&PANES), panes);
+    assert_eq!(
+        place.tmux_prints(&["list-sessions", "-F", "#{session_name}"]),
+        "relay-lift"
+    );
+
+    place.tmux_prints(&["detach-client", "-s", "relay-lift"]);
+    let screen = terminal.until_it_shows("exit status 0");
+    assert!(
+        screen.contains("come back to it with: tmux attach -t relay-lift"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains(&format!("relay http://localhost:{port}/sse")),
+        "{screen}"
+    );
+    assert!(answers(port), "the lift goes on without the terminal");
+
+    place.tmux_prints(&["kill-session", "-t", "relay-lift"]);
+    until("relay to end with the session", || is_free(port).then_some(()));
+}
+
+#[test]
+fn inside_tmux_the_client_is_switched_and_the_callers_settings_count() {
+    let place = Place::new();
+    let port = free_port();
+    // The server was started from elsewhere: it knows neither the tools nor the agent of the caller.
+    let mut server = place.command("tmux");
+    server
+        .env("PATH", "/usr/bin:/bin")
+        .env("RELAY_AGENT_COMMAND", "false");
+    let made = server.args(["new-session", "-d", "-s", "work"]).status().unwrap();
+    assert!(made.success());
+    let mut script = String::new();
+    for (name, value) in place.environment() {
+        script.push_str(&format!("export {name}='{}'\n", value.display()));
+    }
+    script.push_str(&format!(
+        "export RELAY_AGENT_COMMAND=\"{}\"\n",
+        place.agent_command(port)
+    ));
+    script.push_str(&format!("exec '{START_SH}' --tmux --port {port}\n"));
+    fs::write(place.outside().join("script"), script).unwrap();
+
+    let terminal = Terminal::run(&place, "tmux attach -t work");
+    until("the terminal to attach", || {
+        (!place.tmux_prints(&["list-clients"]).is_empty()).then_some(())
+    });
+    terminal.type_line(&format!("sh '{}/script'", place.outside().display()));
+    for role in ROLES {
+        let prompt = place.prompt(role, port);
+        assert_eq!(place.agent(role), expected_agent(&place, role, prompt.trim_end()));
+    }
+    until("the client to be switched", || {
+        (place.tmux_prints(&["list-clients", "-F", "#{client_session}"]) == "relay-lift").then_some(())
+    });
+    terminal.until_it_shows("the stand-in agent is dev-b");
+}
+
+/// Waits until a pane shows a text, and gives what stands after it on its line.
+fn pane_says(place: &Place, pane: &str, text: &str) -> String {
+    let target = format!("relay-lift:.{pane}");
+    let screen = || place.tmux_prints(&["capture-pane", "-p", "-J", "-S", "-", "-t", &target]);
+    let screen = until_shown(&format!("pane {pane}"), screen, text);
+    let (_before, after) = screen.split_once(text).unwrap();
+    after.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+fn type_into_pane(place: &Place, pane: &str, line: &str) {
+    let target = format!("relay-lift:.{pane}");
+    place.tmux_prints(&["send-keys", "-t", &target, "-l", line]);
+    place.tmux_prints(&["send-keys", "-t", &target, "Enter"]);
+}
+
+#[test]
+fn a_pane_stays_and_says_so_when_its_agent_ends_or_is_missing() {
+    for (agent_command, told) in [
+        ("sh -c 'exit 7'", "\"sh -c 'exit 7'\" has ended with status 7"),
+        (
+            "no-such-agent",
+            "\"no-such-agent\" has ended with status 127: it was not found; install it, or set",
+        ),
+    ] {
+        let place = Place::new();
+        let port = free_port();
+        let terminal = Terminal::start_sh(&place, port, "--tmux", agent_command);
+        terminal.until_it_shows("server ready");
+        for (pane, role) in ["1", "2", "3"].into_iter().zip(ROLES) {
+            pane_says(&place, pane, &format!("[relay] {role}: {told}"));
+        }
+        // The shell that is left has the role, and what the pane says starts the agent again.
+        let again = pane_says(&place, "2", "start dev-a again with: ");
+        type_into_pane(&place, "2", "echo \"I am $RELAY_AGENT\"");
+        pane_says(&place, "2", "\nI am dev-a");
+        place.tmux_prints(&[
+            "send-keys",
+            "-R",
+            "-t",
+            "relay-lift:.2",
+            ";",
+            "clear-history",
+            "-t",
+            "relay-lift:.2",
+        ]);
+        type_into_pane(&place, "2", &again);
+        pane_says(&place, "2", &format!("[relay] dev-a: {told}"));
+    }
+}
+
+#[test]
+fn ctrl_c_ends_what_runs_in_a_pane_and_the_pane_says_how_to_start_it_again() {
+    let place = Place::new();
+    let port = free_port();
+    let terminal = Terminal::start_sh(&place, port, "--tmux", &place.agent_command(port));
+    terminal.until_it_shows("the stand-in agent is dev-a");
+    place.tmux_prints(&["send-keys", "-t", "relay-lift:.2", "C-c"]);
+    pane_says(&place, "2", "\" has ended with status 130");
+
+    terminal.until_it_shows("server ready");
+    place.tmux_prints(&["send-keys", "-t", "relay-lift:.0", "C-c"]);
+    let again = pane_says(
+        &place,
+        "0",
+        "[relay] relay has ended with status 0; start it again with: ",
+    );
+    assert!(is_free(port));
+    type_into_pane(&place, "0", &again);
+    until("relay to answer again", || answers(port).then_some(()));
+}
+
+#[test]
+fn an_existing_session_is_left_alone() {
+    let place = Place::new();
+    let port = free_port();
+    let pane = ["-P", "-F", "#{session_name} #{pane_id} #{pane_pid}"];
+    let made = place.tmux_prints(&[&["new-session", "-d", "-s", "relay-lift"], &pane[..], &["cat"]].concat());
+    let terminal = Terminal::start_sh(&place, port, "--tmux", &place.agent_command(port));
+    let screen = terminal.until_it_shows("exit status 1");
+    assert!(
+        screen.contains("the tmux session relay-lift exists already"),
+        "{screen}"
+    );
+    assert!(screen.contains("tmux attach -t relay-lift"), "{screen}");
+    assert!(screen.contains("tmux kill-session -t relay-lift"), "{screen}");
+    assert_eq!(place.tmux_prints(&["list-panes", "-a", "-F", pane[2]]), made);
+    assert!(is_free(port));
+}
+
+#[test]
+fn tmux_mode_needs_a_terminal_that_tmux_can_use() {
+    let place = Place::new();
+    let command = format!("TERM=dumb '{START_SH}' --tmux --port {}", free_port());
+    let screen = Terminal::run(&place, &command).until_it_shows("exit status 1");
+    assert!(
+        screen.contains("Run it in a terminal, or run start.sh --manual"),
+        "{screen}"
+    );
+    assert!(
+        !place.tmux(&["list-sessions"]).status.success(),
+        "no tmux server was started"
+    );
+}
+
+#[test]
+fn tmux_mode_leaves_nothing_behind_when_the_terminal_is_too_small_for_four_panes() {
+    let place = Place::new();
+    let port = free_port();
+    let command = format!("stty rows 4; '{START_SH}' --tmux --port {port}");
+    let screen = Terminal::run(&place, &command).until_it_shows("exit status 1");
+    assert!(screen.contains("no space for new pane"), "{screen}");
+    assert!(
+        screen.contains("the lift was not started, and nothing was left running"),
+        "{screen}"
+    );
+    assert!(
+        !place.tmux(&["has-session", "-t", "relay-lift"]).status.success(),
+        "the session is gone"
+    );
+    until("relay to end with the session", || is_free(port).then_some(()));
+}
+
+#[test]
+fn tmux_mode_leaves_nothing_behind_when_relay_does_not_start() {
+    let place = Place::new();
+    place.break_relay();
+    let port = free_port();
+    let terminal = Terminal::start_sh(&place, port, "--tmux", &place.agent_command(port));
+    let screen = terminal.until_it_shows("exit status 1");
+    assert!(screen.contains("the stand-in relay cannot serve"), "{screen}");
+    assert!(
+        screen.contains(&format!("relay did not answer on port {port}")),
+        "{screen}"
+    );
+    assert!(
+        !place.tmux(&["has-session", "-t", "relay-lift"]).status.success(),
+        "the session is gone"
+    );
+    assert_eq!(place.agents_started(), [""; 0]);
+}
+
+#[test]
+fn an_empty_prompt_is_refused_before_anything_is_opened() {
+    let place = Place::new();
+    let port = free_port();
+    let empty = place.write_prompt("v1-dev-a-prompt.md", 1, "Words to the user.\n\n---\n \n");
+    let terminal = Terminal::start_sh(&place, port, "--tmux", &place.agent_command(port));
+    let screen = terminal.until_it_shows("exit status 1");
+    assert!(
+        screen.contains(&format!("{} holds no prompt", empty.display())),
+        "{screen}"
+    );
+    assert!(
+        !place.tmux(&["list-sessions"]).status.success(),
+        "no tmux server was started"
+    );
+}
+
+#[test]
+fn tmux_mode_without_a_terminal_is_refused() {
+    let place = Place::new();
+    let port = port_option(free_port());
+    let refused = place.start_sh(&["--tmux", &port]).assert().failure().code(1);
+    refused
+        .stdout("")
+        .stderr(contains("Run it in a terminal, or run start.sh --manual"));
+    assert!(
+        !place.tmux(&["list-sessions"]).status.success(),
+        "no tmux server was started"
+    );
+}
+
+#[test]
+fn tmux_mode_without_tmux_is_refused() {
+    let place = Place::new();
+    let port = port_option(free_port());
+    let refused = place
+        .without("tmux")
+        .start_sh(&["--tmux", &port])
+        .assert()
+        .failure()
+        .code(1);
+    refused.stdout("").stderr(contains(
+        "tmux is not installed. Install it, or run start.sh --manual",
+    ));
+}
