@@ -21,17 +21,18 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ListToolsResult,
-    PaginatedRequestParams, ServerConfig, Tool,
+    PaginatedRequestParams, ResultType, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServiceExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::engine::{AgentName, Roster};
+use crate::engine::{AgentName, InvalidName, Roster};
 use crate::server::Token;
 use crate::server::rpc::{progress, progress_ticks, server_info, tools_for};
 use crate::tools::ToolResult;
@@ -47,20 +48,34 @@ pub struct Mcp {
     port: u16,
 
     /// The role that this agent has; it need not name itself then, and may not name another.
-    #[arg(long, env = "RELAY_AGENT", value_parser = agent)]
-    agent: Option<Option<AgentName>>,
+    #[arg(
+        long,
+        value_name = "ROLE",
+        env = "RELAY_AGENT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    agent: Own,
 
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
     token: Option<Token>,
 }
 
-/// Takes a role; an empty one, from a variable that is not set, is none.
-fn agent(text: &str) -> Result<Option<AgentName>, crate::engine::InvalidName> {
-    if text.is_empty() {
-        return Ok(None);
+/// The role of the bridge's agent, if it has one of its own.
+#[derive(Debug, Clone)]
+struct Own(Option<AgentName>);
+
+impl std::str::FromStr for Own {
+    type Err = InvalidName;
+
+    /// Takes a role; an empty one, from a variable that is not set, is none.
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        if text.is_empty() {
+            return Ok(Self(None));
+        }
+        AgentName::new(text).map(|agent| Self(Some(agent)))
     }
-    AgentName::new(text).map(Some)
 }
 
 /// Bridges until stdin ends.
@@ -79,12 +94,17 @@ pub fn run(args: Mcp) -> io::Result<()> {
 }
 
 async fn bridge(args: Mcp) -> io::Result<()> {
-    let relay = Arc::new(Relay::new(args.port, args.agent.flatten(), args.token));
+    let relay = Arc::new(Relay::new(args.port, args.agent.0, args.token));
     let stdout = Reported {
         stdout: tokio::io::stdout(),
         relay: Arc::clone(&relay),
     };
-    let serving = Bridge { relay }.serve((tokio::io::stdin(), stdout)).await;
+    let left = CancellationToken::new();
+    let stdin = Watched {
+        stdin: tokio::io::stdin(),
+        left: left.clone(),
+    };
+    let serving = Bridge { relay, left }.serve((stdin, stdout)).await;
     match serving {
         Ok(running) => {
             running.waiting().await?;
@@ -99,6 +119,8 @@ async fn bridge(args: Mcp) -> io::Result<()> {
 /// What an agent's requests come to.
 struct Bridge {
     relay: Arc<Relay>,
+    /// Cancelled when the agent has closed stdin: nobody waits for answers any more.
+    left: CancellationToken,
 }
 
 impl ServerHandler for Bridge {
@@ -129,12 +151,17 @@ impl ServerHandler for Bridge {
             tokio::select! {
                 biased;
                 result = &mut call => {
-                    let result = result.unwrap_or_else(|trouble| self.relay.tell(&trouble));
+                    let mut result = result.unwrap_or_else(|trouble| self.relay.tell(&trouble));
+                    // The relay was asked in a version that does not have it; rmcp strips it for agents that do not either.
+                    result.result_type = Some(ResultType::COMPLETE);
                     return Ok(CallToolResponse::from(result));
                 }
                 // Dropping the call closes its connection, which cancels it.
                 () = context.ct.cancelled() => {
                     return Err(ErrorData::internal_error("the call was cancelled", None));
+                }
+                () = self.left.cancelled() => {
+                    return Err(ErrorData::internal_error("the client is gone", None));
                 }
                 _ = ticks.tick(), if token.is_some() => {
                     let token = token.clone().expect("a tick is for a token");
@@ -412,5 +439,31 @@ impl AsyncWrite for Reported {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stdout).poll_shutdown(cx);
         self.report(polled)
+    }
+}
+
+/// stdin, watched: when the agent closes it, nothing needs to be waited for.
+struct Watched {
+    stdin: tokio::io::Stdin,
+    left: CancellationToken,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.stdin).poll_read(cx, buf);
+        let ended = match &polled {
+            Poll::Ready(Ok(())) => buf.remaining() > 0 && buf.filled().len() == before,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if ended {
+            self.left.cancel();
+        }
+        polled
     }
 }

@@ -44,9 +44,9 @@ pub enum Input {
         /// The call, answered or not.
         call: CallId,
     },
-    /// A call's reply could not be written. Ignored if nothing hangs on it.
+    /// A call's reply could not be written, or nobody is left to write it to. Ignored if nothing hangs on it.
     Lost {
-        /// The answered call.
+        /// The call, answered or not.
         call: CallId,
     },
     /// The relay is about to stop: every wait expires now, and no read waits from here on.
@@ -152,7 +152,7 @@ pub enum Refusal {
     /// A sender, recipient or reader is not in the roster.
     #[error("unknown role {name:?}; known roles: {known}")]
     UnknownAgent {
-        /// As given.
+        /// As given, cut if it is long.
         name: String,
         /// Who there is.
         known: Roster,
@@ -202,13 +202,13 @@ pub enum Refusal {
         bytes_max: usize,
     },
     /// Too many reads are parked.
-    #[error("{waits} reads are waiting already, the most that are accepted; read without waiting")]
+    #[error("as many reads wait already as are accepted: {waits}; read without waiting")]
     TooManyWaits {
         /// How many are parked.
         waits: usize,
     },
     /// Too many sessions are open.
-    #[error("{sessions} sessions are open already, the most that are accepted; close one")]
+    #[error("as many sessions are open already as are accepted: {sessions}; close one")]
     TooManySessions {
         /// How many are open.
         sessions: usize,

@@ -5,7 +5,8 @@
 //!
 //! # Laws
 //!
-//! - Validate, then mutate, then push effects: a refusal leaves every inbox as it was.
+//! - Validate, then mutate, then push effects: a refusal leaves every inbox as it was. That the call came at all
+//!   still confirms what was flushed to its session before.
 //! - Every call is answered once, unless it was cancelled or its session closed first.
 //! - A wait ends in exactly four ways: woken, expired, superseded, cancelled.
 //! - A hand-over ends in exactly two ways: confirmed, and its messages never appear again; or undone,
@@ -33,7 +34,7 @@ use limits::{Bounds, DOUBT_MS};
 pub use message::{Delivery, Kind, Message};
 pub use names::{
     AgentName, Boot, CallId, InvalidName, InvalidRoster, MessageId, RandomBytes, Roster, Seq, SessionId,
-    Timestamp, uuid_v4,
+    Timestamp, shown, uuid_v4,
 };
 
 /// The whole state of a relay.
@@ -388,7 +389,7 @@ impl Engine {
         match self.inboxes.get_key_value(name) {
             Some((agent, _)) => Ok(agent.clone()),
             None => Err(Refusal::UnknownAgent {
-                name: name.to_owned(),
+                name: shown(name),
                 known: self.roster.clone(),
             }),
         }

@@ -40,6 +40,17 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// How much of a value from outside an error repeats, in characters.
+const SHOWN_CHARS: usize = 80;
+
+/// Cuts a value from outside down to what an error should repeat of it.
+pub fn shown(value: &str) -> String {
+    match value.char_indices().nth(SHOWN_CHARS) {
+        None => value.to_owned(),
+        Some((end, _)) => format!("{}…", &value[..end]),
+    }
+}
+
 /// The name of an agent: 1 to 32 of `a-z`, `0-9`, `-` and `_`, the first one a letter or a digit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentName(Arc<str>);
@@ -50,7 +61,7 @@ pub struct AgentName(Arc<str>);
     "invalid role name {name:?}; a name has 1 to {AGENT_NAME_BYTES_MAX} of a-z, 0-9, - and _, and starts with a letter or a digit"
 )]
 pub struct InvalidName {
-    /// The text as it was given.
+    /// The text as it was given, cut if it is long.
     pub name: String,
 }
 
@@ -68,9 +79,7 @@ impl AgentName {
         if good_start && good_rest && name.len() <= AGENT_NAME_BYTES_MAX {
             return Ok(Self(name.into()));
         }
-        Err(InvalidName {
-            name: name.to_owned(),
-        })
+        Err(InvalidName { name: shown(name) })
     }
 
     /// Returns the name as text.
@@ -102,6 +111,9 @@ pub enum InvalidRoster {
     /// One of the names is no name.
     #[error(transparent)]
     Name(#[from] InvalidName),
+    /// There is nobody to post to.
+    #[error("no roles; name at least one, such as pm")]
+    Empty,
     /// A name stands twice.
     #[error("role {name:?} is named twice; each role is named once")]
     Twice {
@@ -125,7 +137,7 @@ impl Roster {
     ///
     /// # Errors
     ///
-    /// [`InvalidRoster`] for a bad name, a repeated one, or more than the tool schemas can carry.
+    /// [`InvalidRoster`] for a bad name, a repeated one, none at all, or more than the tool schemas can carry.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidRoster> {
         let mut roster: Vec<AgentName> = Vec::new();
         for name in names {
@@ -136,6 +148,9 @@ impl Roster {
                 });
             }
             roster.push(name);
+        }
+        if roster.is_empty() {
+            return Err(InvalidRoster::Empty);
         }
         let bytes = roster.iter().map(|name| name.as_str().len() + 3).sum();
         if roster.len() > AGENTS_MAX || bytes > ROSTER_BYTES_MAX {

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::owner::{Answered, Outcome, Owner, Receipt};
-use crate::engine::SessionId;
+use crate::engine::{CallId, SessionId};
 use crate::tools::{ToolResult, lift};
 
 /// A JSON-RPC message, read as far as it takes to know what to do with it.
@@ -120,6 +120,16 @@ pub enum Called {
     Parked(super::owner::Parked),
 }
 
+impl Called {
+    /// Returns the number of a call that can still be cancelled.
+    pub fn cancellable(&self) -> Option<CallId> {
+        match self {
+            Self::Done(done) => done.receipt.as_ref().map(Receipt::call),
+            Self::Parked(parked) => Some(parked.call()),
+        }
+    }
+}
+
 /// An answered tool call.
 pub struct Done {
     /// What the caller reads.
@@ -158,6 +168,20 @@ pub fn call_tool(
         Outcome::Answered(answered) => Called::Done(Done::new(answered)),
         Outcome::Parked(parked) => Called::Parked(parked),
     }
+}
+
+/// Returns the id of the request that a `notifications/cancelled` is about, as it was written.
+pub fn cancelled_id<'a>(envelope: &Envelope<'a>) -> Option<&'a str> {
+    #[derive(Deserialize)]
+    struct Cancelled<'a> {
+        #[serde(borrow, rename = "requestId")]
+        request_id: &'a RawValue,
+    }
+    if envelope.id.is_some() || envelope.method.as_deref() != Some("notifications/cancelled") {
+        return None;
+    }
+    let cancelled: Cancelled<'a> = serde_json::from_str(envelope.params?.get()).ok()?;
+    Some(cancelled.request_id.get())
 }
 
 /// Writes the JSON-RPC response of a tool call, as the session-based protocol versions have it.

@@ -29,6 +29,10 @@ const SESSION_BASED_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
+/// Given out at the handshake and accepted whatever it is: nothing depends on it but which request a client cancels,
+/// since it does so over another connection. A relay that was started anew takes the old ones.
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
 /// Answers one HTTP request at `/mcp`.
 pub(super) async fn exchange(
     State((shared, service)): State<(Arc<Shared>, RmcpService)>,
@@ -42,7 +46,10 @@ pub(super) async fn exchange(
         Err(response) => return *response,
         Ok(agent) => match link.session(agent) {
             Err(refusal) => return refuse_session(&refusal),
-            Ok((session, agent)) => Caller::new(session, agent),
+            Ok((session, agent)) => {
+                let cancel_key = session_id(request.headers()).map(Arc::from);
+                Caller::new(session, agent, cancel_key, Arc::clone(&shared.reads))
+            }
         },
     };
     let (mut parts, body) = request.into_parts();
@@ -50,6 +57,7 @@ pub(super) async fn exchange(
         Err(response) => return *response,
         Ok(body) => body,
     };
+    let mut is_handshake = false;
     match express::read(&body) {
         Read::NotJson(error) => return not_json(&error),
         Read::OtherJson => {}
@@ -57,22 +65,43 @@ pub(super) async fn exchange(
             if let Some(call) = plain_call(&parts.headers, &envelope) {
                 return answer(&shared, &link, &caller, call).await;
             }
+            cancel(&shared, &caller, &envelope);
+            is_handshake = envelope.method.as_deref() == Some("initialize");
         }
     }
     parts.extensions.insert(caller.clone());
     let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
+    let mut response = response.map(|inner| Body::new(Followed { inner, caller, link }));
+    if is_handshake && response.status().is_success() {
+        let id = shared.streams.draw_id().to_string();
+        response
+            .headers_mut()
+            .insert(SESSION_ID, id.try_into().expect("a uuid is a header's value"));
+    }
     response
-        .map(|inner| Body::new(Followed { inner, caller, link }))
-        .into_response()
+}
+
+/// Cancels what a client does not want any more, if it says which session it took up at its handshake.
+fn cancel(shared: &Shared, caller: &Caller, envelope: &Envelope<'_>) {
+    if let (Some(key), Some(id)) = (&caller.cancel_key, express::cancelled_id(envelope))
+        && let Some(call) = shared.reads.forget(key, id)
+    {
+        shared.owner.cancel(call);
+    }
+}
+
+fn session_id(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION_ID)?.to_str().ok()
 }
 
 /// Answers a call the short way.
 async fn answer(shared: &Arc<Shared>, link: &Link, caller: &Caller, call: ToolCall<'_>) -> Response {
-    let done = match express::call_tool(&shared.owner, caller.session, &call.name, call.arguments) {
+    let done = match caller.call(&shared.owner, call.id.get(), &call.name, call.arguments) {
         Called::Done(done) => done,
         Called::Parked(mut parked) => {
             let Some(answer) = parked.answered().await else {
-                return refuse(StatusCode::SERVICE_UNAVAILABLE, "the session has ended");
+                // Cancelled: there is no response to a cancelled request, but there is one to an exchange.
+                return StatusCode::ACCEPTED.into_response();
             };
             Done::new(parked.complete(answer))
         }

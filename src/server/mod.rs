@@ -17,6 +17,7 @@ mod guard;
 mod http;
 mod log;
 mod owner;
+mod recent;
 pub(crate) mod rpc;
 mod sse;
 mod wire;
@@ -45,6 +46,7 @@ pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence, Link};
 
 use crate::engine::{AgentName, RandomBytes, Refusal, Roster, Status};
 use owner::Owner;
+use recent::RecentReads;
 use rpc::Rpc;
 use wire::WireListener;
 
@@ -56,6 +58,10 @@ const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the end of a relay waits for its connections to finish.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many of the latest reads over streamable HTTP can still be cancelled: every wait that can be parked, and as
+/// many reads that passed it by.
+const CANCELLABLE_MAX: usize = 8_192;
 
 /// What a relay is started with.
 pub struct Config {
@@ -79,6 +85,8 @@ pub struct Config {
 struct Shared {
     owner: Arc<Owner>,
     streams: sse::Streams,
+    /// Of streamable HTTP, by the ids that it gives out; each stream of HTTP+SSE has its own.
+    reads: Arc<RecentReads>,
     guard: Guard,
     roster: Roster,
     /// As a session sees them that is not bound.
@@ -102,6 +110,7 @@ where
     let shared = Arc::new(Shared {
         owner: Arc::clone(&owner),
         streams: sse::Streams::new(config.stream_random),
+        reads: Arc::new(RecentReads::new(CANCELLABLE_MAX)),
         guard: config.guard,
         tools: rpc::tools_for(&config.roster, None),
         roster: config.roster,

@@ -17,7 +17,8 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::express::{Called, Done, call_tool};
-use super::owner::{Parked, Receipt};
+use super::owner::{Owner, Parked, Receipt};
+use super::recent::RecentReads;
 use crate::engine::{AgentName, Roster, SessionId};
 use crate::tools::{ToolResult, lift};
 
@@ -40,18 +41,44 @@ pub struct Caller {
     pub session: SessionId,
     /// The agent that it is bound to.
     pub agent: Option<AgentName>,
+    /// What the transport takes for the session, where its client can cancel a request by its id.
+    pub cancel_key: Option<Arc<str>>,
+    /// Where reads are remembered for that.
+    pub reads: Arc<RecentReads>,
     /// Where the receipt of the reply is left for the transport.
-    pub receipt: Arc<Mutex<Option<Receipt>>>,
+    receipt: Arc<Mutex<Option<Receipt>>>,
 }
 
 impl Caller {
     /// Makes the caller of one request.
-    pub fn new(session: SessionId, agent: Option<AgentName>) -> Self {
+    pub fn new(
+        session: SessionId,
+        agent: Option<AgentName>,
+        cancel_key: Option<Arc<str>>,
+        reads: Arc<RecentReads>,
+    ) -> Self {
         Self {
             session,
             agent,
+            cancel_key,
+            reads,
             receipt: Arc::default(),
         }
+    }
+
+    /// Calls a tool, and remembers the call if it can be cancelled. All ways to a tool end here.
+    pub fn call(
+        &self,
+        owner: &Arc<Owner>,
+        request_id: &str,
+        tool: &str,
+        arguments: serde_json::Map<String, serde_json::Value>,
+    ) -> Called {
+        let called = call_tool(owner, self.session, tool, arguments);
+        if let (Some(key), Some(call)) = (&self.cancel_key, called.cancellable()) {
+            self.reads.remember(key, request_id, call);
+        }
+        called
     }
 
     /// Takes the receipt that the call has left, if any.
@@ -158,8 +185,8 @@ impl ServerHandler for Rpc {
             return Err(ErrorData::internal_error("the transport named no caller", None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let called = call_tool(&self.shared.owner, caller.session, &request.name, arguments);
-        let done = match called {
+        let id = serde_json::to_string(&context.id).expect("an id is JSON");
+        let done = match caller.call(&self.shared.owner, &id, &request.name, arguments) {
             Called::Done(done) => Some(done),
             Called::Parked(parked) => self.wait(parked, &context).await,
         };

@@ -5,7 +5,7 @@
 //! (`Last-Event-ID`) and finds its old address working, whoever gave it out.
 //! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,6 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http_body::Frame;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage};
 use rmcp::transport::OneshotTransport;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, Interval};
@@ -31,10 +30,11 @@ use uuid::Uuid;
 use super::express::{self, Called, Done, Envelope, Read, ToolCall};
 use super::http::{collect, not_json};
 use super::owner::{Parked, Receipt};
+use super::recent::RecentReads;
 use super::rpc::{Caller, Rpc, progress_ticks};
 use super::wire::Link;
 use super::{Shared, agent_of, refuse, refuse_session};
-use crate::engine::{AgentName, CallId, Carrier, Ending, RandomBytes, SessionId, uuid_v4};
+use crate::engine::{AgentName, Carrier, Ending, RandomBytes, SessionId, uuid_v4};
 
 /// How long a client is asked to wait before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 200;
@@ -64,8 +64,8 @@ struct Stream {
     agent: Option<AgentName>,
     /// None once the relay stops: the stream ends when the calls that still hold a clone are answered.
     outbox: Mutex<Option<Outbox>>,
-    /// The latest reads, by the ids of their requests, as they were written.
-    reads: Mutex<VecDeque<(Box<str>, CallId)>>,
+    /// Has no sessions: a stream is one.
+    reads: Arc<RecentReads>,
     /// Cancelled when there is nothing left to write to.
     closed: CancellationToken,
 }
@@ -105,7 +105,8 @@ impl Streams {
         self.table().values().for_each(|stream| stream.end());
     }
 
-    fn draw_id(&self) -> Uuid {
+    /// Draws an id that nobody guesses.
+    pub fn draw_id(&self) -> Uuid {
         uuid_v4(&mut self.random.lock().expect("drawing bytes does not panic"))
     }
 
@@ -179,24 +180,13 @@ impl Stream {
             .expect("nothing panics while it holds the outbox")
     }
 
-    fn remember(&self, id: &RawValue, call: CallId) {
-        let mut reads = self.reads();
-        if reads.len() == CANCELLABLE_MAX {
-            reads.pop_front();
-        }
-        reads.push_back((id.get().into(), call));
-    }
-
-    fn forget(&self, id: &RawValue) -> Option<CallId> {
-        let mut reads = self.reads();
-        let at = reads.iter().rposition(|(known, _)| **known == *id.get())?;
-        reads.remove(at).map(|(_, call)| call)
-    }
-
-    fn reads(&self) -> MutexGuard<'_, VecDeque<(Box<str>, CallId)>> {
-        self.reads
-            .lock()
-            .expect("nothing panics while it holds the latest reads")
+    fn caller(&self) -> Caller {
+        Caller::new(
+            self.session,
+            self.agent.clone(),
+            Some(Arc::from("")),
+            Arc::clone(&self.reads),
+        )
     }
 }
 
@@ -231,7 +221,7 @@ pub(super) async fn open(
             events,
             unread: Arc::clone(&unread),
         })),
-        reads: Mutex::default(),
+        reads: Arc::new(RecentReads::new(CANCELLABLE_MAX)),
         closed: CancellationToken::new(),
     });
     let replaced = shared.streams.table().insert(id, Arc::clone(&stream));
@@ -344,7 +334,8 @@ fn accept(
             Err(_) => not_a_message(),
         },
         (Some("notifications/cancelled"), None) => {
-            cancel(shared, stream, envelope.params);
+            let call = express::cancelled_id(envelope).and_then(|id| stream.reads.forget("", id));
+            call.into_iter().for_each(|call| shared.owner.cancel(call));
             StatusCode::ACCEPTED.into_response()
         }
         // Other notifications, and responses to requests that relay never makes, ask for nothing.
@@ -362,15 +353,12 @@ fn not_a_message() -> Response {
 }
 
 fn call_tool(shared: &Arc<Shared>, stream: &Arc<Stream>, outbox: Outbox, call: ToolCall<'_>) {
-    match express::call_tool(&shared.owner, stream.session, &call.name, call.arguments) {
-        Called::Done(done) => {
-            if let Some(receipt) = &done.receipt {
-                stream.remember(call.id, receipt.call());
-            }
-            outbox.respond(call.id, done);
-        }
+    match stream
+        .caller()
+        .call(&shared.owner, call.id.get(), &call.name, call.arguments)
+    {
+        Called::Done(done) => outbox.respond(call.id, done),
         Called::Parked(parked) => {
-            stream.remember(call.id, parked.call());
             let progress_token = call.progress_token.map(ToOwned::to_owned);
             let closed = stream.closed.clone();
             tokio::spawn(wait(closed, outbox, parked, call.id.to_owned(), progress_token));
@@ -420,7 +408,7 @@ async fn serve_by_rmcp(
     outbox: Outbox,
     mut request: ClientJsonRpcMessage,
 ) {
-    let caller = Caller::new(stream.session, stream.agent.clone());
+    let caller = stream.caller();
     if let ClientJsonRpcMessage::Request(request) = &mut request {
         request.request.extensions_mut().insert(caller.clone());
     }
@@ -433,18 +421,6 @@ async fn serve_by_rmcp(
         outbox.send(&json, is_response.then(|| caller.take_receipt()).flatten());
     }
     drop(running);
-}
-
-fn cancel(shared: &Shared, stream: &Stream, params: Option<&RawValue>) {
-    #[derive(Deserialize)]
-    struct Cancelled<'a> {
-        #[serde(borrow, rename = "requestId")]
-        request_id: &'a RawValue,
-    }
-    let cancelled = params.and_then(|params| serde_json::from_str::<Cancelled<'_>>(params.get()).ok());
-    if let Some(call) = cancelled.and_then(|cancelled| stream.forget(cancelled.request_id)) {
-        shared.owner.cancel(call);
-    }
 }
 
 /// What hyper writes of a stream.

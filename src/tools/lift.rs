@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::ToolResult;
 use crate::engine::limits::WAIT_SECONDS_MAX;
-use crate::engine::{AgentName, Command, Delivery, Kind, Message, Refusal, Reply, Roster};
+use crate::engine::{AgentName, Command, Delivery, Kind, Message, Refusal, Reply, Roster, shown};
 
 /// The names of the tools, in the order in which they are listed.
 pub const TOOLS: [&str; 3] = ["post_message", "read_messages", "list_pending"];
@@ -29,7 +29,7 @@ pub enum InvalidCall {
     /// There is no such tool.
     #[error("unknown tool {name:?}; known tools: {}", TOOLS.join(", "))]
     UnknownTool {
-        /// As given.
+        /// As given, cut if it is long.
         name: String,
     },
     /// A tool was called without something that it needs.
@@ -45,7 +45,7 @@ pub enum InvalidCall {
     /// A tool was called with something that it does not know.
     #[error("unknown argument {argument:?}; {tool} takes {accepted}")]
     Unexpected {
-        /// As given.
+        /// As given, cut if it is long.
         argument: String,
         /// The tool.
         tool: &'static str,
@@ -65,13 +65,13 @@ pub enum InvalidCall {
     /// A message's kind is none of the four.
     #[error("unknown kind {given:?}; known kinds: status, question, directive, free")]
     UnknownKind {
-        /// As given.
+        /// As given, cut if it is long.
         given: String,
     },
     /// A wait is negative or longer than a client bears.
     #[error("\"wait_seconds\" is {given}; accepted: 0 to {WAIT_SECONDS_MAX}")]
     WaitOutOfRange {
-        /// As given.
+        /// As given, cut if it is long.
         given: String,
     },
 }
@@ -156,9 +156,7 @@ pub fn command(tool: &str, arguments: Map<String, Value>) -> Result<Command, Inv
             accepted: "for",
             given: arguments,
         }),
-        _ => Err(InvalidCall::UnknownTool {
-            name: tool.to_owned(),
-        }),
+        _ => Err(InvalidCall::UnknownTool { name: shown(tool) }),
     }
 }
 
@@ -198,7 +196,7 @@ fn post_message(mut arguments: Arguments) -> Result<Command, InvalidCall> {
     let body = arguments.required("body")?;
     arguments.end()?;
     let Some(kind) = Kind::parse(&kind) else {
-        return Err(InvalidCall::UnknownKind { given: kind });
+        return Err(InvalidCall::UnknownKind { given: shown(&kind) });
     };
     Ok(Command::Post { from, to, kind, body })
 }
@@ -269,7 +267,7 @@ impl Arguments {
         match self.given.into_iter().next() {
             None => Ok(()),
             Some((argument, _)) => Err(InvalidCall::Unexpected {
-                argument,
+                argument: shown(&argument),
                 tool: self.tool,
                 accepted: self.accepted,
             }),
@@ -282,7 +280,7 @@ fn wrong_type(argument: &'static str, given: &Value, accepted: &'static str) -> 
         Value::Null => "null".to_owned(),
         Value::Bool(value) => format!("the boolean {value}"),
         Value::Number(value) => format!("the number {value}"),
-        Value::String(value) => format!("the string {value:?}"),
+        Value::String(value) => format!("the string {:?}", shown(value)),
         Value::Array(_) => "an array".to_owned(),
         Value::Object(_) => "an object".to_owned(),
     };

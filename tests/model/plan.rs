@@ -1,0 +1,451 @@
+//! What a seed makes happen: bounds small enough to be hit, weights of its own, and inputs one by one.
+//!
+//! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
+
+use relay::engine::limits::{Bounds, DOUBT_MS};
+use relay::engine::{
+    CallId, Carrier, Command, Effect, Ending, Input, Kind, Reply, Roster, SessionId, Timestamp,
+};
+
+use crate::random::SplitMix;
+
+/// One thing that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// `handle` is called.
+    Input(Input),
+    /// `handle_timeout` is called.
+    Timeout,
+}
+
+/// Draws what happens next.
+pub struct Plan {
+    rng: SplitMix,
+    /// Who there is.
+    pub roster: Roster,
+    /// What is accepted.
+    pub bounds: Bounds,
+    /// The moment of the last event.
+    pub now: Timestamp,
+    /// How likely each action is, compared with the others.
+    weights: [u64; ACTIONS.len()],
+    /// How many commands in a hundred are illegal.
+    illegal: u64,
+    /// Before how many events in a hundred time passes.
+    tempo: u64,
+    /// How many times in a hundred something is acted on as soon as it is due.
+    punctual: u64,
+    /// How many replies in a hundred are flushed before anything else happens.
+    prompt: u64,
+    /// How many reads in a hundred wait.
+    patient: u64,
+    /// One event in this many says that the relay is about to stop.
+    stop_one_in: u64,
+    /// How many times in a hundred the first agent is meant, whoever else there is.
+    busy: u64,
+    /// How many sessions in a hundred are bound to an agent.
+    bound: u64,
+    /// Turns counted numbers into ones that do not go up; 0 leaves them as they are.
+    shuffle: u64,
+    numbers: u64,
+    /// The open sessions, with the agents that they are bound to.
+    open: Vec<(SessionId, Option<String>)>,
+    /// Some that are closed or were not admitted.
+    gone: Vec<SessionId>,
+    /// The latest calls, whatever became of them.
+    calls: Vec<CallId>,
+    /// The latest calls whose replies had something in them.
+    answered: Vec<CallId>,
+    /// The latest replies with something in them that were not yet said to be flushed.
+    unflushed: Vec<CallId>,
+}
+
+/// A kind of thing that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Open,
+    Close,
+    Post,
+    Read,
+    Pending,
+    Flush,
+    Lose,
+    Cancel,
+    /// News of a call, whether it is answered or not, and whether there was news of it before or not.
+    Again,
+    /// News of a call or a session that there never was.
+    FromNowhere,
+    /// A call on a session that is not open.
+    OnClosed,
+    Timeout,
+}
+
+const ACTIONS: [Action; 12] = [
+    Action::Open,
+    Action::Close,
+    Action::Post,
+    Action::Read,
+    Action::Pending,
+    Action::Flush,
+    Action::Lose,
+    Action::Cancel,
+    Action::Again,
+    Action::FromNowhere,
+    Action::OnClosed,
+    Action::Timeout,
+];
+
+/// How long a read may wait; one of them as long as a doubt, so that both can be due at the same moment.
+const WAITS_MS: [u32; 5] = [1, 10, 1_000, DOUBT_MS as u32, 280_000];
+
+/// 2026-05-02T14:30:00Z.
+const START: Timestamp = Timestamp::from_millis(1_777_732_200_000);
+
+impl Plan {
+    /// Draws all that stays the same for a whole run.
+    pub fn new(seed: u64) -> Self {
+        let mut rng = SplitMix::new(seed);
+        let weights = ACTIONS.map(|action| match action {
+            Action::Post => rng.pick(&[5, 15, 30]),
+            Action::Read => rng.pick(&[20, 40]),
+            Action::Open => rng.pick(&[4, 8]),
+            Action::Flush => rng.pick(&[2, 20, 40]),
+            Action::Close => rng.pick(&[1, 4, 8]),
+            Action::Pending
+            | Action::Lose
+            | Action::Cancel
+            | Action::Again
+            | Action::FromNowhere
+            | Action::OnClosed
+            | Action::Timeout => rng.pick(&[0, 1, 3, 6]),
+        });
+        let body_bytes_max = rng.pick(&[1, 4, 16]);
+        let bounds = Bounds {
+            body_bytes_max,
+            inbox_messages_max: rng.pick(&[1, 3, 6, 20]),
+            inbox_bytes_max: body_bytes_max + rng.index(60),
+            sessions_max: rng.pick(&[1, 4, 8, 12]),
+            waits_max: rng.pick(&[0, 1, 4, 16]),
+        };
+        let names = ["pm", "dev-a", "dev-b", "qa"];
+        let agents = 1 + rng.index(names.len());
+        Self {
+            roster: Roster::new(names[..agents].iter().copied()).expect("good names"),
+            bounds,
+            now: START,
+            weights,
+            illegal: rng.pick(&[0, 3, 20]),
+            tempo: rng.pick(&[3, 10, 40]),
+            punctual: rng.pick(&[0, 50, 100]),
+            prompt: rng.pick(&[0, 60, 95]),
+            patient: rng.pick(&[20, 60, 90]),
+            stop_one_in: rng.pick(&[u64::MAX, 2_000]),
+            busy: rng.pick(&[0, 50]),
+            bound: rng.pick(&[0, 0, 50, 100]),
+            shuffle: rng.pick(&[0, 0x3f, 0x155]),
+            numbers: 0,
+            open: Vec::new(),
+            gone: vec![SessionId(u64::MAX)],
+            calls: vec![CallId(u64::MAX)],
+            answered: vec![CallId(u64::MAX)],
+            unflushed: Vec::new(),
+            rng,
+        }
+    }
+
+    /// Draws the next event, at a moment not before the last one.
+    pub fn next(&mut self, due: Option<Timestamp>) -> Event {
+        self.pass_time(due);
+        if due.is_some_and(|due| due <= self.now) && self.rng.percent(self.punctual) {
+            return Event::Timeout;
+        }
+        if let Some(&call) = self.unflushed.last()
+            && self.rng.percent(self.prompt)
+        {
+            self.unflushed.pop();
+            return Event::Input(Input::Flushed { call });
+        }
+        if self.rng.below(self.stop_one_in) == 0 {
+            return Event::Input(Input::Stopping);
+        }
+        let mut action = self.action();
+        if self.unflushed.is_empty() && matches!(action, Action::Flush | Action::Lose) {
+            action = Action::Read;
+        }
+        let input = match action {
+            Action::Open => self.opened(),
+            Action::Close => self.closed(),
+            Action::Post | Action::Read | Action::Pending if self.open.is_empty() => self.opened(),
+            Action::Post | Action::Read | Action::Pending => {
+                let (session, agent) = self.open[self.rng.index(self.open.len())].clone();
+                self.call(action, session, agent.as_deref())
+            }
+            Action::Flush => Input::Flushed {
+                call: self.unflushed(),
+            },
+            Action::Lose => Input::Lost {
+                call: self.unflushed(),
+            },
+            Action::Cancel => Input::Cancelled {
+                call: self.rng.pick(&self.calls),
+            },
+            Action::Again => {
+                let latest = self.answered.len().saturating_sub(4);
+                let call = if self.rng.percent(50) {
+                    self.rng.pick(&self.answered[latest..])
+                } else {
+                    self.rng.pick(&self.calls)
+                };
+                self.news(call)
+            }
+            Action::FromNowhere => {
+                let call = CallId(u64::MAX - self.rng.below(3));
+                self.news(call)
+            }
+            Action::OnClosed => {
+                let session = self.rng.pick(&self.gone);
+                let action = self.rng.pick(&[Action::Post, Action::Read]);
+                self.call(action, session, None)
+            }
+            Action::Timeout => return Event::Timeout,
+        };
+        Event::Input(input)
+    }
+
+    /// Takes note of what a shell would see.
+    pub fn saw(&mut self, event: &Event, effects: &[Effect]) {
+        if let Event::Input(Input::Closed { session, .. }) = event {
+            self.open.retain(|(open, _)| open != session);
+            remember(&mut self.gone, *session);
+        }
+        for effect in effects {
+            match effect {
+                Effect::Opened {
+                    session,
+                    result: Ok(agent),
+                } => {
+                    let agent = agent.as_ref().map(ToString::to_string);
+                    self.open.push((*session, agent));
+                }
+                Effect::Opened {
+                    session,
+                    result: Err(_),
+                } => remember(&mut self.gone, *session),
+                Effect::Reply {
+                    call,
+                    result:
+                        Ok(Reply::Messages {
+                            deliveries,
+                            restarted,
+                        }),
+                } => {
+                    if !deliveries.is_empty() || restarted.is_some() {
+                        remember(&mut self.answered, *call);
+                        remember(&mut self.unflushed, *call);
+                    }
+                }
+                Effect::Reply { .. } | Effect::Log { .. } => {}
+            }
+        }
+    }
+
+    /// Lists what shows all that is left: every session closes, a new one reads every inbox. The relay may be
+    /// about to stop then.
+    pub fn end(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        if self.rng.percent(50) {
+            events.push(Event::Input(Input::Stopping));
+        }
+        for (session, _) in self.open.clone() {
+            let ending = self.ending();
+            events.push(Event::Input(Input::Closed { session, ending }));
+        }
+        let session = SessionId(self.number());
+        events.push(Event::Input(Input::Opened {
+            session,
+            carrier: Carrier::Stream,
+            agent: None,
+        }));
+        for agent in self.roster.clone().names() {
+            let call = CallId(self.number());
+            let command = Command::Read {
+                agent: Some(agent.to_string()),
+                wait_ms: 0,
+            };
+            events.push(Event::Input(Input::Call {
+                session,
+                call,
+                command,
+            }));
+        }
+        events
+    }
+
+    fn pass_time(&mut self, due: Option<Timestamp>) {
+        if !self.rng.percent(self.tempo) {
+            return;
+        }
+        let due = due.unwrap_or(self.now);
+        let at = match self.rng.below(5) {
+            0 | 1 => self.now.plus_millis(1 + self.up_to(50)),
+            2 => due.plus_millis(-1),
+            3 => due,
+            _ => due.plus_millis(self.up_to(400_000)),
+        };
+        self.now = at.max(self.now);
+    }
+
+    fn action(&mut self) -> Action {
+        let mut at = self.rng.below(self.weights.iter().sum());
+        for (action, weight) in ACTIONS.into_iter().zip(self.weights) {
+            if at < weight {
+                return action;
+            }
+            at -= weight;
+        }
+        unreachable!("the draw is below the sum of the weights")
+    }
+
+    fn opened(&mut self) -> Input {
+        let agent = if !self.rng.percent(self.bound) {
+            None
+        } else if self.rng.percent(self.illegal) {
+            Some(self.stranger())
+        } else {
+            Some(self.agent())
+        };
+        Input::Opened {
+            session: SessionId(self.number()),
+            carrier: self.rng.pick(&[Carrier::Stream, Carrier::Exchange]),
+            agent,
+        }
+    }
+
+    fn closed(&mut self) -> Input {
+        let session = if self.open.is_empty() || self.rng.percent(10) {
+            self.rng.pick(&self.gone)
+        } else {
+            self.open[self.rng.index(self.open.len())].0
+        };
+        let ending = self.ending();
+        Input::Closed { session, ending }
+    }
+
+    fn ending(&mut self) -> Ending {
+        self.rng.pick(&[Ending::Orderly, Ending::Broken])
+    }
+
+    fn call(&mut self, action: Action, session: SessionId, bound: Option<&str>) -> Input {
+        let call = CallId(self.number());
+        remember(&mut self.calls, call);
+        let me = self.me(bound);
+        let command = match action {
+            Action::Post => Command::Post {
+                from: me,
+                to: if self.rng.percent(self.illegal) {
+                    self.stranger()
+                } else {
+                    self.agent()
+                },
+                kind: self.rng.pick(&Kind::ALL),
+                body: self.body(),
+            },
+            Action::Read => Command::Read {
+                agent: me,
+                wait_ms: if self.rng.percent(self.patient) {
+                    self.rng.pick(&WAITS_MS)
+                } else {
+                    0
+                },
+            },
+            Action::Pending
+            | Action::Open
+            | Action::Close
+            | Action::Flush
+            | Action::Lose
+            | Action::Cancel
+            | Action::Again
+            | Action::FromNowhere
+            | Action::OnClosed
+            | Action::Timeout => Command::Pending { agent: me },
+        };
+        Input::Call {
+            session,
+            call,
+            command,
+        }
+    }
+
+    /// Draws who a session says it is.
+    fn me(&mut self, bound: Option<&str>) -> Option<String> {
+        if self.rng.percent(self.illegal) {
+            return match self.rng.below(3) {
+                0 => None,
+                1 => Some(self.agent()),
+                _ => Some(self.stranger()),
+            };
+        }
+        match bound {
+            Some(_) if self.rng.percent(50) => None,
+            Some(bound) => Some(bound.to_owned()),
+            None => Some(self.agent()),
+        }
+    }
+
+    /// Draws an agent; in some runs the first one more often, so that its inbox is a busy place.
+    fn agent(&mut self) -> String {
+        let names = self.roster.names();
+        let at = if self.rng.percent(self.busy) {
+            0
+        } else {
+            self.rng.index(names.len())
+        };
+        names[at].to_string()
+    }
+
+    fn stranger(&mut self) -> String {
+        let names = ["", "dev", "dev-ab", "PM", " pm", "*", "d\u{e9}v\n"];
+        self.rng.pick(&names).to_owned()
+    }
+
+    fn body(&mut self) -> String {
+        let max = self.bounds.body_bytes_max;
+        match self.rng.below(16) {
+            0 => "x".repeat(max + 1),
+            1 => "\u{e9}".repeat(1 + self.rng.index(max)),
+            2..5 => "m".repeat(max),
+            _ => "b".repeat(self.rng.index(max + 1)),
+        }
+    }
+
+    /// Takes one of the replies that were not flushed yet; there is at least one.
+    fn unflushed(&mut self) -> CallId {
+        let at = self.rng.index(self.unflushed.len());
+        self.unflushed.remove(at)
+    }
+
+    fn news(&mut self, call: CallId) -> Input {
+        match self.rng.below(3) {
+            0 => Input::Flushed { call },
+            1 => Input::Cancelled { call },
+            _ => Input::Lost { call },
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers ^ self.shuffle
+    }
+
+    fn up_to(&mut self, ms: u64) -> i64 {
+        i64::try_from(self.rng.below(ms)).expect("a few minutes")
+    }
+}
+
+/// Keeps the latest few.
+fn remember<T>(list: &mut Vec<T>, new: T) {
+    if list.len() == 24 {
+        list.remove(0);
+    }
+    list.push(new);
+}
