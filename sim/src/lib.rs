@@ -1,1 +1,27 @@
-//! The production server inside turmoil.
+//! Tries to break relay's delivery contract.
+//!
+//! The production server (axum, rmcp, HTTP+SSE, streamable HTTP, the engine) runs inside turmoil; only the
+//! listener, the clock and the sources of random bytes are the simulation's. Simulated agent sessions call it
+//! over simulated TCP while faults and restarts happen around them, and what they saw is held against the laws.
+//!
+//! # The map
+//!
+//! - [`plan`]: a seed becomes a plan: parameters, what each agent does, which faults happen when.
+//! - [`world`]: a plan becomes a run: hosts, network, faults, the end phase.
+//! - [`net`]: sockets that know what their kernel would.
+//! - [`client`]: MCP sessions over both transports; [`agent`]: who uses them.
+//! - [`tap`]: what passes in and out of the engine, for the marks; and the seeded bugs.
+//! - [`history`]: what every client saw; [`laws`]: a function a law over it; [`marks`]: what must have happened.
+//! - [`campaign`]: many seeds; [`shrink`]: a failing plan made smaller.
+
+pub mod agent;
+pub mod campaign;
+pub mod client;
+pub mod history;
+pub mod laws;
+pub mod marks;
+pub mod net;
+pub mod plan;
+pub mod shrink;
+pub mod tap;
+pub mod world;

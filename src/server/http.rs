@@ -84,7 +84,7 @@ pub(super) async fn exchange(
 /// Cancels what a client does not want any more, if it says which session it took up at its handshake.
 fn cancel(shared: &Shared, caller: &Caller, envelope: &Envelope<'_>) {
     if let (Some(key), Some(id)) = (&caller.cancel_key, express::cancelled_id(envelope))
-        && let Some(call) = shared.reads.forget(key, id)
+        && let Some(call) = shared.reads.cancel(key, id)
     {
         shared.owner.cancel(call);
     }
@@ -96,15 +96,18 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
 
 /// Answers a call the short way.
 async fn answer(shared: &Arc<Shared>, link: &Link, caller: &Caller, call: ToolCall<'_>) -> Response {
-    let done = match caller.call(&shared.owner, call.id.get(), &call.name, call.arguments) {
-        Called::Done(done) => done,
-        Called::Parked(mut parked) => {
-            let Some(answer) = parked.answered().await else {
-                // Cancelled: there is no response to a cancelled request, but there is one to an exchange.
-                return StatusCode::ACCEPTED.into_response();
-            };
-            Done::new(parked.complete(answer))
-        }
+    let called = caller.call(&shared.owner, call.id.get(), &call.name, call.arguments);
+    let done = match called {
+        Some(Called::Done(done)) => Some(done),
+        Some(Called::Parked(mut parked)) => parked
+            .answered()
+            .await
+            .map(|answer| Done::new(parked.complete(answer))),
+        None => None,
+    };
+    // There is no response to a cancelled request, but there is one to an exchange.
+    let Some(done) = done else {
+        return StatusCode::ACCEPTED.into_response();
     };
     json_response(call.id, done, link)
 }

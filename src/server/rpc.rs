@@ -66,19 +66,26 @@ impl Caller {
         }
     }
 
-    /// Calls a tool, and remembers the call if it can be cancelled. All ways to a tool end here.
+    /// Calls a tool, and remembers the call if it can be cancelled; returns nothing if it was cancelled already.
+    /// All ways to a tool end here.
     pub fn call(
         &self,
         owner: &Arc<Owner>,
         request_id: &str,
         tool: &str,
         arguments: serde_json::Map<String, serde_json::Value>,
-    ) -> Called {
+    ) -> Option<Called> {
+        let Some(key) = &self.cancel_key else {
+            return Some(call_tool(owner, self.session, tool, arguments));
+        };
+        if self.reads.was_cancelled(key, request_id) {
+            return None;
+        }
         let called = call_tool(owner, self.session, tool, arguments);
-        if let (Some(key), Some(call)) = (&self.cancel_key, called.cancellable()) {
+        if let Some(call) = called.cancellable() {
             self.reads.remember(key, request_id, call);
         }
-        called
+        Some(called)
     }
 
     /// Takes the receipt that the call has left, if any.
@@ -187,8 +194,9 @@ impl ServerHandler for Rpc {
         let arguments = request.arguments.unwrap_or_default();
         let id = serde_json::to_string(&context.id).expect("an id is JSON");
         let done = match caller.call(&self.shared.owner, &id, &request.name, arguments) {
-            Called::Done(done) => Some(done),
-            Called::Parked(parked) => self.wait(parked, &context).await,
+            Some(Called::Done(done)) => Some(done),
+            Some(Called::Parked(parked)) => self.wait(parked, &context).await,
+            None => None,
         };
         let Some(Done { result, receipt }) = done else {
             return Err(ErrorData::internal_error("the call was cancelled", None));

@@ -334,7 +334,7 @@ fn accept(
             Err(_) => not_a_message(),
         },
         (Some("notifications/cancelled"), None) => {
-            let call = express::cancelled_id(envelope).and_then(|id| stream.reads.forget("", id));
+            let call = express::cancelled_id(envelope).and_then(|id| stream.reads.cancel("", id));
             call.into_iter().for_each(|call| shared.owner.cancel(call));
             StatusCode::ACCEPTED.into_response()
         }
@@ -353,12 +353,11 @@ fn not_a_message() -> Response {
 }
 
 fn call_tool(shared: &Arc<Shared>, stream: &Arc<Stream>, outbox: Outbox, call: ToolCall<'_>) {
-    match stream
-        .caller()
-        .call(&shared.owner, call.id.get(), &call.name, call.arguments)
-    {
-        Called::Done(done) => outbox.respond(call.id, done),
-        Called::Parked(parked) => {
+    let caller = stream.caller();
+    match caller.call(&shared.owner, call.id.get(), &call.name, call.arguments) {
+        None => {}
+        Some(Called::Done(done)) => outbox.respond(call.id, done),
+        Some(Called::Parked(parked)) => {
             let progress_token = call.progress_token.map(ToOwned::to_owned);
             let closed = stream.closed.clone();
             tokio::spawn(wait(closed, outbox, parked, call.id.to_owned(), progress_token));

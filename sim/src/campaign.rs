@@ -1,0 +1,170 @@
+//! Many seeds, with a line of progress, and what they came to.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a campaign takes real time, on as many threads as it is given"
+)]
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::laws::{Report, Violation};
+use crate::marks::{REQUIRED, add};
+use crate::plan::Plan;
+use crate::tap::Bug;
+use crate::world::run;
+
+/// What to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Campaign {
+    /// The first seed.
+    pub from: u64,
+    /// How many seeds.
+    pub seeds: u64,
+    /// On how many threads.
+    pub jobs: usize,
+    /// When to stop, if not all seeds are done by then.
+    pub time_max: Option<Duration>,
+    /// Whether to write a line of progress to stderr.
+    pub progress: bool,
+}
+
+/// What a campaign came to.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// How many seeds were run.
+    pub seeds: u64,
+    /// All reports together.
+    pub report: Report,
+    /// All marks together.
+    pub marks: BTreeMap<&'static str, u64>,
+    /// How much time passed in all runs, in milliseconds.
+    pub simulated_ms: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// The first violation that was found, with its seed.
+    pub failure: Option<(u64, Violation)>,
+}
+
+/// Runs one seed. A panic, of the engine's own assertions for instance, is a violation like others.
+pub fn run_seed(seed: u64, bug: Option<Bug>) -> Result<crate::world::Run, Violation> {
+    run_plan(&Plan::draw(seed), bug)
+}
+
+/// Runs a plan. A panic is a violation like others.
+///
+/// # Errors
+///
+/// The panic's message.
+pub fn run_plan(plan: &Plan, bug: Option<Bug>) -> Result<crate::world::Run, Violation> {
+    catch_unwind(AssertUnwindSafe(|| run(plan, bug))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Violation {
+            law: "nothing panics",
+            detail: text.unwrap_or("a panic without words").to_owned(),
+        }
+    })
+}
+
+/// Runs all seeds, or until the first violation.
+pub fn campaign(campaign: Campaign) -> Summary {
+    let started = Instant::now();
+    let next = AtomicU64::new(campaign.from);
+    let stop = AtomicBool::new(false);
+    let summary = Mutex::new(Summary::default());
+    std::thread::scope(|scope| {
+        for _ in 0..campaign.jobs.max(1) {
+            scope.spawn(|| work(campaign, started, &next, &stop, &summary));
+        }
+    });
+    let mut summary = summary.into_inner().expect("violations are caught");
+    summary.took = started.elapsed();
+    summary
+}
+
+fn work(campaign: Campaign, started: Instant, next: &AtomicU64, stop: &AtomicBool, summary: &Mutex<Summary>) {
+    while !stop.load(Ordering::Relaxed) && campaign.time_max.is_none_or(|max| started.elapsed() < max) {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= campaign.from + campaign.seeds {
+            return;
+        }
+        let outcome = run_seed(seed, None);
+        let mut summary = summary.lock().expect("violations are caught");
+        summary.seeds += 1;
+        let verdict = outcome.and_then(|run| {
+            add(&mut summary.marks, &run.marks.counts());
+            summary.simulated_ms += run.simulated_ms;
+            run.verdict
+        });
+        match verdict {
+            Ok(report) => summary.report.add(&report),
+            Err(violation) => {
+                summary.failure.get_or_insert((seed, violation));
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        if campaign.progress && summary.seeds.is_multiple_of(50) {
+            let rate = summary.seeds as f64 / started.elapsed().as_secs_f64();
+            eprint!(
+                "\r{} of {} seeds, {rate:.1} a second, {} calls   ",
+                summary.seeds, campaign.seeds, summary.report.calls
+            );
+        }
+    }
+}
+
+impl Summary {
+    /// Returns the required marks that stayed at zero.
+    pub fn missing(&self) -> Vec<&'static str> {
+        REQUIRED
+            .into_iter()
+            .filter(|mark| !self.marks.contains_key(mark))
+            .collect()
+    }
+}
+
+/// Writes the figures and the marks.
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Report {
+            calls,
+            unknown,
+            attempted,
+            accepted,
+            delivered,
+            redelivered,
+            lost_by_restart,
+            lost_by_parallel_call,
+        } = &self.report;
+        let took_s = self.took.as_secs_f64();
+        let simulated_s = self.simulated_ms as f64 / 1_000.0;
+        writeln!(
+            f,
+            "seeds {}, {simulated_s:.0} simulated seconds in {took_s:.0} s",
+            self.seeds
+        )?;
+        writeln!(
+            f,
+            "{:.0} calls per second, {:.0} simulated seconds per second",
+            *calls as f64 / took_s,
+            simulated_s / took_s
+        )?;
+        writeln!(f, "calls {calls}, of which unknown to their client {unknown}")?;
+        writeln!(
+            f,
+            "posts {attempted}, accepted {accepted}, read {delivered}, read again {redelivered}"
+        )?;
+        writeln!(
+            f,
+            "lost by a restart {lost_by_restart}, by a parallel call {lost_by_parallel_call}"
+        )?;
+        for (mark, count) in &self.marks {
+            writeln!(f, "{count:>9}  {mark}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! What every client saw, in the order in which it happened. The only thing that the laws may look at.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use relay::engine::Kind;
+
+use crate::plan::Illegal;
+
+/// One connection of a client that the server takes for a session, for as long as it lasts. Numbered over the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(pub usize);
+
+/// What a call asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// A post.
+    Post {
+        /// The sender.
+        from: String,
+        /// The recipient.
+        to: String,
+        /// The kind.
+        kind: Kind,
+        /// The body; no other post of the run has the same.
+        body: String,
+    },
+    /// A read.
+    Read {
+        /// Whose inbox.
+        of: String,
+        /// How long it was to wait, in milliseconds.
+        wait_ms: u64,
+    },
+    /// A look.
+    Pending {
+        /// Whose inbox.
+        of: String,
+    },
+    /// Something that must be refused.
+    Illegal(Illegal),
+}
+
+/// A message as a reader saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its id.
+    pub id: String,
+    /// Its sender.
+    pub from: String,
+    /// Its recipient.
+    pub to: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its body.
+    pub body: String,
+    /// It was marked as redelivered.
+    pub redelivered: bool,
+}
+
+/// How a call ended for its client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A post was accepted.
+    Posted(String),
+    /// A read was answered.
+    Messages {
+        /// In the order of the reply.
+        seen: Vec<Seen>,
+        /// The text that told of a start.
+        notice: Option<String>,
+    },
+    /// A look was answered.
+    Pending(Vec<String>),
+    /// The call was refused.
+    Refused(String),
+    /// No answer came, or the client did not wait for it.
+    Unknown(&'static str),
+}
+
+/// One call.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Who called; the last number is the one that drains the inboxes in the end phase.
+    pub agent: usize,
+    /// Over which connection; none if there was none.
+    pub incarnation: Option<Incarnation>,
+    /// Its session is bound to its role.
+    pub bound: bool,
+    /// What it asked for.
+    pub asked: Asked,
+    /// When it was sent, in milliseconds.
+    pub sent_ms: u64,
+    /// When it ended for its client.
+    pub ended_ms: u64,
+    /// When the server acknowledged its cancellation, if it did.
+    pub cancelled_ms: Option<u64>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// One start of the server.
+#[derive(Debug, Clone)]
+pub struct BootRecord {
+    /// When it was started, in milliseconds.
+    pub from_ms: u64,
+    /// When it was killed; none for the last one.
+    pub until_ms: Option<u64>,
+    /// The time that its notices name.
+    pub started_at: String,
+}
+
+/// All of a run.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Every call, in the order in which they ended.
+    pub calls: Vec<Record>,
+    /// When each connection was opened and closed, by its number.
+    pub connections: Vec<(u64, Option<u64>)>,
+    /// Every start of the server.
+    pub boots: Vec<BootRecord>,
+    /// Answers to calls that had one already, or were never made.
+    pub stray_answers: Vec<String>,
+    /// How many sessions the server counted at the end, the one that asked included.
+    pub sessions_at_end: Option<u64>,
+    /// The end phase came to its end.
+    pub drained: bool,
+    /// What happened, a line each.
+    pub trace: Vec<String>,
+}
+
+/// The history of a run in progress.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<History>>);
+
+impl Log {
+    /// Gives access to it.
+    pub fn history(&self) -> MutexGuard<'_, History> {
+        self.0.lock().expect("a run has one thread")
+    }
+
+    /// Adds a line to the trace.
+    pub fn trace(&self, at_ms: u64, line: impl std::fmt::Display) {
+        tracing::debug!(at_ms, "{line}");
+        self.history().trace.push(format!("{at_ms:>7} {line}"));
+    }
+
+    /// Numbers a new connection.
+    pub fn opened(&self, at_ms: u64) -> Incarnation {
+        let mut history = self.history();
+        history.connections.push((at_ms, None));
+        Incarnation(history.connections.len() - 1)
+    }
+
+    /// Remembers the end of a connection, the first time it is told.
+    pub fn closed(&self, at_ms: u64, incarnation: Incarnation) {
+        self.history().connections[incarnation.0].1.get_or_insert(at_ms);
+    }
+
+    /// Adds a call that has ended.
+    pub fn ended(&self, record: Record) {
+        let mut line = format!("agent {}", record.agent);
+        if let Some(Incarnation(number)) = record.incarnation {
+            let _ = write!(line, " over {number}");
+        }
+        let _ = write!(
+            line,
+            " since {}: {:?} -> {:?}",
+            record.sent_ms,
+            Short(&record.asked),
+            Shown(&record.outcome)
+        );
+        self.trace(record.ended_ms, line);
+        self.history().calls.push(record);
+    }
+}
+
+/// A call without the bulk of its body.
+struct Short<'a>(&'a Asked);
+
+impl std::fmt::Debug for Short<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Asked::Post { from, to, kind, body } => {
+                write!(
+                    f,
+                    "post {} {from} to {to} ({kind}, {} bytes)",
+                    serial(body),
+                    body.len()
+                )
+            }
+            Asked::Read { of, wait_ms } => write!(f, "read {of} wait {wait_ms}"),
+            Asked::Pending { of } => write!(f, "pending {of}"),
+            Asked::Illegal(illegal) => write!(f, "illegal {illegal:?}"),
+        }
+    }
+}
+
+/// An outcome without the bulk of its bodies.
+struct Shown<'a>(&'a Outcome);
+
+impl std::fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Outcome::Messages { seen, notice } => {
+                let mark = |seen: &Seen| if seen.redelivered { "again " } else { "" };
+                let seen: Vec<String> = seen
+                    .iter()
+                    .map(|s| format!("{}{}", mark(s), serial(&s.body)))
+                    .collect();
+                let notice = if notice.is_some() { " and notice" } else { "" };
+                write!(f, "[{}]{notice}", seen.join(", "))
+            }
+            other
+            @ (Outcome::Posted(_) | Outcome::Pending(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
+                write!(f, "{other:?}")
+            }
+        }
+    }
+}
+
+/// The part of a body that no other has.
+pub fn serial(body: &str) -> &str {
+    body.split(' ').next().unwrap_or_default()
+}
+
+impl History {
+    /// A number that differs when the trace does.
+    pub fn digest(&self) -> u64 {
+        // FNV-1a: <http://www.isthe.com/chongo/tech/comp/fnv/>.
+        let bytes = self.trace.iter().flat_map(|line| line.bytes().chain([b'\n']));
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs seeds by hand.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use sim::campaign::{Campaign, campaign, run_seed};
+use sim::laws::Violation;
+use sim::plan::Plan;
+
+/// Tries to break relay's delivery contract.
+#[derive(Parser)]
+#[command(name = "sim", arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run one seed.
+    Run {
+        /// Which.
+        #[arg(long)]
+        seed: u64,
+        /// Print all that happened, and the server's own trace on stderr as RUST_LOG says.
+        #[arg(long)]
+        trace: bool,
+    },
+    /// Run many seeds, until the first violation.
+    Campaign {
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        seeds: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// On how many threads.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+        /// Stop after that many minutes.
+        #[arg(long)]
+        minutes: Option<u64>,
+    },
+    /// Run one seed twice, each time in a process of its own, and compare every byte.
+    Meta {
+        /// Which.
+        #[arg(long)]
+        seed: u64,
+    },
+    /// Make the plan of a failing seed smaller.
+    Shrink {
+        /// Which.
+        #[arg(long)]
+        seed: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run { seed, trace } => run(seed, trace),
+        Command::Campaign {
+            seeds,
+            from,
+            jobs,
+            minutes,
+        } => run_campaign(Campaign {
+            from,
+            seeds,
+            jobs,
+            time_max: minutes.map(|minutes| Duration::from_secs(60 * minutes)),
+            progress: true,
+        }),
+        Command::Meta { seed } => meta(seed),
+        Command::Shrink { seed } => shrink(seed),
+    }
+}
+
+fn run(seed: u64, trace: bool) -> ExitCode {
+    if trace {
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .without_time()
+            .with_ansi(false)
+            .with_writer(std::io::stderr)
+            .init();
+    }
+    let run = match run_seed(seed, None) {
+        Ok(run) => run,
+        Err(violation) => return fail(seed, &violation, &[]),
+    };
+    if trace {
+        run.history.trace.iter().for_each(|line| println!("{line}"));
+    }
+    println!("digest {:016x}", run.history.digest());
+    match run.verdict {
+        Ok(report) => {
+            println!("seed {seed}: {report:?}");
+            ExitCode::SUCCESS
+        }
+        Err(violation) => fail(seed, &violation, &run.history.trace),
+    }
+}
+
+/// Says which law was broken, by what, under which parameters, and how to see it again.
+fn fail(seed: u64, violation: &Violation, trace: &[String]) -> ExitCode {
+    let plan = Plan::draw(seed);
+    println!("{:#?}\n{:#?}", plan.params, plan.faults);
+    let last = trace.len().saturating_sub(40);
+    trace[last..].iter().for_each(|line| println!("{line}"));
+    println!(
+        "seed {seed} broke the law \"{}\": {}",
+        violation.law, violation.detail
+    );
+    println!("replay: cargo run -p sim -- run --seed {seed} --trace");
+    ExitCode::FAILURE
+}
+
+fn run_campaign(plan: Campaign) -> ExitCode {
+    let summary = campaign(plan);
+    eprintln!();
+    println!("{summary}");
+    if let Some((seed, violation)) = &summary.failure {
+        return fail(*seed, violation, &[]);
+    }
+    let missing = summary.missing();
+    if !missing.is_empty() {
+        println!("never happened: {}", missing.join(", "));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn meta(seed: u64) -> ExitCode {
+    let once = || {
+        let program = std::env::current_exe().expect("this program has a path");
+        let mut command = std::process::Command::new(program);
+        command
+            .args(["run", "--trace", "--seed", &seed.to_string()])
+            .env("RUST_LOG", "trace");
+        let output = command.output().expect("this program can be started again");
+        (output.stdout, output.stderr)
+    };
+    let (one, other) = (once(), once());
+    if one == other {
+        println!("seed {seed}: the same {} bytes twice", one.0.len() + one.1.len());
+        return ExitCode::SUCCESS;
+    }
+    let lines = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    for (name, one, other) in [("stdout", &one.0, &other.0), ("stderr", &one.1, &other.1)] {
+        let (one, other) = (lines(one), lines(other));
+        let at = one.iter().zip(&other).position(|(a, b)| a != b);
+        if let Some(at) = at {
+            println!(
+                "{name} differs first in line {}:\n< {}\n> {}",
+                at + 1,
+                one[at],
+                other[at]
+            );
+        }
+    }
+    println!("seed {seed} is not deterministic");
+    ExitCode::FAILURE
+}
+
+fn shrink(seed: u64) -> ExitCode {
+    match sim::shrink::shrink(&Plan::draw(seed), None) {
+        None => {
+            println!("seed {seed} breaks no law");
+            ExitCode::SUCCESS
+        }
+        Some((plan, violation)) => {
+            println!("{plan:#?}");
+            println!("breaks the law \"{}\": {}", violation.law, violation.detail);
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! A plan becomes a run: the hosts, the network between them, the faults, and the end phase in which everything
+//! is healed and drained before it is judged.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use relay::engine::limits::Bounds;
+use relay::engine::{Engine, RandomBytes, Roster, Timestamp};
+use relay::server::{Clock, Config, Guard, serve};
+use serde_json::json;
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Agent, role, understand};
+use crate::client::{PATIENCE, SERVER, Session, Settings, health, now_ms, set_step_ms};
+use crate::history::{Asked, BootRecord, History, Log, Outcome, Record};
+use crate::laws::{Report, Violation, judge};
+use crate::marks::Marks;
+use crate::net::{Ledger, SimListener};
+use crate::plan::{Fault, FaultKind, Plan, Transport};
+use crate::tap::{Bug, Tap};
+
+/// How finely time passes.
+const TICK: Duration = Duration::from_millis(10);
+
+/// When every run begins, in seconds of Unix time: 2026-01-01.
+const EPOCH_S: u64 = 1_767_225_600;
+
+/// How long the server gets to find out that all clients are gone: a keep-alive, the patience of its kernel, and some.
+const SETTLE: Duration = Duration::from_secs(45);
+
+/// Two crashes in a row are no further apart than this, in milliseconds.
+const IN_A_ROW_MS: u64 = 500;
+
+/// What a run came to.
+pub struct Run {
+    /// What the clients saw.
+    pub history: History,
+    /// What happened.
+    pub marks: Marks,
+    /// The verdict.
+    pub verdict: Result<Report, Violation>,
+    /// How much time passed in it, in milliseconds.
+    pub simulated_ms: u64,
+}
+
+/// What all hosts of a run share.
+#[derive(Clone)]
+struct World {
+    plan: Rc<Plan>,
+    log: Log,
+    marks: Marks,
+    ledger: Ledger,
+    bug: Option<Bug>,
+    crashing: Arc<AtomicBool>,
+    boots: Rc<Cell<u64>>,
+}
+
+/// Runs a plan, with a seeded bug or without.
+pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
+    let world = World {
+        plan: Rc::new(plan.clone()),
+        log: Log::default(),
+        marks: Marks::default(),
+        ledger: Ledger::default(),
+        bug,
+        crashing: Arc::default(),
+        boots: Rc::default(),
+    };
+    let simulated_ms = world.drive();
+    world.note_marks();
+    let history = std::mem::take(&mut *world.log.history());
+    let verdict = judge(plan, &history);
+    Run {
+        history,
+        marks: world.marks,
+        verdict,
+        simulated_ms,
+    }
+}
+
+impl World {
+    fn drive(&self) -> u64 {
+        let params = &self.plan.params;
+        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S);
+        let mut sim = turmoil::Builder::new()
+            .rng_seed(self.plan.seed)
+            .epoch(epoch)
+            .tick_duration(TICK)
+            .min_message_latency(Duration::ZERO)
+            .max_message_latency(Duration::from_millis(params.latency_ms_max))
+            .tcp_capacity(4_096)
+            .simulation_duration(Duration::from_secs(3_600))
+            .build();
+        let server = self.clone();
+        sim.host(SERVER.0, move || server.clone().serve());
+        for number in 0..params.boxes {
+            let agents: Vec<Rc<Agent>> = self.agents_on(number);
+            let end = Duration::from_millis(params.duration_ms);
+            sim.host(box_name(number), move || work(agents.clone(), end));
+        }
+        let drain = self.clone();
+        sim.client("drain", async move {
+            drain.drain().await;
+            Ok(())
+        });
+
+        let mut schedule = Schedule::new(&self.plan);
+        let limit_ms = params.duration_ms + 600_000;
+        loop {
+            let now_ms = u64::try_from(sim.elapsed().as_millis()).expect("a run is short");
+            set_step_ms(now_ms);
+            while let Some((event, fault)) = schedule.due(now_ms) {
+                self.apply(&mut sim, event, &fault, now_ms);
+            }
+            let done = sim.step().expect("neither the server nor a client panics");
+            if done || now_ms > limit_ms {
+                return now_ms;
+            }
+        }
+    }
+
+    fn agents_on(&self, number: usize) -> Vec<Rc<Agent>> {
+        let serial = Rc::new(Cell::new(number as u64 * 1_000_000));
+        let all = self.plan.agents.iter().enumerate();
+        let here = all.filter(|(_, agent)| agent.on % self.plan.params.boxes == number);
+        here.map(|(at, agent)| {
+            let settings = self.settings(agent.transport);
+            Rc::new(Agent::new(
+                at,
+                agent.clone(),
+                self.plan.params.clone(),
+                settings,
+                Rc::clone(&serial),
+            ))
+        })
+        .collect()
+    }
+
+    fn settings(&self, transport: Transport) -> Settings {
+        let params = &self.plan.params;
+        Settings {
+            transport,
+            bound_to: None,
+            mute_max: Duration::from_millis(3 * params.keep_alive_ms + 2 * params.latency_ms_max + 1_000),
+            ledger: self.ledger.clone(),
+            log: self.log.clone(),
+        }
+    }
+
+    /// The server's host: from one start to its end.
+    async fn serve(self) -> turmoil::Result {
+        let boot = self.boots.get();
+        self.boots.set(boot + 1);
+        let params = &self.plan.params;
+        let clock: Clock = Arc::new(|| {
+            let since_epoch = turmoil::since_epoch().unwrap_or_default();
+            Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).expect("a run is short"))
+        });
+        let names: Vec<String> = (0..params.roles).map(role).collect();
+        let roster = Roster::new(names.iter().map(String::as_str)).expect("a few short names");
+        let bounds = Bounds {
+            body_bytes_max: params.body_bytes_max,
+            inbox_messages_max: params.inbox_messages_max,
+            inbox_bytes_max: params.inbox_bytes_max,
+            waits_max: params.waits_max,
+            ..Bounds::default()
+        };
+        let engine = Engine::new(clock(), roster.clone(), bounds, random(self.plan.seed, boot, 0));
+        let started_at = engine.status().boot.started_at.to_string();
+        self.log.trace(now_ms(), format_args!("server start {boot}"));
+        self.log.history().boots.push(BootRecord {
+            from_ms: now_ms(),
+            until_ms: None,
+            started_at,
+        });
+        let tap = Tap::new(engine, self.marks.clone(), self.bug, Arc::clone(&self.crashing));
+        let config = Config {
+            engine: Box::new(tap),
+            roster,
+            clock,
+            stream_random: random(self.plan.seed, boot, 1),
+            log: Box::new(|_| {}),
+            guard: Guard {
+                port: SERVER.1,
+                token: None,
+            },
+            keep_alive: Duration::from_millis(params.keep_alive_ms),
+        };
+        let listener = SimListener::bind(SERVER.1, self.ledger.clone()).await?;
+        serve(listener, config, CancellationToken::new()).await?;
+        Ok(())
+    }
+
+    /// The end phase: when all agents are gone and the server knows it, reads what is left, twice.
+    async fn drain(&self) {
+        sleep(Duration::from_millis(self.plan.params.duration_ms) + SETTLE).await;
+        let settings = self.settings(Transport::Http);
+        let session = Session::open(settings.clone());
+        let mut left = true;
+        while left {
+            left = false;
+            for number in 0..self.plan.params.roles {
+                let of = role(number);
+                let asked = Asked::Read {
+                    of: of.clone(),
+                    wait_ms: 0,
+                };
+                let sent_ms = now_ms();
+                let (incarnation, answer) = session
+                    .call(session.next_id(), "read_messages", json!({"for": of}), PATIENCE)
+                    .await;
+                let outcome = understand(&asked, &answer);
+                left |= !matches!(&outcome, Outcome::Messages { seen, .. } if seen.is_empty());
+                self.log.ended(Record {
+                    agent: self.plan.agents.len(),
+                    incarnation,
+                    bound: false,
+                    asked,
+                    sent_ms,
+                    ended_ms: now_ms(),
+                    cancelled_ms: None,
+                    outcome,
+                });
+            }
+        }
+        let health = health(&settings).await;
+        let mut history = self.log.history();
+        history.sessions_at_end = health.and_then(|health| health["sessions"].as_u64());
+        history.drained = history.sessions_at_end.is_some();
+    }
+
+    fn apply(&self, sim: &mut turmoil::Sim<'_>, event: Event, fault: &Fault, now_ms: u64) {
+        self.log
+            .trace(now_ms, format_args!("{event:?} of {:?}", fault.kind));
+        match (fault.kind, event) {
+            (FaultKind::Hold { on }, Event::Begin) => sim.hold(SERVER.0, box_name(on)),
+            (FaultKind::Hold { on }, Event::End) => sim.release(SERVER.0, box_name(on)),
+            (FaultKind::Partition { on }, Event::Begin) => sim.partition(SERVER.0, box_name(on)),
+            (FaultKind::LoseRequests { on }, Event::Begin) => sim.partition_oneway(box_name(on), SERVER.0),
+            (FaultKind::LoseReplies { on }, Event::Begin) => sim.partition_oneway(SERVER.0, box_name(on)),
+            (
+                FaultKind::Partition { on } | FaultKind::LoseRequests { on } | FaultKind::LoseReplies { on },
+                Event::End,
+            ) => {
+                sim.repair(SERVER.0, box_name(on));
+            }
+            (FaultKind::BoxCrash { on }, Event::Begin) => {
+                let machine: IpAddr = sim.lookup(box_name(on));
+                self.ledger.abort_all(machine);
+                sim.crash(box_name(on));
+            }
+            (FaultKind::BoxCrash { on }, Event::End) => sim.bounce(box_name(on)),
+            (FaultKind::Crash, Event::Begin) => self.crash(sim, now_ms),
+            (FaultKind::Crash, Event::End) => sim.bounce(SERVER.0),
+        }
+    }
+
+    fn crash(&self, sim: &mut turmoil::Sim<'_>, now_ms: u64) {
+        self.crashing.store(true, Ordering::Relaxed);
+        sim.crash(SERVER.0);
+        self.crashing.store(false, Ordering::Relaxed);
+        let mut history = self.log.history();
+        let Some(boot) = history.boots.last_mut() else {
+            return;
+        };
+        boot.until_ms = Some(now_ms);
+        if boot.from_ms > 0 && now_ms - boot.from_ms <= IN_A_ROW_MS {
+            self.marks.hit("fault bit: second crash in a row");
+        }
+    }
+
+    /// Counts what the history shows to have happened.
+    fn note_marks(&self) {
+        let history = self.log.history();
+        for record in &history.calls {
+            match &record.outcome {
+                Outcome::Unknown("given up") => self.marks.hit("call unknown: given up"),
+                Outcome::Unknown("the connection broke") => {
+                    self.marks.hit("call unknown: the connection broke")
+                }
+                Outcome::Unknown("the stream broke") => self.marks.hit("call unknown: the stream broke"),
+                Outcome::Posted(_)
+                | Outcome::Messages { .. }
+                | Outcome::Pending(_)
+                | Outcome::Refused(_)
+                | Outcome::Unknown(_) => {}
+            }
+        }
+        for fault in &self.plan.faults {
+            let (on, mark) = match fault.kind {
+                FaultKind::Hold { on } => (on, "fault bit: hold"),
+                FaultKind::Partition { on } => (on, "fault bit: partition"),
+                FaultKind::LoseRequests { on } => (on, "fault bit: lost requests"),
+                FaultKind::LoseReplies { on } => (on, "fault bit: lost replies"),
+                FaultKind::BoxCrash { on } => (on, "fault bit: box crash"),
+                FaultKind::Crash => continue,
+            };
+            // A fault has bitten when a call of that machine was under way in it, and came late or not at all.
+            let end_ms = fault.at_ms + fault.for_ms;
+            let bitten = |record: &&Record| {
+                let there = self
+                    .plan
+                    .agents
+                    .get(record.agent)
+                    .is_some_and(|agent| agent.on == on);
+                let under_way = record.sent_ms < end_ms && record.ended_ms > fault.at_ms;
+                let late = record.sent_ms < fault.at_ms + fault.for_ms / 2 && record.ended_ms >= end_ms;
+                there && under_way && (late || matches!(record.outcome, Outcome::Unknown(_)))
+            };
+            if history.calls.iter().any(|record| bitten(&record)) {
+                self.marks.hit(mark);
+            }
+        }
+    }
+}
+
+fn box_name(number: usize) -> String {
+    format!("box-{number}")
+}
+
+/// A machine's agents: they go on where they were when it comes back, and are gone when the time is over.
+async fn work(agents: Vec<Rc<Agent>>, end: Duration) -> turmoil::Result {
+    let tasks = RefCell::new(Vec::new());
+    for agent in agents {
+        tasks
+            .borrow_mut()
+            .push(spawn_local(async move { agent.run().await }));
+    }
+    let left = end.saturating_sub(turmoil::sim_elapsed().unwrap_or_default());
+    sleep(left).await;
+    for task in tasks.into_inner() {
+        task.abort();
+    }
+    std::future::pending().await
+}
+
+/// Random bytes that depend on the seed, on which start it is, and on what they are for.
+fn random(seed: u64, boot: u64, purpose: u64) -> RandomBytes {
+    let mut rng =
+        fastrand::Rng::with_seed(seed ^ (boot + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (purpose << 32));
+    Box::new(move || {
+        let mut bytes = [0; 16];
+        rng.fill(&mut bytes);
+        bytes
+    })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Begin,
+    End,
+}
+
+/// The begins and ends of all faults, in order; overlapping ones of one kind and place are left out.
+struct Schedule(std::collections::VecDeque<(u64, Event, Fault)>);
+
+impl Schedule {
+    fn new(plan: &Plan) -> Self {
+        let mut events = Vec::new();
+        let mut busy_until: Vec<(String, u64)> = Vec::new();
+        for fault in &plan.faults {
+            let place = match fault.kind {
+                FaultKind::Crash => SERVER.0.to_owned(),
+                FaultKind::Hold { on }
+                | FaultKind::Partition { on }
+                | FaultKind::LoseRequests { on }
+                | FaultKind::LoseReplies { on }
+                | FaultKind::BoxCrash { on } => box_name(on % plan.params.boxes),
+            };
+            // All faults are over before the agents are.
+            let end_ms = (fault.at_ms + fault.for_ms).min(plan.params.duration_ms.saturating_sub(500));
+            let busy = busy_until
+                .iter()
+                .any(|(other, until)| *other == place && fault.at_ms <= *until);
+            if busy || fault.at_ms >= end_ms {
+                continue;
+            }
+            busy_until.push((place, end_ms));
+            events.push((fault.at_ms, Event::Begin, fault.clone()));
+            events.push((end_ms, Event::End, fault.clone()));
+        }
+        events.sort_by_key(|(at, event, _)| (*at, *event == Event::Begin));
+        Self(events.into())
+    }
+
+    fn due(&mut self, now_ms: u64) -> Option<(Event, Fault)> {
+        if self.0.front()?.0 > now_ms {
+            return None;
+        }
+        let (_, event, fault) = self.0.pop_front()?;
+        Some((event, fault))
+    }
+}
