@@ -84,6 +84,7 @@ impl Agent {
                 self.call(session, id, call).await
             }
             Action::Both(one, other) => {
+                self.settings.marks.hit("two calls at once");
                 let (one, other) = tokio::join!(
                     self.call(session, session.next_id(), one),
                     self.call(session, session.next_id(), other),

@@ -139,6 +139,7 @@ impl std::fmt::Display for Summary {
             redelivered,
             lost_by_restart,
             lost_by_parallel_call,
+            lost_by_late_cancellation,
         } = &self.report;
         let took_s = self.took.as_secs_f64();
         let simulated_s = self.simulated_ms as f64 / 1_000.0;
@@ -160,7 +161,7 @@ impl std::fmt::Display for Summary {
         )?;
         writeln!(
             f,
-            "lost by a restart {lost_by_restart}, by a parallel call {lost_by_parallel_call}"
+            "lost by a restart {lost_by_restart}, by a parallel call {lost_by_parallel_call}, by a late cancellation {lost_by_late_cancellation}"
         )?;
         for (mark, count) in &self.marks {
             writeln!(f, "{count:>9}  {mark}")?;

@@ -18,6 +18,7 @@ use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use crate::history::{Incarnation, Log};
+use crate::marks::Marks;
 use crate::net::{ClientIo, Ledger, Stall};
 use crate::plan::Transport;
 
@@ -43,6 +44,8 @@ pub struct Settings {
     pub ledger: Ledger,
     /// Where connections are noted.
     pub log: Log,
+    /// Where what happened is counted.
+    pub marks: Marks,
 }
 
 thread_local! {
@@ -454,7 +457,10 @@ fn take_event(
         settings
             .log
             .trace(now_ms(), format_args!("stream {} opened", incarnation.0));
-        state.endpoint.send_replace(Some((data.to_owned(), incarnation)));
+        let before = state.endpoint.send_replace(Some((data.to_owned(), incarnation)));
+        if before.is_some_and(|(address, _)| address == data) {
+            settings.marks.hit("stream came back under its old id");
+        }
         return;
     }
     let message: Value = serde_json::from_str(data).expect("relay's messages are JSON");

@@ -45,6 +45,8 @@ pub struct Report {
     pub lost_by_restart: u64,
     /// Accepted messages that nobody read, because a session vouched for a reply with a call that it made in parallel.
     pub lost_by_parallel_call: u64,
+    /// Accepted messages that nobody read, because a client threw the answer away and its cancellation came too late.
+    pub lost_by_late_cancellation: u64,
 }
 
 impl Report {
@@ -58,7 +60,17 @@ impl Report {
         self.redelivered += other.redelivered;
         self.lost_by_restart += other.lost_by_restart;
         self.lost_by_parallel_call += other.lost_by_parallel_call;
+        self.lost_by_late_cancellation += other.lost_by_late_cancellation;
     }
+}
+
+/// Why relay may count an answer as read that its client did not see (docs/CONTRACT.md).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Excuse {
+    /// Its session over HTTP+SSE made another call while it waited for the answer.
+    ParallelCall,
+    /// The client threw the answer away, and the network kept its cancellation from relay until the doubt was over.
+    LateCancellation,
 }
 
 type Verdict = Result<(), Violation>;
@@ -324,7 +336,15 @@ impl<'a> Case<'a> {
         let doubt_ended_ms = read.ended_ms + doubt_ms + under_way_ms;
         match closed_ms {
             Some(closed_ms) if closed_ms < doubt_ended_ms => {
-                let orderly = self.transport(read.agent) != Transport::Sse;
+                // A call that its client gives up breaks its connection off.
+                let gives_up = |call: &Record| {
+                    call.agent == read.agent
+                        && is_unknown(call)
+                        && call.ended_ms >= read.ended_ms
+                        && call.sent_ms <= closed_ms
+                };
+                let broken_off = self.history.calls.iter().any(gives_up);
+                let orderly = self.transport(read.agent) != Transport::Sse && !broken_off;
                 orderly.then_some(closed_ms + under_way_ms)
             }
             Some(_) | None => Some(doubt_ended_ms),
@@ -669,11 +689,11 @@ impl<'a> Case<'a> {
                         format!("the first read of {role}, {first}, does not tell of the start"),
                     );
                 }
-                let vouched = reads
+                let excused = reads
                     .iter()
-                    .any(|read| is_unknown(read) && self.is_vouched_for(read));
+                    .any(|read| is_unknown(read) && self.excuse(read).is_some());
                 let read_at_all = reads.iter().filter(within).any(|read| !is_unknown(read));
-                if boot.until_ms.is_none() && told.is_empty() && !vouched && read_at_all {
+                if boot.until_ms.is_none() && told.is_empty() && !excused && read_at_all {
                     return broken(LAW, format!("nobody was told of the last start for {role}"));
                 }
             }
@@ -730,39 +750,52 @@ impl<'a> Case<'a> {
             };
             if self.showings.contains_key(id.as_str()) {
                 report.delivered += 1;
-            } else if self
+                continue;
+            }
+            if self
                 .boots(post.sent_ms, post.ended_ms)
                 .any(|boot| boot.until_ms.is_some())
             {
                 report.lost_by_restart += 1;
-            } else if self.reads.get(to.as_str()).is_some_and(|reads| {
-                reads
-                    .iter()
-                    .any(|read| is_unknown(read) && self.is_vouched_for(read))
-            }) {
-                report.lost_by_parallel_call += 1;
-            } else {
-                let law = "nothing is lost without a reason";
-                return broken(
-                    law,
-                    format!(
-                        "{} for {to}, accepted in {}, was never read",
-                        serial(body),
-                        describe(post)
-                    ),
-                );
+                continue;
+            }
+            let reads = self.reads.get(to.as_str()).into_iter().flatten();
+            match reads
+                .filter(|read| is_unknown(read))
+                .find_map(|read| self.excuse(read))
+            {
+                Some(Excuse::ParallelCall) => report.lost_by_parallel_call += 1,
+                Some(Excuse::LateCancellation) => report.lost_by_late_cancellation += 1,
+                None => {
+                    let law = "nothing is lost without a reason";
+                    let (what, post) = (serial(body), describe(post));
+                    return broken(
+                        law,
+                        format!("{what} for {to}, accepted in {post}, was never read"),
+                    );
+                }
             }
         }
         Ok(report)
     }
 
-    /// Tells whether a session over HTTP+SSE made another call while it waited for the answer to a read.
-    fn is_vouched_for(&self, read: &Record) -> bool {
-        self.transport(read.agent) == Transport::Sse
-            && self.history.calls.iter().any(|call| {
-                let meanwhile = call.ended_ms >= read.sent_ms && call.sent_ms <= read.ended_ms;
-                call.agent == read.agent && meanwhile && !std::ptr::eq(call, read)
-            })
+    /// Returns why relay may count a read's answer as read that its client did not see.
+    fn excuse(&self, read: &Record) -> Option<Excuse> {
+        if self.transport(read.agent) != Transport::Sse {
+            return None;
+        }
+        let meanwhile = |call: &Record| {
+            let overlaps = call.ended_ms >= read.sent_ms && call.sent_ms <= read.ended_ms;
+            call.agent == read.agent && overlaps && !std::ptr::eq(call, read)
+        };
+        if self.history.calls.iter().any(meanwhile) {
+            return Some(Excuse::ParallelCall);
+        }
+        let late = read
+            .cancelled_ms
+            .is_none_or(|at| at > read.sent_ms + DOUBT_MS.unsigned_abs());
+        let thrown_away = read.outcome == Outcome::Unknown("cancelled") && !self.plan.faults.is_empty();
+        (thrown_away && late).then_some(Excuse::LateCancellation)
     }
 
     /// Returns the lives of the server that a span of time touches.

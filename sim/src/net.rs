@@ -166,6 +166,8 @@ impl AsyncWrite for ServerIo {
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
         if let Poll::Ready(Ok(bytes)) = polled {
             self.wrote(bytes);
+            // hyper may not read again before something happens: the timer must wake it.
+            let _ = self.gives_up(cx);
         }
         polled
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use relay::engine::{
     CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Input, MessageId, Reason, Refusal, Reply,
@@ -88,8 +88,7 @@ pub struct Tap {
     kept: Vec<(String, Delivery)>,
     /// Numbers the calls that a bug makes up, and chooses what it hits.
     made_up: u64,
-    /// Set when the server's end is a crash.
-    crashing: Arc<AtomicBool>,
+    at_stake: AtStake,
 }
 
 struct Standing {
@@ -101,7 +100,7 @@ struct Standing {
 
 impl Tap {
     /// Watches an engine that starts now.
-    pub fn new(engine: Engine, marks: Marks, bug: Option<Bug>, crashing: Arc<AtomicBool>) -> Self {
+    pub fn new(engine: Engine, marks: Marks, bug: Option<Bug>, at_stake: AtStake) -> Self {
         Self {
             started_at: engine.status().boot.started_at,
             engine,
@@ -112,7 +111,7 @@ impl Tap {
             standing: BTreeMap::new(),
             kept: Vec::new(),
             made_up: 0,
-            crashing,
+            at_stake,
         }
     }
 
@@ -268,24 +267,37 @@ impl Tap {
         }
     }
 
-    /// Notes at the server's death what it takes with it.
-    fn note_crash(&self) {
-        if self.engine.status().pending.iter().any(|(_, count)| *count > 0) {
-            self.marks.hit("fault bit: crash with unread messages");
-        }
-        if !self.standing.is_empty() {
-            self.marks.hit("fault bit: crash with a hand-over in doubt");
-        }
-        if !self.waits.is_empty() {
-            self.marks.hit("fault bit: crash with parked waits");
-        }
+    /// Says what a crash would take with it now.
+    fn note_stakes(&self) {
+        let unread: usize = self.engine.status().pending.iter().map(|(_, count)| count).sum();
+        self.at_stake.unread.store(unread, Ordering::Relaxed);
+        self.at_stake
+            .in_doubt
+            .store(self.standing.len(), Ordering::Relaxed);
+        self.at_stake.parked.store(self.waits.len(), Ordering::Relaxed);
     }
 }
 
-impl Drop for Tap {
-    fn drop(&mut self) {
-        if self.crashing.load(Ordering::Relaxed) {
-            self.note_crash();
+/// What a crash takes with it.
+#[derive(Debug, Clone, Default)]
+pub struct AtStake {
+    unread: Arc<AtomicUsize>,
+    in_doubt: Arc<AtomicUsize>,
+    parked: Arc<AtomicUsize>,
+}
+
+impl AtStake {
+    /// Counts what is about to be lost.
+    pub fn note_crash(&self, marks: &Marks) {
+        let counts = [
+            (&self.unread, "fault bit: crash with unread messages"),
+            (&self.in_doubt, "fault bit: crash with a hand-over in doubt"),
+            (&self.parked, "fault bit: crash with parked waits"),
+        ];
+        for (count, mark) in counts {
+            if count.swap(0, Ordering::Relaxed) > 0 {
+                marks.hit(mark);
+            }
         }
     }
 }
@@ -326,6 +338,7 @@ impl Machine for Tap {
             self.spoil_effects(now, own, refused_post, &mut effects);
         }
         out.append(&mut effects);
+        self.note_stakes();
     }
 
     fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
@@ -346,6 +359,7 @@ impl Machine for Tap {
             self.spoil_effects(now, None, None, &mut effects);
         }
         out.append(&mut effects);
+        self.note_stakes();
     }
 
     fn status(&self) -> Status {

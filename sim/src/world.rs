@@ -5,7 +5,6 @@ use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use relay::engine::limits::Bounds;
@@ -23,7 +22,7 @@ use crate::laws::{Report, Violation, judge};
 use crate::marks::Marks;
 use crate::net::{Ledger, SimListener};
 use crate::plan::{Fault, FaultKind, Plan, Transport};
-use crate::tap::{Bug, Tap};
+use crate::tap::{AtStake, Bug, Tap};
 
 /// How finely time passes.
 const TICK: Duration = Duration::from_millis(10);
@@ -57,7 +56,7 @@ struct World {
     marks: Marks,
     ledger: Ledger,
     bug: Option<Bug>,
-    crashing: Arc<AtomicBool>,
+    at_stake: AtStake,
     boots: Rc<Cell<u64>>,
 }
 
@@ -69,7 +68,7 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
         marks: Marks::default(),
         ledger: Ledger::default(),
         bug,
-        crashing: Arc::default(),
+        at_stake: AtStake::default(),
         boots: Rc::default(),
     };
     let simulated_ms = world.drive();
@@ -150,6 +149,7 @@ impl World {
             mute_max: Duration::from_millis(3 * params.keep_alive_ms + 2 * params.latency_ms_max + 1_000),
             ledger: self.ledger.clone(),
             log: self.log.clone(),
+            marks: self.marks.clone(),
         }
     }
 
@@ -179,7 +179,7 @@ impl World {
             until_ms: None,
             started_at,
         });
-        let tap = Tap::new(engine, self.marks.clone(), self.bug, Arc::clone(&self.crashing));
+        let tap = Tap::new(engine, self.marks.clone(), self.bug, self.at_stake.clone());
         let config = Config {
             engine: Box::new(tap),
             roster,
@@ -262,9 +262,8 @@ impl World {
     }
 
     fn crash(&self, sim: &mut turmoil::Sim<'_>, now_ms: u64) {
-        self.crashing.store(true, Ordering::Relaxed);
+        self.at_stake.note_crash(&self.marks);
         sim.crash(SERVER.0);
-        self.crashing.store(false, Ordering::Relaxed);
         let mut history = self.log.history();
         let Some(boot) = history.boots.last_mut() else {
             return;
