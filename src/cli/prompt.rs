@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 
 const PM_TEMPLATE: &str = include_str!("../../plugin/skills/multi-agent-kickoff/templates/pm-prompt.md");
 const DEV_TEMPLATE: &str = include_str!("../../plugin/skills/multi-agent-kickoff/templates/dev-prompt.md");
@@ -18,7 +18,7 @@ pub struct Prompt {
     /// The role that the session takes.
     pub role: PromptRole,
     /// The port that relay listens on, for the address named in the prompt.
-    #[arg(long, default_value_t = 7331, value_parser = value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 7331, value_parser = super::port)]
     pub port: u16,
 }
 

@@ -19,8 +19,10 @@ use crate::tools::lift;
 /// How often an idle stream is written to.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How long a program that has the port may take to say what it is.
-const PROBE_PATIENCE: Duration = Duration::from_millis(500);
+/// How long a program that has the port may take to say something, and how many times it is listened to: a relay
+/// says all in one or two.
+const PROBE_PATIENCE: Duration = Duration::from_millis(250);
+const PROBE_READS_MAX: usize = 8;
 
 /// `relay serve`.
 #[derive(Debug, clap::Args)]
@@ -100,11 +102,16 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     tokio::spawn(stop_on_signal(stop.clone())?);
     let clock = wall_clock();
     let engine = Engine::new(clock(), args.roles.clone(), Bounds::default(), system_random()?);
+    let banner = format!(
+        "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
+        args.port,
+        lift::TOOLS.join(", ")
+    );
     let config = Config {
         engine: Box::new(engine),
         clock,
         stream_random: system_random()?,
-        log: stdout_log(),
+        log: stdout_log(banner),
         guard: Guard {
             port: args.port,
             token: args.token,
@@ -112,14 +119,6 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         roster: args.roles,
         keep_alive: KEEP_ALIVE,
     };
-    let banner = format!(
-        "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
-        args.port,
-        lift::TOOLS.join(", ")
-    );
-    // The relay also serves when nobody sees its terminal.
-    let mut stdout = std::io::stdout();
-    let _ = stdout.write_all(banner.as_bytes()).and_then(|()| stdout.flush());
     serve(listener, config, stop).await?;
     Ok(())
 }
@@ -160,7 +159,13 @@ fn probe(address: SocketAddr) -> Option<(String, String)> {
         .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .ok()?;
     let mut answer = Vec::new();
-    stream.take(64 * 1024).read_to_end(&mut answer).ok()?;
+    for _ in 0..PROBE_READS_MAX {
+        let mut bytes = [0; 8 * 1024];
+        match stream.read(&mut bytes).ok()? {
+            0 => break,
+            count => answer.extend_from_slice(&bytes[..count]),
+        }
+    }
     let text = String::from_utf8(answer).ok()?;
     let (head, body) = text.split_once("\r\n\r\n")?;
     if head.starts_with("HTTP/1.1 401") && body.contains("this relay wants a token") {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -21,8 +21,8 @@ use crate::tools::{ToolResult, lift};
 pub struct Envelope<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
-    /// The request's id as it was written; none on a notification.
-    #[serde(borrow)]
+    /// The request's id as it was written, `null` too; none on a notification.
+    #[serde(borrow, default, deserialize_with = "as_written")]
     pub id: Option<&'a RawValue>,
     /// The method; none on a response.
     #[serde(borrow)]
@@ -34,12 +34,17 @@ pub struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
+/// Takes a value as it was written; serde would make nothing of `null`.
+fn as_written<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
 /// What the bytes of a request body are.
 pub enum Read<'a> {
     /// A JSON object that may be a JSON-RPC message.
     Message(Envelope<'a>),
-    /// JSON, but nothing that could be one.
-    OtherJson,
+    /// JSON, but nothing that could be one; says why.
+    OtherJson(serde_json::Error),
     /// No JSON; says where it breaks.
     NotJson(serde_json::Error),
 }
@@ -48,7 +53,7 @@ pub enum Read<'a> {
 pub fn read(body: &[u8]) -> Read<'_> {
     match serde_json::from_slice(body) {
         Ok(envelope) => Read::Message(envelope),
-        Err(error) if error.is_data() => Read::OtherJson,
+        Err(error) if error.is_data() => Read::OtherJson(error),
         Err(error) => Read::NotJson(error),
     }
 }
@@ -85,15 +90,35 @@ struct Meta<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Returns the plain call that the message is; none if it is anything else, or not quite one.
-    pub fn tool_call(&self) -> Option<ToolCall<'a>> {
+    /// Returns what is wrong with the parameters of a `tools/call`, if something is.
+    pub fn malformed_call(&self) -> Option<serde_json::Error> {
+        self.call_id()?;
+        let params = self.params.map_or("null", RawValue::get);
+        serde_json::from_str::<Params<'a>>(params).err()
+    }
+
+    /// Writes the JSON-RPC error for a `tools/call` whose parameters are not those of one; rmcp would say that it does
+    /// not know the method.
+    pub fn invalid_params(&self, error: &serde_json::Error) -> Bytes {
+        let message =
+            format!("params of tools/call are not {{\"name\": text, \"arguments\": object}}: {error}");
+        let error = serde_json::json!({"code": -32602, "message": message});
+        let response = serde_json::json!({"jsonrpc": "2.0", "id": self.id, "error": error});
+        response.to_string().into()
+    }
+
+    /// Returns the id if the message is a request to call a tool.
+    fn call_id(&self) -> Option<&'a RawValue> {
         let id = self.id?;
         let is_call = self.jsonrpc == "2.0" && self.method.as_deref() == Some("tools/call");
         let is_request = self.result.is_none() && self.error.is_none();
         let is_id = id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
-        if !(is_call && is_request && is_id) {
-            return None;
-        }
+        (is_call && is_request && is_id).then_some(id)
+    }
+
+    /// Returns the plain call that the message is; none if it is anything else, or not quite one.
+    pub fn tool_call(&self) -> Option<ToolCall<'a>> {
+        let id = self.call_id()?;
         let params: Params<'a> = serde_json::from_str(self.params?.get()).ok()?;
         let progress_token = match params.meta {
             None => None,
@@ -233,7 +258,7 @@ mod tests {
     fn is_express(message: &str) -> bool {
         match read(message.as_bytes()) {
             Read::Message(envelope) => envelope.tool_call().is_some(),
-            Read::OtherJson | Read::NotJson(_) => false,
+            Read::OtherJson(_) | Read::NotJson(_) => false,
         }
     }
 

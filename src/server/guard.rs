@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -81,21 +81,22 @@ impl Guard {
                 return Some((StatusCode::UNAUTHORIZED, reason.to_owned()));
             }
         } else {
-            let host = match headers.get(HOST) {
-                Some(host) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
-                None => uri.authority().map(|a| a.as_str().to_owned()).unwrap_or_default(),
-            };
-            if !is_loopback(&host) {
+            let mut hosts: Vec<_> = headers.get_all(HOST).iter().map(shown).collect();
+            hosts.extend(uri.authority().map(|authority| authority.as_str().to_owned()));
+            if hosts.is_empty() {
+                hosts.push(String::new());
+            }
+            if let Some(host) = hosts.iter().find(|host| !is_loopback(host)) {
                 let reason =
                     format!("host {host:?} is not this machine; accepted: localhost, 127.0.0.1, [::1]");
                 return Some((StatusCode::FORBIDDEN, reason));
             }
         }
-        let origin = headers.get(ORIGIN)?;
-        let origin = String::from_utf8_lossy(origin.as_bytes());
-        if self.is_own_origin(&origin) {
-            return None;
-        }
+        let origin = headers
+            .get_all(ORIGIN)
+            .iter()
+            .map(shown)
+            .find(|origin| !self.is_own_origin(origin))?;
         let reason = format!(
             "origin {origin:?} may not use this relay; accepted: none, or http://localhost:{}",
             self.port
@@ -112,6 +113,10 @@ impl Guard {
             .and_then(|(_, port)| port.parse::<u16>().ok());
         is_loopback(authority) && port.unwrap_or(80) == self.port
     }
+}
+
+fn shown(value: &HeaderValue) -> String {
+    crate::engine::shown(&String::from_utf8_lossy(value.as_bytes()))
 }
 
 /// Tells whether an authority, `name` or `name:port`, is a name of this machine.

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, Limited};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use serde_json::value::RawValue;
@@ -57,17 +58,26 @@ pub(super) async fn exchange(
         Err(response) => return *response,
         Ok(body) => body,
     };
-    let mut is_handshake = false;
-    match express::read(&body) {
+    let envelope = match express::read(&body) {
         Read::NotJson(error) => return not_json(&error),
-        Read::OtherJson => {}
-        Read::Message(envelope) => {
-            if let Some(call) = plain_call(&parts.headers, &envelope) {
-                return answer(&shared, &link, &caller, call).await;
-            }
-            cancel(&shared, &caller, &envelope);
-            is_handshake = envelope.method.as_deref() == Some("initialize");
+        Read::OtherJson(error) => return not_a_message(error),
+        Read::Message(envelope) => envelope,
+    };
+    if let Some(error) = envelope.malformed_call() {
+        if !error.is_data() {
+            return not_a_message(error);
         }
+        let json = [(header::CONTENT_TYPE, "application/json")];
+        return (json, envelope.invalid_params(&error)).into_response();
+    }
+    if let Some(call) = plain_call(&parts.headers, &envelope) {
+        return answer(&shared, &link, &caller, call).await;
+    }
+    cancel(&shared, &caller, &envelope);
+    let is_handshake = envelope.method.as_deref() == Some("initialize");
+    // rmcp would say that the content type is wrong.
+    if let Err(error) = serde_json::from_slice::<ClientJsonRpcMessage>(&body) {
+        return not_a_message(error);
     }
     parts.extensions.insert(caller.clone());
     let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
@@ -176,6 +186,16 @@ pub(super) fn not_json(error: &serde_json::Error) -> Response {
         "jsonrpc": "2.0",
         "id": null,
         "error": {"code": -32700, "message": format!("the request is no JSON: {error}")},
+    });
+    (StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
+}
+
+/// The JSON-RPC answer to JSON that is no message of it.
+pub(super) fn not_a_message(reason: impl std::fmt::Display) -> Response {
+    let body = serde_json::json!({
+        "jsonrpc": "2.0",
+        "id": null,
+        "error": {"code": -32600, "message": format!("the request is no JSON-RPC 2.0 message: {reason}")},
     });
     (StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
 }

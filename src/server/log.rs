@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -27,50 +28,49 @@ const LINES_MAX: usize = 1_024;
 /// How long lines are gathered before they are written together, so that a burst wakes the writer once.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// Returns a log that writes to stdout, in colour if it is a terminal. A slow or closed stdout stops nothing.
-pub fn stdout_log() -> MessageLog {
+/// Returns a log that writes to stdout, in colour if it is a terminal, after a `banner` that it writes first. A slow
+/// or closed stdout stops nothing.
+pub fn stdout_log(banner: String) -> MessageLog {
     let (sender, receiver) = sync_channel(LINES_MAX);
-    let spawned = std::thread::Builder::new()
-        .name("log".to_owned())
-        .spawn(move || write_lines(&receiver));
-    if let Err(error) = spawned {
+    let left_out = Arc::new(AtomicU64::new(0));
+    let writer = {
+        let left_out = Arc::clone(&left_out);
+        move || write_lines(&banner, &receiver, &left_out)
+    };
+    if let Err(error) = std::thread::Builder::new().name("log".to_owned()).spawn(writer) {
         tracing::warn!(%error, "cannot start the thread that writes the log");
     }
-    let left_out = std::sync::atomic::AtomicU64::new(0);
-    Box::new(move |message| {
-        use std::sync::atomic::Ordering::Relaxed;
-        match sender.try_send((message, left_out.load(Relaxed))) {
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            Err(TrySendError::Full(_)) => {
-                left_out.fetch_add(1, Relaxed);
-            }
+    Box::new(move |message| match sender.try_send(message) {
+        Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+        Err(TrySendError::Full(_)) => {
+            left_out.fetch_add(1, Ordering::Relaxed);
         }
     })
 }
 
-/// Writes lines until stdout is closed. Each message comes with how many were left out before it, ever.
-fn write_lines(messages: &Receiver<(Arc<Message>, u64)>) {
+/// Writes lines until stdout is closed, and how many were left out where some were.
+fn write_lines(banner: &str, messages: &Receiver<Arc<Message>>, left_out: &AtomicU64) {
     let colour = std::io::stdout().is_terminal();
-    let mut told = 0;
-    while let Ok(first) = messages.recv() {
+    let write = |text: &str| {
+        let mut stdout = std::io::stdout().lock();
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .is_ok()
+    };
+    let mut open = write(banner);
+    while open && let Ok(first) = messages.recv() {
         std::thread::sleep(GATHER);
         let mut text = String::new();
-        for (message, left_out) in std::iter::once(first).chain(messages.try_iter()) {
-            if left_out > told {
-                let _ = writeln!(text, "[relay] {} lines left out: stdout is slow", left_out - told);
-                told = left_out;
-            }
+        for message in std::iter::once(first).chain(messages.try_iter()) {
             text.push_str(&line(&message, &Local, colour));
             text.push('\n');
         }
-        let mut stdout = std::io::stdout().lock();
-        if stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush())
-            .is_err()
-        {
-            return;
+        let gap = left_out.swap(0, Ordering::Relaxed);
+        if gap > 0 {
+            let _ = writeln!(text, "[relay] {gap} lines left out: stdout is slow");
         }
+        open = write(&text);
     }
 }
 

@@ -150,8 +150,8 @@ fn router(shared: Arc<Shared>) -> Router {
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_sse_keep_alive(Some(shared.keep_alive))
-        .with_max_request_body_bytes(REQUEST_BYTES_MAX)
-        .with_cancellation_token(shared.stop.clone());
+        // rmcp's own cancellation token would cut waiting calls off; relay answers them, and then they end.
+        .with_max_request_body_bytes(REQUEST_BYTES_MAX);
     let handler = Rpc::new(Arc::clone(&shared));
     let service = StreamableHttpService::new(
         move || Ok(handler.clone()),

@@ -8,6 +8,9 @@ use crate::engine::CallId;
 /// How many cancellations are remembered that came before the request which they are about.
 const EARLY_MAX: usize = 64;
 
+/// Longest session and request id together that is remembered, in bytes: a client that makes them longer cannot cancel.
+const KEY_BYTES_MAX: usize = 256;
+
 /// Remembers reads by session and request id, up to a bound; the oldest is forgotten first.
 ///
 /// An answered read is remembered too: its answer may cross with its cancellation, and a client ignores the
@@ -32,11 +35,12 @@ struct Key {
 }
 
 impl Key {
-    fn new(session: &str, request_id: &str) -> Self {
-        Self {
+    /// Makes a key, unless it is too long.
+    fn new(session: &str, request_id: &str) -> Option<Self> {
+        (session.len() + request_id.len() <= KEY_BYTES_MAX).then(|| Self {
             session: session.into(),
             request_id: request_id.into(),
-        }
+        })
     }
 }
 
@@ -60,17 +64,20 @@ impl RecentReads {
 
     /// Remembers a read.
     pub fn remember(&self, session: &str, request_id: &str, call: CallId) {
+        let Some(key) = Key::new(session, request_id) else {
+            return;
+        };
         let mut state = self.lock();
         if state.reads.len() == self.count_max {
             state.reads.pop_front();
         }
-        state.reads.push_back((Key::new(session, request_id), call));
+        state.reads.push_back((key, call));
     }
 
     /// Takes note of a cancellation: returns the read that it is about, or remembers it for a read that is yet to come.
     pub fn cancel(&self, session: &str, request_id: &str) -> Option<CallId> {
+        let key = Key::new(session, request_id)?;
         let mut state = self.lock();
-        let key = Key::new(session, request_id);
         if let Some(at) = state.reads.iter().rposition(|(known, _)| *known == key) {
             return state.reads.remove(at).map(|(_, call)| call);
         }

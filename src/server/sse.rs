@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::express::{self, Called, Done, Envelope, Read, ToolCall};
-use super::http::{collect, not_json};
+use super::http::{collect, not_a_message, not_json};
 use super::owner::{Parked, Receipt};
 use super::recent::RecentReads;
 use super::rpc::{Caller, Rpc, progress_ticks};
@@ -66,6 +66,8 @@ struct Stream {
     outbox: Mutex<Option<Outbox>>,
     /// Has no sessions: a stream is one.
     reads: Arc<RecentReads>,
+    /// The connection that the stream goes over.
+    link: Link,
     /// Cancelled when there is nothing left to write to.
     closed: CancellationToken,
 }
@@ -222,6 +224,7 @@ pub(super) async fn open(
             unread: Arc::clone(&unread),
         })),
         reads: Arc::new(RecentReads::new(CANCELLABLE_MAX)),
+        link: link.clone(),
         closed: CancellationToken::new(),
     });
     let replaced = shared.streams.table().insert(id, Arc::clone(&stream));
@@ -283,7 +286,7 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     }
     match express::read(&body) {
         Read::NotJson(error) => not_json(&error),
-        Read::OtherJson => not_a_message(),
+        Read::OtherJson(error) => not_a_message(error),
         Read::Message(envelope) => accept(&shared, &stream, outbox, &envelope, &body),
     }
 }
@@ -316,7 +319,16 @@ fn accept(
     envelope: &Envelope<'_>,
     body: &Bytes,
 ) -> Response {
+    if let Some(error) = envelope.malformed_call() {
+        if !error.is_data() {
+            return not_a_message(error);
+        }
+        outbox.send(&envelope.invalid_params(&error), None);
+        return StatusCode::ACCEPTED.into_response();
+    }
     if let Some(call) = envelope.tool_call() {
+        // A client that calls again has read what it was sent.
+        stream.link.settle();
         call_tool(shared, stream, outbox, call);
         return StatusCode::ACCEPTED.into_response();
     }
@@ -331,7 +343,7 @@ fn accept(
                 ));
                 StatusCode::ACCEPTED.into_response()
             }
-            Err(_) => not_a_message(),
+            Err(error) => not_a_message(error),
         },
         (Some("notifications/cancelled"), None) => {
             let call = express::cancelled_id(envelope).and_then(|id| stream.reads.cancel("", id));
@@ -341,15 +353,6 @@ fn accept(
         // Other notifications, and responses to requests that relay never makes, ask for nothing.
         (_, None) | (None, Some(_)) => StatusCode::ACCEPTED.into_response(),
     }
-}
-
-fn not_a_message() -> Response {
-    let body = serde_json::json!({
-        "jsonrpc": "2.0",
-        "id": null,
-        "error": {"code": -32600, "message": "the request is no JSON-RPC 2.0 message"},
-    });
-    (StatusCode::BAD_REQUEST, axum::Json(body)).into_response()
 }
 
 fn call_tool(shared: &Arc<Shared>, stream: &Arc<Stream>, outbox: Outbox, call: ToolCall<'_>) {

@@ -4,15 +4,17 @@
 //! buffer is empty, so a flush that succeeds means that all replies written before have left this process.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
 use super::owner::{Owner, Receipt};
 use crate::engine::{AgentName, Carrier, Ending, Refusal, SessionId};
@@ -23,6 +25,12 @@ const CONNECTIONS_MAX: usize = 10_000;
 /// How long bytes may stay unacknowledged before a connection counts as broken: less than the engine's doubt, so
 /// that a reply which a dead network has swallowed is taken back, not counted as read.
 pub const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long relay waits, after it has closed its own end behind a reply that matters, for the peer to close its own.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How many slices hyper writes at once, at the most: <https://docs.rs/hyper/1/src/hyper/proto/h1/io.rs.html>.
+const SLICES_MAX: usize = 64;
 
 /// What a socket knows of its peer's end.
 pub trait Evidence {
@@ -88,10 +96,17 @@ where
             let link = Link(Arc::new(Connection {
                 owner: Arc::clone(&self.owner),
                 has_receipts: AtomicBool::new(false),
+                in_doubt: AtomicBool::new(false),
                 state: Mutex::default(),
             }));
             let open = Arc::clone(&self.open);
-            return (Wire { io, link, open }, addr);
+            let wire = Wire {
+                io,
+                link,
+                open,
+                linger: None,
+            };
+            return (wire, addr);
         }
     }
 
@@ -106,8 +121,10 @@ pub struct Link(Arc<Connection>);
 
 struct Connection {
     owner: Arc<Owner>,
-    /// Spares the lock on every flush that has nothing to report.
+    /// Spares the lock on every write that has nothing to report.
     has_receipts: AtomicBool,
+    /// The latest exchange carried something whose arrival matters.
+    in_doubt: AtomicBool,
     state: Mutex<ConnectionState>,
 }
 
@@ -143,6 +160,7 @@ impl Link {
     ///
     /// The engine's refusal of a new session.
     pub(super) fn session(&self, agent: Option<String>) -> Result<(SessionId, Option<AgentName>), Refusal> {
+        self.0.in_doubt.store(false, Ordering::Relaxed);
         let mut state = self.state();
         if let Some((_, session, bound)) = state.sessions.iter().find(|(asked, _, _)| *asked == agent) {
             return Ok((*session, bound.clone()));
@@ -152,12 +170,49 @@ impl Link {
         Ok((session, bound))
     }
 
-    fn flushed(&self) {
-        if !self.0.has_receipts.swap(false, Ordering::Acquire) {
-            return;
+    /// Waits until a reply whose bytes may have left already is reported, so that a next call finds it so.
+    pub(super) fn settle(&self) {
+        if self.0.has_receipts.load(Ordering::Acquire) {
+            drop(self.state());
         }
-        let receipts = std::mem::take(&mut self.state().receipts);
-        receipts.into_iter().for_each(Receipt::flushed);
+    }
+
+    /// Writes, and reports the replies in hyper's buffer if all of it was written; nobody who has read one of them
+    /// gets past [`Self::settle`] before that.
+    fn write(
+        &self,
+        bytes: usize,
+        write: impl FnOnce() -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let reporting = self.0.has_receipts.load(Ordering::Acquire).then(|| self.state());
+        let polled = write();
+        match &polled {
+            Poll::Ready(Ok(written)) if *written == bytes => {
+                if let Some(mut state) = reporting {
+                    self.report(&mut state);
+                }
+            }
+            Poll::Ready(Ok(_)) | Poll::Pending => {}
+            Poll::Ready(Err(_)) => {
+                drop(reporting);
+                self.ends(Ending::Broken);
+            }
+        }
+        polled
+    }
+
+    fn flushed(&self) {
+        if self.0.has_receipts.load(Ordering::Acquire) {
+            self.report(&mut self.state());
+        }
+    }
+
+    fn report(&self, state: &mut ConnectionState) {
+        self.0.has_receipts.store(false, Ordering::Release);
+        if !state.receipts.is_empty() {
+            self.0.in_doubt.store(true, Ordering::Relaxed);
+        }
+        state.receipts.drain(..).for_each(Receipt::flushed);
     }
 
     /// Remembers the first sign of the end.
@@ -191,6 +246,8 @@ pub(super) struct Wire<S> {
     io: S,
     link: Link,
     open: Arc<AtomicUsize>,
+    /// How long the peer's end is still waited for.
+    linger: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Drop for Wire<S> {
@@ -222,13 +279,10 @@ impl<S: AsyncRead + Evidence + Unpin> AsyncRead for Wire<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+impl<S: AsyncRead + AsyncWrite + Evidence + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.io).poll_write(cx, buf);
-        if let Poll::Ready(Err(_)) = &polled {
-            self.link.ends(Ending::Broken);
-        }
-        polled
+        let Self { io, link, .. } = &mut *self;
+        link.write(buf.len(), || Pin::new(io).poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -236,11 +290,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
-        if let Poll::Ready(Err(_)) = &polled {
-            self.link.ends(Ending::Broken);
-        }
-        polled
+        // With as many slices as hyper ever passes, there may be more in its buffer.
+        let all = bufs.len() < SLICES_MAX;
+        let bytes = bufs.iter().map(|buf| buf.len()).sum();
+        let Self { io, link, .. } = &mut *self;
+        let bytes = if all { bytes } else { usize::MAX };
+        link.write(bytes, || Pin::new(io).poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -257,9 +312,30 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         polled
     }
 
+    /// Closes this end; if the last reply matters, waits a little for the peer's end to tell whether it was read.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.linger.is_none() {
+            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            self.linger = Some(Box::pin(tokio::time::sleep(LINGER)));
+        }
         // hyper shuts down only what it has flushed, or what it gives up; receipts that are left are lost.
+        let waits = self.link.0.in_doubt.load(Ordering::Relaxed) && self.link.state().ending.is_none();
+        if !waits {
+            self.link.ends(Ending::Orderly);
+            return Poll::Ready(Ok(()));
+        }
+        let mut scratch = [MaybeUninit::uninit(); 1024];
+        loop {
+            let mut buf = ReadBuf::uninit(&mut scratch);
+            match self.as_mut().poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {}
+                Poll::Ready(_) => return Poll::Ready(Ok(())),
+                Poll::Pending => break,
+            }
+        }
+        let linger = self.linger.as_mut().expect("set above");
+        ready!(linger.as_mut().poll(cx));
         self.link.ends(Ending::Orderly);
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        Poll::Ready(Ok(()))
     }
 }
