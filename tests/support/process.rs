@@ -1,0 +1,279 @@
+//! A relay of the built binary: started on a free port, asked, signalled, killed and started again.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+
+use serde_json::Value;
+
+use super::http::{Connection, Request};
+use super::session::{Session, Way};
+use super::{PATIENCE, until};
+
+/// The last line of the banner: from here on the relay answers.
+pub const READY: &str = "[relay] waiting for connections — Ctrl-C to stop";
+
+/// A running relay. It is killed when it is dropped, and must not have panicked until then.
+pub struct Relay {
+    pub port: u16,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    process: Process,
+    stdout: Stdout,
+}
+
+enum Stdout {
+    /// A thread reads it line by line.
+    Read(Receiver<String>),
+    /// Nobody reads it; none once a test has taken it.
+    Unread(Option<ChildStdout>),
+}
+
+/// Makes a call of the built binary that takes nothing from the environment of the tests.
+pub fn relay_command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_relay"));
+    for variable in ["RELAY_TOKEN", "RELAY_AGENT", "RELAY_LOG"] {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Finds a port that nothing listens on, below those that a system gives to outgoing connections.
+pub fn free_port() -> u16 {
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 12_000).expect("it is below 12,000");
+    loop {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (first + tried * 3) % 12_000;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+impl Relay {
+    /// Starts a relay with the default roles.
+    pub fn start() -> Self {
+        Self::start_with(&[], &[])
+    }
+
+    /// Starts a relay with more arguments and variables.
+    pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut relay = Self::start_unread(arguments, environment);
+        relay.read_stdout();
+        relay
+    }
+
+    /// Starts a relay whose stdout nobody reads once its banner is there.
+    pub fn start_unread(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let port = free_port();
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let environment: Vec<(String, String)> = environment
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let (process, stdout) = Process::start(port, &arguments, &environment);
+        Self {
+            port,
+            arguments,
+            environment,
+            process,
+            stdout: Stdout::Unread(Some(stdout)),
+        }
+    }
+
+    /// Kills the relay as `kill -9` does and starts another on the same port.
+    pub fn kill_and_restart(&mut self) {
+        self.process.kill();
+        let (process, stdout) = Process::start(self.port, &self.arguments, &self.environment);
+        self.process = process;
+        self.stdout = Stdout::Unread(Some(stdout));
+        self.read_stdout();
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.port)
+    }
+
+    /// Opens a session that is not bound.
+    pub fn session(&self, way: Way) -> Session {
+        Session::open(self.port, way, None)
+    }
+
+    /// Opens a session that is bound to a role.
+    pub fn bound_session(&self, way: Way, role: &str) -> Session {
+        Session::open(self.port, way, Some(role))
+    }
+
+    /// Asks `GET /health`.
+    pub fn health(&self) -> Value {
+        let response = self.connect().exchange(&Request::get("/health"));
+        assert_eq!(response.status, 200, "{response:?}");
+        response.json()
+    }
+
+    /// How many sessions the relay says are open.
+    pub fn sessions(&self) -> u64 {
+        self.health()["sessions"].as_u64().expect("a number of sessions")
+    }
+
+    /// How many messages the relay says wait, for each role.
+    pub fn pending(&self) -> Value {
+        self.health()["pending"].clone()
+    }
+
+    /// Waits until the relay has noticed that all but so many sessions are gone.
+    pub fn await_sessions(&self, sessions: u64) {
+        until(&format!("{sessions} sessions"), || self.sessions() == sessions);
+    }
+
+    /// Has a thread read stdout from here on.
+    pub fn read_stdout(&mut self) {
+        let reader = BufReader::new(self.take_stdout());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in reader.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        self.stdout = Stdout::Read(lines);
+    }
+
+    /// Takes the reading end of a stdout that nobody reads. Dropping it closes the pipe.
+    pub fn take_stdout(&mut self) -> ChildStdout {
+        let Stdout::Unread(stdout) = &mut self.stdout else {
+            panic!("this relay's stdout is read already");
+        };
+        stdout.take().expect("it is taken once")
+    }
+
+    /// The next line on stdout.
+    pub fn line(&self) -> String {
+        self.lines().recv_timeout(PATIENCE).expect("a line on stdout")
+    }
+
+    /// Whatever is still said on stdout until the end of the process.
+    pub fn last_lines(&self) -> Vec<String> {
+        self.lines().iter().collect()
+    }
+
+    fn lines(&self) -> &Receiver<String> {
+        match &self.stdout {
+            Stdout::Read(lines) => lines,
+            Stdout::Unread(_) => panic!("this relay's stdout is not read"),
+        }
+    }
+
+    /// Resident memory, in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.process.child.id());
+        let status = std::fs::read_to_string(status).expect("these tests run on Linux");
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let resident = resident.and_then(|line| line.trim().strip_suffix(" kB"));
+        let kilobytes: Option<u64> = resident.and_then(|kilobytes| kilobytes.parse().ok());
+        kilobytes.expect("a number of kB") * 1024
+    }
+
+    /// Sends a signal, by its name.
+    pub fn signal(&self, name: &str) {
+        signal(self.process.child.id(), name);
+    }
+
+    /// Waits for the process to end by itself.
+    pub fn exit_status(&mut self) -> ExitStatus {
+        let mut ended = None;
+        until("the end of the relay", || {
+            ended = self.process.child.try_wait().expect("it is a child of this test");
+            ended.is_some()
+        });
+        ended.expect("it has ended")
+    }
+
+    /// Ends the process and returns all that it has said on stderr.
+    pub fn into_stderr(mut self) -> String {
+        self.process.kill()
+    }
+}
+
+/// One process.
+struct Process {
+    child: Child,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Process {
+    /// Starts it and reads its banner, and no more than that, from its stdout.
+    fn start(port: u16, arguments: &[String], environment: &[(String, String)]) -> (Self, ChildStdout) {
+        let mut child = relay_command()
+            .args(["serve", "--port", &port.to_string()])
+            .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the built relay can be started");
+        let mut stderr = child.stderr.take().expect("it is piped");
+        let stderr = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            text
+        });
+        let stdout = child.stdout.take().expect("it is piped");
+        let mut process = Self {
+            child,
+            stderr: Some(stderr),
+        };
+        let (sender, ready) = channel();
+        std::thread::spawn(move || sender.send(await_banner(stdout)));
+        match ready.recv_timeout(PATIENCE) {
+            Ok(Some(stdout)) => (process, stdout),
+            Ok(None) | Err(_) => panic!("the relay did not get ready: {}", process.kill()),
+        }
+    }
+
+    fn kill(&mut self) -> String {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let stderr = self.stderr.take();
+        stderr.map_or_else(String::new, |stderr| {
+            stderr.join().expect("reading does not panic")
+        })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let stderr = self.kill();
+        if std::thread::panicking() {
+            eprint!("{stderr}");
+        } else {
+            assert!(!stderr.contains("panicked"), "the relay panicked: {stderr}");
+        }
+    }
+}
+
+/// Reads up to the end of the banner; none when it does not come.
+fn await_banner(stdout: ChildStdout) -> Option<ChildStdout> {
+    let mut reader = BufReader::with_capacity(1, stdout);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        match reader.read_line(&mut line) {
+            Ok(0) | Err(_) => return None,
+            Ok(_) if line.trim_end() == READY => return Some(reader.into_inner()),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Sends a signal, by its name, to a process that this test has started.
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
+    assert!(
+        sent.expect("kill is installed").success(),
+        "cannot send {name} to {pid}"
+    );
+}
