@@ -1,0 +1,187 @@
+//! How a call is answered: once, in time, and with a refusal only where one is due.
+
+use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown};
+use crate::history::{Asked, Outcome, Record};
+use crate::plan::{Action, Illegal};
+
+impl Case<'_> {
+    pub(super) fn each_call_is_answered_once(&self) -> Verdict {
+        match self.history.stray_answers.first() {
+            None => Ok(()),
+            Some(stray) => broken("each call is answered once", format!("nobody waits for {stray}")),
+        }
+    }
+
+    pub(super) fn waits_and_calls_are_in_time(&self) -> Verdict {
+        const LAW: &str = "waits and calls are in time";
+        for record in &self.history.calls {
+            let (empty, wait_ms) = match (&record.asked, &record.outcome) {
+                (Asked::Read { wait_ms, .. }, Outcome::Messages { seen, .. }) => (seen.is_empty(), *wait_ms),
+                // An answer to a call that overtook the news of its stream's end went into the old stream.
+                (_, Outcome::Unknown("no answer in time"))
+                    if self.plan.faults.is_empty() && !self.stalls(record.agent) =>
+                {
+                    return broken(
+                        LAW,
+                        format!("{} has no answer, and nothing went wrong", describe(record)),
+                    );
+                }
+                _ => (false, 0),
+            };
+            let took_ms = record.ended_ms - record.sent_ms;
+            // relay counts whole milliseconds, by a clock of its own.
+            if empty && took_ms + SKEW_MS + 1 < wait_ms && !self.is_superseded(record) {
+                return broken(
+                    LAW,
+                    format!(
+                        "{} waited {took_ms} of {wait_ms} ms, for nothing",
+                        describe(record)
+                    ),
+                );
+            }
+            let slack_ms = 12 * self.plan.params.latency_ms_max + 700;
+            let answered = !is_unknown(record) && record.incarnation.is_some();
+            if self.plan.faults.is_empty()
+                && answered
+                && !self.stalls(record.agent)
+                && took_ms > wait_ms + slack_ms
+            {
+                return broken(
+                    LAW,
+                    format!("{} took {took_ms} ms, with {wait_ms} to wait", describe(record)),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether the same agent began another wait for the same role meanwhile.
+    fn is_superseded(&self, record: &Record) -> bool {
+        let Asked::Read { of, .. } = &record.asked else {
+            return false;
+        };
+        self.reads[of.as_str()].iter().any(|other| {
+            let waits = matches!(other.asked, Asked::Read { wait_ms: 1.., .. });
+            let meanwhile = other.sent_ms >= record.sent_ms && other.sent_ms <= record.ended_ms;
+            waits && meanwhile && other.agent == record.agent && !std::ptr::eq(*other, record)
+        })
+    }
+
+    fn stalls(&self, agent: usize) -> bool {
+        let Some(agent) = self.plan.agents.get(agent) else {
+            return false;
+        };
+        // A reconnection, too, makes the next call wait for its stream.
+        agent
+            .steps
+            .iter()
+            .any(|step| matches!(step.action, Action::Stall(..) | Action::Reconnect))
+    }
+
+    pub(super) fn the_illegal_is_refused_and_the_legal_is_not(&self) -> Verdict {
+        const LAW: &str = "the illegal is refused and the legal is not";
+        for record in &self.history.calls {
+            let bounds = &self.plan.params;
+            let reason = match (&record.asked, &record.outcome) {
+                (_, Outcome::Unknown(_)) => continue,
+                (Asked::Illegal(illegal), outcome) => match outcome {
+                    Outcome::Refused(text) if text.contains(must_say(*illegal, record.bound)) => continue,
+                    Outcome::Posted(_)
+                    | Outcome::Messages { .. }
+                    | Outcome::Pending(_)
+                    | Outcome::Refused(_)
+                    | Outcome::Unknown(_) => format!("{illegal:?} ended with {outcome:?}"),
+                },
+                (Asked::Post { body, .. }, Outcome::Refused(text)) => {
+                    let full = text.contains("is full") && bounds.inbox_messages_max < 10_000;
+                    let long = text.contains("body has") && body.len() > bounds.body_bytes_max;
+                    if full || long {
+                        continue;
+                    }
+                    text.clone()
+                }
+                (Asked::Read { wait_ms: 1.., .. }, Outcome::Refused(text))
+                    if text.contains("as many reads wait already") =>
+                {
+                    continue;
+                }
+                (Asked::Read { .. } | Asked::Pending { .. }, Outcome::Refused(text)) => text.clone(),
+                (_, Outcome::Posted(_) | Outcome::Messages { .. } | Outcome::Pending(_)) => continue,
+            };
+            return broken(LAW, format!("{}: {reason}", describe(record)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn bounds_are_kept_and_not_imagined(&self) -> Verdict {
+        const LAW: &str = "bounds are kept and not imagined";
+        let params = &self.plan.params;
+        if params.inbox_messages_max >= 10_000 {
+            return Ok(());
+        }
+        for post in self.posts.values() {
+            let Asked::Post { to, body, .. } = &post.asked else {
+                unreachable!("posts are posts");
+            };
+            let others = || {
+                let to_same =
+                    |other: &&&Record| matches!(&other.asked, Asked::Post { to: role, .. } if role == to);
+                self.posts
+                    .values()
+                    .filter(to_same)
+                    .filter(|other| !std::ptr::eq(**other, *post))
+            };
+            let size = |record: &Record| match &record.asked {
+                Asked::Post { body, .. } => body.len(),
+                Asked::Read { .. } | Asked::Pending { .. } | Asked::Illegal(_) => 0,
+            };
+            match &post.outcome {
+                Outcome::Refused(text) if text.contains("is full") => {
+                    let sent_before: Vec<_> = others()
+                        .filter(|other| !before(post.ended_ms, other.sent_ms))
+                        .collect();
+                    let bytes: usize = sent_before.iter().map(|other| size(other)).sum();
+                    if sent_before.len() < params.inbox_messages_max
+                        && bytes + body.len() <= params.inbox_bytes_max
+                    {
+                        return broken(
+                            LAW,
+                            format!("{} is refused, but the inbox had room", describe(post)),
+                        );
+                    }
+                }
+                Outcome::Posted(_) if self.boots(0, post.ended_ms).count() == 1 => {
+                    let nobody_reads = self
+                        .reads
+                        .get(to.as_str())
+                        .is_none_or(|reads| reads.iter().all(|read| before(post.ended_ms, read.sent_ms)));
+                    let waiting = others().filter(|o| {
+                        matches!(o.outcome, Outcome::Posted(_)) && before(o.ended_ms, post.sent_ms)
+                    });
+                    if nobody_reads && waiting.count() >= params.inbox_messages_max {
+                        return broken(LAW, format!("{} is accepted by a full inbox", describe(post)));
+                    }
+                }
+                Outcome::Posted(_)
+                | Outcome::Messages { .. }
+                | Outcome::Pending(_)
+                | Outcome::Refused(_)
+                | Outcome::Unknown(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a refusal must contain: it names the value, or what would be accepted.
+fn must_say(illegal: Illegal, bound: bool) -> &'static str {
+    match illegal {
+        Illegal::UnknownRole => "unknown role \"nobody\"; known roles: role-0",
+        Illegal::UnknownKind => "unknown kind \"shout\"; known kinds: status",
+        Illegal::UnknownTool => "unknown tool \"peek_messages\"; known tools: post_message",
+        Illegal::Missing => "missing argument \"body\"; post_message takes",
+        Illegal::TooLong => "body has",
+        Illegal::NotYou if bound => "but this session is bound to",
+        Illegal::NotYou => "missing argument \"from\"; give your role, one of: role-0",
+    }
+}

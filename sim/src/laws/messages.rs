@@ -1,0 +1,261 @@
+//! What a read may show, how often, in which order, and what it must not leave out.
+
+use std::collections::BTreeSet;
+
+use super::{Case, Showing, Verdict, before, broken, describe, is_unknown, overlaps, seen_in};
+use crate::history::{Asked, Outcome, Record, serial};
+
+impl Case<'_> {
+    /// Whatever is read was posted so, to this role, and within one life of the server.
+    pub(super) fn nothing_from_thin_air(&self) -> Verdict {
+        const LAW: &str = "nothing from thin air";
+        for Showing { seen, read } in self.showings.values().flatten() {
+            let Some(post) = self.posts.get(seen.body.as_str()) else {
+                return broken(
+                    LAW,
+                    format!("{:?} was never posted; {}", serial(&seen.body), describe(read)),
+                );
+            };
+            let Asked::Post { from, to, kind, .. } = &post.asked else {
+                unreachable!("posts are posts");
+            };
+            let Asked::Read { of, .. } = &read.asked else {
+                unreachable!("reads are reads");
+            };
+            let same = *from == seen.from && *to == seen.to && kind.as_str() == seen.kind;
+            if !same || of != to {
+                return broken(
+                    LAW,
+                    format!("{seen:?} was read for {of}, but posted as {:?}", post.asked),
+                );
+            }
+            match &post.outcome {
+                Outcome::Posted(id) if *id == seen.id => {}
+                Outcome::Unknown(_) => {}
+                other @ (Outcome::Posted(_)
+                | Outcome::Messages { .. }
+                | Outcome::Pending(_)
+                | Outcome::Refused(_)) => {
+                    return broken(
+                        LAW,
+                        format!(
+                            "{} was read, but its post ended with {other:?}",
+                            serial(&seen.body)
+                        ),
+                    );
+                }
+            }
+            let until = if is_unknown(post) {
+                read.ended_ms
+            } else {
+                post.ended_ms
+            };
+            let mut boots = self.boots(post.sent_ms, until);
+            if !boots.any(|boot| overlaps(boot, read.sent_ms, read.ended_ms)) {
+                return broken(
+                    LAW,
+                    format!(
+                        "{} was read after the server that had it was gone",
+                        serial(&seen.body)
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn a_message_is_shown_twice_only_if_marked(&self) -> Verdict {
+        const LAW: &str = "a message is shown twice only if marked";
+        for showings in self.showings.values() {
+            let mut replies = BTreeSet::new();
+            for (at, Showing { seen, read }) in showings.iter().enumerate() {
+                if !replies.insert(std::ptr::from_ref(*read) as usize) {
+                    return broken(
+                        LAW,
+                        format!("{} stands twice in {}", serial(&seen.body), describe(read)),
+                    );
+                }
+                if at > 0 && !seen.redelivered && before(showings[at - 1].read.ended_ms, read.sent_ms) {
+                    return broken(
+                        LAW,
+                        format!(
+                            "{} was shown again, unmarked, in {}",
+                            serial(&seen.body),
+                            describe(read)
+                        ),
+                    );
+                }
+            }
+            let unmarked = showings
+                .iter()
+                .filter(|showing| !showing.seen.redelivered)
+                .count();
+            if unmarked > 1 {
+                return broken(
+                    LAW,
+                    format!(
+                        "{} was shown {unmarked} times unmarked",
+                        serial(&showings[0].seen.body)
+                    ),
+                );
+            }
+            let Showing { seen, read } = &showings[0];
+            if seen.redelivered && unmarked == 0 && !self.may_have_been_in_doubt(read) {
+                return broken(
+                    LAW,
+                    format!(
+                        "{} is marked, but no reply before can have held it",
+                        serial(&seen.body)
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether another read of the same role may have had the same messages before.
+    fn may_have_been_in_doubt(&self, read: &Record) -> bool {
+        let Asked::Read { of, .. } = &read.asked else {
+            return false;
+        };
+        let others = self.reads[of.as_str()]
+            .iter()
+            .filter(|other| !std::ptr::eq(**other, read));
+        others
+            .into_iter()
+            .any(|other| is_unknown(other) && !before(read.ended_ms, other.sent_ms))
+    }
+
+    pub(super) fn what_is_confirmed_never_comes_back(&self) -> Verdict {
+        const LAW: &str = "what is confirmed never comes back";
+        for showings in self.showings.values() {
+            for first in showings {
+                let Some(confirmed_ms) = self.confirmed_ms(first.read) else {
+                    continue;
+                };
+                let later = showings
+                    .iter()
+                    .find(|other| before(confirmed_ms, other.read.sent_ms));
+                if let Some(later) = later {
+                    let (what, again) = (serial(&first.seen.body), describe(later.read));
+                    let read = describe(first.read);
+                    return broken(
+                        LAW,
+                        format!(
+                            "{what}, read in {read}, was confirmed by {confirmed_ms} ms, but came back in {again}"
+                        ),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn a_reply_is_in_the_order_of_acceptance(&self) -> Verdict {
+        const LAW: &str = "a reply is in the order of acceptance";
+        for read in self.reads.values().flatten() {
+            let mut latest_sent_ms = 0;
+            for seen in seen_in(read) {
+                let post = self.posts[seen.body.as_str()];
+                if !is_unknown(post) && before(post.ended_ms, latest_sent_ms) {
+                    let what = serial(&seen.body);
+                    return broken(
+                        LAW,
+                        format!(
+                            "{what} stands behind one that was sent after it was accepted, in {}",
+                            describe(read)
+                        ),
+                    );
+                }
+                latest_sent_ms = latest_sent_ms.max(post.sent_ms);
+            }
+        }
+        Ok(())
+    }
+
+    /// A message that no reply had before is not shown after one that was sent when it was already accepted.
+    pub(super) fn no_message_overtakes_another(&self) -> Verdict {
+        const LAW: &str = "no message overtakes another";
+        for reads in self.reads.values() {
+            for later in reads {
+                let plain = seen_in(later).iter().filter(|seen| !seen.redelivered);
+                for seen in plain {
+                    let post = self.posts[seen.body.as_str()];
+                    let boots: Vec<_> = self.boots(post.sent_ms, later.ended_ms).collect();
+                    if is_unknown(post) || boots.len() != 1 {
+                        continue;
+                    }
+                    let earlier = reads
+                        .iter()
+                        .filter(|earlier| before(earlier.ended_ms, later.sent_ms));
+                    let newer = earlier.flat_map(|earlier| seen_in(earlier)).find(|other| {
+                        !other.redelivered && before(post.ended_ms, self.posts[other.body.as_str()].sent_ms)
+                    });
+                    if let Some(newer) = newer {
+                        let (slow, quick) = (serial(&seen.body), serial(&newer.body));
+                        return broken(
+                            LAW,
+                            format!("{quick} was read before {slow}, which was accepted before it was sent"),
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A read shows all that was accepted before it, unless another read has it.
+    pub(super) fn nothing_is_hidden_from_a_read(&self) -> Verdict {
+        const LAW: &str = "nothing is hidden from a read";
+        for (role, reads) in &self.reads {
+            let unknown: Vec<_> = reads.iter().filter(|read| is_unknown(read)).collect();
+            let to_role = self
+                .posts
+                .values()
+                .filter(|post| matches!(&post.asked, Asked::Post { to, .. } if to == role));
+            let accepted: Vec<_> = to_role
+                .filter_map(|post| match &post.outcome {
+                    Outcome::Posted(id) => Some((*post, id.as_str())),
+                    Outcome::Messages { .. }
+                    | Outcome::Pending(_)
+                    | Outcome::Refused(_)
+                    | Outcome::Unknown(_) => None,
+                })
+                .collect();
+            for read in reads
+                .iter()
+                .filter(|read| matches!(read.outcome, Outcome::Messages { .. }))
+            {
+                for (post, id) in &accepted {
+                    let accepted_before = before(post.ended_ms, read.sent_ms);
+                    if !accepted_before || self.boots(post.sent_ms, read.ended_ms).count() != 1 {
+                        continue;
+                    }
+                    let shown = self.showings.get(id).map_or(&[][..], Vec::as_slice);
+                    let has_it = shown
+                        .iter()
+                        .any(|showing| !before(read.ended_ms, showing.read.sent_ms));
+                    let may_have_it = |other: &&&&Record| {
+                        let taken_note = other.cancelled_ms.is_some_and(|at| before(at, post.sent_ms));
+                        !before(read.ended_ms, other.sent_ms) && !taken_note
+                    };
+                    if !has_it && unknown.iter().find(may_have_it).is_none() {
+                        let Asked::Post { body, .. } = &post.asked else {
+                            unreachable!("posts are posts")
+                        };
+                        return broken(
+                            LAW,
+                            format!(
+                                "{}, accepted at {} ms, is missing in {}",
+                                serial(body),
+                                post.ended_ms,
+                                describe(read)
+                            ),
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

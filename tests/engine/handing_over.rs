@@ -1,0 +1,378 @@
+//! What confirms a reply that was handed over, and what undoes it.
+
+use super::*;
+
+/// A relay that handed two messages for `dev-a` to `session`, in the reply to call 10.
+fn handed_to(session: SessionId) -> Relay {
+    let mut relay = Relay::told();
+    relay.post(C, 1, &nth(1));
+    relay.post(C, 2, &nth(2));
+    let both = shown(10, [nth(1), nth(2)]);
+    assert_eq!(relay.call(session, 10, read("dev-a")), [both]);
+    relay
+}
+
+/// The same on a new session 4 whose replies end their exchanges.
+fn handed_on_an_exchange() -> (Relay, SessionId) {
+    let session = SessionId(4);
+    let mut relay = Relay::told();
+    relay.open(session, Carrier::Exchange, None);
+    relay.post(C, 1, &nth(1));
+    relay.post(C, 2, &nth(2));
+    relay.call(session, 10, read("dev-a"));
+    (relay, session)
+}
+
+/// Shows that nothing is left, even once every session is gone.
+#[track_caller]
+fn assert_confirmed(mut relay: Relay) {
+    for session in 1..9 {
+        relay.close(SessionId(session), Ending::Broken);
+    }
+    let session = SessionId(9);
+    relay.open(session, Carrier::Stream, None);
+    assert_eq!(relay.call(session, 99, read("dev-a")), [nothing(99)]);
+}
+
+#[track_caller]
+fn assert_undone(mut relay: Relay) {
+    let session = SessionId(9);
+    relay.open(session, Carrier::Stream, None);
+    let both = shown(99, [again(&nth(1)), again(&nth(2))]);
+    assert_eq!(relay.call(session, 99, read("dev-a")), [both]);
+    assert_eq!(relay.call(session, 98, read("dev-a")), [nothing(98)]);
+}
+
+#[test]
+fn a_lost_reply_is_read_again_until_it_is_confirmed() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    assert_eq!(relay.call(B, 2, read("dev-a")), [shown(2, [nth(1)])]);
+    assert_eq!(relay.lost(2), NONE);
+    for call in 3..6 {
+        let shown = shown(call, [again(&nth(1))]);
+        assert_eq!(relay.call(B, call, read("dev-a")), [shown]);
+        assert_eq!(relay.lost(call), NONE);
+    }
+    assert_eq!(relay.call(B, 7, read("dev-a")), [shown(7, [again(&nth(1))])]);
+    relay.flushed(7);
+    assert_eq!(relay.call(B, 8, read("dev-a")), [nothing(8)]);
+    assert_eq!(relay.lost(7), NONE);
+    assert_eq!(relay.call(B, 9, read("dev-a")), [nothing(9)]);
+}
+
+#[test]
+fn a_flushed_reply_is_confirmed_by_the_same_session_s_next_call() {
+    let calls = [
+        post(Some("pm"), "pm", ""),
+        read("pm"),
+        wait("pm", WAIT_MS),
+        look("dev-b"),
+        look("nobody"),
+    ];
+    for command in calls {
+        let mut relay = handed_to(A);
+        relay.flushed(10);
+        relay.call(A, 11, command);
+        assert_eq!(relay.lost(10), NONE);
+        assert_confirmed(relay);
+    }
+}
+
+#[test]
+fn another_session_s_call_confirms_nothing() {
+    let mut relay = handed_to(A);
+    relay.flushed(10);
+    relay.call(B, 11, read("dev-a"));
+    relay.close(A, Ending::Broken);
+    assert_undone(relay);
+}
+
+#[test]
+fn a_call_confirms_all_that_was_flushed_to_its_session() {
+    let mut relay = Relay::told();
+    for (n, read_call) in [(1, 11), (2, 12), (3, 13)] {
+        relay.post(B, read_call + 10, &nth(n));
+        relay.call(A, read_call, read("dev-a"));
+    }
+    for call in 11..=13 {
+        relay.flushed(call);
+    }
+    relay.call(A, 14, look("pm"));
+    assert_confirmed(relay);
+}
+
+#[test]
+fn a_reply_that_was_not_flushed_is_not_confirmed_by_the_next_call() {
+    let mut relay = handed_to(A);
+    relay.call(A, 11, look("dev-a"));
+    relay.close(A, Ending::Broken);
+    assert_undone(relay);
+}
+
+#[test]
+fn a_call_before_the_flush_does_not_confirm_after_it() {
+    let mut relay = handed_to(A);
+    relay.call(A, 11, look("dev-a"));
+    relay.flushed(10);
+    relay.close(A, Ending::Broken);
+    assert_undone(relay);
+}
+
+#[test]
+fn a_flushed_reply_is_confirmed_when_its_doubt_ends_and_not_a_millisecond_before() {
+    for (ms, confirmed) in [(DOUBT_MS + 2, false), (DOUBT_MS + 3, true), (DOUBT_MS * 9, true)] {
+        let mut relay = handed_to(A);
+        relay.now = START.plus_millis(3);
+        assert_eq!(relay.flushed(10), NONE);
+        let ends_at = START.plus_millis(DOUBT_MS + 3);
+        assert_eq!(relay.engine.poll_timeout(), Some((ends_at, Reason::DoubtEnds)));
+        assert_eq!(relay.timeout_at(ms), NONE);
+        assert_eq!(relay.engine.poll_timeout().is_none(), confirmed);
+        relay.close(A, Ending::Broken);
+        if confirmed {
+            assert_confirmed(relay)
+        } else {
+            assert_undone(relay)
+        }
+    }
+}
+
+#[test]
+fn a_reply_that_was_not_flushed_stays_in_doubt_for_ever() {
+    let mut relay = handed_to(A);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_eq!(relay.timeout_at(DOUBT_MS * 1_000), NONE);
+    relay.close(A, Ending::Broken);
+    assert_undone(relay);
+}
+
+#[test]
+fn a_second_flush_does_not_prolong_the_doubt() {
+    let mut relay = handed_to(A);
+    relay.flushed(10);
+    relay.now = START.plus_millis(500);
+    relay.flushed(10);
+    let ends_at = START.plus_millis(DOUBT_MS);
+    assert_eq!(relay.engine.poll_timeout(), Some((ends_at, Reason::DoubtEnds)));
+    relay.timeout_at(DOUBT_MS);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    relay.flushed(10);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_confirmed(relay);
+}
+
+#[test]
+fn an_orderly_end_after_the_flush_confirms_on_an_exchange() {
+    let (mut relay, session) = handed_on_an_exchange();
+    relay.flushed(10);
+    assert_eq!(relay.close(session, Ending::Orderly), NONE);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_confirmed(relay);
+}
+
+#[test]
+fn an_orderly_end_before_the_flush_undoes_on_an_exchange() {
+    let (mut relay, session) = handed_on_an_exchange();
+    assert_eq!(relay.close(session, Ending::Orderly), NONE);
+    assert_undone(relay);
+}
+
+#[test]
+fn a_broken_end_after_the_flush_undoes_on_an_exchange() {
+    let (mut relay, session) = handed_on_an_exchange();
+    relay.flushed(10);
+    relay.close(session, Ending::Broken);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_undone(relay);
+}
+
+#[test]
+fn any_end_of_a_stream_undoes_what_was_flushed_last() {
+    for ending in [Ending::Orderly, Ending::Broken] {
+        for flushed in [false, true] {
+            let mut relay = handed_to(A);
+            if flushed {
+                relay.flushed(10);
+            }
+            assert_eq!(relay.close(A, ending), NONE);
+            assert_eq!(relay.engine.poll_timeout(), None);
+            assert_undone(relay);
+        }
+    }
+}
+
+#[test]
+fn an_end_judges_each_hand_over_of_its_session_alone() {
+    let session = SessionId(4);
+    let mut relay = Relay::told();
+    relay.open(session, Carrier::Exchange, None);
+    for n in 1..=3 {
+        relay.post(C, u64::from(n), &nth(n));
+        relay.call(session, 10 + u64::from(n), read("dev-a"));
+    }
+    relay.flushed(11);
+    relay.flushed(13);
+    relay.close(session, Ending::Orderly);
+    assert_eq!(relay.call(C, 20, read("dev-a")), [shown(20, [again(&nth(2))])]);
+}
+
+#[test]
+fn a_session_s_end_leaves_the_hand_overs_of_others_alone() {
+    let mut relay = handed_to(A);
+    relay.close(B, Ending::Broken);
+    assert_eq!(relay.call(C, 11, read("dev-a")), [nothing(11)]);
+}
+
+#[test]
+fn a_cancelled_call_undoes_its_reply_flushed_or_not() {
+    for flushed in [false, true] {
+        let mut relay = handed_to(A);
+        if flushed {
+            relay.flushed(10);
+        }
+        assert_eq!(relay.cancelled(10), NONE);
+        assert_eq!(relay.engine.poll_timeout(), None);
+        assert_undone(relay);
+    }
+}
+
+#[test]
+fn a_lost_reply_is_undone_flushed_or_not() {
+    for flushed in [false, true] {
+        let mut relay = handed_to(A);
+        if flushed {
+            relay.flushed(10);
+        }
+        assert_eq!(relay.lost(10), NONE);
+        assert_eq!(relay.engine.poll_timeout(), None);
+        assert_undone(relay);
+    }
+}
+
+#[test]
+fn undone_messages_go_in_front_of_newer_ones() {
+    let mut relay = handed_to(A);
+    relay.post(C, 3, &nth(3));
+    relay.lost(10);
+    let all = [again(&nth(1)), again(&nth(2)), nth(3)];
+    assert_eq!(relay.call(B, 11, read("dev-a")), [shown(11, all)]);
+}
+
+#[test]
+fn hand_overs_undone_in_any_order_keep_the_order_of_acceptance() {
+    for order in [[11, 12, 13], [13, 12, 11], [12, 13, 11], [11, 13, 12]] {
+        let mut relay = Relay::told();
+        for n in 1..=3 {
+            relay.post(C, u64::from(n), &nth(n));
+            relay.call(A, 10 + u64::from(n), read("dev-a"));
+        }
+        relay.post(C, 4, &nth(4));
+        for call in order {
+            relay.lost(call);
+        }
+        let all = [again(&nth(1)), again(&nth(2)), again(&nth(3)), nth(4)];
+        assert_eq!(relay.call(B, 20, read("dev-a")), [shown(20, all)]);
+    }
+}
+
+#[test]
+fn an_undone_message_goes_back_between_older_and_newer_ones() {
+    let mut relay = Relay::told();
+    relay.post(C, 1, &nth(1));
+    relay.call(A, 11, read("dev-a"));
+    relay.post(C, 2, &nth(2));
+    relay.call(B, 12, read("dev-a"));
+    relay.post(C, 3, &nth(3));
+    relay.lost(11);
+    let outer = [again(&nth(1)), nth(3)];
+    assert_eq!(relay.call(A, 13, read("dev-a")), [shown(13, outer)]);
+    relay.lost(12);
+    relay.lost(13);
+    let all = [again(&nth(1)), again(&nth(2)), again(&nth(3))];
+    assert_eq!(relay.call(A, 14, read("dev-a")), [shown(14, all)]);
+}
+
+#[test]
+fn an_undone_message_goes_to_the_read_that_waits_for_it() {
+    let mut relay = handed_to(A);
+    relay.call(C, 11, wait("dev-a", WAIT_MS));
+    relay.call(B, 12, wait("dev-a", WAIT_MS));
+    let both = [again(&nth(1)), again(&nth(2))];
+    assert_eq!(relay.lost(10), [shown(11, both.clone())]);
+    assert_eq!(relay.cancelled(11), [shown(12, both)]);
+    assert_eq!(relay.engine.poll_timeout(), None);
+}
+
+#[test]
+fn a_lost_reply_goes_to_its_own_session_s_wait_too() {
+    let mut relay = handed_to(A);
+    relay.call(A, 11, wait("dev-a", WAIT_MS));
+    let both = [again(&nth(1)), again(&nth(2))];
+    assert_eq!(relay.lost(10), [shown(11, both)]);
+}
+
+#[test]
+fn a_closed_session_s_messages_go_to_others_and_never_to_its_own_waits() {
+    let mut relay = handed_to(A);
+    relay.call(A, 11, wait("dev-a", WAIT_MS));
+    relay.call(B, 12, wait("dev-a", WAIT_MS));
+    let both = [again(&nth(1)), again(&nth(2))];
+    assert_eq!(relay.close(A, Ending::Broken), [shown(12, both)]);
+}
+
+#[test]
+fn a_closed_session_s_hand_overs_of_one_inbox_come_back_in_one_reply() {
+    let mut relay = Relay::told();
+    relay.post(C, 1, &nth(1));
+    relay.call(A, 11, read("dev-a"));
+    relay.post(C, 2, &nth(2));
+    relay.call(A, 12, read("dev-a"));
+    relay.post(C, 3, &message(3, 0, "pm", "dev-b"));
+    relay.call(A, 13, read("dev-b"));
+    relay.call(B, 14, wait("dev-a", WAIT_MS));
+    relay.call(B, 15, wait("dev-b", WAIT_MS));
+    assert_eq!(
+        relay.close(A, Ending::Broken),
+        [
+            shown(14, [again(&nth(1)), again(&nth(2))]),
+            shown(15, [again(&message(3, 0, "pm", "dev-b"))])
+        ]
+    );
+}
+
+#[test]
+fn an_answer_with_nothing_in_it_leaves_nothing_in_doubt() {
+    let mut relay = Relay::told();
+    relay.call(A, 1, read("dev-a"));
+    relay.flushed(1);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    relay.call(A, 2, look("dev-a"));
+    relay.flushed(2);
+    relay.post(A, 3, &nth(1));
+    relay.flushed(3);
+    assert_eq!(relay.engine.poll_timeout(), None);
+}
+
+#[test]
+fn an_undo_leaves_replies_that_were_given_out_as_they_were() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    let given_out = relay.call(B, 2, read("dev-a"));
+    relay.lost(2);
+    assert_eq!(given_out, [shown(2, [nth(1)])]);
+}
+
+#[test]
+fn of_a_wait_and_a_doubt_the_earlier_one_is_due_first() {
+    let mut relay = handed_to(A);
+    relay.flushed(10);
+    relay.call(B, 11, wait("dev-a", 1_000));
+    relay.call(B, 12, wait("dev-b", 30_000));
+    let due = |ms, reason| Some((START.plus_millis(ms), reason));
+    assert_eq!(relay.engine.poll_timeout(), due(1_000, Reason::WaitExpires));
+    assert_eq!(relay.timeout_at(1_000), [nothing(11)]);
+    assert_eq!(relay.engine.poll_timeout(), due(DOUBT_MS, Reason::DoubtEnds));
+    assert_eq!(relay.timeout_at(DOUBT_MS), NONE);
+    assert_eq!(relay.engine.poll_timeout(), due(30_000, Reason::WaitExpires));
+}

@@ -1,0 +1,270 @@
+//! The rules of the engine, one small test each: whole effects compared, named by the fact that they show.
+
+mod bound_sessions;
+mod bounds;
+mod handing_over;
+mod inputs_for_nothing;
+mod names_and_times;
+mod posting_and_reading;
+mod refusals;
+mod the_start;
+mod through_the_tools;
+mod waiting;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use relay::engine::limits::{Bounds, DOUBT_MS};
+use relay::engine::{
+    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Input, InvalidRoster, Kind,
+    Message, MessageId, Reason, Refusal, Reply, Roster, Seq, SessionId, Status, Timestamp,
+};
+
+/// 2026-05-02T14:30:00Z, when every relay here starts.
+const START: Timestamp = Timestamp::from_millis(1_777_732_200_000);
+
+/// Three sessions that [`Relay::told`] has open: unbound, each on a stream.
+const A: SessionId = SessionId(1);
+const B: SessionId = SessionId(2);
+const C: SessionId = SessionId(3);
+
+const WAIT_MS: u32 = 5_000;
+
+const ROOMY: Bounds = Bounds {
+    body_bytes_max: 100,
+    inbox_messages_max: 100,
+    inbox_bytes_max: 1_000,
+    sessions_max: 10,
+    waits_max: 10,
+};
+
+/// An engine, and the time that its next input comes at.
+struct Relay {
+    engine: Engine,
+    now: Timestamp,
+}
+
+impl Relay {
+    /// A relay that has just started.
+    fn fresh(bounds: Bounds) -> Self {
+        let mut drawn = 0_u8;
+        let random = move || {
+            drawn += 1;
+            [drawn - 1; 16]
+        };
+        Self {
+            engine: Engine::new(START, Roster::default(), bounds, Box::new(random)),
+            now: START,
+        }
+    }
+
+    /// A relay whose agents know that it started, with the sessions `A`, `B` and `C`.
+    fn told_within(bounds: Bounds) -> Self {
+        let mut relay = Self::fresh(bounds);
+        let first = SessionId(0);
+        relay.open(first, Carrier::Exchange, None);
+        for (call, agent) in (1_000..).zip(["pm", "dev-a", "dev-b"]) {
+            relay.call(first, call, read(agent));
+            relay.flushed(call);
+        }
+        relay.close(first, Ending::Orderly);
+        for session in [A, B, C] {
+            relay.open(session, Carrier::Stream, None);
+        }
+        relay
+    }
+
+    fn told() -> Self {
+        Self::told_within(ROOMY)
+    }
+
+    fn handle(&mut self, input: Input) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.engine.handle(self.now, input, &mut effects);
+        effects
+    }
+
+    fn open(&mut self, session: SessionId, carrier: Carrier, agent: Option<&str>) -> Vec<Effect> {
+        let agent = agent.map(str::to_owned);
+        self.handle(Input::Opened {
+            session,
+            carrier,
+            agent,
+        })
+    }
+
+    fn close(&mut self, session: SessionId, ending: Ending) -> Vec<Effect> {
+        self.handle(Input::Closed { session, ending })
+    }
+
+    fn call(&mut self, session: SessionId, call: u64, command: Command) -> Vec<Effect> {
+        self.handle(Input::Call {
+            session,
+            call: CallId(call),
+            command,
+        })
+    }
+
+    fn post(&mut self, session: SessionId, call: u64, delivery: &Delivery) -> Vec<Effect> {
+        let message = &delivery.message;
+        let command = Command::Post {
+            from: Some(message.from.to_string()),
+            to: message.to.to_string(),
+            kind: message.kind,
+            body: message.body.clone(),
+        };
+        self.call(session, call, command)
+    }
+
+    fn flushed(&mut self, call: u64) -> Vec<Effect> {
+        self.handle(Input::Flushed { call: CallId(call) })
+    }
+
+    fn cancelled(&mut self, call: u64) -> Vec<Effect> {
+        self.handle(Input::Cancelled { call: CallId(call) })
+    }
+
+    fn lost(&mut self, call: u64) -> Vec<Effect> {
+        self.handle(Input::Lost { call: CallId(call) })
+    }
+
+    /// Lets the time come that is that many milliseconds after the start, and says so.
+    fn timeout_at(&mut self, ms: i64) -> Vec<Effect> {
+        self.now = START.plus_millis(ms);
+        let mut effects = Vec::new();
+        self.engine.handle_timeout(self.now, &mut effects);
+        effects
+    }
+
+    fn pending(&self) -> Vec<usize> {
+        let pending = self.engine.status().pending;
+        pending.into_iter().map(|(_, count)| count).collect()
+    }
+}
+
+fn name(agent: &str) -> AgentName {
+    AgentName::new(agent).expect("a good name")
+}
+
+/// What the n-th draw of random bytes makes, the one for the boot being the 0-th.
+fn id(n: u8) -> uuid::Uuid {
+    uuid::Builder::from_random_bytes([n; 16]).into_uuid()
+}
+
+/// The n-th message that a relay accepts, at its place in its inbox; posted at the start.
+fn message(n: u8, seq: u64, from: &str, to: &str) -> Delivery {
+    Delivery {
+        seq: Seq(seq),
+        message: Arc::new(Message {
+            id: MessageId(id(n)),
+            from: name(from),
+            to: name(to),
+            kind: Kind::Status,
+            body: format!("body {n}"),
+            ts: START,
+        }),
+        redelivered: false,
+    }
+}
+
+/// The n-th message of a relay whose messages all go from `pm` to `dev-a`.
+fn nth(n: u8) -> Delivery {
+    message(n, u64::from(n) - 1, "pm", "dev-a")
+}
+
+/// The same message, posted that many milliseconds after the start.
+fn posted_at(ms: i64, delivery: &Delivery) -> Delivery {
+    let message = Message {
+        ts: START.plus_millis(ms),
+        ..(*delivery.message).clone()
+    };
+    Delivery {
+        message: Arc::new(message),
+        ..delivery.clone()
+    }
+}
+
+fn again(delivery: &Delivery) -> Delivery {
+    Delivery {
+        redelivered: true,
+        ..delivery.clone()
+    }
+}
+
+fn read(agent: &str) -> Command {
+    wait(agent, 0)
+}
+
+fn wait(agent: &str, wait_ms: u32) -> Command {
+    Command::Read {
+        agent: Some(agent.to_owned()),
+        wait_ms,
+    }
+}
+
+fn look(agent: &str) -> Command {
+    Command::Pending {
+        agent: Some(agent.to_owned()),
+    }
+}
+
+fn post(from: Option<&str>, to: &str, body: &str) -> Command {
+    Command::Post {
+        from: from.map(str::to_owned),
+        to: to.to_owned(),
+        kind: Kind::Free,
+        body: body.to_owned(),
+    }
+}
+
+fn reply(call: u64, result: Result<Reply, Refusal>) -> Effect {
+    Effect::Reply {
+        call: CallId(call),
+        result,
+    }
+}
+
+fn refused(call: u64, refusal: Refusal) -> Effect {
+    reply(call, Err(refusal))
+}
+
+/// The two effects of an accepted post.
+fn accepted(call: u64, delivery: &Delivery) -> [Effect; 2] {
+    let message = Arc::clone(&delivery.message);
+    let id = message.id;
+    [reply(call, Ok(Reply::Posted { id })), Effect::Log { message }]
+}
+
+fn shown(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
+    let deliveries: VecDeque<Delivery> = deliveries.into_iter().collect();
+    reply(
+        call,
+        Ok(Reply::Messages {
+            deliveries: Arc::new(deliveries),
+            restarted: None,
+        }),
+    )
+}
+
+fn nothing(call: u64) -> Effect {
+    shown(call, [])
+}
+
+/// A reply that tells of the start, too.
+fn told(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
+    let deliveries: VecDeque<Delivery> = deliveries.into_iter().collect();
+    reply(
+        call,
+        Ok(Reply::Messages {
+            deliveries: Arc::new(deliveries),
+            restarted: Some(START),
+        }),
+    )
+}
+
+fn kinds(call: u64, kinds: impl IntoIterator<Item = Kind>) -> Effect {
+    let kinds = kinds.into_iter().collect();
+    reply(call, Ok(Reply::Pending { kinds }))
+}
+
+const NONE: [Effect; 0] = [];

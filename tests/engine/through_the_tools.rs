@@ -1,0 +1,202 @@
+//! The tools from arguments to texts, on an engine.
+
+use relay::tools::{ToolResult, lift};
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+fn arguments(value: Value) -> Map<String, Value> {
+    value.as_object().expect("an object").clone()
+}
+
+/// What a tool call makes of a relay, as its caller reads it.
+fn called(relay: &mut Relay, call: u64, tool: &str, value: Value) -> ToolResult {
+    let command = match lift::command(tool, arguments(value)) {
+        Ok(command) => command,
+        Err(invalid) => return ToolResult::error(invalid),
+    };
+    match relay.call(A, call, command).first() {
+        Some(Effect::Reply { result, .. }) => lift::answer(result),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn text(texts: &[&str]) -> ToolResult {
+    ToolResult {
+        texts: texts.iter().map(|text| (*text).to_owned()).collect(),
+        is_error: false,
+    }
+}
+
+#[test]
+fn a_message_is_posted_listed_and_read() {
+    let mut relay = Relay::told();
+    relay.now = START.plus_millis(42);
+    let body = json!({"from": "pm", "to": "dev-a", "kind": "directive", "body": "a \"b\"\n\u{e9}"});
+    assert_eq!(
+        called(&mut relay, 1, "post_message", body),
+        text(&["{\"id\":\"01010101-0101-4101-8101-010101010101\"}"])
+    );
+    relay.post(A, 2, &nth(2));
+    let dev_a = json!({"for": "dev-a"});
+    assert_eq!(
+        called(&mut relay, 3, "list_pending", dev_a.clone()),
+        text(&["{\"count\":2,\"kinds\":[\"directive\",\"status\"]}"])
+    );
+    let first = "{\"id\":\"01010101-0101-4101-8101-010101010101\",\"from\":\"pm\",\"to\":\"dev-a\",\
+                 \"kind\":\"directive\",\"body\":\"a \\\"b\\\"\\n\u{e9}\",\"ts\":\"2026-05-02T14:30:00.042Z\"}";
+    let second = "{\"id\":\"02020202-0202-4202-8202-020202020202\",\"from\":\"pm\",\"to\":\"dev-a\",\
+                  \"kind\":\"status\",\"body\":\"body 2\",\"ts\":\"2026-05-02T14:30:00.042Z\"}";
+    assert_eq!(
+        called(&mut relay, 4, "read_messages", dev_a.clone()),
+        text(&[&format!("[{first},{second}]")])
+    );
+    assert_eq!(
+        called(&mut relay, 5, "read_messages", dev_a.clone()),
+        text(&["[]"])
+    );
+    assert_eq!(
+        called(&mut relay, 6, "list_pending", dev_a),
+        text(&["{\"count\":0,\"kinds\":[]}"])
+    );
+}
+
+#[test]
+fn a_message_that_may_have_been_seen_says_so() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    relay.call(A, 2, read("dev-a"));
+    relay.lost(2);
+    let shown = "[{\"id\":\"01010101-0101-4101-8101-010101010101\",\"from\":\"pm\",\"to\":\"dev-a\",\
+                 \"kind\":\"status\",\"body\":\"body 1\",\"ts\":\"2026-05-02T14:30:00.000Z\",\"redelivered\":true}]";
+    assert_eq!(
+        called(&mut relay, 3, "read_messages", json!({"for": "dev-a"})),
+        text(&[shown])
+    );
+}
+
+#[test]
+fn the_start_is_told_in_a_second_text() {
+    let mut relay = Relay::fresh(ROOMY);
+    relay.open(A, Carrier::Stream, None);
+    let notice = "relay started at 2026-05-02T14:30:00.000Z; nothing sent before that is here; \
+                  send again what was not acknowledged";
+    assert_eq!(
+        called(&mut relay, 1, "read_messages", json!({"for": "pm"})),
+        text(&["[]", notice])
+    );
+}
+
+#[test]
+fn a_refusal_is_an_error_that_changes_nothing() {
+    let error = |text: &str| ToolResult {
+        texts: vec![text.to_owned()],
+        is_error: true,
+    };
+    let mut relay = Relay::told();
+    assert_eq!(
+        called(&mut relay, 1, "read_messages", json!({"for": "dev-c"})),
+        error("Error: unknown role \"dev-c\"; known roles: pm, dev-a, dev-b")
+    );
+    assert_eq!(
+        called(&mut relay, 2, "list_pending", json!({})),
+        error("Error: missing argument \"for\"; give your role, one of: pm, dev-a, dev-b")
+    );
+    assert_eq!(
+        called(&mut relay, 3, "shout", json!({})),
+        error("Error: unknown tool \"shout\"; known tools: post_message, read_messages, list_pending")
+    );
+    assert_eq!(relay.pending(), [0, 0, 0]);
+}
+
+#[test]
+fn every_bad_argument_is_named_with_what_is_accepted() {
+    let bad = [
+        (
+            "post_message",
+            json!({"to": ["pm"], "kind": "free", "body": ""}),
+            "\"to\" is an array; accepted: a string",
+        ),
+        (
+            "post_message",
+            json!({"to": "pm", "kind": "free", "body": {"text": ""}}),
+            "\"body\" is an object; accepted: a string",
+        ),
+        (
+            "post_message",
+            json!({"from": true, "to": "pm", "kind": "free", "body": ""}),
+            "\"from\" is the boolean true; accepted: a string",
+        ),
+        (
+            "post_message",
+            json!({"to": "pm", "kind": null, "body": ""}),
+            "missing argument \"kind\"; post_message takes from, to, kind, body",
+        ),
+        (
+            "post_message",
+            json!({"to": "pm", "kind": "free", "body": "", "cc": "dev-a"}),
+            "unknown argument \"cc\"; post_message takes from, to, kind, body",
+        ),
+        (
+            "post_message",
+            json!({"to": "pm", "kind": "Free", "body": ""}),
+            "unknown kind \"Free\"; known kinds: status, question, directive, free",
+        ),
+        (
+            "read_messages",
+            json!({"wait_seconds": "280"}),
+            "\"wait_seconds\" is the string \"280\"; accepted: a number, 0 to 280",
+        ),
+        (
+            "read_messages",
+            json!({"wait_seconds": 280.001}),
+            "\"wait_seconds\" is 280.001; accepted: 0 to 280",
+        ),
+        (
+            "read_messages",
+            json!({"wait_seconds": -0.001}),
+            "\"wait_seconds\" is -0.001; accepted: 0 to 280",
+        ),
+        (
+            "list_pending",
+            json!({"for": 1.5}),
+            "\"for\" is the number 1.5; accepted: a string",
+        ),
+        (
+            "list_pending",
+            json!({"wait_seconds": 1}),
+            "unknown argument \"wait_seconds\"; list_pending takes for",
+        ),
+    ];
+    for (tool, value, reason) in bad {
+        let invalid = lift::command(tool, arguments(value)).unwrap_err();
+        assert_eq!(invalid.to_string(), reason);
+    }
+}
+
+#[test]
+fn an_argument_that_is_left_out_or_null_is_left_out() {
+    for value in [json!({}), json!({"for": null, "wait_seconds": null})] {
+        let read = Command::Read {
+            agent: None,
+            wait_ms: 0,
+        };
+        assert_eq!(lift::command("read_messages", arguments(value)), Ok(read));
+    }
+    for value in [json!({}), json!({"for": null})] {
+        let look = Command::Pending { agent: None };
+        assert_eq!(lift::command("list_pending", arguments(value)), Ok(look));
+    }
+    let value = json!({"from": null, "to": "pm", "kind": "free", "body": "b"});
+    let command = post(None, "pm", "b");
+    assert_eq!(lift::command("post_message", arguments(value)), Ok(command));
+}
+
+#[test]
+fn a_wait_is_rounded_to_milliseconds() {
+    for (seconds, wait_ms) in [(0.25, 250), (0.0015, 2), (279.9999, 280_000)] {
+        let value = json!({"wait_seconds": seconds});
+        let read = Command::Read { agent: None, wait_ms };
+        assert_eq!(lift::command("read_messages", arguments(value)), Ok(read));
+    }
+}
