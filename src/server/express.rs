@@ -90,13 +90,6 @@ struct Meta<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Returns what is wrong with the parameters of a `tools/call`, if something is.
-    pub fn malformed_call(&self) -> Option<serde_json::Error> {
-        self.call_id()?;
-        let params = self.params.map_or("null", RawValue::get);
-        serde_json::from_str::<Params<'a>>(params).err()
-    }
-
     /// Writes the JSON-RPC error for a `tools/call` whose parameters are not those of one; rmcp would say that it does
     /// not know the method.
     pub fn invalid_params(&self, error: &serde_json::Error) -> Bytes {
@@ -107,19 +100,20 @@ impl<'a> Envelope<'a> {
         response.to_string().into()
     }
 
-    /// Returns the id if the message is a request to call a tool.
-    fn call_id(&self) -> Option<&'a RawValue> {
+    /// Returns the plain call that the message is, or what is wrong with the parameters of one; none if it is
+    /// anything else.
+    pub fn tool_call(&self) -> Option<Result<ToolCall<'a>, serde_json::Error>> {
         let id = self.id?;
         let is_call = self.jsonrpc == "2.0" && self.method.as_deref() == Some("tools/call");
         let is_request = self.result.is_none() && self.error.is_none();
         let is_id = id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
-        (is_call && is_request && is_id).then_some(id)
-    }
-
-    /// Returns the plain call that the message is; none if it is anything else, or not quite one.
-    pub fn tool_call(&self) -> Option<ToolCall<'a>> {
-        let id = self.call_id()?;
-        let params: Params<'a> = serde_json::from_str(self.params?.get()).ok()?;
+        if !(is_call && is_request && is_id) {
+            return None;
+        }
+        let params: Params<'a> = match serde_json::from_str(self.params.map_or("null", RawValue::get)) {
+            Ok(params) => params,
+            Err(error) => return Some(Err(error)),
+        };
         let progress_token = match params.meta {
             None => None,
             Some(Meta {
@@ -128,12 +122,12 @@ impl<'a> Envelope<'a> {
             }) => return None,
             Some(Meta { progress_token, .. }) => progress_token,
         };
-        Some(ToolCall {
+        Some(Ok(ToolCall {
             id,
             name: params.name,
             arguments: params.arguments.unwrap_or_default(),
             progress_token,
-        })
+        }))
     }
 }
 
@@ -257,7 +251,7 @@ mod tests {
 
     fn is_express(message: &str) -> bool {
         match read(message.as_bytes()) {
-            Read::Message(envelope) => envelope.tool_call().is_some(),
+            Read::Message(envelope) => matches!(envelope.tool_call(), Some(Ok(_))),
             Read::OtherJson(_) | Read::NotJson(_) => false,
         }
     }

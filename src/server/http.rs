@@ -63,15 +63,16 @@ pub(super) async fn exchange(
         Read::OtherJson(error) => return not_a_message(error),
         Read::Message(envelope) => envelope,
     };
-    if let Some(error) = envelope.malformed_call() {
-        if !error.is_data() {
-            return not_a_message(error);
+    if has_plain_headers(&parts.headers) {
+        match envelope.tool_call() {
+            Some(Ok(call)) if !streams(&call) => return answer(&shared, &link, &caller, call).await,
+            Some(Err(error)) if error.is_data() => {
+                let json = [(header::CONTENT_TYPE, "application/json")];
+                return (json, envelope.invalid_params(&error)).into_response();
+            }
+            Some(Err(error)) => return not_a_message(error),
+            Some(Ok(_)) | None => {}
         }
-        let json = [(header::CONTENT_TYPE, "application/json")];
-        return (json, envelope.invalid_params(&error)).into_response();
-    }
-    if let Some(call) = plain_call(&parts.headers, &envelope) {
-        return answer(&shared, &link, &caller, call).await;
     }
     cancel(&shared, &caller, &envelope);
     let is_handshake = envelope.method.as_deref() == Some("initialize");
@@ -138,22 +139,28 @@ fn json_response(id: &RawValue, done: Done, link: &Link) -> Response {
     }
 }
 
-/// Returns the call if its headers, too, are those of a plain one. rmcp finds the words for what is wrong with others.
-fn plain_call<'a>(headers: &HeaderMap, envelope: &Envelope<'a>) -> Option<ToolCall<'a>> {
-    let is = |name: HeaderName, expected: &[&str]| {
-        let value = headers.get(name).and_then(|value| value.to_str().ok());
-        value.is_some_and(|value| expected.contains(&value))
-    };
-    let version = headers.get(VERSION).is_none() || is(VERSION, &SESSION_BASED_VERSIONS);
-    let accept = &[
-        "application/json, text/event-stream",
-        "text/event-stream, application/json",
-    ];
-    let plain = version && is(header::CONTENT_TYPE, &["application/json"]) && is(header::ACCEPT, accept);
-    let call = plain.then(|| envelope.tool_call()).flatten()?;
-    // Progress is told in a stream of events, which is rmcp's to write.
-    let streams = call.progress_token.is_some() && call.arguments.contains_key("wait_seconds");
-    (!streams).then_some(call)
+/// Tells whether the headers are those of a plain call. rmcp finds the words for what is wrong with others.
+fn has_plain_headers(headers: &HeaderMap) -> bool {
+    let value = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let version = value(VERSION).is_none_or(|version| SESSION_BASED_VERSIONS.contains(&version));
+    let content_type = value(header::CONTENT_TYPE).is_some_and(is_json);
+    let accept = value(header::ACCEPT).unwrap_or_default();
+    // A weight of zero would take one of them back.
+    let accepts = ["application/json", "text/event-stream"]
+        .iter()
+        .all(|kind| accept.contains(kind));
+    version && content_type && accepts && !accept.contains("q=")
+}
+
+/// Tells whether a content type is JSON, whatever its parameters are.
+pub(super) fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+/// Tells whether a call's progress is told in a stream of events, which is rmcp's to write.
+fn streams(call: &ToolCall<'_>) -> bool {
+    call.progress_token.is_some() && call.arguments.contains_key("wait_seconds")
 }
 
 /// Gathers a request's body within its bounds of length and time.

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::express::{self, Called, Done, Envelope, Read, ToolCall};
-use super::http::{collect, not_a_message, not_json};
+use super::http::{collect, is_json, not_a_message, not_json};
 use super::owner::{Parked, Receipt};
 use super::recent::RecentReads;
 use super::rpc::{Caller, Rpc, progress_ticks};
@@ -259,18 +259,12 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
         Ok(stream) => stream,
         Err(response) => return *response,
     };
-    let content_type = parts
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let essence = content_type
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim();
-    if !essence.eq_ignore_ascii_case("application/json") {
-        let reason = format!("content type {essence:?} is not accepted; accepted: application/json");
+    let content_type = parts.headers.get(header::CONTENT_TYPE);
+    let content_type = content_type
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    if !is_json(content_type) {
+        let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
     }
     let body = match collect(body).await {
@@ -319,18 +313,19 @@ fn accept(
     envelope: &Envelope<'_>,
     body: &Bytes,
 ) -> Response {
-    if let Some(error) = envelope.malformed_call() {
-        if !error.is_data() {
-            return not_a_message(error);
+    // A client that calls again has read what it was sent.
+    stream.link.settle();
+    match envelope.tool_call() {
+        None => {}
+        Some(Ok(call)) => {
+            call_tool(shared, stream, outbox, call);
+            return StatusCode::ACCEPTED.into_response();
         }
-        outbox.send(&envelope.invalid_params(&error), None);
-        return StatusCode::ACCEPTED.into_response();
-    }
-    if let Some(call) = envelope.tool_call() {
-        // A client that calls again has read what it was sent.
-        stream.link.settle();
-        call_tool(shared, stream, outbox, call);
-        return StatusCode::ACCEPTED.into_response();
+        Some(Err(error)) if error.is_data() => {
+            outbox.send(&envelope.invalid_params(&error), None);
+            return StatusCode::ACCEPTED.into_response();
+        }
+        Some(Err(error)) => return not_a_message(error),
     }
     match (envelope.method.as_deref(), envelope.id) {
         (Some(_), Some(_)) => match serde_json::from_slice(body) {
