@@ -240,7 +240,8 @@ mod usage {
                 "relay serve: --host {host} can be reached from other machines; give --token (or RELAY_TOKEN) too, \
                  which every request must then carry\n"
             );
-            relay(&["serve", "--host", host])
+            let port = free_port().to_string();
+            relay(&["serve", "--host", host, "--port", &port])
                 .assert()
                 .code(1)
                 .stdout("")

@@ -107,11 +107,12 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         args.port,
         lift::TOOLS.join(", ")
     );
+    let (log, log_end) = stdout_log(banner);
     let config = Config {
         engine: Box::new(engine),
         clock,
         stream_random: system_random()?,
-        log: stdout_log(banner),
+        log,
         guard: Guard {
             port: args.port,
             token: args.token,
@@ -120,6 +121,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         keep_alive: KEEP_ALIVE,
     };
     serve(listener, config, stop).await?;
+    log_end.wait();
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use chrono::{DateTime, Local, TimeZone, Utc};
@@ -28,9 +28,32 @@ const LINES_MAX: usize = 1_024;
 /// How long lines are gathered before they are written together, so that a burst wakes the writer once.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// Returns a log that writes to stdout, in colour if it is a terminal, after a `banner` that it writes first. A slow
-/// or closed stdout stops nothing.
-pub fn stdout_log(banner: String) -> MessageLog {
+/// How long the end of a relay waits for the last lines to be written.
+const END_PATIENCE: Duration = Duration::from_millis(500);
+
+/// What goes to the thread that writes.
+enum Item {
+    Line(Arc<Message>),
+    /// All before it is to be written now; says so when it is.
+    End(SyncSender<()>),
+}
+
+/// The end of a log on stdout.
+pub struct LogEnd(SyncSender<Item>);
+
+impl LogEnd {
+    /// Waits until all lines are written, but not for a stdout that nobody reads.
+    pub fn wait(self) {
+        let (done, written) = sync_channel(1);
+        if self.0.try_send(Item::End(done)).is_ok() {
+            let _ = written.recv_timeout(END_PATIENCE);
+        }
+    }
+}
+
+/// Returns a log that writes to stdout, in colour if it is a terminal, after a `banner` that it writes first; and its
+/// end. A slow or closed stdout stops nothing.
+pub fn stdout_log(banner: String) -> (MessageLog, LogEnd) {
     let (sender, receiver) = sync_channel(LINES_MAX);
     let left_out = Arc::new(AtomicU64::new(0));
     let writer = {
@@ -40,16 +63,18 @@ pub fn stdout_log(banner: String) -> MessageLog {
     if let Err(error) = std::thread::Builder::new().name("log".to_owned()).spawn(writer) {
         tracing::warn!(%error, "cannot start the thread that writes the log");
     }
-    Box::new(move |message| match sender.try_send(message) {
+    let end = LogEnd(sender.clone());
+    let log: MessageLog = Box::new(move |message| match sender.try_send(Item::Line(message)) {
         Ok(()) | Err(TrySendError::Disconnected(_)) => {}
         Err(TrySendError::Full(_)) => {
             left_out.fetch_add(1, Ordering::Relaxed);
         }
-    })
+    });
+    (log, end)
 }
 
 /// Writes lines until stdout is closed, and how many were left out where some were.
-fn write_lines(banner: &str, messages: &Receiver<Arc<Message>>, left_out: &AtomicU64) {
+fn write_lines(banner: &str, items: &Receiver<Item>, left_out: &AtomicU64) {
     let colour = std::io::stdout().is_terminal();
     let write = |text: &str| {
         let mut stdout = std::io::stdout().lock();
@@ -59,18 +84,29 @@ fn write_lines(banner: &str, messages: &Receiver<Arc<Message>>, left_out: &Atomi
             .is_ok()
     };
     let mut open = write(banner);
-    while open && let Ok(first) = messages.recv() {
-        std::thread::sleep(GATHER);
+    while open && let Ok(first) = items.recv() {
+        if matches!(first, Item::Line(_)) {
+            std::thread::sleep(GATHER);
+        }
         let mut text = String::new();
-        for message in std::iter::once(first).chain(messages.try_iter()) {
-            text.push_str(&line(&message, &Local, colour));
-            text.push('\n');
+        let mut ends = Vec::new();
+        for item in std::iter::once(first).chain(items.try_iter()) {
+            match item {
+                Item::Line(message) => {
+                    text.push_str(&line(&message, &Local, colour));
+                    text.push('\n');
+                }
+                Item::End(done) => ends.push(done),
+            }
         }
         let gap = left_out.swap(0, Ordering::Relaxed);
         if gap > 0 {
             let _ = writeln!(text, "[relay] {gap} lines left out: stdout is slow");
         }
         open = write(&text);
+        for done in ends {
+            let _ = done.try_send(());
+        }
     }
 }
 

@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use clock::{Clock, wall_clock};
 pub use guard::{Guard, Token};
-pub use log::{MessageLog, line, stdout_log};
+pub use log::{LogEnd, MessageLog, line, stdout_log};
 pub use owner::Machine;
 pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence, Link};
 

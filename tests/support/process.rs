@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -153,6 +154,11 @@ impl Relay {
     /// The next line on stdout.
     pub fn line(&self) -> String {
         self.lines().recv_timeout(PATIENCE).expect("a line on stdout")
+    }
+
+    /// The next line on stdout, if it comes soon enough.
+    pub fn line_within(&self, patience: Duration) -> Option<String> {
+        self.lines().recv_timeout(patience).ok()
     }
 
     /// Whatever is still said on stdout until the end of the process.
