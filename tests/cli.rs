@@ -14,7 +14,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
 
-use support::process::{Relay, free_port, relay_command};
+use support::process::{Process, Relay, free_port, relay_command, signal};
 use support::session::{Reply, Session, Way};
 use support::sse::Seen;
 use support::{PATIENCE, until};
@@ -474,12 +474,11 @@ mod life {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("stdout");
         let stdout = std::fs::File::create(&path).expect("a file");
-        let child = relay_command()
+        let mut command = relay_command();
+        command
             .args(["serve", "--port", &port.to_string()])
-            .stdout(stdout)
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .expect("the built relay can be started");
+            .stdout(stdout);
+        let mut process = Process::start(&mut command);
         until("the relay answers", || {
             std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
@@ -491,9 +490,9 @@ mod life {
         until("the banner", || {
             std::fs::read_to_string(&path).expect("the file") == banner
         });
-        support::process::signal(child.id(), "TERM");
-        let output = child.wait_with_output().expect("it ends");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        signal(process.child.id(), "TERM");
+        assert_eq!(process.exit_status().code(), Some(0));
+        assert_eq!(process.kill(), "");
         assert_eq!(std::fs::read_to_string(&path).expect("the file"), banner);
     }
 

@@ -8,16 +8,17 @@
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 mod support;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use support::PATIENCE;
-use support::process::{READY, Relay, free_port, relay_command, signal};
-use support::session::{Session, Way};
+use support::process::{Process, READY, Relay, free_port, relay_command};
+use support::session::{QUIET, Session, Way};
+use support::{PATIENCE, until};
 
 /// Posts a message and returns the time that its line must show, so many minutes east of UTC.
 fn post(session: &mut Session, from: &str, to: &str, kind: &str, body: &str, east_minutes: u32) -> String {
@@ -228,7 +229,11 @@ mod terminal {
 
     impl Drop for InTerminal {
         fn drop(&mut self) {
-            signal(self.relay, "KILL");
+            // It may have ended already, and its test with it.
+            let _ = Command::new("kill")
+                .args(["-s", "KILL", &self.relay.to_string()])
+                .stderr(Stdio::null())
+                .status();
             let _ = self.terminal.kill();
             let _ = self.terminal.wait();
         }
@@ -323,6 +328,10 @@ mod nobody_reads {
         }
         assert_eq!(shown + left_out, posts);
         assert!(left_out > 0, "the pipe was never full");
+        // It is told once.
+        relay.session(Way::Http).post("pm", "dev-b", "last");
+        assert!(relay.line().ends_with("\"last\""));
+        assert_eq!(relay.line_within(QUIET), None);
     }
 
     #[test]
@@ -339,39 +348,18 @@ mod nobody_reads {
         );
     }
 
-    /// Starts a relay that writes to `stdout`, and kills it after it has served a call.
+    /// Starts a relay that writes to `stdout` and whose banner nobody sees, and makes sure that it serves a call.
     fn serves_with(stdout: impl Into<Stdio>) {
         let port = free_port();
-        let mut child = relay_command()
+        let mut command = relay_command();
+        command
             .args(["serve", "--port", &port.to_string()])
-            .stdout(stdout)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the built relay can be started");
-        let answers = || {
-            let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
-            stream.set_read_timeout(Some(Duration::from_millis(500))).ok()?;
-            stream
-                .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                .ok()?;
-            stream.read_exact(&mut [0; 12]).ok()
-        };
-        let started = Instant::now();
-        let mut served = answers().is_some();
-        while !served && started.elapsed() < Duration::from_secs(10) {
-            std::thread::sleep(Duration::from_millis(10));
-            served = answers().is_some();
-        }
-        if served {
-            Session::open(port, Way::Sse, None).post("pm", "dev-a", "b");
-        }
-        let _ = child.kill();
-        let output = child.wait_with_output().expect("it has ended");
-        assert!(
-            served,
-            "no answer; stderr: {:?}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+            .stdout(stdout);
+        let _process = Process::start(&mut command);
+        until("the relay listens", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Session::open(port, Way::Sse, None).post("pm", "dev-a", "b");
     }
 
     #[test]

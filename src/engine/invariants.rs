@@ -54,15 +54,20 @@ impl Engine {
             .waiting
             .iter()
             .chain(handed().flat_map(|h| h.deliveries.iter()));
-        let mut seen: BTreeSet<Seq> = BTreeSet::new();
+        let mut places: Vec<Seq> = Vec::with_capacity(inbox.messages());
         for delivery in all {
-            assert!(seen.insert(delivery.seq), "a message is in one place at a time");
             assert!(delivery.seq < inbox.next_seq, "a place is given once");
             assert!(
                 delivery.message.to == *agent,
                 "a message is in its recipient's inbox"
             );
+            places.push(delivery.seq);
         }
+        places.sort_unstable();
+        assert!(
+            places.is_sorted_by(|one, next| one < next),
+            "a message is in one place at a time"
+        );
         let noticed = handed().filter(|h| h.notice).count();
         assert!(
             noticed + usize::from(inbox.notice_due) <= 1,

@@ -208,11 +208,12 @@ impl Link {
     }
 
     fn report(&self, state: &mut ConnectionState) {
-        self.0.has_receipts.store(false, Ordering::Release);
         if !state.receipts.is_empty() {
             self.0.in_doubt.store(true, Ordering::Relaxed);
         }
         state.receipts.drain(..).for_each(Receipt::flushed);
+        // Only now: who finds it cleared in [`Self::settle`] must find the replies reported.
+        self.0.has_receipts.store(false, Ordering::Release);
     }
 
     /// Remembers the first sign of the end.

@@ -76,7 +76,7 @@ impl Relay {
             .iter()
             .map(|&(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let (process, stdout) = Process::start(port, &arguments, &environment);
+        let (process, stdout) = Process::start_relay(port, &arguments, &environment);
         Self {
             port,
             arguments,
@@ -89,7 +89,7 @@ impl Relay {
     /// Kills the relay as `kill -9` does and starts another on the same port.
     pub fn kill_and_restart(&mut self) {
         self.process.kill();
-        let (process, stdout) = Process::start(self.port, &self.arguments, &self.environment);
+        let (process, stdout) = Process::start_relay(self.port, &self.arguments, &self.environment);
         self.process = process;
         self.stdout = Stdout::Unread(Some(stdout));
         self.read_stdout();
@@ -190,12 +190,7 @@ impl Relay {
 
     /// Waits for the process to end by itself.
     pub fn exit_status(&mut self) -> ExitStatus {
-        let mut ended = None;
-        until("the end of the relay", || {
-            ended = self.process.child.try_wait().expect("it is a child of this test");
-            ended.is_some()
-        });
-        ended.expect("it has ended")
+        self.process.exit_status()
     }
 
     /// Ends the process and returns all that it has said on stderr.
@@ -204,20 +199,16 @@ impl Relay {
     }
 }
 
-/// One process.
-struct Process {
-    child: Child,
+/// One process. It is killed when it is dropped, and must not have panicked until then.
+pub struct Process {
+    pub child: Child,
     stderr: Option<JoinHandle<String>>,
 }
 
 impl Process {
-    /// Starts it and reads its banner, and no more than that, from its stdout.
-    fn start(port: u16, arguments: &[String], environment: &[(String, String)]) -> (Self, ChildStdout) {
-        let mut child = relay_command()
-            .args(["serve", "--port", &port.to_string()])
-            .args(arguments)
-            .envs(environment.iter().map(|(name, value)| (name, value)))
-            .stdout(Stdio::piped())
+    /// Starts it; its stderr is kept.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command
             .stderr(Stdio::piped())
             .spawn()
             .expect("the built relay can be started");
@@ -227,11 +218,22 @@ impl Process {
             let _ = stderr.read_to_string(&mut text);
             text
         });
-        let stdout = child.stdout.take().expect("it is piped");
-        let mut process = Self {
+        Self {
             child,
             stderr: Some(stderr),
-        };
+        }
+    }
+
+    /// Starts a relay and reads its banner, and no more than that, from its stdout.
+    fn start_relay(port: u16, arguments: &[String], environment: &[(String, String)]) -> (Self, ChildStdout) {
+        let mut command = relay_command();
+        command
+            .args(["serve", "--port", &port.to_string()])
+            .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdout(Stdio::piped());
+        let mut process = Self::start(&mut command);
+        let stdout = process.child.stdout.take().expect("it is piped");
         let (sender, ready) = channel();
         std::thread::spawn(move || sender.send(await_banner(stdout)));
         match ready.recv_timeout(PATIENCE) {
@@ -240,7 +242,18 @@ impl Process {
         }
     }
 
-    fn kill(&mut self) -> String {
+    /// Waits for it to end by itself.
+    pub fn exit_status(&mut self) -> ExitStatus {
+        let mut ended = None;
+        until("the end of the relay", || {
+            ended = self.child.try_wait().expect("it is a child of this test");
+            ended.is_some()
+        });
+        ended.expect("it has ended")
+    }
+
+    /// Kills it if it still runs, and returns all that it has said on stderr.
+    pub fn kill(&mut self) -> String {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let stderr = self.stderr.take();
