@@ -1,45 +1,59 @@
 #!/usr/bin/env bash
-# Starts a lift: builds relay, opens or prints the three agent sessions (pm, dev-a, dev-b), and runs the server.
+# Starts a lift: builds relay, opens or prints the agent sessions (pm, dev-a and dev-b by default), and runs the server.
 #
 # It may be called from any directory, also through a symbolic link. It builds the repository that it lies in; the git
 # repository that it is called from is the one the agents work in, and the one whose kickoff prompts are used.
 # docs/MULTI-AGENT.md tells how a lift goes.
 #
-# In the panes that it opens it runs itself again, as `start.sh --pane ROLE PORT BINARY`: nothing has to be quoted for
-# a shell, and no file is left behind.
+# In the panes that it opens it runs itself again, as `start.sh --pane ROLE PORT HOST ROLES BINARY`: nothing has to be
+# quoted for a shell. A token must not stand in the list of processes, so each pane gets it in a file that only this user
+# may read, and that the pane removes.
 
 set -euo pipefail
 unset CDPATH
 
 readonly session=relay-lift
-readonly roles='pm dev-a dev-b'
+readonly default_host=127.0.0.1
+readonly default_roles=pm,dev-a,dev-b
 readonly relay_start_seconds_max=10
 readonly answer_seconds_max=2
+readonly tmux_pinned_lines_max=4 # tmux has five lines at the bottom, and the first is its own
 
 main() {
   mode=manual
-  port=7331
+  port=${RELAY_PORT:-7331}
+  host=$default_host
+  roles=$default_roles
   self=$(resolve_links "${BASH_SOURCE[0]}")
   home=$(dirname "$self")
+  called=$(printf '%q' "$0") # as it can be called again from where the user is
   repository=$(git rev-parse --show-toplevel 2>/dev/null) || repository=$PWD
   agent_command=${RELAY_AGENT_COMMAND:-claude}
-  # tmux and kitty start a pane with their own environment, not with the caller's.
-  in_pane=(env "PATH=$PATH" "RELAY_AGENT_COMMAND=$agent_command" "$self" --pane)
+  token_files=()
 
-  if [[ ${1:-} == --pane && $# -eq 4 ]]; then
+  if [[ ${1:-} == --pane && $# -eq 6 ]]; then
     port=$3
-    relay=$4
+    host=$4
+    roles=$5
+    relay=$6
     run_pane "$2"
   fi
 
   read_options "$@"
   case $mode in
     manual) ;;
-    tmux) check_tmux ;;
-    kitty) check_kitty ;;
+    tmux)
+      check_tmux
+      check_agent
+      ;;
+    kitty)
+      check_kitty
+      check_agent
+      ;;
   esac
   check_port
   build
+  check_prompts
   case $mode in
     manual) run_manual ;;
     tmux) launch_tmux ;;
@@ -49,12 +63,15 @@ main() {
 
 usage() {
   cat <<'USAGE'
-Usage: start.sh [--manual|--tmux|--kitty] [--port N]
+Usage: start.sh [--manual|--tmux|--kitty] [--port N] [--roles ROLES] [--host ADDRESS --token TOKEN]
 
-  --manual   print the three kickoff prompts, then run relay in this terminal (the default)
-  --tmux     open the tmux session relay-lift: one window with panes for relay, pm, dev-a and dev-b
-  --kitty    open a kitty tab with windows for relay, pm, dev-a and dev-b
-  --port N   listen on port N, 1 to 65535 (default 7331)
+  --manual        print the kickoff prompts, then run relay in this terminal (the default)
+  --tmux          open the tmux session relay-lift: one window with a pane for relay and one for each role
+  --kitty         open a kitty tab with a window for relay and one for each role
+  --port N        listen on port N, 1 to 65535 (default RELAY_PORT, or else 7331)
+  --roles ROLES   the roles of the lift, separated by commas (default pm,dev-a,dev-b)
+  --host ADDRESS  listen on this address (default 127.0.0.1); any other than this machine's own needs a token
+  --token TOKEN   a secret that every request must carry; RELAY_TOKEN does the same and is not in the shell's history
 
 RELAY_AGENT_COMMAND is the command that starts an agent; it gets the kickoff prompt as its last argument
 (default: claude).
@@ -65,12 +82,12 @@ read_options() {
   while (($#)); do
     case $1 in
       --manual | --tmux | --kitty) mode=${1#--} ;;
-      --port)
-        (($# >= 2)) || refuse_usage "--port needs a number from 1 to 65535"
-        port=$2
+      --port | --roles | --host | --token)
+        (($# >= 2)) || refuse_usage "$1 needs $(wanted_by "$1")"
+        read_value "$1" "$2"
         shift
         ;;
-      --port=*) port=${1#--port=} ;;
+      --port=* | --roles=* | --host=* | --token=*) read_value "${1%%=*}" "${1#*=}" ;;
       -h | --help)
         usage
         exit 0
@@ -79,19 +96,75 @@ read_options() {
     esac
     shift
   done
+  check_values
+}
+
+wanted_by() {
+  case $1 in
+    --port) echo 'a number from 1 to 65535' ;;
+    --roles) echo 'roles, separated by commas' ;;
+    --host) echo 'an IP address' ;;
+    --token) echo 'a secret of at least 16 characters' ;;
+  esac
+}
+
+without_spaces_around_commas() {
+  local list=$1
+  while [[ $list == [[:space:]]* ]]; do list=${list#?}; done
+  while [[ $list == *[[:space:]] ]]; do list=${list%?}; done
+  while [[ $list == *[[:space:]],* ]]; do list=${list/[[:space:]],/,}; done
+  while [[ $list == *,[[:space:]]* ]]; do list=${list/,[[:space:]]/,}; done
+  printf '%s' "$list"
+}
+
+read_value() {
+  case $1 in
+    --port) port=$2 ;;
+    --roles) roles=$(without_spaces_around_commas "$2") ;;
+    --host) host=$2 ;;
+    # From here on in the environment only: relay and this script take it from there.
+    --token) export RELAY_TOKEN=$2 ;;
+  esac
+}
+
+# What relay would refuse, said before anything is built. What is left to it are rare things, such as too many roles.
+check_values() {
+  local LC_ALL=C role seen=,
+  local -a list
   if [[ ! $port =~ ^[1-9][0-9]{0,4}$ ]] || ((port > 65535)); then
     refuse_usage "bad port: \"$port\" is not a number from 1 to 65535"
   fi
+  [[ $roles =~ ^[^,]+(,[^,]+)*$ ]] || refuse_usage "bad roles: \"$roles\" is no list such as $default_roles"
+  IFS=, read -ra list <<<"$roles"
+  for role in "${list[@]}"; do
+    [[ $role =~ ^[a-z0-9][a-z0-9_-]{0,31}$ ]] \
+      || refuse_usage "bad role: \"$role\" has not 1 to 32 of a-z, 0-9, - and _, with a letter or a digit first"
+    [[ $role != user ]] || refuse_usage 'bad roles: "user" is yours, who are there beside every roster; leave it out'
+    [[ $seen != *,$role,* ]] || refuse_usage "bad roles: \"$role\" is named twice"
+    seen+=$role,
+  done
+  [[ $host != localhost ]] || host=$default_host
+  [[ $host =~ ^[0-9]+(\.[0-9]+){3}$ || $host =~ ^[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*$ ]] \
+    || refuse_usage "bad host: \"$host\" is not an IP address, such as 127.0.0.1, or localhost"
+  if [[ -n ${RELAY_TOKEN:-} ]]; then
+    [[ $RELAY_TOKEN =~ ^[!-~]{16,}$ ]] \
+      || refuse_usage 'bad token: a token has at least 16 characters, all of them printable ASCII without spaces'
+  elif [[ $host != 127.* && $host != ::1 ]]; then
+    refuse_usage "--host $host can be reached from other machines; give --token (or RELAY_TOKEN) too, which every request must then carry"
+  fi
+  # The session that the user talks to.
+  talked_to=${roles%%,*}
+  [[ ,$roles, != *,pm,* ]] || talked_to=pm
 }
 
 # --- What must hold before anything is started -----------------------------------------------------------------------
 
 check_tmux() {
   command -v tmux >/dev/null \
-    || fail 'tmux is not installed. Install it, or run start.sh --manual.'
+    || fail "tmux is not installed. Install it, or run: $called --manual"
   [[ -t 0 && -t 1 && ${TERM:-dumb} != dumb ]] \
     || fail '--tmux shows its panes in the terminal, and this is none that it can use.' \
-      'Run it in a terminal, or run start.sh --manual.'
+      "Run it in a terminal, or run: $called --manual"
   if tmux has-session -t "=$session" 2>/dev/null; then
     fail "the tmux session $session exists already. Look at it with: tmux attach -t $session" \
       "or end it, with all that runs in it, with: tmux kill-session -t $session"
@@ -101,35 +174,105 @@ check_tmux() {
 check_kitty() {
   local answer
   command -v kitty >/dev/null \
-    || fail 'kitty is not installed. Install it, or run start.sh --manual.'
+    || fail "kitty is not installed. Install it, or run: $called --manual"
   # kitty finds the instance to control through its socket, or else through the terminal it runs in.
   [[ -n ${KITTY_LISTEN_ON:-} || (-n ${KITTY_WINDOW_ID:-} && -t 0 && -t 1) ]] \
     || fail 'this is no kitty terminal, so there is nowhere to open windows.' \
-      'Run start.sh --kitty inside kitty (or with KITTY_LISTEN_ON set), or run start.sh --manual.'
+      "Run $called --kitty inside kitty (or with KITTY_LISTEN_ON set), or run: $called --manual"
   answer=$(kitty @ ls 2>&1) \
     || fail "kitty does not take remote control: $answer" \
       'Put "allow_remote_control yes" into kitty.conf, start kitty again, and run this again.'
 }
 
+# The command is shell text, so its first word is looked up only where it is plain to see which that is.
+check_agent() {
+  local command=$agent_command word
+  local assignment='^[[:space:]]*([A-Za-z_][A-Za-z0-9_]*)=[A-Za-z0-9_./+:@%,-]*[[:space:]]+(.*)$'
+  while [[ $command =~ $assignment ]]; do
+    [[ ${BASH_REMATCH[1]} != PATH ]] || return 0
+    command=${BASH_REMATCH[2]}
+  done
+  [[ $command =~ [^[:space:]] ]] || fail "RELAY_AGENT_COMMAND is \"$agent_command\", which names no command."
+  local single="^[[:space:]]*'([^']+)'([[:space:]]|\$)"
+  local double='^[[:space:]]*"([^"$`\]+)"([[:space:]]|$)'
+  local plain='^[[:space:]]*([A-Za-z0-9_./+:@%,~-]+)([[:space:];&|]|$)'
+  [[ $command =~ $single || $command =~ $double || $command =~ $plain ]] || return 0
+  word=${BASH_REMATCH[1]}
+  [[ $word != \~/* ]] || word=$HOME/${word#\~/}
+  # In a shell of its own, which knows none of the functions here.
+  # shellcheck disable=SC2016
+  (cd "$repository" && bash -c 'command -v -- "$1"' bash "$word") >/dev/null 2>&1 \
+    || fail "the agents are started with \"$agent_command\", and there is no program \"$word\"." \
+      'Install it, or set RELAY_AGENT_COMMAND to the command that starts your agent (an alias of your shell does not count).'
+}
+
 check_port() {
-  local who
-  listening || return 0
-  who=$(describe_relay) || who='something answers there that is not a relay'
+  local address taken='' found='' at='' stop
+  for address in $(addresses); do
+    listening "$address" || continue
+    taken=yes
+    found=$(describe_relay "$address") && at=$address && break
+  done
+  [[ -n $taken ]] || return 0
   # The command is for the user to run.
   # shellcheck disable=SC2016
   printf 'relay already running? kill it with: kill $(lsof -ti:%s)\n' "$port" >&2
-  fail "port $port is taken: $who. End that, or choose another port with --port N."
+  [[ -n $at ]] \
+    || fail "port $port is taken: something answers there that is not a relay. Leave it alone, and choose another port with --port."
+  stop=$(stop_command "$at")
+  fail "port $port is taken: $found. $stop" 'Or choose another port with --port.'
 }
 
-# Whether anything listens on the port.
+# The addresses at which a client may look for what listens on the host: localhost is both of loopback's.
+addresses() {
+  case $host in
+    127.0.0.1 | 0.0.0.0 | :: | ::1) echo 127.0.0.1 ::1 ;;
+    127.*) echo "$host" 127.0.0.1 ::1 ;;
+    *) echo "$host" ;;
+  esac
+}
+
+# The address at which the relay that is started here answers.
+own_address() {
+  case $host in
+    0.0.0.0) echo 127.0.0.1 ;;
+    ::) echo ::1 ;;
+    *) echo "$host" ;;
+  esac
+}
+
+# Whether anything listens on the port. An address that is not this machine's may never answer.
 listening() {
-  (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null
+  local answer
+  IFS= read -r -t "$answer_seconds_max" answer < <( (: <>"/dev/tcp/$1/$port") 2>/dev/null && echo yes) && [[ $answer == yes ]]
 }
 
-# The answer to GET /health, or what came of it in the time allowed. It runs in a subshell, which may be killed by the
-# signal for a connection that the other side has closed.
+# What ends the relay at an address, and nothing else.
+stop_command() {
+  local with_token='' arguments=(stop --port "$port")
+  [[ -z ${RELAY_TOKEN:-} && $found != *'wants the token'* ]] || with_token=', with RELAY_TOKEN set to its token,'
+  [[ $1 == 127.0.0.1 ]] || arguments+=(--host "$1")
+  printf 'End it alone%s with: %s' "$with_token" "$(relay_as_typed "${arguments[@]}")"
+}
+
+# How the user can call a subcommand of relay, with these arguments, from where they are.
+relay_as_typed() {
+  local built
+  built=$(built_relay)
+  if [[ $(relay --version 2>/dev/null </dev/null) == 'relay '[0-9]* ]] && relay "$1" --help >/dev/null 2>&1 </dev/null; then
+    printf 'relay %s' "$*"
+  elif "$built" "$1" --help >/dev/null 2>&1 </dev/null; then
+    printf '%q %s' "$built" "$*"
+  else
+    # From the repository, whose settings of cargo count only there: with others all would be built anew.
+    printf '(cd %q && cargo run --release --locked -- %s)' "$home" "$*"
+  fi
+}
+
+# The answer to GET /health at an address, or what came of it in the time allowed. It runs in a subshell, which may be
+# killed by the signal for a connection that the other side has closed.
 health() (
-  exec 3<>"/dev/tcp/127.0.0.1/$port" || exit 1
+  exec 3<>"/dev/tcp/$1/$port" || exit 1
   token=
   [[ -z ${RELAY_TOKEN:-} ]] || token="Authorization: Bearer $RELAY_TOKEN"$'\r\n'
   printf 'GET /health HTTP/1.1\r\nHost: localhost:%s\r\n%sConnection: close\r\n\r\n' "$port" "$token" >&3
@@ -142,10 +285,10 @@ readonly version_pattern='"version"[[:space:]]*:[[:space:]]*"([^"]*)"'
 readonly started_pattern='"started_at"[[:space:]]*:[[:space:]]*"?([^",}]*)'
 readonly boot_pattern='"boot"[[:space:]]*:'
 
-# Prints what the relay on the port says of itself; fails when none answers.
+# Prints what the relay at an address says of itself; fails when none answers.
 describe_relay() {
   local answer version
-  answer=$(health) || return 1
+  answer=$(health "$1") || return 1
   if [[ $answer == *'this relay wants a token'* ]]; then
     printf 'relay answers there, and wants the token that it was started with (RELAY_TOKEN)'
     return
@@ -156,21 +299,66 @@ describe_relay() {
   printf 'relay %s answers there, started at %s' "$version" "${BASH_REMATCH[1]}"
 }
 
+# Where cargo puts relay.
+built_relay() {
+  local target=${CARGO_TARGET_DIR:-target}
+  [[ $target == /* ]] || target=$home/$target
+  printf '%s/release/relay' "$target"
+}
+
 build() {
-  local target output
+  local line part='' output='' status='' doing='' crates=0 started=$SECONDS patience=()
   command -v cargo >/dev/null \
     || fail 'cargo is missing, and relay is built with it.' \
       'Install Rust (with rustup, say), open a new terminal, and run this again.'
-  target=${CARGO_TARGET_DIR:-target}
-  [[ $target == /* ]] || target=$home/$target
-  relay=$target/release/relay
-  [[ -x $relay ]] || say 'building relay; the first time takes a few minutes'
-  if ! output=$(cd "$home" && cargo build --release --locked </dev/null 2>&1); then
-    printf '%s\n' "$output" >&2
+  relay=$(built_relay)
+  # The last crate takes minutes: the seconds go on. (Before bash 4 a timeout cannot be told from the end.)
+  ((BASH_VERSINFO[0] < 4)) || patience=(-t 1)
+  while :; do
+    if IFS= read -r ${patience[@]+"${patience[@]}"} line; then
+      line=$part$line
+      part=''
+    elif (($? > 128)); then
+      part+=$line
+      [[ -z $doing || ! -t 2 ]] || show_progress "$doing" "$crates" "$((SECONDS - started))"
+      continue
+    else
+      break
+    fi
+    [[ $line != 'status '* ]] || status=${line#status }
+    output+=$line$'\n'
+    [[ $line =~ ^\ *(Compiling|Downloading|Downloaded|Updating|Blocking)\ ([^\(]*) ]] || continue
+    [[ -n $doing ]] || say 'building relay; the first time takes a few minutes' >&2
+    doing="${BASH_REMATCH[1]} ${BASH_REMATCH[2]% }"
+    [[ $doing != Compiling* ]] || crates=$((crates + 1))
+    show_progress "$doing" "$crates" "$((SECONDS - started))"
+  done < <(run_cargo)
+  [[ -z $doing || ! -t 2 ]] || printf '\r\033[K' >&2
+  if [[ $status != 0 ]]; then
+    printf '%s' "${output%status *}" >&2
     fail 'the build failed; above is what cargo said. Mend that and run this again.'
   fi
+  [[ -z $doing ]] || say "built in $((SECONDS - started)) s" >&2
   [[ -x $relay ]] \
     || fail "cargo built relay, but not as $relay. Set CARGO_TARGET_DIR to where cargo puts what it builds."
+}
+
+# Prints what cargo prints, and its status at the end. It must say what it does, whatever the user's settings are.
+run_cargo() {
+  local status=0
+  cd "$home" || return
+  CARGO_TERM_COLOR=never CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false CARGO_TERM_PROGRESS_WHEN=never \
+    cargo build --release --locked </dev/null 2>&1 || status=$?
+  printf 'status %s\n' "$status"
+}
+
+# One line that changes, in a terminal; elsewhere a line for every twenty crates.
+show_progress() {
+  if [[ -t 2 ]]; then
+    printf '\r\033[K[relay] building: %.40s (%s crates, %s s so far)' "$1" "$2" "$3" >&2
+  elif (($2 % 20 == 0)); then
+    say "building: $1 ($2 crates so far)" >&2
+  fi
 }
 
 # --- Prompts ---------------------------------------------------------------------------------------------------------
@@ -196,37 +384,47 @@ prompt_text() {
       cat "$file"
     fi
   else
-    "$relay" prompt "$1" --port "$port"
+    "$relay" prompt "$1" --port "$port" --host "$host" --roles "$roles"
   fi
 }
 
 check_prompts() {
   local role text
-  for role in $roles; do
-    text=$(prompt_text "$role") || fail "there is no prompt for $role; see above."
+  for role in ${roles//,/ }; do
+    text=$(prompt_text "$role") \
+      || fail "there is no general prompt for $role; above is why." \
+        "Write one to $repository/docs/superpowers/coordination/NAME-$role-prompt.md, or choose other --roles."
     [[ $text =~ [^[:space:]] ]] \
       || fail "$(prompt_file "$role") holds no prompt (what counts stands below its first --- line)." \
         'Fill it or remove it.'
   done
 }
 
-# One line on how Claude Code gets to relay, unless the project's .mcp.json leads there.
+# One line on how Claude Code gets to relay, unless it does: by its configuration, or by the agents' command.
 say_how_to_connect() {
-  local url="http://localhost:$port/sse" configuration='' entry='"relay":\{([^}]*)'
-  [[ ! -f $repository/.mcp.json ]] || configuration=$(tr -d '[:space:]' <"$repository/.mcp.json")
-  if [[ ! $configuration =~ $entry ]]; then
-    say "this project's .mcp.json has no relay; connect Claude Code once with: claude mcp add --transport sse relay $url"
-  elif [[ ${BASH_REMATCH[1]} == *'"url":'* && ${BASH_REMATCH[1]} != *":$port/"* ]]; then
-    say "this project's .mcp.json has relay on another port; change its url to $url"
-  fi
+  local hint
+  hint=$(connection_hint)
+  [[ -z $hint ]] || say "$hint"
+}
+
+connection_hint() {
+  [[ $agent_command != *--plugin-dir* && $agent_command != *--mcp-config* ]] || return 0
+  "$relay" connection-hint --port "$port" --host "$host" --project "$repository" 2>/dev/null || true
 }
 
 # --- The three modes -------------------------------------------------------------------------------------------------
 
+# What relay is started with; the token is in the environment.
+set_serve() {
+  serve=("$relay" serve --port "$port")
+  [[ $host == "$default_host" ]] || serve+=(--host "$host")
+  [[ $roles == "$default_roles" ]] || serve+=(--roles "$roles")
+}
+
 run_manual() {
-  local role file part
-  say 'open three more terminals; once relay is ready, start an agent in each, with its prompt as the first message'
-  for role in $roles; do
+  local role file part variables=''
+  say 'open a terminal for each role; once relay is ready, start an agent in each, with its prompt as the first message'
+  for role in ${roles//,/ }; do
     if file=$(prompt_file "$role"); then
       part='is this file'
       ! grep -q "$dashes" "$file" || part='stands below the first --- line of this file'
@@ -238,20 +436,37 @@ run_manual() {
     fi
   done
   echo
+  [[ $port == 7331 ]] || variables="RELAY_PORT=$port"
+  [[ -z ${RELAY_TOKEN:-} ]] || variables+="${variables:+ and }RELAY_TOKEN"
+  [[ -z $variables ]] || say "start each agent with $variables in its environment: the plugin finds relay by that"
   say_how_to_connect
-  exec "$relay" serve --port "$port"
+  set_serve
+  exec "${serve[@]}"
+}
+
+# What runs in a role's pane. tmux and kitty start it with their own environment, not with the caller's.
+set_pane() {
+  pane_command=(env -u RELAY_TOKEN "PATH=$PATH" "RELAY_AGENT_COMMAND=$agent_command")
+  if [[ -n ${RELAY_TOKEN:-} ]]; then
+    local file
+    file=$(mktemp) || fail 'the token could not be written to a file; above is why.'
+    token_files+=("$file")
+    printf '%s\n' "$RELAY_TOKEN" >"$file"
+    pane_command+=("RELAY_TOKEN_FILE=$file")
+  fi
+  pane_command+=("$self" --pane "$1" "$port" "$host" "$roles" "$relay")
 }
 
 launch_tmux() {
-  check_prompts
-  local rows columns size=() directory pane role
+  local rows columns size=() directory pane role hint
   read -r rows columns < <(stty size 2>/dev/null) || true
   ((${rows:-0} > 0 && ${columns:-0} > 0)) && size=(-x "$columns" -y "$rows")
   directory=${repository//\#/##} # tmux expands #-sequences there
 
+  set_pane relay
   pane=$(tmux new-session -d -s "$session" -n lift ${size[@]+"${size[@]}"} -c "$directory" -P -F '#{pane_id}' \
-    "${in_pane[@]}" relay "$port" "$relay") \
-    || fail "tmux opened no session; above is what it said. Mend that, or run start.sh --manual."
+    "${pane_command[@]}") \
+    || fail "tmux opened no session; above is what it said. Mend that, or run: $called --manual"
   trap 'abandon tmux kill-session -t "=$session"' EXIT
   # An agent that sets its terminal's title does not change the role on the border.
   tmux set-option -w -t "$pane" pane-border-status top
@@ -261,22 +476,36 @@ launch_tmux() {
     tmux capture-pane -p -t "$pane" | grep . >&2 || true
     fail "relay did not answer on port $port within $relay_start_seconds_max s; above is what it printed."
   fi
-  for role in $roles; do
-    pane=$(tmux split-window -d -t "$pane" -c "$directory" -P -F '#{pane_id}' \
-      "${in_pane[@]}" "$role" "$port" "$relay")
+  hint=$(RELAY_PORT=$port connection_hint)
+  [[ -z $hint ]] || pin_to_tmux "[relay] $hint" "${columns:-80}"
+  for role in ${roles//,/ }; do
+    set_pane "$role"
+    pane=$(tmux split-window -d -t "$pane" -c "$directory" -P -F '#{pane_id}' "${pane_command[@]}")
     title_tmux_pane "$pane" "$role"
     tmux select-layout -t "$pane" tiled
-    [[ $role != pm ]] || tmux select-pane -t "$pane" # the session that the user talks to
+    [[ $role != "$talked_to" ]] || tmux select-pane -t "$pane"
   done
   trap - EXIT
 
   say "the lift runs in the tmux session $session; come back to it with: tmux attach -t $session"
-  say_how_to_connect
+  [[ -z $hint ]] || say "$hint"
   local show=attach-session
   [[ -z ${TMUX:-} ]] || show=switch-client
   # It also returns an error when the session is ended while it is shown, which is how a lift ends.
   tmux "$show" -t "=$session" || ! tmux has-session -t "=$session" 2>/dev/null \
     || fail "tmux could not show the session; it runs on. End it with: tmux kill-session -t $session"
+}
+
+# Keeps a text on the screen, in lines of its own at the bottom: the log, and the splits of a small window, move it out of
+# relay's pane.
+pin_to_tmux() {
+  local line lines=1
+  while IFS= read -r line && ((lines <= tmux_pinned_lines_max)); do
+    line=${line//\#/##} # tmux expands #-sequences there, and % as the time
+    tmux set-option -t "$session" "status-format[$lines]" "#[bg=yellow,fg=black] ${line//%/%%}"
+    lines=$((lines + 1))
+  done < <(printf '%s\n' "$1" | fold -s -w "$(($2 > 20 ? $2 - 2 : 80))")
+  tmux set-option -t "$session" status "$lines"
 }
 
 title_tmux_pane() {
@@ -285,11 +514,10 @@ title_tmux_pane() {
 }
 
 launch_kitty() {
-  check_prompts
-  local tab role focus=()
-  tab=$(kitty @ launch --type=tab --tab-title="$session" --title=relay --cwd="$repository" \
-    "${in_pane[@]}" relay "$port" "$relay") \
-    || fail "kitty opened no tab; above is what it said. Mend that, or run start.sh --manual."
+  local tab role focus
+  set_pane relay
+  tab=$(kitty @ launch --type=tab --tab-title="$session" --title=relay --cwd="$repository" "${pane_command[@]}") \
+    || fail "kitty opened no tab; above is what it said. Mend that, or run: $called --manual"
   # shellcheck disable=SC2064 # the window is known now
   trap "abandon kitty @ close-tab --match=window_id:$tab" EXIT
   if ! await_relay; then
@@ -297,21 +525,23 @@ launch_kitty() {
     fail "relay did not answer on port $port within $relay_start_seconds_max s; above is what it printed."
   fi
   kitty @ goto-layout --match="window_id:$tab" grid || true # a user may have switched that layout off
-  for role in $roles; do
-    kitty @ launch --type=window --match="window_id:$tab" --title="$role" --cwd="$repository" \
-      ${focus[@]+"${focus[@]}"} "${in_pane[@]}" "$role" "$port" "$relay" >/dev/null
-    focus=(--keep-focus) # on pm, the session that the user talks to
+  for role in ${roles//,/ }; do
+    set_pane "$role"
+    focus=(--keep-focus)
+    [[ $role != "$talked_to" ]] || focus=()
+    kitty @ launch --type=window --match="window_id:$tab" --location=last --title="$role" --cwd="$repository" \
+      ${focus[@]+"${focus[@]}"} "${pane_command[@]}" >/dev/null
   done
   trap - EXIT
 
   say "the lift runs in the kitty tab $session"
-  say_how_to_connect
+  RELAY_PORT=$port say_how_to_connect
 }
 
 # An agent looks for its tools when its session starts, so relay must answer before one is started.
 await_relay() {
   local deadline=$((SECONDS + relay_start_seconds_max))
-  until describe_relay >/dev/null; do
+  until describe_relay "$(own_address)" >/dev/null; do
     ((SECONDS < deadline)) || return 1
     sleep 0.1
   done
@@ -320,19 +550,24 @@ await_relay() {
 # Takes back what was opened, after something went wrong and was told.
 abandon() {
   "$@" >/dev/null 2>&1 || true
+  ((${#token_files[@]} == 0)) || rm -f "${token_files[@]}"
   fail 'the lift was not started, and nothing was left running; mend what is said above and run this again.'
 }
 
 # --- Inside a pane ---------------------------------------------------------------------------------------------------
 
-# Runs relay or an agent, and then leaves a shell, so that the pane stays and shows what happened.
+# Runs relay or an agent, and then leaves a shell, so that the pane stays and shows what happened. What is started in
+# that shell finds the same relay.
 run_pane() {
   local role=$1 status=0 prompt
   trap : INT # Ctrl-C ends the program in the pane, not the pane
+  take_token
+  export RELAY_PORT=$port
   if [[ $role == relay ]]; then
+    set_serve
     say_how_to_connect
-    "$relay" serve --port "$port" || status=$?
-    say "relay has ended with status $status; start it again with: $(printf '%q ' "$relay" serve --port "$port")"
+    "${serve[@]}" || status=$?
+    say "relay has ended with status $status; start it again with: $(printf '%q ' "${serve[@]}")"
     exec "${SHELL:-/bin/sh}"
   fi
 
@@ -345,8 +580,17 @@ run_pane() {
   else
     say "$role: there is no prompt to start with; see above"
   fi
-  say "start $role again with: $(printf '%q ' "$self" --pane "$role" "$port" "$relay")"
+  say "start $role again with: $(printf '%q ' "$self" --pane "$role" "$port" "$host" "$roles" "$relay")"
   exec "${SHELL:-/bin/sh}"
+}
+
+# The token is in a file when the pane is opened, and in the environment when an agent is started again.
+take_token() {
+  [[ -n ${RELAY_TOKEN_FILE:-} ]] || return 0
+  IFS= read -r RELAY_TOKEN <"$RELAY_TOKEN_FILE" || fail "the token could not be read from $RELAY_TOKEN_FILE; see above."
+  rm -f "$RELAY_TOKEN_FILE"
+  unset RELAY_TOKEN_FILE
+  export RELAY_TOKEN
 }
 
 explain_status() {

@@ -4,7 +4,9 @@
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use relay::engine::limits::Bounds;
-use relay::engine::{CallId, Carrier, Command, Effect, Engine, Input, Kind, Roster, SessionId, Timestamp};
+use relay::engine::{
+    CallId, Carrier, Command, Effect, Engine, Input, Kind, Roster, SessionId, Timestamp, Who,
+};
 
 const NOW: Timestamp = Timestamp::from_millis(1_777_732_321_000);
 const SESSION: SessionId = SessionId(0);
@@ -35,7 +37,7 @@ fn engine(waiting: u64) -> (Engine, u64) {
     let opened = Input::Opened {
         session: SESSION,
         carrier: Carrier::Exchange,
-        agent: None,
+        who: Who::Agent(None),
     };
     let mut effects = Vec::new();
     engine.handle(NOW, opened, &mut effects);

@@ -3,7 +3,7 @@
 //! `cargo bench --bench wire` prints calls per second over SSE and streamable HTTP at 3 and 32 sessions, each as a
 //! ratio to bare axum; the time from a post to the wake-up of a waiting read; memory when idle and per idle
 //! stream; and the time from the start of the process to its first answered call. `-- --seconds 5` takes longer
-//! rounds. Everything runs on this machine: the load takes its share of the same cores.
+//! rounds; `-- --against PATH` measures another relay, the last release say, in the same rounds. Everything runs on this machine: the load takes its share of the same cores.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -35,14 +35,16 @@ fn main() {
     let at = arguments.iter().position(|argument| argument == "--seconds");
     let seconds: f64 = at.map_or(2.0, |at| arguments[at + 1].parse().expect("a number of seconds"));
     let round = Duration::from_secs_f64(seconds);
+    let at = arguments.iter().position(|argument| argument == "--against");
+    let other = at.map(|at| arguments[at + 1].as_str());
 
     println!(
-        "{:<22} {:>12} {:>12} {:>7}",
-        "calls per second", "relay", "bare axum", "ratio"
+        "{:<22} {:>12} {:>12} {:>7} {:>12} {:>7}",
+        "calls per second", "relay", "bare axum", "ratio", "other relay", "ratio"
     );
     for sessions in [3, 32] {
-        compare::<SseCaller>("SSE", sessions, round);
-        compare::<HttpCaller>("HTTP", sessions, round);
+        compare::<SseCaller>("SSE", sessions, round, other);
+        compare::<HttpCaller>("HTTP", sessions, round, other);
     }
     wake_up();
     memory();
@@ -61,8 +63,12 @@ struct Server {
 
 impl Server {
     fn relay() -> Self {
+        Self::relay_at(env!("CARGO_BIN_EXE_relay"))
+    }
+
+    fn relay_at(binary: &str) -> Self {
         let port = free_port();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_relay"));
+        let mut command = Command::new(binary);
         command.args(["serve", "--port", &port.to_string()]);
         Self::spawn(command, port)
     }
@@ -112,21 +118,30 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it has an address").port()
 }
 
-/// Measures both servers in turns.
-fn compare<C: Caller>(transport: &str, sessions: usize, round: Duration) {
-    let (relay, bare) = (Server::relay(), Server::bare());
-    let mut rates: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
-    let mut ratios = Vec::new();
+/// Measures the servers in turns.
+fn compare<C: Caller>(transport: &str, sessions: usize, round: Duration, other: Option<&str>) {
+    let servers: Vec<Server> = [Server::relay(), Server::bare()]
+        .into_iter()
+        .chain(other.map(Server::relay_at))
+        .collect();
+    let mut rates = vec![Vec::new(); servers.len()];
+    let mut ratios = vec![Vec::new(); servers.len()];
     for _ in 0..ROUNDS {
-        let pair = [&relay, &bare].map(|server| calls_per_second::<C>(server.port, sessions, round));
-        ratios.push(pair[0] / pair[1]);
-        for (rates, rate) in rates.iter_mut().zip(pair) {
-            rates.push(rate);
+        let measured: Vec<f64> = servers
+            .iter()
+            .map(|server| calls_per_second::<C>(server.port, sessions, round))
+            .collect();
+        for (at, rate) in measured.iter().enumerate() {
+            rates[at].push(*rate);
+            ratios[at].push(measured[0] / rate);
         }
     }
-    let [relay, bare] = rates.map(median);
     let name = format!("{transport}, {sessions} sessions");
-    println!("{name:<22} {relay:>12.0} {bare:>12.0} {:>7.2}", median(ratios));
+    print!("{name:<22} {:>12.0}", median(rates.remove(0)));
+    for (rates, ratios) in rates.into_iter().zip(ratios.into_iter().skip(1)) {
+        print!(" {:>12.0} {:>7.2}", median(rates), median(ratios));
+    }
+    println!();
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

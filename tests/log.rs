@@ -5,6 +5,9 @@
     reason = "a test waits for another process by the clock, and reads its output in threads"
 )]
 
+#[path = "support/needs.rs"]
+#[expect(dead_code, reason = "each test file uses a part of what they share")]
+mod needs;
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 mod support;
 
@@ -65,12 +68,13 @@ mod lines {
     fn a_body_is_cut_after_60_characters() {
         let relay = Relay::start_with(&[], &[("TZ", "UTC")]);
         let mut session = relay.session(Way::Http);
-        for character in ["x", "é", "→", "🦀"] {
+        for character in ["x", "é", "e\u{301}", "→", "🦀", "👩🏽‍❤️‍💋‍👨🏿", "🇩🇪"]
+        {
             let whole = character.repeat(60);
             assert_eq!(shown(&relay, &mut session, &whole), whole);
             let longer = character.repeat(61);
             assert_eq!(shown(&relay, &mut session, &longer), format!("{whole}..."));
-            let much_longer = character.repeat(100_000);
+            let much_longer = character.repeat(20_000);
             assert_eq!(shown(&relay, &mut session, &much_longer), format!("{whole}..."));
         }
     }
@@ -108,6 +112,10 @@ mod lines {
                 "left\u{202e}thgir\u{2066}x\u{200b}y\u{feff}",
                 "left\\u{202e}thgir\\u{2066}x\\u{200b}y\\u{feff}",
             ),
+            (
+                "so\u{ad}ft \u{34f}\u{180e}\u{3164}\u{2060}\u{2065}\u{e0041}a",
+                "so\\u{ad}ft \\u{34f}\\u{180e}\\u{3164}\\u{2060}\\u{2065}\\u{e0041}a",
+            ),
         ] {
             assert_eq!(shown(&relay, &mut session, body), expected);
         }
@@ -115,6 +123,40 @@ mod lines {
         let escapes = "\u{1b}".repeat(61);
         let expected = format!("{}...", "\\u{1b}".repeat(60));
         assert_eq!(shown(&relay, &mut session, &escapes), expected);
+    }
+
+    #[test]
+    fn a_heading_that_the_line_repeats_is_left_out() {
+        let relay = Relay::start_with(&[], &[("TZ", "UTC")]);
+        let mut session = relay.session(Way::Http);
+        for (from, to, kind, heading) in [
+            ("dev-a", "pm", "status", "## STATUS UPDATE — DEV-A"),
+            ("dev-a", "pm", "question", "## QUESTION TO PM — DEV-A"),
+            ("pm", "dev-a", "directive", "## DIRECTIVE TO DEV-A"),
+        ] {
+            for (body, expected) in [
+                (format!("{heading}\nTask: 4\n"), "Task: 4 ".to_owned()),
+                (heading.to_owned(), heading.to_owned()),
+                (format!("{heading} AND ALL\nx"), format!("{heading} AND ALL x")),
+            ] {
+                let time = post(&mut session, from, to, kind, &body, 0);
+                assert_eq!(
+                    relay.line(),
+                    format!("{time} {from} → {to} [{kind}] \"{expected}\"")
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn emoji_families_stay_whole() {
+        let relay = Relay::start_with(&[], &[("TZ", "UTC")]);
+        let mut session = relay.session(Way::Http);
+        let scotland = "🏴\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}";
+        for body in ["👩‍👩‍👧‍👦 👍🏽 ❤️ 🇩🇪 1️⃣", "🏳️‍🌈 🏴‍☠️ 🧑‍⚕️", scotland]
+        {
+            assert_eq!(shown(&relay, &mut session, body), body);
+        }
     }
 
     #[test]
@@ -154,7 +196,12 @@ mod lines {
             }
             relay.signal(signal);
             assert_eq!(relay.exit_status().code(), Some(0));
-            let shown = relay.last_lines();
+            let mut shown = relay.last_lines();
+            let last = shown.pop();
+            assert_eq!(
+                last.as_deref(),
+                Some("[relay] stopped; unread, now gone: dev-a 10")
+            );
             let bodies = shown.iter().map(|line| line.rsplit(' ').next().expect("a body"));
             assert_eq!(bodies.collect::<Vec<_>>(), expected, "after {signal}");
         }
@@ -248,6 +295,9 @@ mod terminal {
 
     #[test]
     fn each_kind_has_its_colour_in_a_terminal() {
+        if !needs::TERMINAL.is_met_or_said() {
+            return;
+        }
         let relay = InTerminal::start();
         let mut session = Session::open(relay.port, Way::Http, None);
         for (kind, colour) in KINDS {

@@ -1,6 +1,6 @@
 //! start.sh as its user meets it: the printed prompts, a real tmux, a recording kitty, and every refusal.
 //!
-//! tmux must be installed. cargo is a stand-in that says all is built, and `CARGO_TARGET_DIR` points to a directory in which
+//! Without tmux its tests are left out. cargo is a stand-in that says all is built, and `CARGO_TARGET_DIR` points to a directory in which
 //! the relay under test lies where a release build would put it; nothing else of start.sh is replaced.
 
 #![expect(
@@ -16,6 +16,9 @@
 mod kitty;
 #[path = "start_sh/manual.rs"]
 mod manual;
+#[path = "support/needs.rs"]
+#[expect(dead_code, reason = "each test file uses a part of what they share")]
+mod needs;
 #[path = "start_sh/place.rs"]
 mod place;
 #[path = "start_sh/refusals.rs"]

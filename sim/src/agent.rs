@@ -8,9 +8,11 @@ use relay::engine::Kind;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::client::{Answer, PATIENCE, Session, Settings, now_ms};
-use crate::history::{Asked, Outcome, Record, Seen};
-use crate::plan::{Action, AgentPlan, Call, Illegal, Params, Step, Transport};
+use crate::client::{Answer, Ask, Losses, PATIENCE, Pipe, Session, Settings, Told, now_ms};
+use crate::history::{Asked, Outcome, Record, Seen, TOLD};
+use crate::plan::{Action, AgentPlan, Call, Dialect, Illegal, Params, Step, Transport};
+use crate::stdio::is_trouble;
+use crate::tap::Bug;
 
 /// Names the role of a number.
 pub fn role(number: usize) -> String {
@@ -42,6 +44,7 @@ impl Agent {
         let settings = Settings {
             bound_to,
             transport: plan.transport,
+            dialect: plan.dialect,
             ..settings
         };
         Self {
@@ -56,7 +59,7 @@ impl Agent {
 
     /// Carries out all steps.
     pub async fn run(&self) {
-        let mut session = Session::open(self.settings.clone());
+        let mut session = self.open().await;
         let mut last_id = None;
         while let Some(Step { pause_ms, action }) = self.plan.steps.get(self.next_step.get()) {
             self.next_step.set(self.next_step.get() + 1);
@@ -64,13 +67,61 @@ impl Agent {
             let known = self.act(&session, action, &mut last_id).await;
             if !known {
                 // What an agent does not know of is another agent's life.
-                session = Session::open(self.settings.clone());
+                session = self.open().await;
                 last_id = None;
             }
         }
+        session.leave();
     }
 
-    /// Carries out one step; returns whether its outcome is known.
+    /// Opens a session and says what its protocol has an agent say first; goes on whatever comes of it.
+    async fn open(&self) -> Session {
+        let session = Session::open(self.settings.clone());
+        let version = self.plan.dialect.version();
+        let client = json!({"name": "sim", "version": "0"});
+        let greeting = match self.plan.dialect {
+            Dialect::Bare => return session,
+            Dialect::Greeting(_) => {
+                let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
+                Some(("initialize", params))
+            }
+            Dialect::Modern => self.plan.lists.then(|| ("server/discover", json!({}))),
+        };
+        if let Some((method, params)) = greeting {
+            self.ask_first(&session, Asked::Greeting(version), method, params)
+                .await;
+        }
+        if let Dialect::Greeting(_) = self.plan.dialect {
+            session.notify("notifications/initialized", &json!({})).await;
+        }
+        if self.plan.lists {
+            self.ask_first(&session, Asked::Tools, "tools/list", json!({}))
+                .await;
+        }
+        session
+    }
+
+    async fn ask_first(&self, session: &Session, asked: Asked, method: &'static str, params: Value) {
+        let ask = Ask {
+            id: session.next_id(),
+            method,
+            params,
+            patience: PATIENCE,
+            told: None,
+            losses: Losses::default(),
+        };
+        let mut noted = Noted::new(self, asked);
+        let (incarnation, mut answer) = session.ask(&ask).await;
+        if let (Some(Bug::ToolHidden), Ok(answer)) = (self.settings.bug, &mut answer)
+            && let Some(tools) = answer["result"]["tools"].as_array_mut()
+        {
+            tools.pop();
+        }
+        noted.record.incarnation = incarnation;
+        noted.understand(&answer, session.has_id());
+    }
+
+    /// Carries out one step; returns whether its session goes on.
     async fn act(&self, session: &Session, action: &Action, last_id: &mut Option<u64>) -> bool {
         match action {
             Action::Call(call) => {
@@ -92,12 +143,18 @@ impl Agent {
                 one && other
             }
             Action::Abandon(call, after_ms) => {
-                let give_up = sleep(Duration::from_millis(*after_ms));
+                let stdio = self.plan.transport == Transport::Stdio;
+                if stdio && after_ms % 2 == 1 {
+                    // It dies with the answer unread, if there is one by then.
+                    session.stall(2 * after_ms);
+                }
+                let after_ms = if stdio { 2 * after_ms } else { *after_ms };
+                let give_up = sleep(Duration::from_millis(after_ms));
                 self.call_until(session, session.next_id(), call, give_up).await
             }
             Action::Cancel(call, after_ms) => {
                 let id = session.next_id();
-                if self.plan.transport != Transport::Sse {
+                if !session.can_cancel() {
                     let give_up = sleep(Duration::from_millis(*after_ms));
                     return self.call_until(session, id, call, give_up).await;
                 }
@@ -110,6 +167,10 @@ impl Agent {
             Action::Stall(call, ms) => {
                 session.stall(*ms);
                 self.call(session, session.next_id(), call).await
+            }
+            Action::Pipeline(one, other) => self.pipeline(session, [one, other], None).await,
+            Action::PipelineAndDie(one, other, after_ms) => {
+                self.pipeline(session, [one, other], Some(*after_ms)).await
             }
         }
     }
@@ -126,44 +187,99 @@ impl Agent {
         call: &Call,
         give_up: impl Future<Output = ()>,
     ) -> bool {
-        let (asked, tool, arguments) = self.spell(call);
-        let patience = PATIENCE + Duration::from_millis(wait_ms(call));
-        let mut noted = Noted::new(self, asked);
+        let (mut noted, ask) = self.prepare(id, call);
         let (incarnation, answer) = tokio::select! {
             biased;
-            answered = session.call(id, tool, arguments, patience) => answered,
+            answered = session.ask(&ask) => answered,
             () = give_up => (None, Err("given up")),
         };
         noted.record.incarnation = incarnation;
-        noted.record.outcome = understand(&noted.record.asked, &answer);
-        !matches!(noted.record.outcome, Outcome::Unknown(_))
+        noted.understand(&answer, false)
     }
 
-    /// Makes a call and cancels it after a while; notes when the server has taken note of that.
+    /// Makes a call and cancels it after a while; notes when the server has taken note of that. Over stdio an answer that was
+    /// read before is sometimes cancelled too.
     async fn cancel(&self, session: &Session, id: u64, call: &Call, after_ms: u64) -> bool {
-        let (asked, tool, arguments) = self.spell(call);
-        let mut noted = Noted::new(self, asked);
-        let patience = PATIENCE + Duration::from_millis(wait_ms(call));
-        let calling = session.call(id, tool, arguments, patience);
+        let (mut noted, ask) = self.prepare(id, call);
+        let calling = session.ask(&ask);
         tokio::pin!(calling);
         let answered = tokio::select! {
             biased;
             answered = &mut calling => Some(answered),
             () = sleep(Duration::from_millis(after_ms)) => None,
         };
-        match answered {
-            Some((incarnation, answer)) => {
-                noted.record.incarnation = incarnation;
-                noted.record.outcome = understand(&noted.record.asked, &answer);
-                !matches!(noted.record.outcome, Outcome::Unknown(_))
+        let stdio = self.plan.transport == Transport::Stdio;
+        let throws_away = stdio && after_ms % 2 == 1;
+        if let Some((incarnation, answer)) = answered.filter(|(_, answer)| answer.is_err() || !throws_away) {
+            noted.record.incarnation = incarnation;
+            return noted.understand(&answer, false);
+        }
+        // From here on the answer is thrown away, also when the machine is gone before relay has taken note.
+        noted.record.outcome = Outcome::Unknown("cancelled");
+        let cancelled = session.cancel(id).await;
+        noted.record.cancelled_ms = cancelled.then(now_ms);
+        if cancelled && self.plan.transport != Transport::Sse {
+            // The exchange ends all the same, with or without an answer. Only then its connection can be used again; and
+            // it says nothing before the server knows that what came over it is thrown away.
+            let (_, answer) = calling.await;
+            self.settings.marks.hit(match answer {
+                Err("taken back") => "cancelled over HTTP: no answer",
+                Ok(answer) if answer.get("error").is_some() => "cancelled over HTTP: an error for an answer",
+                Ok(_) => "cancelled over HTTP: crossed with the answer",
+                Err(_) => "cancelled over HTTP: the connection broke",
+            });
+        }
+        cancelled || stdio
+    }
+
+    /// Writes two requests at once, and reads what comes, or is gone after a while without having done so.
+    async fn pipeline(&self, session: &Session, calls: [&Call; 2], die_ms: Option<u64>) -> bool {
+        let [one, other] = calls.map(|call| self.prepare(session.next_id(), call));
+        let (notes, asks) = ([one.0, other.0], [one.1, other.1]);
+        let mut known = true;
+        let mut pipe = session.pipeline(&asks).await;
+        let incarnation = pipe.as_ref().map(|pipe| pipe.incarnation);
+        if pipe.is_some() {
+            self.settings.marks.hit("two requests pipelined");
+        }
+        let dies = match die_ms {
+            None => None,
+            Some(ms) => {
+                sleep(Duration::from_millis(ms)).await;
+                pipe.take().map(Pipe::abandon)
             }
-            None => {
-                let cancelled = session.cancel(id).await;
-                noted.record.cancelled_ms = cancelled.then(now_ms);
-                noted.record.outcome = Outcome::Unknown("cancelled");
-                cancelled
+        };
+        for (mut noted, ask) in notes.into_iter().zip(&asks) {
+            let answer = match &mut pipe {
+                Some(pipe) => pipe.next(ask.patience).await,
+                None if dies.is_some() => Err("given up"),
+                None => Err("no connection"),
+            };
+            noted.record.incarnation = incarnation;
+            known &= noted.understand(&answer, false);
+            if !known {
+                // What comes after a gap is nobody's.
+                pipe.take().into_iter().for_each(Pipe::abandon);
             }
         }
+        known
+    }
+
+    /// Notes that a call begins, and spells it out for the wire.
+    fn prepare(&self, id: u64, call: &Call) -> (Noted<'_>, Ask) {
+        let (asked, tool, arguments) = self.spell(call);
+        let wait_ms = wait_ms(call);
+        let mut noted = Noted::new(self, asked);
+        noted.told = (self.plan.progress && wait_ms > 0).then(Told::default);
+        let ask = Ask {
+            id,
+            method: "tools/call",
+            params: json!({"name": tool, "arguments": arguments}),
+            patience: PATIENCE + Duration::from_millis(wait_ms),
+            told: noted.told.clone(),
+            losses: noted.losses.clone(),
+        };
+        (noted, ask)
     }
 
     /// Returns what a call is for the history, and for the wire.
@@ -255,6 +371,8 @@ fn wait_ms(call: &Call) -> u64 {
 struct Noted<'a> {
     agent: &'a Agent,
     record: Record,
+    told: Option<Told>,
+    losses: Losses,
 }
 
 impl<'a> Noted<'a> {
@@ -267,25 +385,80 @@ impl<'a> Noted<'a> {
             sent_ms: now_ms(),
             ended_ms: 0,
             cancelled_ms: None,
+            told_ms: None,
+            losses: Vec::new(),
             outcome: Outcome::Unknown("the agent is gone"),
         };
-        Self { agent, record }
+        Self {
+            agent,
+            record,
+            told: None,
+            losses: Losses::default(),
+        }
+    }
+
+    /// Notes an answer, and returns whether the session goes on. `has_id` says whether the session was given an id.
+    fn understand(&mut self, answer: &Answer, has_id: bool) -> bool {
+        self.record.outcome = understand(&self.record.asked, answer, has_id);
+        match self.record.outcome {
+            // What went wrong was told, by relay or by the bridge, and the session is still there.
+            Outcome::Unknown(why) => why == TOLD || is_trouble(why),
+            Outcome::Posted(_)
+            | Outcome::Messages { .. }
+            | Outcome::Pending(_)
+            | Outcome::Greeted { .. }
+            | Outcome::Tools(_)
+            | Outcome::Refused(_) => true,
+        }
     }
 }
 
 impl Drop for Noted<'_> {
     fn drop(&mut self) {
         self.record.ended_ms = now_ms().max(self.record.sent_ms);
+        self.record.told_ms = self.told.take().map(|told| told.0.take());
+        self.record.losses = self.losses.0.take();
         self.agent.settings.log.ended(self.record.clone());
     }
 }
 
 /// Reads what an answer means.
-pub fn understand(asked: &Asked, answer: &Answer) -> Outcome {
+pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
     let answer = match answer {
         Ok(answer) => answer,
         Err(why) => return Outcome::Unknown(why),
     };
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    match asked {
+        Asked::Greeting(_) | Asked::Tools if answer.get("error").is_some() => {
+            return Outcome::Refused(answer["error"].to_string());
+        }
+        Asked::Greeting(version) => {
+            let result = &answer["result"];
+            // 2026-07-28 says in the metadata of every result what the older versions say once.
+            let (server, spoken) = match result["supportedVersions"].as_array() {
+                Some(versions) => {
+                    let known = versions.iter().any(|known| known == version);
+                    let spoken = if known { version } else { "another" };
+                    (
+                        &result["_meta"]["io.modelcontextprotocol/serverInfo"],
+                        spoken.to_owned(),
+                    )
+                }
+                None => (&result["serverInfo"], text(result, "protocolVersion")),
+            };
+            return Outcome::Greeted {
+                name: text(server, "name"),
+                version: spoken,
+                id: has_id,
+            };
+        }
+        Asked::Tools => {
+            let tools = answer["result"]["tools"].as_array().into_iter().flatten();
+            return Outcome::Tools(tools.map(|tool| text(tool, "name")).collect());
+        }
+        Asked::Post { .. } | Asked::Read { .. } | Asked::Pending { .. } | Asked::Illegal(_) => {}
+    }
     let Some(content) = answer["result"]["content"].as_array() else {
         return Outcome::Refused(answer["error"].to_string());
     };
@@ -297,8 +470,8 @@ pub fn understand(asked: &Asked, answer: &Answer) -> Outcome {
         return Outcome::Refused(texts.concat());
     }
     let first: Value = serde_json::from_str(texts[0]).expect("the first block is JSON");
-    let text = |value: &Value, field: &str| value[field].as_str().expect("a text").to_owned();
     match asked {
+        Asked::Greeting(_) | Asked::Tools => unreachable!("returned above"),
         Asked::Post { .. } | Asked::Illegal(_) => Outcome::Posted(text(&first, "id")),
         Asked::Pending { .. } => {
             let kinds = first["kinds"].as_array().expect("an array").iter();

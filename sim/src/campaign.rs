@@ -5,13 +5,13 @@
     reason = "a campaign takes real time, on as many threads as it is given"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::laws::{Report, Violation};
+use crate::laws::{NOTHING_PANICS, Report, Violation};
 use crate::marks::{REQUIRED, add};
 use crate::plan::Plan;
 use crate::tap::Bug;
@@ -41,6 +41,8 @@ pub struct Summary {
     pub report: Report,
     /// All marks together.
     pub marks: BTreeMap<&'static str, u64>,
+    /// How many seeds reached each mark.
+    pub reached: BTreeMap<&'static str, u64>,
     /// How much time passed in all runs, in milliseconds.
     pub simulated_ms: u64,
     /// How long it took.
@@ -64,7 +66,7 @@ pub fn run_plan(plan: &Plan, bug: Option<Bug>) -> Result<crate::world::Run, Viol
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         Violation {
-            law: "nothing panics",
+            law: NOTHING_PANICS,
             detail: text.unwrap_or("a panic without words").to_owned(),
         }
     })
@@ -96,12 +98,17 @@ fn work(campaign: Campaign, started: Instant, next: &AtomicU64, stop: &AtomicBoo
         let mut summary = summary.lock().expect("violations are caught");
         summary.seeds += 1;
         let verdict = outcome.and_then(|run| {
-            add(&mut summary.marks, &run.marks.counts());
+            let counts = run.marks.counts();
+            add(&mut summary.marks, &counts);
+            for mark in counts.into_keys() {
+                *summary.reached.entry(mark).or_default() += 1;
+            }
             summary.simulated_ms += run.simulated_ms;
-            run.verdict
+            summary.report.add(&run.report);
+            run.violations.into_iter().next().map_or(Ok(()), Err)
         });
         match verdict {
-            Ok(report) => summary.report.add(&report),
+            Ok(()) => {}
             Err(violation) => {
                 summary.failure.get_or_insert((seed, violation));
                 stop.store(true, Ordering::Relaxed);
@@ -118,11 +125,12 @@ fn work(campaign: Campaign, started: Instant, next: &AtomicU64, stop: &AtomicBoo
 }
 
 impl Summary {
-    /// Returns the required marks that stayed at zero.
+    /// Returns the marks that stayed at zero, though they are required of so many seeds.
     pub fn missing(&self) -> Vec<&'static str> {
         REQUIRED
             .into_iter()
-            .filter(|mark| !self.marks.contains_key(mark))
+            .filter(|(mark, from_seeds)| self.seeds >= *from_seeds && !self.marks.contains_key(mark))
+            .map(|(mark, _)| mark)
             .collect()
     }
 }
@@ -140,6 +148,7 @@ impl std::fmt::Display for Summary {
             lost_by_restart,
             lost_by_parallel_call,
             lost_by_late_cancellation,
+            lost_by_unseen_end,
         } = &self.report;
         let took_s = self.took.as_secs_f64();
         let simulated_s = self.simulated_ms as f64 / 1_000.0;
@@ -161,10 +170,18 @@ impl std::fmt::Display for Summary {
         )?;
         writeln!(
             f,
-            "lost by a restart {lost_by_restart}, by a parallel call {lost_by_parallel_call}, by a late cancellation {lost_by_late_cancellation}"
+            "lost by a restart {lost_by_restart}, by a parallel call {lost_by_parallel_call}, by a late cancellation {lost_by_late_cancellation}, by an unseen end {lost_by_unseen_end}"
         )?;
-        for (mark, count) in &self.marks {
-            writeln!(f, "{count:>9}  {mark}")?;
+        let required: BTreeMap<&str, u64> = REQUIRED.into();
+        let marks: BTreeSet<&str> = self.marks.keys().chain(required.keys()).copied().collect();
+        for mark in marks {
+            let count = self.marks.get(mark).copied().unwrap_or_default();
+            let reached = self.reached.get(mark).copied().unwrap_or_default();
+            write!(f, "{count:>9}  {mark}, in {reached} seeds")?;
+            match required.get(mark) {
+                None => writeln!(f)?,
+                Some(from_seeds) => writeln!(f, "; required from {from_seeds} seeds on")?,
+            }
         }
         Ok(())
     }

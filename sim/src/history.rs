@@ -39,6 +39,10 @@ pub enum Asked {
     },
     /// Something that must be refused.
     Illegal(Illegal),
+    /// A handshake of this version, or what stands for it.
+    Greeting(&'static str),
+    /// The list of tools.
+    Tools,
 }
 
 /// A message as a reader saw it.
@@ -72,10 +76,35 @@ pub enum Outcome {
     },
     /// A look was answered.
     Pending(Vec<String>),
+    /// A greeting was answered.
+    Greeted {
+        /// Who answered.
+        name: String,
+        /// The version that is spoken from now on.
+        version: String,
+        /// An id for the session was given out.
+        id: bool,
+    },
+    /// The names of all tools.
+    Tools(Vec<String>),
     /// The call was refused.
     Refused(String),
     /// No answer came, or the client did not wait for it.
     Unknown(&'static str),
+}
+
+/// What a call ends with that was answered by the news that its stream was lost, and nothing taken by it.
+pub const TOLD: &str = "told that its stream was lost";
+
+/// How a wait lost its stream, and its client went on waiting.
+#[derive(Debug, Clone, Copy)]
+pub struct Loss {
+    /// When its client knew that the server had the call, in milliseconds.
+    pub accepted_ms: u64,
+    /// When its client saw the stream end.
+    pub broke_ms: u64,
+    /// When its client had a stream again, and read it; none if it never did.
+    pub opened_ms: Option<u64>,
 }
 
 /// One call.
@@ -95,6 +124,10 @@ pub struct Record {
     pub ended_ms: u64,
     /// When the server acknowledged its cancellation, if it did.
     pub cancelled_ms: Option<u64>,
+    /// When it was told of progress; none if it did not ask for that.
+    pub told_ms: Option<Vec<u64>>,
+    /// Each time that it lost its stream while it waited.
+    pub losses: Vec<Loss>,
     /// How it ended.
     pub outcome: Outcome,
 }
@@ -110,6 +143,15 @@ pub struct BootRecord {
     pub started_at: String,
 }
 
+/// One orderly stop of the server.
+#[derive(Debug, Clone)]
+pub struct StopRecord {
+    /// When it was asked to end, in milliseconds.
+    pub asked_ms: u64,
+    /// When it had ended, if it did.
+    pub ended_ms: Option<u64>,
+}
+
 /// All of a run.
 #[derive(Debug, Default)]
 pub struct History {
@@ -119,8 +161,12 @@ pub struct History {
     pub connections: Vec<(u64, Option<u64>)>,
     /// Every start of the server.
     pub boots: Vec<BootRecord>,
+    /// Every orderly stop of the server.
+    pub stops: Vec<StopRecord>,
     /// Answers to calls that had one already, or were never made.
     pub stray_answers: Vec<String>,
+    /// News of progress that nobody asked for.
+    pub stray_progress: Vec<String>,
     /// How many sessions the server counted at the end, the one that asked included.
     pub sessions_at_end: Option<u64>,
     /// The end phase came to its end.
@@ -170,6 +216,18 @@ impl Log {
             Short(&record.asked),
             Shown(&record.outcome)
         );
+        if let Some(told_ms) = record.told_ms.as_ref().filter(|told| !told.is_empty()) {
+            let _ = write!(line, ", told of progress at {told_ms:?}");
+        }
+        for Loss {
+            broke_ms, opened_ms, ..
+        } in &record.losses
+        {
+            let _ = write!(
+                line,
+                ", lost its stream at {broke_ms}, had one again at {opened_ms:?}"
+            );
+        }
         self.trace(record.ended_ms, line);
         self.history().calls.push(record);
     }
@@ -192,6 +250,8 @@ impl std::fmt::Debug for Short<'_> {
             Asked::Read { of, wait_ms } => write!(f, "read {of} wait {wait_ms}"),
             Asked::Pending { of } => write!(f, "pending {of}"),
             Asked::Illegal(illegal) => write!(f, "illegal {illegal:?}"),
+            Asked::Greeting(version) => write!(f, "greeting {version}"),
+            Asked::Tools => write!(f, "tools"),
         }
     }
 }
@@ -211,8 +271,12 @@ impl std::fmt::Debug for Shown<'_> {
                 let notice = if notice.is_some() { " and notice" } else { "" };
                 write!(f, "[{}]{notice}", seen.join(", "))
             }
-            other
-            @ (Outcome::Posted(_) | Outcome::Pending(_) | Outcome::Refused(_) | Outcome::Unknown(_)) => {
+            other @ (Outcome::Posted(_)
+            | Outcome::Pending(_)
+            | Outcome::Greeted { .. }
+            | Outcome::Tools(_)
+            | Outcome::Refused(_)
+            | Outcome::Unknown(_)) => {
                 write!(f, "{other:?}")
             }
         }

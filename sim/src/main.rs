@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use sim::campaign::{Campaign, campaign, run_seed};
 use sim::laws::Violation;
 use sim::plan::Plan;
+use sim::tap::Bug;
 
 /// Tries to break relay's delivery contract.
 #[derive(Parser)]
@@ -48,6 +49,15 @@ enum Command {
         #[arg(long)]
         seed: u64,
     },
+    /// Run seeded bugs, and say for each seed which laws report them.
+    Bugs {
+        /// How many seeds each.
+        #[arg(long, default_value_t = 10)]
+        seeds: u64,
+        /// Which one, by its name; all of them if none is given.
+        #[arg(long)]
+        bug: Option<String>,
+    },
     /// Make the plan of a failing seed smaller.
     Shrink {
         /// Which.
@@ -72,6 +82,7 @@ fn main() -> ExitCode {
             progress: true,
         }),
         Command::Meta { seed } => meta(seed),
+        Command::Bugs { seeds, bug } => bugs(seeds, bug.as_deref()),
         Command::Shrink { seed } => shrink(seed),
     }
 }
@@ -88,31 +99,28 @@ fn run(seed: u64, trace: bool) -> ExitCode {
     }
     let run = match run_seed(seed, None) {
         Ok(run) => run,
-        Err(violation) => return fail(seed, &violation, &[]),
+        Err(violation) => return fail(seed, &[violation], &[]),
     };
     if trace {
         run.history.trace.iter().for_each(|line| println!("{line}"));
     }
     println!("digest {:016x}", run.history.digest());
-    match run.verdict {
-        Ok(report) => {
-            println!("seed {seed}: {report:?}");
-            ExitCode::SUCCESS
-        }
-        Err(violation) => fail(seed, &violation, &run.history.trace),
+    if run.violations.is_empty() {
+        println!("seed {seed}: {:?}", run.report);
+        return ExitCode::SUCCESS;
     }
+    fail(seed, &run.violations, &run.history.trace)
 }
 
-/// Says which law was broken, by what, under which parameters, and how to see it again.
-fn fail(seed: u64, violation: &Violation, trace: &[String]) -> ExitCode {
+/// Says which laws were broken, by what, under which parameters, and how to see it again.
+fn fail(seed: u64, violations: &[Violation], trace: &[String]) -> ExitCode {
     let plan = Plan::draw(seed);
     println!("{:#?}\n{:#?}", plan.params, plan.faults);
     let last = trace.len().saturating_sub(40);
     trace[last..].iter().for_each(|line| println!("{line}"));
-    println!(
-        "seed {seed} broke the law \"{}\": {}",
-        violation.law, violation.detail
-    );
+    for Violation { law, detail } in violations {
+        println!("seed {seed} broke the law \"{law}\": {detail}");
+    }
     println!("replay: cargo run -p sim -- run --seed {seed} --trace");
     ExitCode::FAILURE
 }
@@ -122,12 +130,33 @@ fn run_campaign(plan: Campaign) -> ExitCode {
     eprintln!();
     println!("{summary}");
     if let Some((seed, violation)) = &summary.failure {
-        return fail(*seed, violation, &[]);
+        return fail(*seed, std::slice::from_ref(violation), &[]);
     }
     let missing = summary.missing();
     if !missing.is_empty() {
-        println!("never happened: {}", missing.join(", "));
+        let seeds = summary.seeds;
+        println!(
+            "required of {seeds} seeds, but never happened: {}",
+            missing.join(", ")
+        );
         return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn bugs(seeds: u64, name: Option<&str>) -> ExitCode {
+    let named = |bug: &Bug| name.is_none_or(|name| format!("{bug:?}") == name);
+    for bug in Bug::ALL.into_iter().filter(named) {
+        for seed in 0..seeds {
+            let violations = match run_seed(seed, Some(bug)) {
+                Ok(run) => run.violations,
+                Err(violation) => vec![violation],
+            };
+            let laws: Vec<_> = violations.iter().map(|violation| violation.law).collect();
+            if !laws.is_empty() {
+                println!("{bug:?} {seed}: {}", laws.join("; "));
+            }
+        }
     }
     ExitCode::SUCCESS
 }
@@ -169,8 +198,8 @@ fn meta(seed: u64) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Blanks the Date headers in turmoil's dumps of segments: hyper writes the real time into them, which is the one
-/// thing in a run that its seed does not decide.
+/// Blanks the Date headers and the process id of `/health` in turmoil's dumps of segments: the two things in a run that
+/// its seed does not decide.
 fn without_dates(trace: &[u8]) -> Vec<u8> {
     const NAME: &str = "0x64, 0x61, 0x74, 0x65, 0x3A, 0x20, ";
     /// `Sat, 21 Nov 2026 23:27:15 GMT`.
@@ -182,7 +211,17 @@ fn without_dates(trace: &[u8]) -> Vec<u8> {
         blanked.push_str(NAME);
         blanked.extend(part.splitn(DATE_BYTES + 1, ", ").skip(DATE_BYTES));
     }
-    blanked.into_bytes()
+    // `"pid":`.
+    const PID: &str = "0x22, 0x70, 0x69, 0x64, 0x22, 0x3A, ";
+    let mut parts = blanked.split(PID);
+    let mut without = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        without.push_str(PID);
+        let is_digit = |byte: &&str| byte.len() == 4 && byte.starts_with("0x3") && *byte <= "0x39";
+        let rest: Vec<&str> = part.split(", ").skip_while(is_digit).collect();
+        without.push_str(&rest.join(", "));
+    }
+    without.into_bytes()
 }
 
 fn shrink(seed: u64) -> ExitCode {

@@ -51,6 +51,33 @@ pub enum Transport {
     Http,
     /// Streamable HTTP with a connection for each call.
     HttpOnce,
+    /// The stdio bridge.
+    Stdio,
+}
+
+/// Which protocol an agent speaks, and so what it says before its first call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// It just calls, as streamable HTTP allows.
+    Bare,
+    /// It makes a handshake of this version in each new session.
+    Greeting(&'static str),
+    /// 2026-07-28 over streamable HTTP: no handshake, and every request says all about its client.
+    Modern,
+}
+
+/// The versions that have a handshake.
+const GREETINGS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+impl Dialect {
+    /// Returns the version that requests name.
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::Bare => GREETINGS[0],
+            Self::Greeting(version) => version,
+            Self::Modern => "2026-07-28",
+        }
+    }
 }
 
 /// One agent session and what it does.
@@ -64,6 +91,12 @@ pub struct AgentPlan {
     pub role: usize,
     /// Its session is bound to its role.
     pub bound: bool,
+    /// Which protocol it speaks.
+    pub dialect: Dialect,
+    /// It asks for the list of tools after its handshake; with 2026-07-28, for what relay is and has.
+    pub lists: bool,
+    /// It asks to be told of the progress of its waits.
+    pub progress: bool,
     /// What it does, in order.
     pub steps: Vec<Step>,
 }
@@ -88,12 +121,17 @@ pub enum Action {
     Abandon(Call, u64),
     /// A call that the agent cancels after some milliseconds; the session goes on.
     Cancel(Call, u64),
-    /// The session's connections are dropped and opened anew; a stream under its old id.
+    /// The session's connections are dropped and opened anew; a stream under its old id. On stdio, stdin ends in order, and
+    /// the agent starts another bridge.
     Reconnect,
     /// Nothing that comes is read for some milliseconds, while one call is under way.
     Stall(Call, u64),
     /// A call with the id of the one before.
     Again(Call),
+    /// Two requests written back to back over one connection, before any reply is read. Only over streamable HTTP.
+    Pipeline(Call, Call),
+    /// The same; the agent is gone after some milliseconds without having read anything.
+    PipelineAndDie(Call, Call, u64),
 }
 
 /// A tool call.
@@ -182,7 +220,12 @@ pub enum FaultKind {
     },
     /// The server is killed and started again.
     Crash,
+    /// The server is asked to end, ends in order, and is started again.
+    Stop,
 }
+
+/// How long an orderly stop may take, in milliseconds: what relay gives its connections, and some.
+pub const STOP_MS: u64 = 2_500;
 
 /// The actions that a seed may enable, with the weight that it has if it does.
 const ACTIONS: [(&str, u32); 11] = [
@@ -215,11 +258,55 @@ impl Plan {
             .map(|_| AgentPlan::draw(&mut rng, &params, &weights))
             .collect();
         let faults = draw_faults(&mut rng, &params);
-        Self {
+        let mut plan = Self {
             seed,
             params,
             agents,
             faults,
+        };
+        plan.draw_ways();
+        plan.draw_stdio();
+        plan
+    }
+
+    /// Half of the seeds have agents on stdio, a third of all. They come from a sequence of their own, too, and make their
+    /// handshake by themselves.
+    fn draw_stdio(&mut self) {
+        let mut rng = Rng::with_seed(self.seed ^ 0x70_6970_6573);
+        if rng.bool() {
+            return;
+        }
+        for agent in &mut self.agents {
+            if rng.u32(0..3) == 0 {
+                agent.go_over_stdio();
+            }
+        }
+    }
+
+    /// Draws which ways clients and server go. Others are drawn from another sequence, so that a seed means to them what
+    /// it meant before there were ways.
+    fn draw_ways(&mut self) {
+        let mut rng = Rng::with_seed(self.seed ^ 0x7761_7973);
+        let [greets, modern, progress, stops] = std::array::from_fn(|_| rng.u32(0..3) > 0);
+        for agent in &mut self.agents {
+            agent.draw_ways(&mut rng, [greets, modern, progress]);
+        }
+        let mut pipes = Rng::with_seed(self.seed ^ 0x7069_7065);
+        if pipes.u32(0..3) > 0 {
+            let pipelines = |agent: &&mut AgentPlan| {
+                agent.transport != Transport::Sse && agent.dialect != Dialect::Modern
+            };
+            for agent in self.agents.iter_mut().filter(pipelines) {
+                agent.draw_pipelines(&mut pipes, &self.params);
+            }
+        }
+        if stops {
+            draw_stops(&mut rng, &self.params, &mut self.faults);
+        }
+        let mut rng = Rng::with_seed(self.seed ^ 0x7761_6974);
+        let killed = self.faults.iter().any(|fault| fault.kind == FaultKind::Crash);
+        if killed && rng.bool() {
+            self.agents.push(AgentPlan::draw_waiting(&mut rng, &self.params));
         }
     }
 }
@@ -279,7 +366,97 @@ impl AgentPlan {
             ][rng.usize(..4)],
             role,
             bound,
+            dialect: Dialect::Bare,
+            lists: false,
+            progress: false,
             steps,
+        }
+    }
+
+    /// Draws one that does nothing but wait, for minutes, as a session does whose work is done: there is mostly one of them
+    /// when a server is killed.
+    fn draw_waiting(rng: &mut Rng, params: &Params) -> Self {
+        let role = rng.usize(..params.roles);
+        let call = Call::Read {
+            of: role,
+            wait_ms: 120_000,
+        };
+        let step = Step {
+            pause_ms: 300,
+            action: Action::Call(call),
+        };
+        Self {
+            on: rng.usize(..params.boxes),
+            transport: Transport::Sse,
+            role,
+            bound: rng.bool(),
+            dialect: Dialect::Greeting("2025-06-18"),
+            lists: false,
+            progress: rng.bool(),
+            steps: vec![step; 60],
+        }
+    }
+
+    fn draw_ways(&mut self, rng: &mut Rng, [greets, modern, progress]: [bool; 3]) {
+        let greeting = Dialect::Greeting(GREETINGS[rng.usize(..GREETINGS.len())]);
+        self.dialect = match (rng.u32(0..3), self.transport) {
+            // A stream without a handshake is one that came back.
+            (_, Transport::Sse) => greeting,
+            (0, Transport::Http | Transport::HttpOnce) if modern => Dialect::Modern,
+            (0 | 1, Transport::Http | Transport::HttpOnce) if greets => greeting,
+            (_, Transport::Http | Transport::HttpOnce | Transport::Stdio) => Dialect::Bare,
+        };
+        self.lists = self.dialect != Dialect::Bare && rng.bool();
+        self.progress = progress && rng.bool();
+    }
+
+    fn go_over_stdio(&mut self) {
+        self.transport = Transport::Stdio;
+        self.dialect = Dialect::Bare;
+        self.lists = false;
+        self.progress = false;
+        for step in &mut self.steps {
+            step.action = match step.action.clone() {
+                Action::Pipeline(one, other) => Action::Both(one, other),
+                Action::PipelineAndDie(call, _, ms) => Action::Abandon(call, ms),
+                other @ (Action::Call(_)
+                | Action::Both(..)
+                | Action::Abandon(..)
+                | Action::Cancel(..)
+                | Action::Reconnect
+                | Action::Stall(..)
+                | Action::Again(_)) => other,
+            };
+        }
+    }
+
+    /// Turns some calls into the first of two that are written at once.
+    fn draw_pipelines(&mut self, rng: &mut Rng, params: &Params) {
+        for step in &mut self.steps {
+            if rng.u32(0..6) > 0 {
+                continue;
+            }
+            let name = ["post", "read", "wait", "pending"][rng.usize(..4)];
+            let second = draw_call(rng, params, name, self.role, self.bound);
+            let after_ms = rng.u64(0..=2 * params.latency_ms_max + 2_000);
+            let (first, second) = match &step.action {
+                Action::Call(first) => (first.clone(), second),
+                Action::Both(first, second) => (first.clone(), second.clone()),
+                Action::Abandon(..)
+                | Action::Cancel(..)
+                | Action::Reconnect
+                | Action::Stall(..)
+                | Action::Again(_)
+                | Action::Pipeline(..)
+                | Action::PipelineAndDie(..) => continue,
+            };
+            step.action = if rng.bool() {
+                // What is lost on the way is what a read takes.
+                let first = draw_call(rng, params, "read", self.role, self.bound);
+                Action::PipelineAndDie(first, second, after_ms)
+            } else {
+                Action::Pipeline(first, second)
+            };
         }
     }
 }
@@ -397,4 +574,24 @@ fn draw_faults(rng: &mut Rng, params: &Params) -> Vec<Fault> {
     }
     faults.sort_by_key(|fault| fault.at_ms);
     faults
+}
+
+/// Makes some crashes orderly, or lets one orderly stop happen where there is no crash.
+fn draw_stops(rng: &mut Rng, params: &Params, faults: &mut Vec<Fault>) {
+    let crashes = faults.iter_mut().filter(|fault| fault.kind == FaultKind::Crash);
+    let mut crashes: Vec<_> = crashes.collect();
+    for crash in &mut crashes {
+        if rng.bool() {
+            crash.kind = FaultKind::Stop;
+            crash.for_ms += STOP_MS;
+        }
+    }
+    if crashes.is_empty() && rng.u32(0..3) == 0 {
+        faults.push(Fault {
+            at_ms: rng.u64(1_000..params.duration_ms),
+            for_ms: STOP_MS + rng.u64(10..=1_000),
+            kind: FaultKind::Stop,
+        });
+        faults.sort_by_key(|fault| fault.at_ms);
+    }
 }

@@ -2,12 +2,12 @@
 
 use crate::campaign::run_plan;
 use crate::laws::Violation;
-use crate::plan::{Action, Call, Plan};
+use crate::plan::{Action, AgentPlan, Call, Dialect, Plan};
 use crate::tap::Bug;
 
 /// Returns a smaller plan that breaks the same law, and how; none if the plan breaks none.
 pub fn shrink(plan: &Plan, bug: Option<Bug>) -> Option<(Plan, Violation)> {
-    let mut violation = failure(plan, bug)?;
+    let mut violation = violations(plan, bug).into_iter().next()?;
     let law = violation.law;
     let mut smallest = plan.clone();
     loop {
@@ -17,7 +17,10 @@ pub fn shrink(plan: &Plan, bug: Option<Bug>) -> Option<(Plan, Violation)> {
             if size(&candidate) >= size(&smallest) {
                 continue;
             }
-            if let Some(same) = failure(&candidate, bug).filter(|other| other.law == law) {
+            if let Some(same) = violations(&candidate, bug)
+                .into_iter()
+                .find(|other| other.law == law)
+            {
                 (smallest, violation) = (candidate, same);
                 break;
             }
@@ -28,10 +31,10 @@ pub fn shrink(plan: &Plan, bug: Option<Bug>) -> Option<(Plan, Violation)> {
     }
 }
 
-fn failure(plan: &Plan, bug: Option<Bug>) -> Option<Violation> {
+fn violations(plan: &Plan, bug: Option<Bug>) -> Vec<Violation> {
     match run_plan(plan, bug) {
-        Ok(run) => run.verdict.err(),
-        Err(violation) => Some(violation),
+        Ok(run) => run.violations,
+        Err(violation) => vec![violation],
     }
 }
 
@@ -43,7 +46,11 @@ fn size(plan: &Plan) -> usize {
         .flat_map(|agent| &agent.steps)
         .map(|step| weight(&step.action))
         .sum();
-    plan.faults.len() * 3 + plan.agents.len() * 3 + steps
+    let ways = |agent: &AgentPlan| {
+        usize::from(agent.dialect != Dialect::Bare) + usize::from(agent.lists) + usize::from(agent.progress)
+    };
+    let ways: usize = plan.agents.iter().map(ways).sum();
+    ways + plan.faults.len() * 3 + plan.agents.len() * 3 + steps
 }
 
 fn weight(action: &Action) -> usize {
@@ -54,6 +61,7 @@ fn weight(action: &Action) -> usize {
     match action {
         Action::Call(call) => body(call),
         Action::Both(one, other) => 1 + body(one) + body(other),
+        Action::Pipeline(one, other) | Action::PipelineAndDie(one, other, _) => 2 + body(one) + body(other),
         Action::Abandon(call, _) | Action::Cancel(call, _) | Action::Stall(call, _) | Action::Again(call) => {
             1 + body(call)
         }
@@ -81,6 +89,11 @@ fn candidates(plan: &Plan) -> Vec<Plan> {
         });
     }
     for agent in 0..plan.agents.len() {
+        without(&|plan| {
+            plan.agents[agent].dialect = Dialect::Bare;
+            plan.agents[agent].lists = false;
+        });
+        without(&|plan| plan.agents[agent].progress = false);
         let steps = plan.agents[agent].steps.len();
         let mut length = steps / 2;
         while length > 0 {
@@ -98,7 +111,10 @@ fn candidates(plan: &Plan) -> Vec<Plan> {
             length /= 2;
         }
         for step in 0..steps {
-            if let Action::Both(one, other) = &plan.agents[agent].steps[step].action {
+            if let Action::Both(one, other)
+            | Action::Pipeline(one, other)
+            | Action::PipelineAndDie(one, other, _) = &plan.agents[agent].steps[step].action
+            {
                 for call in [one, other] {
                     without(&|plan| plan.agents[agent].steps[step].action = Action::Call(call.clone()));
                 }

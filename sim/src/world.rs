@@ -4,25 +4,26 @@
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, RandomBytes, Roster, Timestamp};
-use relay::server::{Clock, Config, Guard, serve};
+use relay::server::{Clock, Config, Guard, Notes, serve};
 use serde_json::json;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, role, understand};
-use crate::client::{PATIENCE, SERVER, Session, Settings, health, now_ms, set_step_ms};
-use crate::history::{Asked, BootRecord, History, Log, Outcome, Record};
+use crate::client::{Ask, Losses, PATIENCE, SERVER, Session, Settings, health, now_ms, set_step_ms};
+use crate::history::{Asked, BootRecord, History, Log, Outcome, Record, StopRecord, TOLD};
 use crate::laws::{Report, Violation, judge};
 use crate::marks::Marks;
 use crate::net::{Ledger, SimListener};
-use crate::plan::{Fault, FaultKind, Plan, Transport};
-use crate::tap::{AtStake, Bug, Tap};
+use crate::plan::{Dialect, Fault, FaultKind, Plan, STOP_MS, Transport};
+use crate::stdio::is_trouble;
+use crate::tap::{AtStake, Bug, Knows, Tap};
 
 /// How finely time passes.
 const TICK: Duration = Duration::from_millis(10);
@@ -42,8 +43,10 @@ pub struct Run {
     pub history: History,
     /// What happened.
     pub marks: Marks,
-    /// The verdict.
-    pub verdict: Result<Report, Violation>,
+    /// What it came to.
+    pub report: Report,
+    /// Every law that it broke.
+    pub violations: Vec<Violation>,
     /// How much time passed in it, in milliseconds.
     pub simulated_ms: u64,
 }
@@ -58,6 +61,68 @@ struct World {
     bug: Option<Bug>,
     at_stake: AtStake,
     boots: Rc<Cell<u64>>,
+    running: Running,
+    notes: KeptNotes,
+}
+
+/// The server's notes, on a disk that no fault touches.
+#[derive(Clone)]
+struct KeptNotes {
+    text: Arc<Mutex<String>>,
+    bug: Option<Bug>,
+}
+
+impl KeptNotes {
+    fn text(&self) -> MutexGuard<'_, String> {
+        self.text.lock().expect("a run has one thread")
+    }
+}
+
+impl Notes for KeptNotes {
+    fn read(&mut self) -> String {
+        if self.bug == Some(Bug::NotesLost) {
+            return String::new();
+        }
+        self.text().clone()
+    }
+
+    fn append(&mut self, text: &str) {
+        self.text().push_str(text);
+    }
+
+    fn rewrite(&mut self, text: &str) {
+        text.clone_into(&mut self.text());
+    }
+}
+
+/// How the process of the server can be asked to end, and whether it has.
+#[derive(Clone, Default)]
+struct Running {
+    stop: Rc<RefCell<CancellationToken>>,
+    ended: Rc<Cell<bool>>,
+}
+
+impl Running {
+    /// Starts the server's process anew; from now on it is the one that is asked to end.
+    fn start(&self, sim: &mut turmoil::Sim<'_>) {
+        self.stop.replace(CancellationToken::new());
+        sim.bounce(SERVER.0);
+    }
+
+    /// Returns what asks the new process to end.
+    fn begin(&self) -> CancellationToken {
+        self.ended.set(false);
+        self.stop.borrow().clone()
+    }
+
+    fn end(&self) {
+        self.ended.set(true);
+    }
+
+    /// Tells once that the process has come to its end.
+    fn take_end(&self) -> bool {
+        self.ended.take()
+    }
 }
 
 /// Runs a plan, with a seeded bug or without.
@@ -70,15 +135,21 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
         bug,
         at_stake: AtStake::default(),
         boots: Rc::default(),
+        running: Running::default(),
+        notes: KeptNotes {
+            text: Arc::default(),
+            bug,
+        },
     };
     let simulated_ms = world.drive();
     world.note_marks();
     let history = std::mem::take(&mut *world.log.history());
-    let verdict = judge(plan, &history);
+    let (report, violations) = judge(plan, &history);
     Run {
         history,
         marks: world.marks,
-        verdict,
+        report,
+        violations,
         simulated_ms,
     }
 }
@@ -117,6 +188,9 @@ impl World {
             while let Some((event, fault)) = schedule.due(now_ms) {
                 self.apply(&mut sim, event, &fault, now_ms);
             }
+            if self.running.take_end() {
+                self.end_life(&mut sim, now_ms);
+            }
             let done = sim.step().expect("neither the server nor a client panics");
             if done || now_ms > limit_ms {
                 return now_ms;
@@ -145,11 +219,13 @@ impl World {
         let params = &self.plan.params;
         Settings {
             transport,
+            dialect: Dialect::Bare,
             bound_to: None,
             mute_max: Duration::from_millis(3 * params.keep_alive_ms + 2 * params.latency_ms_max + 1_000),
             ledger: self.ledger.clone(),
             log: self.log.clone(),
             marks: self.marks.clone(),
+            bug: self.bug,
         }
     }
 
@@ -179,22 +255,34 @@ impl World {
             until_ms: None,
             started_at,
         });
-        let tap = Tap::new(engine, self.marks.clone(), self.bug, self.at_stake.clone());
+        let drained_ms = EPOCH_S * 1_000 + params.duration_ms + SETTLE.as_millis() as u64;
+        let knows = Knows {
+            bounds,
+            drained_from: Timestamp::from_millis(i64::try_from(drained_ms).expect("a run is short")),
+        };
+        let tap = Tap::new(engine, self.marks.clone(), self.bug, knows, self.at_stake.clone());
         let config = Config {
             engine: Box::new(tap),
             roster,
             clock,
             stream_random: random(self.plan.seed, boot, 1),
             log: Box::new(|_| {}),
+            notes: Box::new(self.notes.clone()),
             guard: Guard {
                 port: SERVER.1,
                 token: None,
             },
             keep_alive: Duration::from_millis(params.keep_alive_ms),
         };
-        let listener = SimListener::bind(SERVER.1, self.ledger.clone()).await?;
-        serve(listener, config, CancellationToken::new()).await?;
-        Ok(())
+        let listener = SimListener::bind(SERVER.1, self.ledger.clone(), self.marks.clone()).await?;
+        serve(listener, config, self.running.begin()).await?;
+        self.log.trace(now_ms(), "server end");
+        if let Some(stop) = self.log.history().stops.last_mut() {
+            stop.ended_ms = Some(now_ms());
+        }
+        self.running.end();
+        // The process is gone when the world comes by.
+        std::future::pending().await
     }
 
     /// The end phase: when all agents are gone and the server knows it, reads what is left, twice.
@@ -212,10 +300,16 @@ impl World {
                     wait_ms: 0,
                 };
                 let sent_ms = now_ms();
-                let (incarnation, answer) = session
-                    .call(session.next_id(), "read_messages", json!({"for": of}), PATIENCE)
-                    .await;
-                let outcome = understand(&asked, &answer);
+                let ask = Ask {
+                    id: session.next_id(),
+                    method: "tools/call",
+                    params: json!({"name": "read_messages", "arguments": {"for": of}}),
+                    patience: PATIENCE,
+                    told: None,
+                    losses: Losses::default(),
+                };
+                let (incarnation, answer) = session.ask(&ask).await;
+                let outcome = understand(&asked, &answer, false);
                 left |= !matches!(&outcome, Outcome::Messages { seen, .. } if seen.is_empty());
                 self.log.ended(Record {
                     agent: self.plan.agents.len(),
@@ -225,6 +319,8 @@ impl World {
                     sent_ms,
                     ended_ms: now_ms(),
                     cancelled_ms: None,
+                    told_ms: None,
+                    losses: Vec::new(),
                     outcome,
                 });
             }
@@ -256,13 +352,30 @@ impl World {
                 sim.crash(box_name(on));
             }
             (FaultKind::BoxCrash { on }, Event::End) => sim.bounce(box_name(on)),
-            (FaultKind::Crash, Event::Begin) => self.crash(sim, now_ms),
-            (FaultKind::Crash, Event::End) => sim.bounce(SERVER.0),
+            (FaultKind::Crash, Event::Begin) => {
+                self.at_stake.note_crash(&self.marks);
+                self.end_life(sim, now_ms);
+            }
+            (FaultKind::Stop, Event::Begin) => {
+                self.marks.hit("fault bit: orderly stop");
+                let stop = StopRecord {
+                    asked_ms: now_ms,
+                    ended_ms: None,
+                };
+                self.log.history().stops.push(stop);
+                self.running.stop.borrow().cancel();
+            }
+            (FaultKind::Stop, Event::End) if sim.is_host_running(SERVER.0) => {
+                // It should have ended by itself, which a law says.
+                self.end_life(sim, now_ms);
+                self.running.start(sim);
+            }
+            (FaultKind::Crash | FaultKind::Stop, Event::End) => self.running.start(sim),
         }
     }
 
-    fn crash(&self, sim: &mut turmoil::Sim<'_>, now_ms: u64) {
-        self.at_stake.note_crash(&self.marks);
+    /// Takes the server's process away, whatever it is doing.
+    fn end_life(&self, sim: &mut turmoil::Sim<'_>, now_ms: u64) {
         sim.crash(SERVER.0);
         let mut history = self.log.history();
         let Some(boot) = history.boots.last_mut() else {
@@ -279,18 +392,46 @@ impl World {
         let history = self.log.history();
         for record in &history.calls {
             match &record.outcome {
+                Outcome::Greeted { .. } => {
+                    let agent = &self.plan.agents[record.agent];
+                    self.marks.hit(match (agent.dialect, agent.transport) {
+                        (Dialect::Modern, _) => "2026-07-28 discovered",
+                        (_, Transport::Sse) => "handshake over HTTP+SSE",
+                        (_, Transport::Http | Transport::HttpOnce) => "handshake over HTTP",
+                        (_, Transport::Stdio) => continue,
+                    });
+                }
+                Outcome::Tools(_) => self.marks.hit("tools listed"),
                 Outcome::Unknown("given up") => self.marks.hit("call unknown: given up"),
                 Outcome::Unknown("the connection broke") => {
                     self.marks.hit("call unknown: the connection broke")
                 }
                 Outcome::Unknown("the stream broke") => self.marks.hit("call unknown: the stream broke"),
+                Outcome::Unknown(TOLD) if !record.losses.is_empty() => {
+                    let kill = |boot: &BootRecord| boot.until_ms.is_some_and(|at| at > record.sent_ms);
+                    let killed = history
+                        .boots
+                        .iter()
+                        .any(|boot| kill(boot) && boot.from_ms < record.ended_ms);
+                    self.marks.hit(if killed {
+                        "told after a kill that a wait lost its stream"
+                    } else {
+                        "told in the same life that a wait lost its stream"
+                    });
+                }
                 Outcome::Posted(_)
                 | Outcome::Messages { .. }
                 | Outcome::Pending(_)
                 | Outcome::Refused(_)
                 | Outcome::Unknown(_) => {}
             }
+            let modern = self.plan.agents.get(record.agent);
+            let modern = modern.is_some_and(|agent| agent.dialect == Dialect::Modern);
+            if modern && matches!(record.outcome, Outcome::Messages { .. }) {
+                self.marks.hit("read with 2026-07-28");
+            }
         }
+        self.note_stdio_restarts(&history);
         for fault in &self.plan.faults {
             let (on, mark) = match fault.kind {
                 FaultKind::Hold { on } => (on, "fault bit: hold"),
@@ -298,7 +439,7 @@ impl World {
                 FaultKind::LoseRequests { on } => (on, "fault bit: lost requests"),
                 FaultKind::LoseReplies { on } => (on, "fault bit: lost replies"),
                 FaultKind::BoxCrash { on } => (on, "fault bit: box crash"),
-                FaultKind::Crash => continue,
+                FaultKind::Crash | FaultKind::Stop => continue,
             };
             // A fault has bitten when a call of that machine was under way in it, and came late or not at all.
             let end_ms = fault.at_ms + fault.for_ms;
@@ -314,6 +455,29 @@ impl World {
             };
             if history.calls.iter().any(|record| bitten(&record)) {
                 self.marks.hit(mark);
+            }
+        }
+    }
+}
+
+impl World {
+    /// Counts the bridges that told of a trouble and, after another start of the server, had an answer again.
+    fn note_stdio_restarts(&self, history: &History) {
+        for lost in &history.calls {
+            if !matches!(lost.outcome, Outcome::Unknown(why) if is_trouble(why)) {
+                continue;
+            }
+            let answered = |later: &&Record| {
+                later.incarnation == lost.incarnation
+                    && later.sent_ms >= lost.ended_ms
+                    && !matches!(later.outcome, Outcome::Unknown(_))
+            };
+            let Some(later) = history.calls.iter().find(answered) else {
+                continue;
+            };
+            let restarted = |boot: &BootRecord| boot.from_ms > lost.sent_ms && boot.from_ms <= later.ended_ms;
+            if history.boots.iter().any(restarted) {
+                self.marks.hit("stdio agent went over a restart");
             }
         }
     }
@@ -365,7 +529,7 @@ impl Schedule {
         let mut busy_until: Vec<(String, u64)> = Vec::new();
         for fault in &plan.faults {
             let place = match fault.kind {
-                FaultKind::Crash => SERVER.0.to_owned(),
+                FaultKind::Crash | FaultKind::Stop => SERVER.0.to_owned(),
                 FaultKind::Hold { on }
                 | FaultKind::Partition { on }
                 | FaultKind::LoseRequests { on }
@@ -377,7 +541,9 @@ impl Schedule {
             let busy = busy_until
                 .iter()
                 .any(|(other, until)| *other == place && fault.at_ms <= *until);
-            if busy || fault.at_ms >= end_ms {
+            // A server that is asked to end gets the time for it.
+            let too_short = fault.kind == FaultKind::Stop && end_ms < fault.at_ms + STOP_MS;
+            if busy || too_short || fault.at_ms >= end_ms {
                 continue;
             }
             busy_until.push((place, end_ms));

@@ -5,20 +5,18 @@ use sim::tap::Bug;
 
 /// Prints how to see a failure again, and fails.
 fn assert_holds(seed: u64) {
-    let broken = match run_seed(seed, None) {
-        Ok(run) => run.verdict.err().map(|violation| (violation, run.history.trace)),
-        Err(violation) => Some((violation, Vec::new())),
+    let (violations, trace) = match run_seed(seed, None) {
+        Ok(run) => (run.violations, run.history.trace),
+        Err(violation) => (vec![violation], Vec::new()),
     };
-    let Some((violation, trace)) = broken else {
+    if violations.is_empty() {
         return;
-    };
+    }
     let last = trace.len().saturating_sub(40);
     panic!(
-        "{:#?}\n{}\nseed {seed} broke the law \"{}\": {}\nreplay: cargo run -p sim -- run --seed {seed} --trace",
+        "{:#?}\n{}\nseed {seed} broke {violations:#?}\nreplay: cargo run -p sim -- run --seed {seed} --trace",
         sim::plan::Plan::draw(seed).params,
         trace[last..].join("\n"),
-        violation.law,
-        violation.detail
     );
 }
 
@@ -55,7 +53,7 @@ fn the_seed_of_this_commit_breaks_no_law() {
 }
 
 #[test]
-fn a_campaign_reaches_most_marks_within_100_seeds() {
+fn a_campaign_of_100_seeds_reaches_the_marks_that_are_required_of_it() {
     let summary = campaign(Campaign {
         from: 1_000,
         seeds: 100,
@@ -64,16 +62,21 @@ fn a_campaign_reaches_most_marks_within_100_seeds() {
         progress: false,
     });
     assert_eq!(summary.failure, None);
-    // The rare ones need more seeds; the long campaign asks for all.
-    let missing = summary.missing();
-    assert!(missing.len() <= 3, "never happened: {missing:?}");
+    assert_eq!(summary.missing(), Vec::<&str>::new());
+    let rare = sim::marks::REQUIRED
+        .iter()
+        .filter(|(_, from_seeds)| *from_seeds > 100);
+    assert!(
+        rare.count() > 0,
+        "the rare marks are required of longer campaigns"
+    );
 }
 
 #[test]
 fn a_failure_is_shrunk_to_a_plan_that_breaks_the_same_law() {
     let plan = sim::plan::Plan::draw(3);
     let run = sim::campaign::run_plan(&plan, Some(Bug::Lifo)).expect("no panic");
-    let law = run.verdict.expect_err("the newest comes first").law;
+    let law = run.violations.first().expect("the newest comes first").law;
     let (smaller, violation) = sim::shrink::shrink(&plan, Some(Bug::Lifo)).expect("it fails");
     assert_eq!(violation.law, law);
     let steps = |plan: &sim::plan::Plan| plan.agents.iter().map(|agent| agent.steps.len()).sum::<usize>();

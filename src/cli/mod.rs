@@ -1,15 +1,27 @@
 //! The command line: a file per subcommand.
 //!
-//! stdout belongs to the message log in `serve`, to the protocol in `mcp` and to the text in `prompt`;
-//! everything else goes to stderr.
+//! stdout belongs to the message log in `serve`, to the protocol in `mcp`, to the text in `prompt` and `connection-hint`, and to
+//! what was asked for in all others; everything else goes to stderr.
 
-mod mcp;
+mod client;
+mod connection_hint;
+pub mod mcp;
+mod messages;
+mod peek;
 mod prompt;
+mod read;
+mod send;
 mod serve;
+mod status;
+mod stop;
 
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
+
+use crate::terminal::{visible, visible_lines};
 
 /// The message bus for coding agents on one machine.
 #[derive(Debug, Parser)]
@@ -23,29 +35,192 @@ pub struct Cli {
 enum Command {
     /// Run the relay in this terminal, which becomes its message log.
     Serve(serve::Serve),
+    /// Put a message into a role's inbox, from you or from the role that you name.
+    Send(send::Send),
+    /// Take the messages out of your inbox, or out of the one that you name.
+    Read(read::Read),
+    /// Show the messages in your inbox, or in the one that you name, and take none.
+    Peek(peek::Peek),
+    /// Tell who is connected or waiting, and what is unread.
+    Status(status::Status),
+    /// End the relay that runs on this machine in order, and nothing else.
+    Stop(stop::Stop),
     /// Connect an agent over stdio to the relay that runs on this machine.
     Mcp(mcp::Mcp),
     /// Print the kickoff prompt of a role, ready to paste into its agent.
     Prompt(prompt::Prompt),
+    #[command(hide = true)]
+    ConnectionHint(connection_hint::ConnectionHint),
 }
 
-/// Runs the command line and returns the process's exit code: 0 after an orderly end, 1 after an error, 2 for bad usage.
+/// How a subcommand ended that met no error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// All was done.
+    Done,
+    /// There is nothing there.
+    Nothing,
+    /// What was waited for did not come in time.
+    TimedOut,
+}
+
+/// What a subcommand says on stderr when it did not do what it was asked for.
+#[derive(Debug)]
+struct Failure {
+    text: String,
+    exit_code: u8,
+}
+
+impl Failure {
+    fn error(text: String) -> Self {
+        let exit_code = 1;
+        Self { text, exit_code }
+    }
+
+    fn usage(text: String) -> Self {
+        let exit_code = 2;
+        Self { text, exit_code }
+    }
+}
+
+/// Runs the command line and returns the process's exit code: 0 if all was done, 1 after an error, 2 for bad usage, 3 if
+/// there was nothing to read, 4 if something did not come in time.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return tell(answer),
+    };
     trace_to_stderr();
     let result = match cli.command {
-        Command::Serve(args) => serve::run(args).map_err(|error| error.to_string()),
-        Command::Mcp(args) => mcp::run(args).map_err(|error| format!("relay mcp: {error}")),
-        Command::Prompt(args) => prompt::run(args).map_err(|error| format!("relay prompt: {error}")),
+        Command::Serve(args) => done(serve::run(args).map_err(|error| error.to_string())),
+        Command::Send(args) => send::run(args),
+        Command::Read(args) => read::run(&args),
+        Command::Peek(args) => peek::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Stop(args) => stop::run(&args),
+        Command::Mcp(args) => done(mcp::main(args).map_err(|error| format!("relay mcp: {error}"))),
+        Command::Prompt(args) => done(prompt::run(args).map_err(|error| format!("relay prompt: {error}"))),
+        Command::ConnectionHint(args) => {
+            done(connection_hint::run(args).map_err(|error| format!("relay connection-hint: {error}")))
+        }
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            use std::io::Write as _;
-            let _ = writeln!(std::io::stderr(), "{error}");
-            ExitCode::FAILURE
+        Ok(End::Done) => ExitCode::SUCCESS,
+        Ok(End::Nothing) => ExitCode::from(3),
+        Ok(End::TimedOut) => ExitCode::from(4),
+        Err(Failure { text, exit_code }) => {
+            say(&text);
+            ExitCode::from(exit_code)
         }
     }
+}
+
+/// Prints help, the version, or what is wrong with the arguments, which cannot steer the terminal from there and show
+/// nothing of a token.
+fn tell(mut answer: clap::Error) -> ExitCode {
+    hide_token(&mut answer);
+    let shown = |text: &String| visible(text).into_owned();
+    let values: Vec<_> = answer
+        .context()
+        .filter_map(|(kind, value)| {
+            let shown = if let ContextValue::String(text) = value {
+                ContextValue::String(shown(text))
+            } else if let ContextValue::Strings(texts) = value {
+                ContextValue::Strings(texts.iter().map(shown).collect())
+            } else {
+                return None;
+            };
+            (*value != shown).then_some((kind, shown))
+        })
+        .collect();
+    if !values.is_empty() {
+        // What clap suggests repeats the argument as it was given.
+        answer.remove(ContextKind::Suggested);
+    }
+    for (kind, value) in values {
+        answer.insert(kind, value);
+    }
+    let _ = answer.print();
+    u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Takes a refused token out of an error, and what may be the second word of one that was given without quotes.
+fn hide_token(error: &mut clap::Error) {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
+        return;
+    };
+    let is_token = |argument: &str| argument == "--token" || argument.starts_with("--token=");
+    let kind = if argument.starts_with("--token ") {
+        ContextKind::InvalidValue
+    } else if !argument.starts_with('-')
+        && std::env::args_os().any(|given| is_token(&given.to_string_lossy()))
+    {
+        ContextKind::InvalidArg
+    } else {
+        return;
+    };
+    if error.get(kind).is_some() {
+        error.insert(kind, ContextValue::String("(not shown)".to_owned()));
+    }
+}
+
+fn done(result: Result<(), String>) -> Result<End, Failure> {
+    result.map(|()| End::Done).map_err(Failure::error)
+}
+
+/// Says something on stderr, if anybody listens there.
+fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{}", visible_lines(text));
+}
+
+/// Runs a future to its end on this thread.
+fn block_on<T, E>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the system gives a process its timers and sockets");
+    let result = runtime.block_on(future);
+    // A name that the system is still looking up holds up nothing.
+    runtime.shutdown_background();
+    result
+}
+
+/// Returns the command that is this program: `relay` if that is what the shell finds under that name, else its path.
+fn ourselves() -> String {
+    let Ok(path) = std::env::current_exe() else {
+        return "relay".to_owned();
+    };
+    let found = std::env::var_os("PATH").and_then(|directories| {
+        let mut candidates = std::env::split_paths(&directories).map(|directory| directory.join("relay"));
+        candidates.find(|candidate| candidate.is_file())
+    });
+    let same = found.is_some_and(|found| found.canonicalize().ok() == path.canonicalize().ok());
+    if same {
+        "relay".to_owned()
+    } else {
+        quoted(&path.to_string_lossy())
+    }
+}
+
+/// Quotes a word for a shell where it needs that.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Says what was unread and is now gone, in a half sentence; nothing if nothing was.
+fn unread_text<Name: std::fmt::Display, Count: std::fmt::Display>(
+    unread: impl Iterator<Item = (Name, Count)>,
+) -> String {
+    let unread: Vec<String> = unread.map(|(name, count)| format!("{name} {count}")).collect();
+    if unread.is_empty() {
+        return String::new();
+    }
+    format!("; unread, now gone: {}", unread.join(", "))
 }
 
 /// Sends diagnostics to stderr; `RELAY_LOG` chooses which, as `RUST_LOG` does elsewhere.
@@ -60,10 +235,41 @@ fn trace_to_stderr() {
         .init();
 }
 
+/// The address under which programs on this machine reach a relay that listens on `host`.
+///
+/// A relay without a token answers to its loopback names only, so an IPv4 loopback address is `localhost`; one that listens
+/// on every address is reached there too.
+fn url(host: IpAddr, port: u16) -> String {
+    match host {
+        IpAddr::V4(v4) if v4.is_loopback() || v4.is_unspecified() => format!("http://localhost:{port}"),
+        IpAddr::V6(v6) if v6.is_unspecified() => format!("http://localhost:{port}"),
+        IpAddr::V4(_) | IpAddr::V6(_) => format!("http://{}", SocketAddr::new(host, port)),
+    }
+}
+
 /// Takes a port that can be connected to.
 fn port(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(port) if port > 0 => Ok(port),
         Ok(_) | Err(_) => Err("a port is a number from 1 to 65535".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relay_is_reached_at_localhost_unless_it_listens_elsewhere_only() {
+        for (host, expected) in [
+            ("127.0.0.1", "http://localhost:4000"),
+            ("0.0.0.0", "http://localhost:4000"),
+            ("::", "http://localhost:4000"),
+            ("::1", "http://[::1]:4000"),
+            ("192.0.2.7", "http://192.0.2.7:4000"),
+            ("2001:db8::7", "http://[2001:db8::7]:4000"),
+        ] {
+            assert_eq!(url(host.parse().expect("an address"), 4000), expected, "{host}");
+        }
     }
 }

@@ -4,53 +4,90 @@
 //! placeholder when nothing is known of the project. It must not know what a message is or whether a server runs.
 
 use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr};
 
-use clap::{Args, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _};
+
+use crate::engine::{AgentName, Roster};
 
 const PM_TEMPLATE: &str = include_str!("../../plugin/skills/multi-agent-kickoff/templates/pm-prompt.md");
 const DEV_TEMPLATE: &str = include_str!("../../plugin/skills/multi-agent-kickoff/templates/dev-prompt.md");
 const RELAY_PARAGRAPH: &str =
     include_str!("../../plugin/skills/multi-agent-kickoff/templates/relay-paragraph.md");
 
+/// The role that directs; all others are developers.
+const PM: &str = "pm";
+
 /// Print the kickoff prompt of a role, ready to paste as the first message of its session.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[derive(Debug, Args)]
 pub struct Prompt {
-    /// The role that the session takes.
-    pub role: PromptRole,
+    /// The role that the session takes: pm directs, any other is a developer.
+    role: String,
+    /// All roles of the lift, separated by commas: pm and at least one developer.
+    #[arg(long, value_name = "ROLES", default_value = "pm,dev-a,dev-b", value_parser = super::serve::roster)]
+    roles: Roster,
     /// The port that relay listens on, for the address named in the prompt.
-    #[arg(long, default_value_t = 7331, value_parser = super::port)]
-    pub port: u16,
+    #[arg(long, env = "RELAY_PORT", default_value_t = 7331, value_parser = super::port)]
+    port: u16,
+    /// The address that relay listens on, for the address named in the prompt.
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = super::serve::host)]
+    host: IpAddr,
 }
 
-/// The three sessions of a lift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PromptRole {
-    /// The one that directs and reviews.
-    Pm,
-    /// The first developer.
-    DevA,
-    /// The second developer.
-    DevB,
+/// Why there is no prompt. Nothing was printed.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum NoPrompt {
+    /// The prompts say who directs and who develops; a roster that lacks either has no general prompts.
+    #[error("the roles {roster} make no lift; accepted: pm and at least one more, such as pm,dev-a")]
+    NoLift {
+        /// As given.
+        roster: Roster,
+    },
+    /// The role is not in the roster.
+    #[error("unknown role {role:?}; known roles: {roster} (name others with --roles)")]
+    UnknownRole {
+        /// As given, cut if it is long.
+        role: String,
+        /// As given.
+        roster: Roster,
+    },
 }
 
-/// Writes the prompt to stdout.
+/// Writes the prompt to stdout. A role or a roster that there is no prompt for is bad usage, and ends the process with 2.
 ///
 /// # Errors
 ///
 /// When stdout cannot be written to: closed by its reader, or the disk behind it is full.
 pub fn run(args: Prompt) -> io::Result<()> {
+    let url = super::url(args.host, args.port);
+    let text = match render(&args.role, &args.roles, &url) {
+        Ok(text) => text,
+        Err(why) => super::Cli::command().error(ErrorKind::InvalidValue, why).exit(),
+    };
     let mut stdout = io::stdout().lock();
-    stdout.write_all(render(args.role, args.port).as_bytes())?;
+    stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
 /// The role's prompt with every placeholder filled, without the template's words to the user. It ends in one line break.
-#[must_use]
-pub fn render(role: PromptRole, port: u16) -> String {
-    let (template, own) = match role {
-        PromptRole::Pm => (PM_TEMPLATE, pm_values()),
-        PromptRole::DevA => (DEV_TEMPLATE, dev_values("A", "dev-a", "dev-b")),
-        PromptRole::DevB => (DEV_TEMPLATE, dev_values("B", "dev-b", "dev-a")),
+fn render(role: &str, roster: &Roster, url: &str) -> Result<String, NoPrompt> {
+    let developers: Vec<&AgentName> = roster.names().iter().filter(|name| name.as_str() != PM).collect();
+    if roster.find(PM).is_none() || developers.is_empty() {
+        return Err(NoPrompt::NoLift {
+            roster: roster.clone(),
+        });
+    }
+    let Some(role) = roster.find(role) else {
+        return Err(NoPrompt::UnknownRole {
+            role: crate::engine::shown(role),
+            roster: roster.clone(),
+        });
+    };
+    let (template, own) = if role.as_str() == PM {
+        (PM_TEMPLATE, pm_values(&developers))
+    } else {
+        (DEV_TEMPLATE, dev_values(role, &developers))
     };
     let (_to_the_user, prompt) = template
         .split_once("\n---\n")
@@ -66,7 +103,11 @@ pub fn render(role: PromptRole, port: u16) -> String {
     for (placeholder, value) in COMMON_VALUES {
         text = text.replace(placeholder, value);
     }
-    text.replace("<<RELAY_URL>>", &format!("http://localhost:{port}")) + "\n"
+    Ok(text
+        .replace("<<ROLE>>", role.as_str())
+        .replace("<<ROSTER>>", &listed(roster.names()))
+        .replace("<<RELAY_URL>>", url)
+        + "\n")
 }
 
 /// What a prompt says where the kickoff skill would name something of the project.
@@ -84,119 +125,191 @@ const COMMON_VALUES: [(&str, &str); 5] = [
     ),
 ];
 
-fn pm_values() -> Vec<(&'static str, String)> {
-    let no_plan = "not given here";
+fn pm_values(developers: &[&AgentName]) -> Vec<(&'static str, String)> {
+    let streams: Vec<String> = developers
+        .iter()
+        .map(|role| format!("| `{role}` | `lift/{role}` | not given here |"))
+        .collect();
     vec![
-        ("<<ROLE>>", "pm".to_owned()),
-        ("<<DEV_A_BRANCH>>", "`lift/dev-a`".to_owned()),
-        ("<<DEV_A_PLAN>>", no_plan.to_owned()),
-        ("<<DEV_B_BRANCH>>", "`lift/dev-b`".to_owned()),
-        ("<<DEV_B_PLAN>>", no_plan.to_owned()),
+        ("<<DEVELOPERS>>", listed(developers)),
+        ("<<FIRST_DEV_TITLE>>", title(developers[0])),
+        ("<<STREAMS>>", streams.join("\n")),
     ]
 }
 
-fn dev_values(letter: &str, role: &str, peer: &str) -> Vec<(&'static str, String)> {
+fn dev_values(role: &AgentName, developers: &[&AgentName]) -> Vec<(&'static str, String)> {
+    let peers: Vec<_> = developers.iter().filter(|&&peer| peer != role).collect();
+    let peers = if peers.is_empty() {
+        "none, you are the only one".to_owned()
+    } else {
+        listed(&peers)
+    };
     let worktree = format!(
         "one of your own beside the repository; if it is not there yet, \
          `git worktree add \"../$(basename \"$PWD\")-{role}\" -b lift/{role}` makes it"
     );
     let plan = "No plan is given here: `pm`'s first directive says what to build. Wait for it before you change anything.";
     vec![
-        ("<<ROLE>>", role.to_owned()),
-        ("<<DEV_LETTER>>", letter.to_owned()),
-        ("<<DEV_ROLE>>", role.to_owned()),
-        ("<<PEER_ROLE>>", peer.to_owned()),
+        ("<<DEV_TITLE>>", title(role)),
+        ("<<DEV_ROLE>>", role.to_string()),
+        ("<<PEERS>>", peers),
         ("<<DEV_BRANCH>>", format!("`lift/{role}`")),
         ("<<DEV_WORKTREE>>", worktree),
         ("<<DEV_PLAN>>", plan.to_owned()),
     ]
 }
 
+/// A developer's name as it stands in the headings of blocks.
+fn title(role: &AgentName) -> String {
+    role.as_str().to_uppercase()
+}
+
+/// Lists names as a sentence does: `` `pm`, `dev-a` and `dev-b` ``.
+fn listed(names: &[impl std::fmt::Display]) -> String {
+    let mut text = String::new();
+    for (at, name) in names.iter().enumerate() {
+        text.push_str(match at {
+            0 => "",
+            _ if at + 1 == names.len() => " and ",
+            _ => ", ",
+        });
+        text.push_str(&format!("`{name}`"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ROLES: [(PromptRole, &str); 3] = [
-        (PromptRole::Pm, "pm"),
-        (PromptRole::DevA, "dev-a"),
-        (PromptRole::DevB, "dev-b"),
-    ];
+    const URL: &str = "http://localhost:7331";
+
+    fn roster(names: &str) -> Roster {
+        super::super::serve::roster(names).expect("a roster")
+    }
+
+    /// Each role of a lift with its prompt: alone, the usual three, and more.
+    fn prompts() -> Vec<(Roster, String, String)> {
+        let rosters = ["pm,dev", "pm,dev-a,dev-b", "qa,pm,dev-a,ops_2,dev-b"].map(roster);
+        let prompt = |roster: &Roster, role: &AgentName| {
+            let text = render(role.as_str(), roster, URL).expect("a prompt");
+            (roster.clone(), role.to_string(), text)
+        };
+        rosters
+            .iter()
+            .flat_map(|roster| roster.names().iter().map(move |role| prompt(roster, role)))
+            .collect()
+    }
 
     #[test]
     fn no_placeholder_is_left_in_any_prompt() {
-        for (role, name) in ROLES {
-            let text = render(role, 7331);
-            assert!(!text.contains("<<"), "{name}: {text}");
-            assert!(!text.contains(">>"), "{name}: {text}");
+        for (roster, role, text) in prompts() {
+            assert!(!text.contains("<<"), "{role} of {roster}: {text}");
+            assert!(!text.contains(">>"), "{role} of {roster}: {text}");
         }
     }
 
     #[test]
     fn each_role_reads_and_posts_under_its_own_name() {
-        for (role, name) in ROLES {
-            let text = render(role, 7331);
+        for (roster, role, text) in prompts() {
             for call in [
-                format!("post_message(from=\"{name}\", to="),
-                format!("read_messages(for=\"{name}\")"),
-                format!("list_pending(for=\"{name}\")"),
+                format!("post_message(from=\"{role}\", to="),
+                format!("read_messages(for=\"{role}\")"),
+                format!("list_pending(for=\"{role}\")"),
             ] {
-                assert!(text.contains(&call), "{name} lacks {call}");
+                assert!(text.contains(&call), "{role} of {roster} lacks {call}");
             }
-            for (_, other) in ROLES.into_iter().filter(|(_, other)| *other != name) {
+            for other in roster.names().iter().filter(|other| other.as_str() != role) {
                 assert!(
                     !text.contains(&format!("for=\"{other}\"")),
-                    "{name} reads for {other}"
+                    "{role} reads for {other}"
                 );
                 assert!(
                     !text.contains(&format!("from=\"{other}\"")),
-                    "{name} posts as {other}"
+                    "{role} posts as {other}"
                 );
             }
         }
     }
 
     #[test]
-    fn the_roles_are_named_as_on_the_wire() {
-        let names: Vec<String> = PromptRole::value_variants()
-            .iter()
-            .map(|role| {
-                role.to_possible_value()
-                    .expect("no role is hidden")
-                    .get_name()
-                    .to_owned()
-            })
-            .collect();
-        assert_eq!(names, ["pm", "dev-a", "dev-b"]);
+    fn each_prompt_names_the_roster_and_nobody_else() {
+        for (roster, role, text) in prompts() {
+            let names = listed(roster.names());
+            assert!(
+                text.contains(&format!("the names are {names}.")),
+                "{role} of {roster}: {text}"
+            );
+            for stranger in ["dev-a", "dev-b"]
+                .into_iter()
+                .filter(|name| roster.find(name).is_none())
+            {
+                for name in [format!("`{stranger}`"), stranger.to_uppercase()] {
+                    assert!(
+                        !text.contains(&name),
+                        "{role} of {roster} is told of {name}: {text}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prompt_names_the_developers_that_its_role_works_with() {
+        let roster = roster("pm,dev-a,qa,ops");
+        for (role, told) in [
+            ("pm", "Your developers: `dev-a`, `qa` and `ops`. They"),
+            ("dev-a", "streams of their own: `qa` and `ops`. You"),
+            ("qa", "streams of their own: `dev-a` and `ops`. You"),
+            ("ops", "## STATUS UPDATE — OPS\n"),
+        ] {
+            let text = render(role, &roster, URL).expect("a prompt");
+            assert!(text.contains(told), "{role}: {text}");
+        }
+        let text = render("pm", &roster, URL).expect("a prompt");
+        let streams = "|---|---|---|\n\
+            | `dev-a` | `lift/dev-a` | not given here |\n\
+            | `qa` | `lift/qa` | not given here |\n\
+            | `ops` | `lift/ops` | not given here |\n\n";
+        assert!(text.contains(streams), "{text}");
+    }
+
+    #[test]
+    fn a_roster_without_a_pm_or_a_developer_has_no_prompts() {
+        for names in ["dev-a,dev-b", "pm"] {
+            let roster = roster(names);
+            let role = roster.names()[0].to_string();
+            assert_eq!(
+                render(&role, &roster, URL),
+                Err(NoPrompt::NoLift {
+                    roster: roster.clone()
+                })
+            );
+        }
     }
 
     #[test]
     fn the_two_developers_differ_in_name_and_peer_only() {
-        let swapped = render(PromptRole::DevA, 7331)
+        let prompt = |role| render(role, &Roster::default(), URL).expect("a prompt");
+        let swapped = prompt("dev-a")
             .replace("dev-a", "dev-?")
             .replace("dev-b", "dev-a")
             .replace("dev-?", "dev-b")
             .replace("DEV-A", "DEV-B");
         // The list of the three names is the same for both.
         let swapped = swapped.replace("`dev-b` and `dev-a`", "`dev-a` and `dev-b`");
-        assert_eq!(swapped, render(PromptRole::DevB, 7331));
+        assert_eq!(swapped, prompt("dev-b"));
     }
 
     #[test]
     fn the_words_to_the_user_are_left_out() {
-        for (role, name) in ROLES {
-            let text = render(role, 7331);
-            assert!(text.starts_with("You are "), "{name}: {text}");
-            assert!(!text.contains("For the user:"), "{name}: {text}");
+        for (roster, role, text) in prompts() {
+            assert!(text.starts_with("You are "), "{role} of {roster}: {text}");
+            assert!(!text.contains("For the user:"), "{role} of {roster}: {text}");
             assert!(
                 text.ends_with('\n') && !text.ends_with("\n\n"),
-                "{name} ends in one line break"
+                "{role} of {roster} ends in one line break"
             );
         }
-    }
-
-    #[test]
-    fn the_address_carries_the_port() {
-        assert!(render(PromptRole::Pm, 7331).contains("(http://localhost:7331)"));
-        assert!(render(PromptRole::DevB, 4000).contains("(http://localhost:4000)"));
     }
 }

@@ -1,34 +1,36 @@
 //! `relay serve`: the relay itself, in the foreground.
 
-use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, SeedableRng};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::client::{At, Client, ClientError, Health};
+use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, RandomBytes, Roster};
-use crate::server::{Config, Guard, Token, serve, stdout_log, wall_clock};
+use crate::server::{Broken, Config, FileNotes, Guard, Notes, Token, serve, stdout_log, wall_clock};
 use crate::tools::lift;
 
 /// How often an idle stream is written to.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How long a program that has the port may take to say something, and how many times it is listened to: a relay
-/// says all in one or two.
-const PROBE_PATIENCE: Duration = Duration::from_millis(250);
-const PROBE_READS_MAX: usize = 8;
+/// How many connections may wait to be accepted; Linux takes no more than `net.core.somaxconn`, 4,096 by default.
+const BACKLOG: u32 = 4_096;
+
+/// How long it may take to see whether something listens on this machine.
+const LOOK_PATIENCE: Duration = Duration::from_millis(250);
 
 /// `relay serve`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
     /// The port to listen on, 1 to 65535.
-    #[arg(long, default_value_t = 7331, value_parser = super::port)]
+    #[arg(long, env = "RELAY_PORT", default_value_t = 7331, value_parser = super::port)]
     port: u16,
 
     /// The address to listen on; any other than this machine's own needs --token.
@@ -71,6 +73,9 @@ pub enum ServeError {
         /// The system's reason.
         error: std::io::Error,
     },
+    /// The engine failed while it ran.
+    #[error("relay serve: {0}")]
+    Broken(#[from] Broken),
     /// The system failed.
     #[error("relay serve: {0}")]
     System(#[from] std::io::Error),
@@ -95,9 +100,13 @@ pub fn run(args: Serve) -> Result<(), ServeError> {
 
 async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     let address = SocketAddr::new(args.host, args.port);
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| refused_address(address, error))?;
+    let listener = match listen(address) {
+        Ok(listener) => listener,
+        Err(error) => return Err(refused_address(&args, address, error).await),
+    };
+    if let Some(other) = other_loopback_taken(address).await {
+        return Err(taken(&args, other).await);
+    }
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
     let clock = wall_clock();
@@ -113,6 +122,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         clock,
         stream_random: system_random()?,
         log,
+        notes: notes(address),
         guard: Guard {
             port: args.port,
             token: args.token,
@@ -120,9 +130,32 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         roster: args.roles,
         keep_alive: KEEP_ALIVE,
     };
-    serve(listener, config, stop).await?;
-    log_end.wait();
+    let unread = serve(listener, config, stop).await?;
+    log_end.write(format!("[relay] stopped{}", unread_text(unread.into_iter())));
     Ok(())
+}
+
+/// Listens, with as long a queue of connections that wait to be accepted as the system allows.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // A relay that was killed a moment ago has left connections behind that are not quite over.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Opens the notes on which calls wait; without them, a client whose call waits when relay is killed waits on.
+fn notes(address: SocketAddr) -> Box<dyn Notes> {
+    match FileNotes::open(address) {
+        Ok(notes) => Box::new(notes),
+        Err(error) => {
+            tracing::warn!(%error, "cannot note which calls wait");
+            Box::new(String::new())
+        }
+    }
 }
 
 /// Makes the future that asks for an orderly end at Ctrl-C or SIGTERM.
@@ -138,49 +171,68 @@ fn stop_on_signal(stop: CancellationToken) -> std::io::Result<impl Future<Output
     })
 }
 
-fn refused_address(address: SocketAddr, error: std::io::Error) -> ServeError {
+/// Explains why an address is refused.
+async fn refused_address(args: &Serve, address: SocketAddr, error: std::io::Error) -> ServeError {
     if error.kind() != std::io::ErrorKind::AddrInUse {
         return ServeError::Listen { address, error };
     }
-    let found = match probe(address) {
-        Some((version, since)) => format!("relay {version} answers there, started at {since}"),
-        None => "something answers there that is not a relay; choose another port with --port".to_owned(),
+    taken(args, address).await
+}
+
+/// Finds out who has the port at an address.
+async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
+    let host = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    let at = At {
+        port: args.port,
+        host: host.to_string(),
+        token: args.token.clone(),
+    };
+    let stop = format!("{} stop{}", ourselves(), at.options());
+    let found = match Client::connect(&at).await {
+        Ok(client) => {
+            let Health {
+                version, started_at, ..
+            } = &client.health;
+            let token = at.token.as_ref().map_or("", |_| " (with RELAY_TOKEN set to its token)");
+            format!("relay {version} answers there, started at {started_at}; this ends it alone{token}: {stop}")
+        }
+        Err(ClientError::TokenWanted { .. } | ClientError::TokenRefused { .. }) => {
+            format!("a relay with another token answers there; this ends it alone: {stop} --token TOKEN")
+        }
+        Err(
+            ClientError::NotRunning { .. }
+            | ClientError::Unreachable { .. }
+            | ClientError::NoRelay { .. }
+            | ClientError::Refused { .. }
+            | ClientError::WentAway { .. }
+            | ClientError::NoAnswer { .. },
+        ) => "something has it that does not answer as a relay does, unless it is one that is stopped or busy; choose another port with --port".to_owned(),
     };
     ServeError::PortInUse {
-        port: address.port(),
+        port: args.port,
         found,
     }
 }
 
-/// Asks what listens at an address; returns a relay's version and start.
-fn probe(address: SocketAddr) -> Option<(String, String)> {
-    let mut stream = TcpStream::connect_timeout(&address, PROBE_PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PROBE_PATIENCE)).ok()?;
-    stream.set_write_timeout(Some(PROBE_PATIENCE)).ok()?;
-    stream
-        .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        .ok()?;
-    let mut answer = Vec::new();
-    for _ in 0..PROBE_READS_MAX {
-        let mut bytes = [0; 8 * 1024];
-        match stream.read(&mut bytes).ok()? {
-            0 => break,
-            count => answer.extend_from_slice(&bytes[..count]),
-        }
+/// Returns this machine's other loopback address if something listens there: a client that says `localhost` may get
+/// there instead of here.
+async fn other_loopback_taken(address: SocketAddr) -> Option<SocketAddr> {
+    if address.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
+        return None;
     }
-    let text = String::from_utf8(answer).ok()?;
-    let (head, body) = text.split_once("\r\n\r\n")?;
-    if head.starts_with("HTTP/1.1 401") && body.contains("this relay wants a token") {
-        return Some(("with a token".to_owned(), "an unknown time".to_owned()));
-    }
-    let health: serde_json::Value = serde_json::from_str(body).ok()?;
-    let field = |name: &str| health.get(name)?.as_str().map(str::to_owned);
-    (field("name")? == "relay").then_some(())?;
-    Some((field("version")?, field("started_at")?))
+    let other = SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()));
+    let connecting = tokio::net::TcpStream::connect(other);
+    let stream = tokio::time::timeout(LOOK_PATIENCE, connecting).await.ok()?.ok()?;
+    // A connection may meet itself where nothing listens, if the system chose the same port for its own end.
+    (stream.local_addr().ok()? != other).then_some(other)
 }
 
 /// Makes a source of random bytes, seeded by the system.
-fn system_random() -> std::io::Result<RandomBytes> {
+pub(super) fn system_random() -> std::io::Result<RandomBytes> {
     let mut random = StdRng::try_from_rng(&mut SysRng).map_err(std::io::Error::other)?;
     Ok(Box::new(move || {
         let mut bytes = [0; 16];
@@ -198,7 +250,8 @@ fn raise_open_files() {
     }
 }
 
-fn host(text: &str) -> Result<IpAddr, String> {
+/// Takes an IP address, or `localhost`.
+pub(super) fn host(text: &str) -> Result<IpAddr, String> {
     if text == "localhost" {
         return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
@@ -206,6 +259,7 @@ fn host(text: &str) -> Result<IpAddr, String> {
         .map_err(|_| "an address is an IP address, such as 127.0.0.1, or localhost".to_owned())
 }
 
-fn roster(text: &str) -> Result<Roster, InvalidRoster> {
+/// Takes roles, separated by commas.
+pub(super) fn roster(text: &str) -> Result<Roster, InvalidRoster> {
     Roster::new(text.split(',').map(str::trim))
 }

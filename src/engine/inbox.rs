@@ -20,7 +20,7 @@ pub(super) struct Inbox {
     pub handed_bytes: usize,
     /// The place of the next message.
     pub next_seq: Seq,
-    /// Parked reads, longest waiting first. Not empty only while `waiting` is.
+    /// Parked reads, longest waiting first. None for which there are news.
     pub waits: VecDeque<CallId>,
     /// The agent has not been told yet that the relay started.
     pub notice_due: bool,

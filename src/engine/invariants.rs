@@ -47,7 +47,10 @@ impl Engine {
             "an inbox holds no more bytes than its bound"
         );
         assert!(
-            inbox.waits.is_empty() || inbox.waiting.is_empty(),
+            inbox
+                .waits
+                .iter()
+                .all(|call| !self.has_news(self.waits[call].session, agent)),
             "nobody waits for an inbox that has something"
         );
         let all = inbox
@@ -121,7 +124,7 @@ impl Engine {
         let doubts = self
             .handovers
             .iter()
-            .filter_map(|(call, h)| h.confirmed_at.map(|at| (at, Reason::DoubtEnds, *call)));
+            .filter_map(|(call, h)| h.passage.doubt_ends().map(|at| (at, Reason::DoubtEnds, *call)));
         let due: BTreeSet<_> = waits.chain(doubts).collect();
         assert!(
             due == self.deadlines,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::message::{Delivery, Kind, Message};
-use super::names::{AgentName, CallId, MessageId, Roster, SessionId, Timestamp};
+use super::names::{AgentName, CallId, MessageId, PERSON, Roster, SessionId, Timestamp};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub enum Input {
         session: SessionId,
         /// What its connections are like.
         carrier: Carrier,
-        /// The agent that it is bound to; as given, not checked yet.
-        agent: Option<String>,
+        /// For whom it may speak.
+        who: Who,
     },
     /// A session is gone: its waits are cancelled, its unconfirmed hand-overs judged. Ignored if it is not open.
     Closed {
@@ -39,6 +39,19 @@ pub enum Input {
         /// The answered call.
         call: CallId,
     },
+    /// Bytes came from the peer that were not there yet when the last byte of a call's reply was passed to its socket: it
+    /// has read that reply, since it sends one request at a time. Ignored if nothing hangs on it, and on a
+    /// [`Carrier::Stream`], whose requests come over other connections.
+    Followed {
+        /// The call, flushed before.
+        call: CallId,
+    },
+    /// A keep-alive was passed to the socket of a [`Carrier::Stream`], behind all that was flushed before. Ignored if the
+    /// session is not open, and on a [`Carrier::Exchange`], which has none.
+    KeptAlive {
+        /// The stream's session.
+        session: SessionId,
+    },
     /// A call's answer is not wanted any more: its client cancelled it. Ignored if nothing hangs on it.
     Cancelled {
         /// The call, answered or not.
@@ -49,8 +62,17 @@ pub enum Input {
         /// The call, answered or not.
         call: CallId,
     },
-    /// The relay is about to stop: every wait expires now, and no read waits from here on.
+    /// The relay is about to stop: every wait expires now, no read waits and no post is accepted from here on.
     Stopping,
+}
+
+/// For whom a session may speak. The shell knows it by the way that the session came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// One agent alone if it is named, as given and not checked yet; else any of the roster's.
+    Agent(Option<String>),
+    /// The person, who speaks for itself where it names nobody, and for any of the roster's agents.
+    Person,
 }
 
 /// How replies travel to a session, which decides what its end says about them.
@@ -77,7 +99,7 @@ pub enum Ending {
 pub enum Command {
     /// Puts a message into an agent's inbox.
     Post {
-        /// The sender; may be left out by a bound session.
+        /// The sender; may be left out by a bound session and by the person's.
         from: Option<String>,
         /// The recipient.
         to: String,
@@ -88,14 +110,19 @@ pub enum Command {
     },
     /// Takes all messages out of an agent's inbox.
     Read {
-        /// Whose inbox; may be left out by a bound session.
+        /// Whose inbox; may be left out by a bound session and by the person's.
         agent: Option<String>,
-        /// How long to wait for a message if there is none, in milliseconds; 0 answers at once.
+        /// How long to wait if there is neither a message nor the start to tell of, in milliseconds; 0 answers at once.
         wait_ms: u32,
     },
     /// Counts what waits in an agent's inbox, and takes nothing.
     Pending {
-        /// Whose inbox; may be left out by a bound session.
+        /// Whose inbox; may be left out by a bound session and by the person's.
+        agent: Option<String>,
+    },
+    /// Shows what waits in an agent's inbox, and takes nothing.
+    Peek {
+        /// Whose inbox; may be left out by a bound session and by the person's.
         agent: Option<String>,
     },
 }
@@ -136,13 +163,19 @@ pub enum Reply {
     Messages {
         /// Shared with the hand-over that stands until the reply is known to have arrived.
         deliveries: Arc<VecDeque<Delivery>>,
-        /// Present in the agent's first reply after a start: when the relay started.
+        /// Present in the agent's first reply after a start: when the relay started. An agent's news is its own: the
+        /// person who reads in its stead does not take it.
         restarted: Option<Timestamp>,
     },
     /// What waits in the inbox, oldest first. Hand-overs that stand are not counted.
     Pending {
         /// One kind a message.
         kinds: Vec<Kind>,
+    },
+    /// What waits in the inbox, oldest first. Hand-overs that stand are not shown.
+    Seen {
+        /// All of them stay where they are.
+        deliveries: VecDeque<Delivery>,
     },
 }
 
@@ -168,6 +201,16 @@ pub enum Refusal {
         name: String,
         /// The session's agent.
         bound: String,
+    },
+    /// An agent's session named the person.
+    #[error(
+        "{argument:?} is {PERSON:?}, which is the person's own inbox and name: only the relay command reads it or speaks for it; known roles: {known}"
+    )]
+    Persons {
+        /// The argument: `from`, `for` or `agent`.
+        argument: &'static str,
+        /// Who else there is.
+        known: Roster,
     },
     /// A session that is not bound did not say who it is.
     #[error("missing argument {argument:?}; give your role, one of: {known}")]
@@ -201,6 +244,9 @@ pub enum Refusal {
         /// The bound on body bytes.
         bytes_max: usize,
     },
+    /// The relay is about to stop, and what it took now would be gone.
+    #[error("relay is stopping; post again after its next start")]
+    Stopping,
     /// Too many reads are parked.
     #[error("as many reads wait already as are accepted: {waits}; read without waiting")]
     TooManyWaits {
@@ -220,6 +266,6 @@ pub enum Refusal {
 pub enum Reason {
     /// A parked read ends empty-handed.
     WaitExpires,
-    /// A flushed reply is old enough to count as read.
+    /// A flushed reply has been in doubt for as long as any is.
     DoubtEnds,
 }

@@ -16,11 +16,13 @@ pub const ROSTER_BYTES_MAX: usize = 440;
 /// Longest time that a read may wait, in seconds: Claude Code gives up on a call after 300 silent ones.
 pub const WAIT_SECONDS_MAX: u32 = 280;
 
-/// How long a flushed reply stays in doubt on a connection that lives on, in milliseconds.
-///
-/// Longer than the transports' keep-alive interval of 15 s, so that at least one keep-alive has
-/// been written to the same connection, and has not failed, before the hand-over is confirmed.
+/// How long a reply that was passed stays in doubt on a connection that lives on, in milliseconds: time for a broken
+/// connection to show, and for a client to say that it does not want the answer.
 pub const DOUBT_MS: i64 = 20_000;
+
+/// How late the end of a doubt may be acted on, in milliseconds. One that ends later was slept through with the machine,
+/// client and all, and begins anew. Far more than a busy machine delays a timer.
+pub const DOUBT_LATE_MS_MAX: i64 = 5_000;
 
 /// The bounds that a server or a simulation may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,17 +6,28 @@
 //! # Laws
 //!
 //! - Validate, then mutate, then push effects: a refusal leaves every inbox as it was. That the call came at all
-//!   still confirms what was flushed to its session before.
+//!   still confirms what was flushed to its stream before.
 //! - Every call is answered once, unless it was cancelled or its session closed first.
-//! - A wait ends in exactly four ways: woken, expired, superseded, cancelled.
+//! - A wait ends in exactly four ways: woken, expired, superseded, cancelled. Nobody waits for an agent that has a
+//!   message, or is still to be told of the start.
 //! - A hand-over ends in exactly two ways: confirmed, and its messages never appear again; or undone,
 //!   and they are back in their old places, marked as redelivered.
+//! - The person is an agent that is there beside the roster; only a session that was opened as the person's
+//!   ([`Who::Person`]) reads its inbox or speaks for it.
 //!
 //! # What confirms a hand-over
 //!
-//! First the reply's last byte must have been passed to the peer's socket ([`Input::Flushed`]). Then the
-//! first of these confirms it: the same session's next call; [`limits::DOUBT_MS`] on a session that stays
-//! open; on [`Carrier::Exchange`] an orderly end. Any other end, a cancelled call and a lost reply undo it.
+//! First the reply's last byte must have been passed to the peer's socket ([`Input::Flushed`]). Then the first of
+//! these confirms it:
+//!
+//! | carrier | confirmed by |
+//! |---|---|
+//! | [`Carrier::Stream`] | the session's next call; or, [`limits::DOUBT_MS`] after it was passed, a keep-alive that was written behind it ([`Input::KeptAlive`]) |
+//! | [`Carrier::Exchange`] | bytes that came after it was passed ([`Input::Followed`]); an orderly end; [`limits::DOUBT_MS`] on an open connection |
+//!
+//! Any other end, a cancelled call and a lost reply undo it. A doubt that ends far too late
+//! ([`limits::DOUBT_LATE_MS_MAX`]) does not count: the machine was asleep, and so was whoever could have said that the
+//! reply was lost. It begins anew, and a keep-alive from before does not count for it.
 
 mod inbox;
 mod invariants;
@@ -24,18 +35,20 @@ mod io;
 pub mod limits;
 mod message;
 mod names;
+mod overview;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use inbox::Inbox;
-pub use io::{Carrier, Command, Effect, Ending, Input, Reason, Refusal, Reply};
-use limits::{Bounds, DOUBT_MS};
+pub use io::{Carrier, Command, Effect, Ending, Input, Reason, Refusal, Reply, Who};
+use limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 pub use message::{Delivery, Kind, Message};
 pub use names::{
-    AgentName, Boot, CallId, InvalidName, InvalidRoster, MessageId, RandomBytes, Roster, Seq, SessionId,
-    Timestamp, shown, uuid_v4,
+    AgentName, Boot, CallId, InvalidName, InvalidRoster, MessageId, PERSON, RandomBytes, Roster, Seq,
+    SessionId, Timestamp, shown, uuid_v4,
 };
+pub use overview::{InboxView, Overview, SessionView, WaitView};
 
 /// The whole state of a relay.
 pub struct Engine {
@@ -47,7 +60,7 @@ pub struct Engine {
     sessions: BTreeMap<SessionId, Session>,
     handovers: BTreeMap<CallId, Handover>,
     waits: BTreeMap<CallId, Wait>,
-    /// The ends of all waits, and of the doubt in all flushed hand-overs.
+    /// The ends of all waits, and of all doubts that are still to end.
     deadlines: BTreeSet<(Timestamp, Reason, CallId)>,
     stopping: bool,
 }
@@ -57,6 +70,8 @@ pub struct Engine {
 struct Session {
     carrier: Carrier,
     agent: Option<AgentName>,
+    /// It is the person's, and bound to nobody.
+    person: bool,
     handovers: BTreeSet<CallId>,
     waits: BTreeSet<CallId>,
 }
@@ -69,8 +84,33 @@ struct Handover {
     deliveries: Arc<VecDeque<Delivery>>,
     /// The reply told of the start.
     notice: bool,
-    /// When the doubt ends; none while the reply is not flushed.
-    confirmed_at: Option<Timestamp>,
+    passage: Passage,
+}
+
+/// How far a reply is known to have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Passage {
+    /// The shell has it.
+    Written,
+    /// The peer's socket has it.
+    Passed {
+        /// When the doubt ends.
+        doubt_ends: Timestamp,
+        /// Whether a keep-alive was written behind it.
+        kept_alive: bool,
+    },
+    /// The doubt is over, and only a keep-alive behind it is missing.
+    Overdue,
+}
+
+impl Passage {
+    /// Returns when the doubt ends, if that is still to come.
+    fn doubt_ends(self) -> Option<Timestamp> {
+        match self {
+            Self::Passed { doubt_ends, .. } => Some(doubt_ends),
+            Self::Written | Self::Overdue => None,
+        }
+    }
 }
 
 /// A parked read.
@@ -88,13 +128,14 @@ pub struct Status {
     pub boot: Boot,
     /// How many sessions are open.
     pub sessions: usize,
-    /// How many messages wait for each agent, in the order of the roster; hand-overs are not counted.
+    /// How many messages wait for each agent, in the order of the roster, and then for the person; hand-overs are not
+    /// counted.
     pub pending: Vec<(AgentName, usize)>,
 }
 
 /// Making it and looking at it.
 impl Engine {
-    /// Makes the state of a relay that starts now, with an empty inbox for each agent.
+    /// Makes the state of a relay that starts now, with an empty inbox for each agent and one for the person.
     ///
     /// `random` is asked for 16 bytes for the boot id and for each accepted message.
     pub fn new(now: Timestamp, roster: Roster, bounds: Bounds, mut random: RandomBytes) -> Self {
@@ -102,11 +143,11 @@ impl Engine {
             id: uuid_v4(&mut random),
             started_at: now,
         };
-        let inboxes = roster.names().iter().cloned().map(|agent| (agent, Inbox::new()));
+        let names = roster.names().iter().cloned().chain([AgentName::person()]);
         Self {
             boot,
             bounds,
-            inboxes: inboxes.collect(),
+            inboxes: names.map(|agent| (agent, Inbox::new())).collect(),
             roster,
             random,
             sessions: BTreeMap::new(),
@@ -124,12 +165,19 @@ impl Engine {
 
     /// Returns what a person may know of the state.
     pub fn status(&self) -> Status {
-        let pending = |agent: &AgentName| (agent.clone(), self.inboxes[agent].waiting.len());
+        let pending = |(agent, inbox): (&AgentName, &Inbox)| (agent.clone(), inbox.waiting.len());
         Status {
             boot: self.boot,
             sessions: self.sessions.len(),
-            pending: self.roster.names().iter().map(pending).collect(),
+            pending: self.inboxes_in_order().map(pending).collect(),
         }
+    }
+
+    /// Goes through the inboxes in the order of the roster; the person's comes last.
+    fn inboxes_in_order(&self) -> impl Iterator<Item = (&AgentName, &Inbox)> {
+        let names = self.roster.names().iter().map(AgentName::as_str);
+        let inbox = |name| self.inboxes.get_key_value(name).expect("each agent has an inbox");
+        names.chain([PERSON]).map(inbox)
     }
 }
 
@@ -143,9 +191,9 @@ impl Engine {
             Input::Opened {
                 session,
                 carrier,
-                agent,
+                who,
             } => {
-                let result = self.open(session, carrier, agent);
+                let result = self.open(session, carrier, who);
                 out.push(Effect::Opened { session, result });
             }
             Input::Closed { session, ending } => self.close(session, ending, out),
@@ -155,6 +203,8 @@ impl Engine {
                 command,
             } => self.call(now, session, call, command, out),
             Input::Flushed { call } => self.flushed(now, call),
+            Input::Followed { call } => self.followed(call),
+            Input::KeptAlive { session } => self.kept_alive(session),
             Input::Cancelled { call } | Input::Lost { call } => self.drop_call(call, out),
             Input::Stopping => self.stop(out),
         }
@@ -174,7 +224,7 @@ impl Engine {
         {
             match reason {
                 Reason::WaitExpires => self.expire(call, out),
-                Reason::DoubtEnds => self.confirm(call),
+                Reason::DoubtEnds => self.end_doubt(now, call),
             }
         }
         self.check_invariants();
@@ -183,13 +233,13 @@ impl Engine {
 
 /// Sessions.
 impl Engine {
-    fn open(
-        &mut self,
-        session: SessionId,
-        carrier: Carrier,
-        agent: Option<String>,
-    ) -> Result<Option<AgentName>, Refusal> {
-        let agent = agent.map(|name| self.known(&name)).transpose()?;
+    fn open(&mut self, session: SessionId, carrier: Carrier, who: Who) -> Result<Option<AgentName>, Refusal> {
+        let (agent, person) = match who {
+            Who::Person => (None, true),
+            Who::Agent(None) => (None, false),
+            Who::Agent(Some(name)) if name == PERSON => return Err(self.persons("agent")),
+            Who::Agent(Some(name)) => (Some(self.known(&name)?), false),
+        };
         if self.sessions.len() >= self.bounds.sessions_max {
             return Err(Refusal::TooManySessions {
                 sessions: self.sessions.len(),
@@ -198,6 +248,7 @@ impl Engine {
         let state = Session {
             carrier,
             agent: agent.clone(),
+            person,
             handovers: BTreeSet::new(),
             waits: BTreeSet::new(),
         };
@@ -218,7 +269,7 @@ impl Engine {
         }
         let mut undone = BTreeSet::new();
         for call in handovers {
-            if carried && self.handovers[&call].confirmed_at.is_some() {
+            if carried && self.handovers[&call].passage != Passage::Written {
                 self.confirm(call);
             } else {
                 undone.insert(self.undo(call));
@@ -245,13 +296,14 @@ impl Engine {
         if !self.sessions.contains_key(&session) {
             return;
         }
-        self.confirm_flushed(session);
+        self.confirm_streamed(session);
         let refused = match command {
             Command::Post { from, to, kind, body } => {
                 self.post(now, session, call, from, &to, kind, body, out)
             }
             Command::Read { agent, wait_ms } => self.read(now, session, call, agent.as_deref(), wait_ms, out),
             Command::Pending { agent } => self.pending(session, call, agent.as_deref(), out),
+            Command::Peek { agent } => self.peek(session, call, agent.as_deref(), out),
         };
         if let Err(refusal) = refused {
             out.push(Effect::Reply {
@@ -291,6 +343,9 @@ impl Engine {
                 bytes_max: self.bounds.inbox_bytes_max,
             });
         }
+        if self.stopping {
+            return Err(Refusal::Stopping);
+        }
         let id = MessageId(uuid_v4(&mut self.random));
         let message = Arc::new(Message {
             id,
@@ -320,7 +375,7 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         let agent = self.speaker(session, "for", agent)?;
-        if wait_ms == 0 || self.stopping || !self.inboxes[&agent].waiting.is_empty() {
+        if wait_ms == 0 || self.stopping || self.has_news(session, &agent) {
             self.hand_over(session, call, &agent, out);
             return Ok(());
         }
@@ -356,6 +411,22 @@ impl Engine {
         Ok(())
     }
 
+    fn peek(
+        &self,
+        session: SessionId,
+        call: CallId,
+        agent: Option<&str>,
+        out: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let agent = self.speaker(session, "for", agent)?;
+        let deliveries = self.inboxes[&agent].waiting.clone();
+        out.push(Effect::Reply {
+            call,
+            result: Ok(Reply::Seen { deliveries }),
+        });
+        Ok(())
+    }
+
     /// Finds out for whom a session speaks in `argument`.
     fn speaker(
         &self,
@@ -363,7 +434,15 @@ impl Engine {
         argument: &'static str,
         given: Option<&str>,
     ) -> Result<AgentName, Refusal> {
-        let bound = self.sessions[&session].agent.as_ref();
+        let Session {
+            agent: bound, person, ..
+        } = &self.sessions[&session];
+        if *person {
+            return self.known(given.unwrap_or(PERSON));
+        }
+        if given == Some(PERSON) {
+            return Err(self.persons(argument));
+        }
         match (given, bound) {
             (None, None) => Err(Refusal::Anonymous {
                 argument,
@@ -385,6 +464,12 @@ impl Engine {
         }
     }
 
+    fn persons(&self, argument: &'static str) -> Refusal {
+        let known = self.roster.clone();
+        Refusal::Persons { argument, known }
+    }
+
+    /// Finds the agent of a name, or the person.
     fn known(&self, name: &str) -> Result<AgentName, Refusal> {
         match self.inboxes.get_key_value(name) {
             Some((agent, _)) => Ok(agent.clone()),
@@ -433,17 +518,24 @@ impl Engine {
         }
     }
 
-    /// Gives what is in an inbox to the read that has waited for it the longest.
+    /// Gives what is in an inbox to the read that has waited for it the longest. What the person takes in an agent's stead
+    /// may leave the news of the start, which goes to the next one that is to be told of it.
     fn wake(&mut self, agent: &AgentName, out: &mut Vec<Effect>) {
-        let inbox = self.inbox_mut(agent);
-        if inbox.waiting.is_empty() {
-            return;
+        loop {
+            let mut waits = self.inboxes[agent].waits.iter();
+            let news = |call: &&CallId| self.has_news(self.waits[call].session, agent);
+            let Some(&call) = waits.find(news) else {
+                return;
+            };
+            let wait = self.unpark(call);
+            self.hand_over(wait.session, call, agent, out);
         }
-        let Some(&call) = inbox.waits.front() else {
-            return;
-        };
-        let wait = self.unpark(call);
-        self.hand_over(wait.session, call, agent, out);
+    }
+
+    /// Tells whether a read of a session has something to say: a message, or that the relay started.
+    fn has_news(&self, session: SessionId, agent: &AgentName) -> bool {
+        let inbox = &self.inboxes[agent];
+        !inbox.waiting.is_empty() || (inbox.notice_due && self.tells(session, agent))
     }
 }
 
@@ -452,8 +544,9 @@ impl Engine {
     /// Answers a read with all that is in the inbox, and remembers it until the reply is known to have arrived.
     fn hand_over(&mut self, session: SessionId, call: CallId, agent: &AgentName, out: &mut Vec<Effect>) {
         let started_at = self.boot.started_at;
+        let tells = self.tells(session, agent);
         let inbox = self.inbox_mut(agent);
-        let notice = std::mem::take(&mut inbox.notice_due);
+        let notice = tells && std::mem::take(&mut inbox.notice_due);
         let deliveries = Arc::new(inbox.hand_over());
         out.push(Effect::Reply {
             call,
@@ -471,29 +564,99 @@ impl Engine {
             agent: agent.clone(),
             deliveries,
             notice,
-            confirmed_at: None,
+            passage: Passage::Written,
         };
         let before = self.handovers.insert(call, handover);
         assert!(before.is_none(), "a call is answered once");
     }
 
-    fn flushed(&mut self, now: Timestamp, call: CallId) {
-        let Some(handover) = self.handovers.get_mut(&call) else {
-            return;
-        };
-        if handover.confirmed_at.is_some() {
-            return;
-        }
-        let confirmed_at = now.plus_millis(DOUBT_MS);
-        handover.confirmed_at = Some(confirmed_at);
-        self.deadlines.insert((confirmed_at, Reason::DoubtEnds, call));
+    /// Tells whether a reply to a session is one in which an agent is told of the start: the person who reads in an
+    /// agent's stead does not take its news.
+    fn tells(&self, session: SessionId, agent: &AgentName) -> bool {
+        !self.sessions[&session].person || agent.is_person()
     }
 
-    /// A session that calls again has read what was flushed to it before.
-    fn confirm_flushed(&mut self, session: SessionId) {
-        let flushed = |call: &CallId| self.handovers[call].confirmed_at.is_some();
-        let handovers = &self.sessions[&session].handovers;
-        let arrived: Vec<CallId> = handovers.iter().copied().filter(flushed).collect();
+    fn flushed(&mut self, now: Timestamp, call: CallId) {
+        let Some(handover) = self.handovers.get(&call) else {
+            return;
+        };
+        match handover.passage {
+            Passage::Written => self.doubt(now, call),
+            Passage::Passed { .. } | Passage::Overdue => {}
+        }
+    }
+
+    /// Begins the doubt in a reply that was passed, or begins it anew.
+    fn doubt(&mut self, now: Timestamp, call: CallId) {
+        let doubt_ends = now.plus_millis(DOUBT_MS);
+        let handover = self.handovers.get_mut(&call).expect("the hand-over stands");
+        let before = std::mem::replace(
+            &mut handover.passage,
+            Passage::Passed {
+                doubt_ends,
+                kept_alive: false,
+            },
+        );
+        if let Some(at) = before.doubt_ends() {
+            self.deadlines.remove(&(at, Reason::DoubtEnds, call));
+        }
+        self.deadlines.insert((doubt_ends, Reason::DoubtEnds, call));
+    }
+
+    fn end_doubt(&mut self, now: Timestamp, call: CallId) {
+        let handover = self.handovers.get_mut(&call).expect("the hand-over stands");
+        let Passage::Passed {
+            doubt_ends,
+            kept_alive,
+        } = handover.passage
+        else {
+            unreachable!("only a passed reply has a doubt that ends");
+        };
+        if doubt_ends.plus_millis(DOUBT_LATE_MS_MAX) < now {
+            self.doubt(now, call);
+            return;
+        }
+        match self.sessions[&handover.session].carrier {
+            Carrier::Stream if !kept_alive => {
+                handover.passage = Passage::Overdue;
+                self.deadlines.remove(&(doubt_ends, Reason::DoubtEnds, call));
+            }
+            Carrier::Stream | Carrier::Exchange => self.confirm(call),
+        }
+    }
+
+    fn followed(&mut self, call: CallId) {
+        let Some(handover) = self.handovers.get(&call) else {
+            return;
+        };
+        let carrier = self.sessions[&handover.session].carrier;
+        if carrier == Carrier::Exchange && handover.passage != Passage::Written {
+            self.confirm(call);
+        }
+    }
+
+    fn kept_alive(&mut self, session: SessionId) {
+        let Some(state) = self.sessions.get(&session) else {
+            return;
+        };
+        for call in state.handovers.clone() {
+            let handover = self.handovers.get_mut(&call).expect("the hand-over stands");
+            match &mut handover.passage {
+                Passage::Written => {}
+                Passage::Passed { kept_alive, .. } => *kept_alive = true,
+                Passage::Overdue => self.confirm(call),
+            }
+        }
+    }
+
+    /// A session that calls again has read what was passed to its stream before.
+    fn confirm_streamed(&mut self, session: SessionId) {
+        let state = &self.sessions[&session];
+        if state.carrier == Carrier::Exchange {
+            return;
+        }
+        let passed = |call: &CallId| self.handovers[call].passage != Passage::Written;
+        let arrived: Vec<CallId> = state.handovers.iter().copied().filter(passed).collect();
         for call in arrived {
             self.confirm(call);
         }
@@ -515,7 +678,7 @@ impl Engine {
 
     fn end_handover(&mut self, call: CallId) -> Handover {
         let handover = self.handovers.remove(&call).expect("the hand-over stands");
-        if let Some(at) = handover.confirmed_at {
+        if let Some(at) = handover.passage.doubt_ends() {
             self.deadlines.remove(&(at, Reason::DoubtEnds, call));
         }
         self.session_mut(handover.session).handovers.remove(&call);

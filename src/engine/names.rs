@@ -51,6 +51,9 @@ pub fn shown(value: &str) -> String {
     }
 }
 
+/// The name under which the person who runs the relay posts and reads.
+pub const PERSON: &str = "user";
+
 /// The name of an agent: 1 to 32 of `a-z`, `0-9`, `-` and `_`, the first one a letter or a digit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentName(Arc<str>);
@@ -82,6 +85,16 @@ impl AgentName {
         Err(InvalidName { name: shown(name) })
     }
 
+    /// Returns the name of the person who runs the relay, who is there beside every roster.
+    pub fn person() -> Self {
+        Self(PERSON.into())
+    }
+
+    /// Tells whether this is the person, not one of the roster's agents.
+    pub fn is_person(&self) -> bool {
+        self.as_str() == PERSON
+    }
+
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -111,6 +124,9 @@ pub enum InvalidRoster {
     /// One of the names is no name.
     #[error(transparent)]
     Name(#[from] InvalidName),
+    /// One of the names is the person's.
+    #[error("role {PERSON:?} is the person's own, who is there beside every roster; leave it out")]
+    Person,
     /// There is nobody to post to.
     #[error("no roles; name at least one, such as pm")]
     Empty,
@@ -137,11 +153,14 @@ impl Roster {
     ///
     /// # Errors
     ///
-    /// [`InvalidRoster`] for a bad name, a repeated one, none at all, or more than the tool schemas can carry.
+    /// [`InvalidRoster`] for a bad name, the person's, a repeated one, none at all, or more than the tool schemas can carry.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidRoster> {
         let mut roster: Vec<AgentName> = Vec::new();
         for name in names {
             let name = AgentName::new(name)?;
+            if name.is_person() {
+                return Err(InvalidRoster::Person);
+            }
             if roster.contains(&name) {
                 return Err(InvalidRoster::Twice {
                     name: name.to_string(),

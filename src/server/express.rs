@@ -2,61 +2,24 @@
 //!
 //! rmcp's service spawns four tasks and opens two channels for each request, which is fine for a handshake and
 //! halves the calls per second. So what is certainly a plain call of the session-based protocol versions goes
-//! this way, and everything else, errors of the protocol among them, goes rmcp's. Both end in [`call_tool`].
+//! this way, and everything else goes rmcp's. Both end in [`call_tool`].
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::json::{Any, Keys};
+use super::json_rpc::{Envelope, Invalid, VERSION, present, text, wrong};
 use super::owner::{Answered, Outcome, Owner, Receipt};
-use crate::engine::{CallId, SessionId};
-use crate::tools::{ToolResult, lift};
-
-/// A JSON-RPC message, read as far as it takes to know what to do with it.
-#[derive(Deserialize)]
-pub struct Envelope<'a> {
-    #[serde(borrow)]
-    jsonrpc: Cow<'a, str>,
-    /// The request's id as it was written, `null` too; none on a notification.
-    #[serde(borrow, default, deserialize_with = "as_written")]
-    pub id: Option<&'a RawValue>,
-    /// The method; none on a response.
-    #[serde(borrow)]
-    pub method: Option<Cow<'a, str>>,
-    /// The parameters as they were written.
-    #[serde(borrow)]
-    pub params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-}
-
-/// Takes a value as it was written; serde would make nothing of `null`.
-fn as_written<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
-}
-
-/// What the bytes of a request body are.
-pub enum Read<'a> {
-    /// A JSON object that may be a JSON-RPC message.
-    Message(Envelope<'a>),
-    /// JSON, but nothing that could be one; says why.
-    OtherJson(serde_json::Error),
-    /// No JSON; says where it breaks.
-    NotJson(serde_json::Error),
-}
-
-/// Reads a request body.
-pub fn read(body: &[u8]) -> Read<'_> {
-    match serde_json::from_slice(body) {
-        Ok(envelope) => Read::Message(envelope),
-        Err(error) if error.is_data() => Read::OtherJson(error),
-        Err(error) => Read::NotJson(error),
-    }
-}
+use super::requests::Request;
+use crate::engine::{Command, SessionId};
+use crate::tools::{ToolResult, described, lift};
 
 /// A plain `tools/call`.
 pub struct ToolCall<'a> {
@@ -70,64 +33,97 @@ pub struct ToolCall<'a> {
     pub progress_token: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(default)]
-    arguments: Option<Map<String, Value>>,
-    #[serde(borrow, rename = "_meta")]
-    meta: Option<Meta<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Meta<'a> {
-    #[serde(borrow, rename = "progressToken")]
-    progress_token: Option<&'a RawValue>,
-    /// Only the versions without sessions, 2026-07-28 and later, name themselves in every request.
-    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
-    protocol_version: Option<&'a RawValue>,
-}
-
 impl<'a> Envelope<'a> {
-    /// Writes the JSON-RPC error for a `tools/call` whose parameters are not those of one; rmcp would say that it does
-    /// not know the method.
-    pub fn invalid_params(&self, error: &serde_json::Error) -> Bytes {
-        let message =
-            format!("params of tools/call are not {{\"name\": text, \"arguments\": object}}: {error}");
-        let error = serde_json::json!({"code": -32602, "message": message});
-        let response = serde_json::json!({"jsonrpc": "2.0", "id": self.id, "error": error});
-        response.to_string().into()
-    }
-
     /// Returns the plain call that the message is, or what is wrong with the parameters of one; none if it is
     /// anything else.
-    pub fn tool_call(&self) -> Option<Result<ToolCall<'a>, serde_json::Error>> {
+    pub fn tool_call(&self) -> Option<Result<ToolCall<'a>, Invalid>> {
         let id = self.id?;
-        let is_call = self.jsonrpc == "2.0" && self.method.as_deref() == Some("tools/call");
-        let is_request = self.result.is_none() && self.error.is_none();
-        let is_id = id.get().starts_with('"') || id.get().parse::<i64>().is_ok();
-        if !(is_call && is_request && is_id) {
+        if self.method.as_deref() != Some("tools/call") {
             return None;
         }
-        let params: Params<'a> = match serde_json::from_str(self.params.map_or("null", RawValue::get)) {
-            Ok(params) => params,
-            Err(error) => return Some(Err(error)),
+        self.read_call(id).transpose()
+    }
+
+    fn read_call(&self, id: &'a RawValue) -> Result<Option<ToolCall<'a>>, Invalid> {
+        let Some(raw) = self.params else {
+            return Err(self.bad_params(wrong("params", None, PARAMS)));
         };
-        let progress_token = match params.meta {
-            None => None,
-            Some(Meta {
-                protocol_version: Some(_),
-                ..
-            }) => return None,
-            Some(Meta { progress_token, .. }) => progress_token,
+        if !raw.get().starts_with('{') {
+            return Err(self.bad_params(wrong("params", Some(raw), PARAMS)));
+        }
+        let params = Params::deserialize(&mut serde_json::Deserializer::from_str(raw.get()));
+        let params = params.map_err(|error| self.unread_params(raw, &error))?;
+        let Some(name) = params.name.and_then(text) else {
+            return Err(self.bad_params(wrong("name", params.name, "a string")));
         };
-        Some(Ok(ToolCall {
+        let arguments = match params.arguments {
+            Value::Object(arguments) => arguments,
+            Value::Null => Map::new(),
+            other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                let given = described(&other);
+                return Err(self.bad_params(format_args!("\"arguments\" is {given}; accepted: an object")));
+            }
+        };
+        let mut progress_token = None;
+        if let Some(meta) = present(params.meta) {
+            let [token, version] = self.members("_meta", meta, ["progressToken", VERSION])?;
+            progress_token = self.check_progress_token(token)?;
+            if version.is_some() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(ToolCall {
             id,
-            name: params.name,
-            arguments: params.arguments.unwrap_or_default(),
+            name,
+            arguments,
             progress_token,
         }))
+    }
+}
+
+/// What the parameters of a call are.
+const PARAMS: &str = "an object {\"name\": text, \"arguments\": object}";
+
+/// The parameters of a call: the arguments are read, the rest is left as it was written.
+struct Params<'a> {
+    name: Option<&'a RawValue>,
+    arguments: Value,
+    meta: Option<&'a RawValue>,
+}
+
+impl<'de> Deserialize<'de> for Params<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ParamsVisitor)
+    }
+}
+
+struct ParamsVisitor;
+
+impl<'de> Visitor<'de> for ParamsVisitor {
+    type Value = Params<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut params = Params {
+            name: None,
+            arguments: Value::Null,
+            meta: None,
+        };
+        let mut keys = Keys::new(["name", "arguments", "_meta"]);
+        while let Some(key) = map.next_key_seed(&mut keys)? {
+            match key {
+                Some(0) => params.name = Some(map.next_value()?),
+                Some(1) => params.arguments = map.next_value_seed(Any)?,
+                Some(_) => params.meta = Some(map.next_value()?),
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(params)
     }
 }
 
@@ -137,16 +133,6 @@ pub enum Called {
     Done(Done),
     /// It waits.
     Parked(super::owner::Parked),
-}
-
-impl Called {
-    /// Returns the number of a call that can still be cancelled.
-    pub fn cancellable(&self) -> Option<CallId> {
-        match self {
-            Self::Done(done) => done.receipt.as_ref().map(Receipt::call),
-            Self::Parked(parked) => Some(parked.call()),
-        }
-    }
 }
 
 /// An answered tool call.
@@ -167,40 +153,53 @@ impl Done {
     }
 }
 
-/// Calls a tool for a session: both ways, this one and rmcp's, end here.
+/// Reads what a tool call asks of the engine.
+///
+/// # Errors
+///
+/// The answer that says what is wrong with it.
+pub fn command(name: &str, arguments: Map<String, Value>) -> Result<Command, Done> {
+    lift::command(name, arguments).map_err(|invalid| Done {
+        result: ToolResult::error(invalid),
+        receipt: None,
+    })
+}
+
+/// Asks the engine for a session; returns nothing if the request was cancelled before it came. Both ways, this one and
+/// rmcp's, end here.
+pub fn ask(
+    owner: &Arc<Owner>,
+    session: SessionId,
+    command: Command,
+    request: Option<Request<'_>>,
+) -> Option<Called> {
+    Some(match owner.call(session, command, request)? {
+        Outcome::Answered(answered) => Called::Done(Done::new(answered)),
+        Outcome::Parked(parked) => Called::Parked(parked),
+    })
+}
+
+/// Calls a tool for a session; returns nothing if the request was cancelled before it came.
 pub fn call_tool(
     owner: &Arc<Owner>,
     session: SessionId,
     name: &str,
     arguments: Map<String, Value>,
-) -> Called {
-    let command = match lift::command(name, arguments) {
-        Ok(command) => command,
-        Err(invalid) => {
-            return Called::Done(Done {
-                result: ToolResult::error(invalid),
-                receipt: None,
-            });
-        }
-    };
-    match owner.call(session, command) {
-        Outcome::Answered(answered) => Called::Done(Done::new(answered)),
-        Outcome::Parked(parked) => Called::Parked(parked),
+    request: Option<Request<'_>>,
+) -> Option<Called> {
+    match command(name, arguments) {
+        Ok(command) => ask(owner, session, command, request),
+        Err(done) => Some(Called::Done(done)),
     }
 }
 
 /// Returns the id of the request that a `notifications/cancelled` is about, as it was written.
 pub fn cancelled_id<'a>(envelope: &Envelope<'a>) -> Option<&'a str> {
-    #[derive(Deserialize)]
-    struct Cancelled<'a> {
-        #[serde(borrow, rename = "requestId")]
-        request_id: &'a RawValue,
-    }
     if envelope.id.is_some() || envelope.method.as_deref() != Some("notifications/cancelled") {
         return None;
     }
-    let cancelled: Cancelled<'a> = serde_json::from_str(envelope.params?.get()).ok()?;
-    Some(cancelled.request_id.get())
+    let [request_id] = envelope.members("params", envelope.params?, ["requestId"]).ok()?;
+    request_id.map(RawValue::get)
 }
 
 /// Writes the JSON-RPC response of a tool call, as the session-based protocol versions have it.
@@ -248,11 +247,12 @@ struct Text<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::json_rpc::read;
 
     fn is_express(message: &str) -> bool {
         match read(message.as_bytes()) {
-            Read::Message(envelope) => matches!(envelope.tool_call(), Some(Ok(_))),
-            Read::OtherJson(_) | Read::NotJson(_) => false,
+            Ok(envelope) => matches!(envelope.tool_call(), Some(Ok(_))),
+            Err(_) => false,
         }
     }
 

@@ -1,17 +1,22 @@
 //! Who may connect: this machine's programs, not the web pages that its browser shows; with a token, whoever has it.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use super::{Shared, refuse};
 
-/// The names under which this machine reaches itself.
-const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// How a token is carried.
+const SCHEME: &str = "Bearer";
+
+/// What a client that has no token, or a wrong one, is asked for: <https://www.rfc-editor.org/rfc/rfc6750#section-3>.
+const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer realm=\"relay\"");
+const WRONG_TOKEN: HeaderValue = HeaderValue::from_static("Bearer realm=\"relay\", error=\"invalid_token\"");
 
 /// A secret that every request must carry as `Authorization: Bearer <token>`.
 #[derive(Clone)]
@@ -47,16 +52,29 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// Returns the value of the header that carries it.
-    pub fn header(&self) -> String {
-        format!("Bearer {}", self.0)
+    /// Returns the value of the header that carries it, marked so that nothing shows it.
+    pub fn header(&self) -> HeaderValue {
+        let header = HeaderValue::try_from(format!("{SCHEME} {}", self.0));
+        let mut header = header.expect("a token is printable ASCII");
+        header.set_sensitive(true);
+        header
+    }
+
+    /// Tells whether a header carries it: the scheme in any case, one space or more, the token.
+    /// <https://www.rfc-editor.org/rfc/rfc9110#section-11.4>
+    fn is_carried_by(&self, header: &[u8]) -> bool {
+        let Some((scheme, rest)) = header.split_at_checked(SCHEME.len()) else {
+            return false;
+        };
+        let given = rest.trim_ascii_start();
+        scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && rest.starts_with(b" ") && self.is(given)
     }
 
     /// Compares in a time that does not tell how much of it was right.
     fn is(&self, given: &[u8]) -> bool {
-        let expected = self.header();
+        let expected = self.0.as_bytes();
         let same_length = expected.len() == given.len();
-        let differing = expected.bytes().zip(given).fold(0, |bits, (a, b)| bits | (a ^ b));
+        let differing = expected.iter().zip(given).fold(0, |bits, (a, b)| bits | (a ^ b));
         same_length && differing == 0
     }
 }
@@ -67,7 +85,8 @@ pub struct Guard {
     /// Where it listens: an origin of the same port is its own.
     pub port: u16,
     /// Asked of every request. Without it only loopback names are answered, so that no web page can reach the
-    /// relay under a name of its own.
+    /// relay under a name of its own. The port in `Host` is not looked at: a forwarded port has another number, and a
+    /// page that has made its own name point here (DNS rebinding) still sends that name.
     pub token: Option<Token>,
 }
 
@@ -75,8 +94,9 @@ impl Guard {
     /// Returns why a request is not let in.
     fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String)> {
         if let Some(token) = &self.token {
-            let given = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
-            if !given.is_some_and(|given| token.is(given)) {
+            let mut given = headers.get_all(AUTHORIZATION).iter();
+            let (first, second) = (given.next(), given.next());
+            if second.is_some() || !first.is_some_and(|first| token.is_carried_by(first.as_bytes())) {
                 let reason = "this relay wants a token; send the header Authorization: Bearer <token>";
                 return Some((StatusCode::UNAUTHORIZED, reason.to_owned()));
             }
@@ -88,7 +108,7 @@ impl Guard {
             }
             if let Some(host) = hosts.iter().find(|host| !is_loopback(host)) {
                 let reason =
-                    format!("host {host:?} is not this machine; accepted: localhost, 127.0.0.1, [::1]");
+                    format!("host {host:?} is not this machine; accepted: localhost, 127.x.x.x, [::1]");
                 return Some((StatusCode::FORBIDDEN, reason));
             }
         }
@@ -125,17 +145,26 @@ fn is_loopback(authority: &str) -> bool {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
         _ => authority,
     };
-    LOOPBACK_NAMES
-        .iter()
-        .any(|loopback| name.eq_ignore_ascii_case(loopback))
+    // 127.0.0.2 is this machine too, and relay may be told to listen there.
+    name.eq_ignore_ascii_case("localhost")
+        || name == "[::1]"
+        || name.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
 
-/// Lets a request in, or answers 401 or 403 with the reason.
-pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    match shared.guard.refusal(request.uri(), request.headers()) {
-        None => next.run(request).await,
-        Some((status, reason)) => refuse(status, reason),
+/// Lets a request in, without the token that it has shown, or answers 401 or 403 with the reason.
+pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+    let has_one = request.headers().contains_key(AUTHORIZATION);
+    let Some((status, reason)) = shared.guard.refusal(request.uri(), request.headers()) else {
+        // Whatever is logged of a request behind the door cannot show it.
+        request.headers_mut().remove(AUTHORIZATION);
+        return next.run(request).await;
+    };
+    let mut refusal = refuse(status, reason);
+    if status == StatusCode::UNAUTHORIZED {
+        let challenge = if has_one { WRONG_TOKEN } else { NO_TOKEN };
+        refusal.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
+    refusal
 }
 
 #[cfg(test)]
@@ -161,6 +190,8 @@ mod tests {
             "localhost:7331",
             "LOCALHOST",
             "127.0.0.1:7331",
+            "127.0.0.2",
+            "127.255.0.1:80",
             "[::1]:7331",
             "[::1]",
             "localhost:80",
@@ -172,6 +203,9 @@ mod tests {
             "evil.example:7331",
             "localhost.evil.example",
             "127.0.0.1.evil.example:7331",
+            "128.0.0.1",
+            "127.1",
+            "0.0.0.0",
             "",
             "::1",
             "localhost:x",
@@ -219,6 +253,40 @@ mod tests {
         assert_eq!(status(&guard, &[("host", "box.lan:7331"), wrong]), Some(401));
         let right = ("authorization", "Bearer 0123456789abcdef");
         assert_eq!(status(&guard, &[("host", "box.lan:7331"), right]), None);
+        for right in ["bearer 0123456789abcdef", "BEARER   0123456789abcdef"] {
+            assert_eq!(status(&guard, &[("authorization", right)]), None, "{right}");
+        }
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer0123456789abcdef",
+            "Bearer\t0123456789abcdef",
+            "Bearer 0123456789abcdef0",
+            "Bearer 0123456789ABCDEF",
+            "Basic 0123456789abcdef",
+            "0123456789abcdef",
+        ] {
+            assert_eq!(status(&guard, &[("authorization", wrong)]), Some(401), "{wrong}");
+        }
+        let twice = [right, ("authorization", "Bearer 0123456789abcdeX")];
+        let headers = |pair: &[(&'static str, &'static str)]| {
+            let pair = pair.iter().map(|&(name, value)| {
+                let name = axum::http::HeaderName::from_static(name);
+                (name, HeaderValue::from_static(value))
+            });
+            let mut headers = HeaderMap::new();
+            for (name, value) in pair {
+                headers.append(name, value);
+            }
+            headers
+        };
+        let refusal = guard.refusal(&Uri::from_static("/mcp"), &headers(&twice));
+        assert_eq!(
+            refusal.map(|(status, _)| status.as_u16()),
+            Some(401),
+            "two of them"
+        );
         assert_eq!(
             status(&guard, &[right, ("origin", "http://evil.example")]),
             Some(403)

@@ -15,12 +15,13 @@ use std::time::Duration;
 use chrono::{DateTime, Local, TimeZone, Utc};
 
 use crate::engine::{Kind, Message};
+use crate::terminal::preview;
 
 /// Where accepted messages are shown. Must not wait: it is called for every post.
 pub type MessageLog = Box<dyn Fn(Arc<Message>) + Send + Sync>;
 
-/// How much of a body a line shows, in characters.
-const PREVIEW_CHARS: usize = 60;
+/// How much of a body a line shows, in characters as a reader counts them.
+const PREVIEW_CHARACTERS: usize = 60;
 
 /// How many lines may wait for a slow stdout. More are counted and left out.
 const LINES_MAX: usize = 1_024;
@@ -34,18 +35,18 @@ const END_PATIENCE: Duration = Duration::from_millis(500);
 /// What goes to the thread that writes.
 enum Item {
     Line(Arc<Message>),
-    /// All before it is to be written now; says so when it is.
-    End(SyncSender<()>),
+    /// All before it is to be written now, and then this line; says so when it is.
+    End(String, SyncSender<()>),
 }
 
 /// The end of a log on stdout.
 pub struct LogEnd(SyncSender<Item>);
 
 impl LogEnd {
-    /// Waits until all lines are written, but not for a stdout that nobody reads.
-    pub fn wait(self) {
+    /// Waits until all lines are written, and a last one, but not for a stdout that nobody reads.
+    pub fn write(self, last_line: String) {
         let (done, written) = sync_channel(1);
-        if self.0.try_send(Item::End(done)).is_ok() {
+        if self.0.try_send(Item::End(last_line, done)).is_ok() {
             let _ = written.recv_timeout(END_PATIENCE);
         }
     }
@@ -90,19 +91,25 @@ fn write_lines(banner: &str, items: &Receiver<Item>, left_out: &AtomicU64) {
         }
         let mut text = String::new();
         let mut ends = Vec::new();
+        let mut last_lines = String::new();
         for item in std::iter::once(first).chain(items.try_iter()) {
             match item {
                 Item::Line(message) => {
                     text.push_str(&line(&message, &Local, colour));
                     text.push('\n');
                 }
-                Item::End(done) => ends.push(done),
+                Item::End(last_line, done) => {
+                    last_lines.push_str(&last_line);
+                    last_lines.push('\n');
+                    ends.push(done);
+                }
             }
         }
         let gap = left_out.swap(0, Ordering::Relaxed);
         if gap > 0 {
             let _ = writeln!(text, "[relay] {gap} lines left out: stdout is slow");
         }
+        text.push_str(&last_lines);
         open = write(&text);
         for done in ends {
             let _ = done.try_send(());
@@ -130,33 +137,59 @@ where
     };
     format!(
         "[{time}] {from} → {to} {on}[{kind}]{off} \"{}\"",
-        preview(&message.body)
+        preview(without_heading(message), PREVIEW_CHARACTERS)
     )
 }
 
-fn preview(body: &str) -> String {
-    let mut shown = String::with_capacity(PREVIEW_CHARS + 3);
-    let mut chars = body.chars().peekable();
-    let mut count = 0;
-    while let Some(c) = chars.next() {
-        if count == PREVIEW_CHARS {
-            shown.push_str("...");
-            break;
-        }
-        count += 1;
-        match c {
-            '\r' if chars.peek() == Some(&'\n') => count -= 1,
-            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => shown.push(' '),
-            c if c.is_control() || steers_text(c) => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
-        }
+/// Returns the body from its first character that is no space, or from behind a heading that says nothing but what the
+/// line says already: the block's kind, who wrote it and to whom, as in `## QUESTION TO PM — DEV-A`. A body that is only
+/// a heading is returned whole.
+fn without_heading(message: &Message) -> &str {
+    let body = match message.body.trim_start() {
+        "" => return &message.body,
+        body => body,
+    };
+    let (heading, rest) = body.split_once(['\n', '\r']).unwrap_or_default();
+    let rest = rest.trim_start();
+    if rest.is_empty() || !is_repeated(heading, message) {
+        return body;
     }
-    shown
+    rest
 }
 
-/// Tells the characters that reorder or hide text: <https://www.unicode.org/reports/tr9/#Directional_Formatting_Characters>.
-fn steers_text(c: char) -> bool {
-    matches!(c, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+/// Tells whether all that a heading says is in the line: first the words for the kind, then names.
+fn is_repeated(heading: &str, message: &Message) -> bool {
+    let text = heading.trim_start_matches('#');
+    let level = heading.len() - text.len();
+    if !(1..=6).contains(&level) || !text.starts_with(' ') {
+        return false;
+    }
+    let mut words = text
+        .split_whitespace()
+        .map(|word| word.trim_end_matches(':'))
+        .filter(|word| !matches!(*word, "" | "—" | "–" | "-"))
+        .peekable();
+    let is =
+        |word: Option<&str>, expected: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(expected));
+    let kind = message.kind;
+    if kind == Kind::Free || !is(words.next(), kind.as_str()) {
+        return false;
+    }
+    if kind == Kind::Status {
+        words.next_if(|word| word.eq_ignore_ascii_case("update"));
+    }
+    let (from, to) = (message.from.as_str(), message.to.as_str());
+    while let Some(word) = words.next() {
+        let is_said = match word.to_ascii_lowercase().as_str() {
+            "to" => is(words.next(), to),
+            "from" => is(words.next(), from),
+            name => name == from,
+        };
+        if !is_said {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -231,6 +264,94 @@ mod tests {
         }
         for kind in Kind::ALL {
             assert!(!line(&message(kind, "b"), &Utc, false).contains('\u{1b}'));
+        }
+    }
+
+    /// The line's body of a message from `dev-b` to `pm`.
+    fn preview_of(kind: Kind, body: &str) -> String {
+        let line = line(&message(kind, body), &Utc, false);
+        let (_, shown) = line.split_once("] \"").expect("the body");
+        shown.strip_suffix('"').expect("the closing quote").to_owned()
+    }
+
+    #[test]
+    fn a_heading_that_repeats_role_and_kind_is_left_out() {
+        for (kind, heading) in [
+            (Kind::Status, "## STATUS UPDATE — DEV-B"),
+            (Kind::Status, "## Status update: dev-b"),
+            (Kind::Status, "# STATUS"),
+            (Kind::Status, "\n\n###### STATUS UPDATE – FROM DEV-B TO PM"),
+            (Kind::Question, "## QUESTION TO PM — DEV-B"),
+            (Kind::Question, "## QUESTION"),
+            (Kind::Directive, "## DIRECTIVE TO PM"),
+        ] {
+            for gap in ["\n", "\r\n", "\n\n \t\n", "  \r"] {
+                let body = format!("{heading}{gap}Task: 4 …\nState: DONE");
+                assert_eq!(preview_of(kind, &body), "Task: 4 … State: DONE", "{body:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_heading_that_says_more_or_something_else_stays() {
+        for (kind, heading) in [
+            (Kind::Status, "## STATUS UPDATE — DEV-B, blocked"),
+            (Kind::Status, "## STATUS UPDATE — DEV-A"),
+            (Kind::Status, "## STATUS UPDATE — PM"),
+            (Kind::Status, "## STATUS UPDATE TO"),
+            (Kind::Status, "## QUESTION TO PM — DEV-B"),
+            (Kind::Status, "## UPDATE"),
+            (Kind::Status, "##STATUS"),
+            (Kind::Status, "STATUS UPDATE — DEV-B"),
+            (Kind::Status, "####### STATUS"),
+            (Kind::Status, "##"),
+            (Kind::Question, "## QUESTION TO DEV-A — DEV-B"),
+            (Kind::Directive, "## DIRECTIVE UPDATE"),
+            (Kind::Directive, "## DIRECTIVE TO DEV-A"),
+            (Kind::Free, "## FREE — DEV-B"),
+            (Kind::Free, "## STATUS UPDATE — DEV-B"),
+        ] {
+            assert_eq!(preview_of(kind, &format!("{heading}\nx")), format!("{heading} x"));
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_only_a_heading_stays() {
+        for rest in ["", "\n", "\r\n\r\n", "\n \t\u{a0}\u{3000}\n"] {
+            let shown = preview_of(Kind::Status, &format!("## STATUS UPDATE — DEV-B{rest}"));
+            assert!(shown.starts_with("## STATUS UPDATE — DEV-B"), "{rest:?}: {shown}");
+        }
+    }
+
+    /// All bodies of up to five of these parts.
+    #[test]
+    fn what_can_be_seen_of_a_body_is_never_left_out_whole() {
+        let far = format!("{}x", "\n \t".repeat(1_000));
+        assert_eq!(preview_of(Kind::Status, &far), "x");
+        let parts = [
+            "## STATUS UPDATE — DEV-B",
+            "# status",
+            "\n",
+            "\r",
+            " ",
+            "x",
+            "\u{200b}",
+            "\u{3000}",
+        ];
+        let mut bodies = vec![String::new()];
+        for _ in 0..5 {
+            let longer = bodies
+                .iter()
+                .flat_map(|body| parts.map(|part| format!("{body}{part}")));
+            bodies = std::iter::once(String::new()).chain(longer).collect();
+        }
+        for body in bodies {
+            let shown = preview_of(Kind::Status, &body);
+            assert_eq!(
+                shown.trim().is_empty(),
+                body.trim().is_empty(),
+                "{body:?}: {shown:?}"
+            );
         }
     }
 }

@@ -6,62 +6,69 @@
 //!
 //! # One call
 //!
-//! Bytes arrive over [`wire`]; `guard` checks where they come from; [`sse`] or [`http`] reads the JSON-RPC
+//! Bytes arrive over [`connections`] and [`wire`]; `guard` checks where they come from; [`sse`] or [`http`] reads the JSON-RPC
 //! message. A plain `tools/call` goes through [`express`] straight to the [`owner`]; all the rest of MCP goes
-//! through rmcp's service and its handler in [`rpc`], which calls the same owner. The reply's bytes carry a
-//! receipt with them, and `wire` reports it to the engine when the last of them is passed to the socket.
+//! through rmcp's service and its handler in [`rpc`], which calls the same owner. What the person's own commands ask for
+//! comes in under [`api`]. The reply's bytes carry a receipt with them, and `wire` reports it to the engine when the last
+//! of them is passed to the socket.
 
+mod accept;
+mod api;
 mod clock;
+mod connections;
 mod express;
 mod guard;
+mod health;
 mod http;
+#[cfg(all(test, feature = "interleavings"))]
+mod interleavings;
+mod json;
+mod json_rpc;
 mod log;
+mod notes;
+mod orphans;
 mod owner;
-mod recent;
+mod peer;
+#[cfg(test)]
+mod recorder;
+mod requests;
 pub(crate) mod rpc;
 mod sse;
+mod sync;
 mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use axum::serve::Listener;
 use rmcp::model::Tool;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde::Serialize;
-use serde::ser::SerializeMap;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 pub use clock::{Clock, wall_clock};
+pub use connections::Listener;
 pub use guard::{Guard, Token};
 pub use log::{LogEnd, MessageLog, line, stdout_log};
-pub use owner::Machine;
-pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence, Link};
+pub use notes::FileNotes;
+pub use orphans::Notes;
+pub use owner::{Machine, Unread};
+pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence};
 
-use crate::engine::{AgentName, RandomBytes, Refusal, Roster, Status};
+use crate::engine::{RandomBytes, Refusal, Roster};
+use orphans::Orphans;
 use owner::Owner;
-use recent::RecentReads;
 use rpc::Rpc;
-use wire::WireListener;
 
 /// Longest request body, in bytes: a message body of 1 MiB may take six bytes for each of its own in JSON.
 const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How long a request body may take to arrive, so that a trickling client does not hold its buffer for ever.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
-
-/// How long the end of a relay waits for its connections to finish.
-const STOP_PATIENCE: Duration = Duration::from_secs(2);
-
-/// How many of the latest reads over streamable HTTP can still be cancelled: every wait that can be parked, and as
-/// many reads that passed it by.
-const CANCELLABLE_MAX: usize = 8_192;
 
 /// What a relay is started with.
 pub struct Config {
@@ -75,6 +82,8 @@ pub struct Config {
     pub stream_random: RandomBytes,
     /// Where accepted messages are shown.
     pub log: MessageLog,
+    /// Which calls wait is noted here, so that a next life of the relay can tell their clients.
+    pub notes: Box<dyn Notes>,
     /// Who may connect.
     pub guard: Guard,
     /// How often an idle stream is written to, to find out whether its client is still there.
@@ -84,9 +93,10 @@ pub struct Config {
 /// What every request needs.
 struct Shared {
     owner: Arc<Owner>,
+    /// The id of this life of the relay.
+    boot: Uuid,
     streams: sse::Streams,
-    /// Of streamable HTTP, by the ids that it gives out; each stream of HTTP+SSE has its own.
-    reads: Arc<RecentReads>,
+    orphans: Arc<Orphans>,
     guard: Guard,
     roster: Roster,
     /// As a session sees them that is not bound.
@@ -95,22 +105,28 @@ struct Shared {
     stop: CancellationToken,
 }
 
-/// Serves a relay until `stop` is cancelled, then ends in order: waits are answered, streams closed.
+/// Why a relay ended without being asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a panic has passed through the engine, whose state cannot be trusted any more; start relay again")]
+pub struct Broken;
+
+/// Serves a relay until `stop` is cancelled, then ends in order: waits are answered, streams closed. Returns what was
+/// unread when it was cancelled.
 ///
 /// # Errors
 ///
-/// Whatever the listener fails with.
-pub async fn serve<L>(listener: L, config: Config, stop: CancellationToken) -> std::io::Result<()>
-where
-    L: Listener,
-    L::Io: Evidence,
-    L::Addr: std::fmt::Debug,
-{
+/// [`Broken`], as soon as a panic has passed through the engine.
+pub async fn serve<L: Listener>(
+    listener: L,
+    config: Config,
+    stop: CancellationToken,
+) -> Result<Unread, Broken> {
     let owner = Arc::new(Owner::new(config.engine, config.clock, config.log));
     let shared = Arc::new(Shared {
+        boot: owner.overview().1.boot.id,
         owner: Arc::clone(&owner),
         streams: sse::Streams::new(config.stream_random),
-        reads: Arc::new(RecentReads::new(CANCELLABLE_MAX)),
+        orphans: Arc::new(Orphans::new(config.notes)),
         guard: config.guard,
         tools: rpc::tools_for(&config.roster, None),
         roster: config.roster,
@@ -118,29 +134,28 @@ where
         stop: stop.clone(),
     });
     let timers = tokio::spawn(Arc::clone(&owner).run_timers());
-    let service = router(Arc::clone(&shared)).into_make_service_with_connect_info::<Link>();
-    let listener = WireListener::new(listener, Arc::clone(&owner));
     let ending = {
         let (stop, shared) = (stop.clone(), Arc::clone(&shared));
         async move {
             stop.cancelled().await;
             shared.owner.stop();
             shared.streams.end_all();
+            std::future::pending().await
         }
     };
-    let serving = axum::serve(listener, service)
-        .with_graceful_shutdown(ending)
-        .into_future();
-    let late = async {
-        stop.cancelled().await;
-        tokio::time::sleep(STOP_PATIENCE).await;
-    };
+    let orphans = Arc::clone(&shared.orphans);
+    let serving = connections::serve(listener, router(shared), Arc::clone(&owner), stop);
     let result = tokio::select! {
-        result = serving => result,
-        () = late => Ok(()),
+        biased;
+        () = owner.broken() => Err(Broken),
+        () = ending => unreachable!("it waits for the connections' end"),
+        () = serving => {
+            orphans.forget_lost();
+            Ok(())
+        }
     };
     timers.abort();
-    result
+    result.map(|()| owner.unread_at_stop())
 }
 
 fn router(shared: Arc<Shared>) -> Router {
@@ -149,7 +164,8 @@ fn router(shared: Arc<Shared>) -> Router {
         .with_json_response(true)
         .disable_allowed_hosts()
         .disable_allowed_origins()
-        .with_sse_keep_alive(Some(shared.keep_alive))
+        // Streams are kept alive by relay, on tokio's clock.
+        .with_sse_keep_alive(None)
         // rmcp's own cancellation token would cut waiting calls off; relay answers them, and then they end.
         .with_max_request_body_bytes(REQUEST_BYTES_MAX);
     let handler = Rpc::new(Arc::clone(&shared));
@@ -159,13 +175,16 @@ fn router(shared: Arc<Shared>) -> Router {
         rmcp_config,
     );
     Router::new()
-        .route("/sse", get(sse::open))
+        .route("/sse", get(sse::open).head(unknown_method))
         .route("/message", post(sse::message))
         .route(
             "/mcp",
             any(http::exchange).with_state((Arc::clone(&shared), service)),
         )
-        .route("/health", get(health))
+        .route("/health", get(health::health))
+        .route("/api/send", post(api::send))
+        .route("/api/read", post(api::read))
+        .route("/api/peek", post(api::peek))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(
@@ -184,10 +203,11 @@ fn refuse(status: StatusCode, reason: impl std::fmt::Display) -> Response {
 /// The HTTP face of a refused session.
 fn refuse_session(refusal: &Refusal) -> Response {
     let status = match refusal {
-        Refusal::TooManySessions { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::TooManySessions { .. } | Refusal::Stopping => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::UnknownAgent { .. }
         | Refusal::NotYou { .. }
         | Refusal::Anonymous { .. }
+        | Refusal::Persons { .. }
         | Refusal::BodyTooLong { .. }
         | Refusal::InboxFull { .. }
         | Refusal::TooManyWaits { .. } => StatusCode::BAD_REQUEST,
@@ -203,14 +223,24 @@ fn agent_of(uri: &Uri) -> Result<Option<String>, Box<Response>> {
             let reason = format!("unknown query parameter {key:?}; accepted: agent");
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
         }
-        agent = Some(value.into_owned()).filter(|name| !name.is_empty());
+        if let Some(first) = agent.replace(value.into_owned()) {
+            return Err(Box::new(refuse_twice("agent", &first, agent.as_deref())));
+        }
     }
-    Ok(agent)
+    Ok(agent.filter(|name| !name.is_empty()))
+}
+
+/// The answer to a query that names something twice, of which nobody can know what is meant.
+fn refuse_twice(parameter: &str, first: &str, second: Option<&str>) -> Response {
+    let [first, second] = [first, second.unwrap_or_default()].map(crate::engine::shown);
+    let reason =
+        format!("query parameter {parameter:?} is given twice, {first:?} and {second:?}; accepted: once");
+    refuse(StatusCode::BAD_REQUEST, reason)
 }
 
 async fn unknown_path(uri: Uri) -> Response {
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp and /health",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read and /api/peek",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)
@@ -218,44 +248,10 @@ async fn unknown_path(uri: Uri) -> Response {
 
 async fn unknown_method(method: Method, uri: Uri) -> Response {
     let accepted = match uri.path() {
-        "/message" => "POST",
+        "/message" | "/api/send" | "/api/read" | "/api/peek" => "POST",
         _ => "GET",
     };
     let reason = format!("{method} is not for {:?}; accepted: {accepted}", uri.path());
     let allow = [(axum::http::header::ALLOW, accepted)];
     (allow, refuse(StatusCode::METHOD_NOT_ALLOWED, reason)).into_response()
-}
-
-async fn health(State(shared): State<Arc<Shared>>) -> axum::Json<Health> {
-    axum::Json(Health(shared.owner.status()))
-}
-
-/// What `GET /health` answers.
-struct Health(Status);
-
-impl Serialize for Health {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Status {
-            boot,
-            sessions,
-            pending,
-        } = &self.0;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("name", "relay")?;
-        map.serialize_entry("version", env!("CARGO_PKG_VERSION"))?;
-        map.serialize_entry("boot", &boot.id)?;
-        map.serialize_entry("started_at", &boot.started_at.to_string())?;
-        map.serialize_entry("sessions", sessions)?;
-        map.serialize_entry("pending", &PendingCounts(pending))?;
-        map.end()
-    }
-}
-
-/// How many messages wait for each agent, in the order of the roster.
-struct PendingCounts<'a>(&'a [(AgentName, usize)]);
-
-impl Serialize for PendingCounts<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(agent, count)| (agent.as_str(), count)))
-    }
 }

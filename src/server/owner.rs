@@ -2,19 +2,36 @@
 //!
 //! The engine sits behind a lock rather than behind a task: a step takes about a microsecond and never waits,
 //! while a hand-over to another thread and back takes longer than the step.
+//!
+//! # Locks
+//!
+//! Each line in the order in which its locks may be taken while those before them are held:
+//!
+//! - a connection's state ([`super::wire`]), the engine's ([`Owner::lock`]), the reports' queue;
+//! - a connection's state, the calls that wait ([`super::orphans`]);
+//! - what is known of a stream's client ([`super::sse`]), the stream's outbox;
+//! - what is known of a stream's client, the calls that wait;
+//! - the table of streams, a stream's outbox;
+//! - the table of streams, the calls that wait.
+//!
+//! What a connection saw goes through the queue: [`Owner::report`] may be called from a `Drop`, also by a thread that holds
+//! the engine's lock, and never waits for it. Whoever holds that lock carries out what is in the queue, before its own
+//! step and once more after it has let go; so a report is never left lying.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::log::MessageLog;
+use super::requests::{Request, RequestKey, Requests};
+use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
 use crate::engine::{
-    AgentName, CallId, Carrier, Command, Effect, Ending, Engine, Input, Reason, Refusal, Reply, SessionId,
-    Status, Timestamp,
+    AgentName, CallId, Carrier, Command, Effect, Ending, Engine, Input, Overview, Reason, Refusal, Reply,
+    SessionId, Status, Timestamp, Who,
 };
 
 /// What the engine says to a call.
@@ -34,6 +51,9 @@ pub trait Machine: Send {
 
     /// See [`Engine::status`].
     fn status(&self) -> Status;
+
+    /// See [`Engine::overview`].
+    fn overview(&self) -> Overview;
 }
 
 impl Machine for Engine {
@@ -52,15 +72,22 @@ impl Machine for Engine {
     fn status(&self) -> Status {
         Engine::status(self)
     }
+
+    fn overview(&self) -> Overview {
+        Engine::overview(self)
+    }
 }
 
 /// Owns the engine.
 pub struct Owner {
     state: Mutex<State>,
+    /// What connections saw, in order, until the next step.
+    reports: Mutex<Vec<Input>>,
     clock: Clock,
     log: MessageLog,
     rearm: Notify,
     numbers: AtomicU64,
+    broken: CancellationToken,
 }
 
 struct State {
@@ -69,9 +96,51 @@ struct State {
     /// Emptied by each step; kept for its room.
     effects: Vec<Effect>,
     /// Calls that were not answered in their own step.
-    parked: BTreeMap<CallId, oneshot::Sender<Answer>>,
+    parked: BTreeMap<CallId, Waiter>,
+    /// Which calls can be cancelled by the ids of their requests.
+    requests: Requests,
     /// When the timer task wakes up by itself.
     armed_for: Option<Timestamp>,
+    /// What was unread when the relay was told to stop.
+    unread_at_stop: Unread,
+}
+
+/// Whose inboxes were not empty, and how many messages each of them held, in the order of the roster.
+pub type Unread = Vec<(AgentName, usize)>;
+/// Who waits for the answer to a parked call.
+struct Waiter {
+    answer: oneshot::Sender<Answer>,
+    key: Option<RequestKey>,
+}
+
+/// The engine's lock. If a panic passes it, the engine's state cannot be trusted any more: the relay ends.
+struct Locked<'a> {
+    state: MutexGuard<'a, State>,
+    broken: &'a CancellationToken,
+    /// A thread may get here while it unwinds from a panic that has nothing to do with the engine.
+    panicked_before: bool,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.panicked_before {
+            self.broken.cancel();
+        }
+    }
 }
 
 /// What came of a call.
@@ -111,14 +180,18 @@ impl Owner {
             engine,
             effects: Vec::new(),
             parked: BTreeMap::new(),
+            requests: Requests::default(),
             armed_for: None,
+            unread_at_stop: Unread::new(),
         };
         Self {
             state: Mutex::new(state),
+            reports: Mutex::new(Vec::new()),
             clock,
             log,
             rearm: Notify::new(),
             numbers: AtomicU64::new(0),
+            broken: CancellationToken::new(),
         }
     }
 
@@ -127,16 +200,12 @@ impl Owner {
     /// # Errors
     ///
     /// The engine's refusal: the agent is unknown, or too many sessions are open.
-    pub fn open(
-        &self,
-        carrier: Carrier,
-        agent: Option<String>,
-    ) -> Result<(SessionId, Option<AgentName>), Refusal> {
+    pub fn open(&self, carrier: Carrier, who: Who) -> Result<(SessionId, Option<AgentName>), Refusal> {
         let session = SessionId(self.number());
         let opened = self.step(Input::Opened {
             session,
             carrier,
-            agent,
+            who,
         });
         let Some(Own::Opened(result)) = opened else {
             unreachable!("the engine answers every opened session");
@@ -144,56 +213,96 @@ impl Owner {
         result.map(|agent| (session, agent))
     }
 
-    /// Reports the end of a session.
-    pub fn close(&self, session: SessionId, ending: Ending) {
-        self.step(Input::Closed { session, ending });
-    }
-
-    /// Calls a tool.
-    pub fn call(self: &Arc<Self>, session: SessionId, command: Command) -> Outcome {
+    /// Calls a tool; returns nothing if the request was cancelled before it came.
+    pub fn call(
+        self: &Arc<Self>,
+        session: SessionId,
+        command: Command,
+        request: Option<Request<'_>>,
+    ) -> Option<Outcome> {
         let call = CallId(self.number());
-        let receipt = matches!(command, Command::Read { .. }).then(|| Receipt {
+        let receipt = || Receipt {
             owner: Arc::clone(self),
             call,
             open: true,
-        });
-        let mut state = self.lock();
-        let own = self.step_locked(
-            &mut state,
-            Input::Call {
+        };
+        self.with(|state| {
+            if state.requests.was_cancelled(request) {
+                return None;
+            }
+            let input = Input::Call {
                 session,
                 call,
                 command,
-            },
-        );
-        if let Some(Own::Answer(answer)) = own {
-            return Outcome::Answered(Answered { answer, receipt });
-        }
-        let (sender, answer) = oneshot::channel();
-        state.parked.insert(call, sender);
-        let receipt = receipt.unwrap_or_else(|| Receipt {
-            owner: Arc::clone(self),
-            call,
-            open: true,
+            };
+            if let Some(Own::Answer(answer)) = self.step_locked(state, input) {
+                let receipt = hands_over(&answer).then(receipt);
+                if receipt.is_some() {
+                    state.requests.answer_at_once(request, call);
+                }
+                return Some(Outcome::Answered(Answered { answer, receipt }));
+            }
+            let (sender, answer) = oneshot::channel();
+            let key = state.requests.park(request, call);
+            let waiter = Waiter { answer: sender, key };
+            state.parked.insert(call, waiter);
+            let receipt = receipt();
+            Some(Outcome::Parked(Parked { answer, receipt }))
+        })
+    }
+
+    /// Takes note that a client does not want the answer to a request any more: its call is dropped, or the hand-over in its
+    /// answer undone; if the request is yet to come, it will not be carried out.
+    pub fn cancel(&self, key: RequestKey) {
+        self.with(|state| {
+            if let Some(call) = state.requests.cancel(key) {
+                self.apply(state, Input::Cancelled { call });
+            }
         });
-        Outcome::Parked(Parked { answer, receipt })
     }
 
-    /// Reports that a call's client does not want its answer any more.
-    pub fn cancel(&self, call: CallId) {
-        let mut state = self.lock();
-        state.parked.remove(&call);
-        self.step_locked(&mut state, Input::Cancelled { call });
+    /// Reports the end of a session. Never waits for the engine's lock.
+    pub fn close(&self, session: SessionId, ending: Ending) {
+        self.report(Input::Closed { session, ending });
     }
 
-    /// Answers all that waits; nothing waits from here on.
+    /// Answers all that waits; nothing waits and nothing is posted from here on.
     pub fn stop(&self) {
-        self.step(Input::Stopping);
+        self.with(|state| {
+            self.step_locked(state, Input::Stopping);
+            // Now, because what has been read a moment ago is put back when its stream is ended.
+            let mut unread = state.engine.status().pending;
+            unread.retain(|(_, count)| *count > 0);
+            state.unread_at_stop = unread;
+        });
     }
 
-    /// Returns what a person may know of the state.
-    pub fn status(&self) -> Status {
-        self.lock().engine.status()
+    /// Returns what was unread at [`Self::stop`].
+    pub fn unread_at_stop(&self) -> Unread {
+        self.with(|state| state.unread_at_stop.clone())
+    }
+
+    /// Returns the time and what a person may see of the state.
+    pub fn overview(&self) -> (Timestamp, Overview) {
+        self.with(|state| (self.now(state), state.engine.overview()))
+    }
+
+    /// Returns how many messages wait in all inboxes, without carrying out what was reported.
+    #[cfg(all(test, feature = "interleavings"))]
+    pub fn pending_now(&self) -> usize {
+        let state = self.state.lock().expect("no panic");
+        state.engine.status().pending.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Waits until a panic has passed the engine's lock.
+    pub async fn broken(&self) {
+        self.broken.cancelled().await;
+    }
+
+    /// Takes note of what a connection saw. Never waits for the engine's lock.
+    pub fn report(&self, input: Input) {
+        self.reports().push(input);
+        self.settle();
     }
 
     /// Tells the engine when its time has come, for ever.
@@ -213,18 +322,64 @@ impl Owner {
 
     /// Does all that is due and returns how long nothing will be.
     fn fire(&self) -> Option<Duration> {
-        let mut state = self.lock();
-        let now = self.now(&mut state);
-        let State { engine, effects, .. } = &mut *state;
-        engine.handle_timeout(now, effects);
-        self.carry_out(&mut state, None);
-        state.armed_for = state.engine.poll_timeout().map(|(at, _)| at);
-        let rest_ms = state.armed_for?.as_millis() - now.as_millis();
-        Some(Duration::from_millis(u64::try_from(rest_ms).unwrap_or(0)))
+        self.with(|state| {
+            let now = self.now(state);
+            let State { engine, effects, .. } = state;
+            engine.handle_timeout(now, effects);
+            self.carry_out(state, None);
+            state.armed_for = state.engine.poll_timeout().map(|(at, _)| at);
+            let rest_ms = state.armed_for?.as_millis() - now.as_millis();
+            Some(Duration::from_millis(u64::try_from(rest_ms).unwrap_or(0)))
+        })
     }
 
     fn step(&self, input: Input) -> Option<Own> {
-        self.step_locked(&mut self.lock(), input)
+        self.with(|state| self.step_locked(state, input))
+    }
+
+    /// Takes the engine's lock for a piece of work, and looks after the reports before and after it.
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        let result = work(&mut state);
+        drop(state);
+        self.settle();
+        result
+    }
+
+    /// Carries out what was reported meanwhile, unless another thread is at it.
+    fn settle(&self) {
+        while !self.reports().is_empty() {
+            match self.state.try_lock() {
+                Ok(state) => self.catch_up(&mut self.guarded(state)),
+                // It looks again when it has let go.
+                Err(TryLockError::WouldBlock) => return,
+                // The relay ends.
+                Err(TryLockError::Poisoned(_)) => return,
+            }
+        }
+    }
+
+    /// Carries out all that was reported.
+    fn catch_up(&self, state: &mut State) {
+        loop {
+            let reports = std::mem::take(&mut *self.reports());
+            if reports.is_empty() {
+                return;
+            }
+            for report in reports {
+                self.apply(state, report);
+            }
+        }
+    }
+
+    /// Carries out an input that no call waits for.
+    fn apply(&self, state: &mut State, input: Input) {
+        if let Input::Lost { call } | Input::Cancelled { call } = &input
+            && let Some(Waiter { key: Some(key), .. }) = state.parked.remove(call)
+        {
+            state.requests.forget(key, *call);
+        }
+        self.step_locked(state, input);
     }
 
     fn step_locked(&self, state: &mut State, input: Input) -> Option<Own> {
@@ -233,6 +388,8 @@ impl Owner {
             Input::Opened { .. }
             | Input::Closed { .. }
             | Input::Flushed { .. }
+            | Input::Followed { .. }
+            | Input::KeptAlive { .. }
             | Input::Cancelled { .. }
             | Input::Lost { .. }
             | Input::Stopping => None,
@@ -248,14 +405,30 @@ impl Owner {
     /// Carries out all effects in order, and returns what concerns the input's own call or session.
     fn carry_out(&self, state: &mut State, own_call: Option<CallId>) -> Option<Own> {
         let mut own = None;
-        for effect in state.effects.drain(..) {
+        let State {
+            effects,
+            parked,
+            requests,
+            ..
+        } = state;
+        for effect in effects.drain(..) {
             match effect {
                 Effect::Opened { result, .. } => own = Some(Own::Opened(result)),
                 Effect::Reply { call, result } if Some(call) == own_call => own = Some(Own::Answer(result)),
                 Effect::Reply { call, result } => {
-                    let parked = state.parked.remove(&call);
+                    let Some(Waiter { answer, key }) = parked.remove(&call) else {
+                        continue;
+                    };
+                    match key {
+                        Some(key) if hands_over(&result) => {
+                            requests.forget(key.clone(), call);
+                            requests.answer(key, call);
+                        }
+                        Some(key) => requests.forget(key, call),
+                        None => {}
+                    }
                     // A reader that has just gone drops its receipt, which reports the reply as lost.
-                    let _ = parked.map(|sender| sender.send(result));
+                    let _ = answer.send(result);
                 }
                 Effect::Log { message } => (self.log)(message),
             }
@@ -279,12 +452,44 @@ impl Owner {
         state.now
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("the engine does not panic")
+    /// Takes the engine's lock, and carries out what was reported before.
+    fn lock(&self) -> Locked<'_> {
+        let state = self
+            .state
+            .lock()
+            .expect("a panic of the engine has ended this relay");
+        let mut state = self.guarded(state);
+        self.catch_up(&mut state);
+        state
+    }
+
+    fn guarded<'a>(&'a self, state: MutexGuard<'a, State>) -> Locked<'a> {
+        Locked {
+            state,
+            broken: &self.broken,
+            panicked_before: std::thread::panicking(),
+        }
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Vec<Input>> {
+        self.reports
+            .lock()
+            .expect("nothing panics while it holds the reports")
     }
 
     fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Tells whether something hangs on an answer's arrival.
+fn hands_over(answer: &Answer) -> bool {
+    match answer {
+        Ok(Reply::Messages {
+            deliveries,
+            restarted,
+        }) => !deliveries.is_empty() || restarted.is_some(),
+        Ok(Reply::Posted { .. } | Reply::Pending { .. } | Reply::Seen { .. }) | Err(_) => false,
     }
 }
 
@@ -295,11 +500,6 @@ enum Own {
 }
 
 impl Parked {
-    /// Returns the call's number, for a cancellation.
-    pub fn call(&self) -> CallId {
-        self.receipt.call
-    }
-
     /// Waits for the answer; none comes if the call was cancelled or its session closed.
     pub async fn answered(&mut self) -> Option<Answer> {
         (&mut self.answer).await.ok()
@@ -307,34 +507,37 @@ impl Parked {
 
     /// Puts the answer that came together with what goes with its reply.
     pub fn complete(self, answer: Answer) -> Answered {
-        Answered {
-            answer,
-            receipt: Some(self.receipt),
-        }
+        let Self { mut receipt, .. } = self;
+        // Nothing hangs on an answer in which nothing is handed over.
+        receipt.open = hands_over(&answer);
+        let receipt = receipt.open.then_some(receipt);
+        Answered { answer, receipt }
     }
 }
 
 impl Receipt {
-    /// Returns the call's number, for a cancellation.
+    /// Returns the call whose reply it follows.
+    #[cfg(test)]
     pub fn call(&self) -> CallId {
         self.call
     }
 
-    /// Reports that the reply's last byte was passed to the peer's socket.
-    pub fn flushed(mut self) {
+    /// Reports that the reply's last byte was passed to the peer's socket, and returns the call.
+    pub fn flushed(mut self) -> CallId {
         self.open = false;
-        self.owner.step(Input::Flushed { call: self.call });
+        self.owner.report(Input::Flushed { call: self.call });
+        self.call
     }
 }
 
 impl Drop for Receipt {
     fn drop(&mut self) {
-        if !self.open {
-            return;
+        if self.open {
+            self.owner.report(Input::Lost { call: self.call });
         }
-        let mut state = self.owner.lock();
-        state.parked.remove(&self.call);
-        self.owner
-            .step_locked(&mut state, Input::Lost { call: self.call });
     }
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "interleavings"))]
+mod tests;

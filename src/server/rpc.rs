@@ -1,5 +1,6 @@
 //! rmcp's view of relay: handshake, discovery, the tool list, and the calls that do not take the short way.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,19 +8,22 @@ use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ContentBlock, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ServerCapabilities, ServerConfig, Tool,
+    CompleteResult, ConstString, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestMethod,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+    SubscribeRequestMethod, SubscribeRequestParams, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
 use super::Shared;
 use super::express::{Called, Done, call_tool};
-use super::owner::{Owner, Parked, Receipt};
-use super::recent::RecentReads;
-use crate::engine::{AgentName, Roster, SessionId};
+use super::owner::{Parked, Receipt};
+use super::requests::{Request, Scope};
+use crate::engine::{AgentName, Roster, SessionId, shown};
 use crate::tools::{ToolResult, lift};
 
 /// When a waiting call first tells that it is alive, and how often after that, where its client asked for it.
@@ -41,51 +45,29 @@ pub struct Caller {
     pub session: SessionId,
     /// The agent that it is bound to.
     pub agent: Option<AgentName>,
-    /// What the transport takes for the session, where its client can cancel a request by its id.
-    pub cancel_key: Option<Arc<str>>,
-    /// Where reads are remembered for that.
-    pub reads: Arc<RecentReads>,
+    /// Within what the ids of its requests mean one request, where its client can cancel one.
+    pub scope: Option<Scope>,
     /// Where the receipt of the reply is left for the transport.
     receipt: Arc<Mutex<Option<Receipt>>>,
+    /// Whether its client has cancelled the request, and wants no answer.
+    is_cancelled: Arc<AtomicBool>,
 }
 
 impl Caller {
     /// Makes the caller of one request.
-    pub fn new(
-        session: SessionId,
-        agent: Option<AgentName>,
-        cancel_key: Option<Arc<str>>,
-        reads: Arc<RecentReads>,
-    ) -> Self {
+    pub fn new(session: SessionId, agent: Option<AgentName>, scope: Option<Scope>) -> Self {
         Self {
             session,
             agent,
-            cancel_key,
-            reads,
+            scope,
             receipt: Arc::default(),
+            is_cancelled: Arc::default(),
         }
     }
 
-    /// Calls a tool, and remembers the call if it can be cancelled; returns nothing if it was cancelled already.
-    /// All ways to a tool end here.
-    pub fn call(
-        &self,
-        owner: &Arc<Owner>,
-        request_id: &str,
-        tool: &str,
-        arguments: serde_json::Map<String, serde_json::Value>,
-    ) -> Option<Called> {
-        let Some(key) = &self.cancel_key else {
-            return Some(call_tool(owner, self.session, tool, arguments));
-        };
-        if self.reads.was_cancelled(key, request_id) {
-            return None;
-        }
-        let called = call_tool(owner, self.session, tool, arguments);
-        if let Some(call) = called.cancellable() {
-            self.reads.remember(key, request_id, call);
-        }
-        Some(called)
+    /// Tells whether its client has cancelled the request. rmcp writes an error all the same.
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
     }
 
     /// Takes the receipt that the call has left, if any.
@@ -150,7 +132,7 @@ pub fn tools_for(roster: &Roster, agent: Option<&AgentName>) -> Vec<Tool> {
 }
 
 /// Wraps a result as rmcp has it.
-fn wrapped(result: ToolResult) -> CallToolResult {
+pub fn wrapped(result: ToolResult) -> CallToolResult {
     let blocks = result.texts.into_iter().map(ContentBlock::text).collect();
     if result.is_error {
         CallToolResult::error(blocks)
@@ -192,13 +174,18 @@ impl ServerHandler for Rpc {
             return Err(ErrorData::internal_error("the transport named no caller", None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let id = serde_json::to_string(&context.id).expect("an id is JSON");
-        let done = match caller.call(&self.shared.owner, &id, &request.name, arguments) {
+        let id = caller
+            .scope
+            .as_ref()
+            .map(|scope| Request::Rmcp(scope, &context.id));
+        let called = call_tool(&self.shared.owner, caller.session, &request.name, arguments, id);
+        let done = match called {
             Some(Called::Done(done)) => Some(done),
             Some(Called::Parked(parked)) => self.wait(parked, &context).await,
             None => None,
         };
         let Some(Done { result, receipt }) = done else {
+            caller.is_cancelled.store(true, Ordering::Relaxed);
             return Err(ErrorData::internal_error("the call was cancelled", None));
         };
         *caller
@@ -213,32 +200,115 @@ impl ServerHandler for Rpc {
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Err(unknown_method(ListPromptsRequestMethod::VALUE, &context))
     }
 
     async fn list_resources(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        Err(unknown_method(ListResourcesRequestMethod::VALUE, &context))
     }
 
     async fn list_resource_templates(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        Err(unknown_method(
+            ListResourceTemplatesRequestMethod::VALUE,
+            &context,
+        ))
     }
 
     async fn complete(
         &self,
         _request: CompleteRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+        Err(unknown_method(CompleteRequestMethod::VALUE, &context))
     }
+
+    async fn get_prompt(
+        &self,
+        _request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Err(unknown_method(GetPromptRequestMethod::VALUE, &context))
+    }
+
+    async fn read_resource(
+        &self,
+        _request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Err(unknown_method(ReadResourceRequestMethod::VALUE, &context))
+    }
+
+    #[expect(deprecated, reason = "clients of older versions ask for it")]
+    async fn set_level(
+        &self,
+        _request: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(unknown_method(SetLevelRequestMethod::VALUE, &context))
+    }
+
+    async fn subscribe(
+        &self,
+        _request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(unknown_method(SubscribeRequestMethod::VALUE, &context))
+    }
+
+    async fn unsubscribe(
+        &self,
+        _request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Err(unknown_method(UnsubscribeRequestMethod::VALUE, &context))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // rmcp takes a method that it knows for one that it does not, if the parameters are not those of it.
+        if known_methods(&context).contains(&request.method.as_str()) {
+            let reason = format!(
+                "params of {}: a value in them is not of the type that MCP gives it",
+                request.method
+            );
+            return Err(ErrorData::invalid_params(reason, None));
+        }
+        Err(unknown_method(&request.method, &context))
+    }
+}
+
+/// The methods that relay has, first those of the versions with a handshake.
+const METHODS: [&str; 5] = [
+    "initialize",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "server/discover",
+];
+
+/// Returns the methods that the version of a request has.
+fn known_methods(context: &RequestContext<RoleServer>) -> &'static [&'static str] {
+    // Only versions without a handshake are named in each request.
+    let names_version = context.meta.protocol_version().is_some();
+    if names_version { &METHODS[2..] } else { &METHODS }
+}
+
+/// Says that there is no such method, and which there are.
+fn unknown_method(method: &str, context: &RequestContext<RoleServer>) -> ErrorData {
+    let known = known_methods(context).join(", ");
+    let reason = format!("unknown method {:?}; known methods: {known}", shown(method));
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, reason, None)
 }

@@ -5,6 +5,8 @@
 //! (`Last-Event-ID`) and finds its old address working, whoever gave it out.
 //! <https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse>
 
+mod calls;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,27 +16,27 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body::Frame;
-use rmcp::model::{ClientJsonRpcMessage, GetExtensions, JsonRpcMessage};
-use rmcp::transport::OneshotTransport;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::express::{self, Called, Done, Envelope, Read, ToolCall};
-use super::http::{collect, is_json, not_a_message, not_json};
-use super::owner::{Parked, Receipt};
-use super::recent::RecentReads;
-use super::rpc::{Caller, Rpc, progress_ticks};
-use super::wire::Link;
+use super::express::{self, Done};
+use super::orphans::{News, Ticket, Why};
+use super::requests::Scope;
+use super::rpc::Caller;
+use super::wire::{Link, Sent};
 use super::{Shared, agent_of, refuse, refuse_session};
-use crate::engine::{AgentName, Carrier, Ending, RandomBytes, SessionId, uuid_v4};
+use crate::engine::{AgentName, Carrier, Ending, RandomBytes, SessionId, Who, uuid_v4};
+use crate::tools::ToolResult;
+
+pub(super) use calls::message;
 
 /// How long a client is asked to wait before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 200;
@@ -48,8 +50,13 @@ const UNREAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many events may wait for a client that does not read its stream before its calls are refused.
 const UNREAD_EVENTS_MAX: usize = 1_024;
 
-/// How many of a stream's latest reads can still be cancelled.
-const CANCELLABLE_MAX: usize = 64;
+/// How long a client that has opened a stream is given to make a handshake. One that makes none has come back, and is told
+/// which of its calls have lost their stream. A new one sends its handshake within milliseconds.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a call may be on its way: one that arrives so soon after its id was told to have lost its stream may have been made
+/// before that was heard.
+const ON_ITS_WAY_MAX: Duration = Duration::from_secs(1);
 
 /// All open streams.
 pub(super) struct Streams {
@@ -60,16 +67,31 @@ pub(super) struct Streams {
 
 /// One client's stream.
 struct Stream {
+    id: Uuid,
+    /// Its client has named it: it has come back.
+    named: bool,
     session: SessionId,
     agent: Option<AgentName>,
+    /// Within what the ids of its requests mean one request.
+    scope: Scope,
     /// None once the relay stops: the stream ends when the calls that still hold a clone are answered.
     outbox: Mutex<Option<Outbox>>,
-    /// Has no sessions: a stream is one.
-    reads: Arc<RecentReads>,
+    /// Whether the client is new or has come back.
+    client: Mutex<Met>,
     /// The connection that the stream goes over.
     link: Link,
     /// Cancelled when there is nothing left to write to.
     closed: CancellationToken,
+}
+
+/// What is known of a stream's client.
+enum Met {
+    /// It has not said anything yet.
+    NotYet,
+    /// It has made a handshake, or nothing is to be told to anybody.
+    New,
+    /// It has come back, and was told at that time that the calls with these ids have lost their stream.
+    Back(Instant, BTreeMap<Box<str>, Why>),
 }
 
 /// The way into a stream.
@@ -89,7 +111,7 @@ struct Unread {
 /// What goes into a stream at once.
 struct Event {
     bytes: Bytes,
-    receipt: Option<Receipt>,
+    sent: Option<Sent>,
 }
 
 impl Streams {
@@ -142,8 +164,8 @@ impl Streams {
 }
 
 impl Outbox {
-    /// Sends a JSON-RPC message.
-    fn send(&self, json: &[u8], receipt: Option<Receipt>) {
+    /// Sends a JSON-RPC message; returns whether the stream still takes it. What goes with it is dropped if not.
+    fn send(&self, json: &[u8], sent: Option<Sent>) -> bool {
         let mut bytes = BytesMut::with_capacity(json.len() + 24);
         bytes.put_slice(b"event: message\ndata: ");
         bytes.put_slice(json);
@@ -151,13 +173,15 @@ impl Outbox {
         let bytes = bytes.freeze();
         self.unread.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         self.unread.events.fetch_add(1, Ordering::Relaxed);
-        // A stream that has just closed drops the event, and with it the receipt.
-        let _ = self.events.send(Event { bytes, receipt });
+        self.events.send(Event { bytes, sent }).is_ok()
     }
 
-    /// Sends the response of a tool call.
-    fn respond(&self, id: &RawValue, done: Done) {
-        self.send(&express::response(id, &done.result), done.receipt);
+    /// Sends the response of a tool call, which may have waited.
+    fn respond(&self, id: &RawValue, done: Done, ticket: Option<Ticket>) -> bool {
+        let Done { result, receipt } = done;
+        let hangs_on = receipt.is_some() || ticket.is_some();
+        let sent = hangs_on.then_some(Sent::Streamed(receipt, ticket));
+        self.send(&express::response(id, &result), sent)
     }
 
     fn has_room(&self) -> bool {
@@ -183,12 +207,73 @@ impl Stream {
     }
 
     fn caller(&self) -> Caller {
-        Caller::new(
-            self.session,
-            self.agent.clone(),
-            Some(Arc::from("")),
-            Arc::clone(&self.reads),
-        )
+        Caller::new(self.session, self.agent.clone(), Some(self.scope.clone()))
+    }
+
+    /// The agent that its client asked to be bound to.
+    fn asked_agent(&self) -> Option<String> {
+        self.agent.as_ref().map(ToString::to_string)
+    }
+
+    fn client(&self) -> MutexGuard<'_, Met> {
+        self.client
+            .lock()
+            .expect("nothing panics while it holds what is known of a client")
+    }
+
+    /// Settles that the client is new: it makes a handshake.
+    fn meet_new(&self) {
+        let mut client = self.client();
+        if matches!(*client, Met::NotYet) {
+            *client = Met::New;
+        }
+    }
+
+    /// Tells a client that has come back, unless it is settled already, which of its calls have lost their stream.
+    ///
+    /// `call` is the id of the call that it makes now. Returns why that call is not to be made: another client's has the same
+    /// id, so it was answered while it was on its way.
+    fn meet_again(&self, shared: &Shared, call: Option<&RawValue>) -> Option<Why> {
+        let call = call.map(RawValue::get);
+        let mut client = self.client();
+        match &mut *client {
+            Met::New => None,
+            Met::Back(at, told) if at.elapsed() < ON_ITS_WAY_MAX => told.remove(call?),
+            Met::Back(_, told) => {
+                told.clear();
+                None
+            }
+            Met::NotYet => {
+                let agent = self.agent.as_ref().map(AgentName::as_str);
+                let mut told = BTreeMap::new();
+                for News { id, why, ticket } in shared.orphans.of_client(self.named.then_some(self.id), agent)
+                {
+                    if call == Some(id.get()) {
+                        // Its client has made it anew.
+                        ticket.into_iter().for_each(Ticket::settled);
+                    } else if let Some(outbox) = self.outbox() {
+                        let answer = Done {
+                            result: ToolResult::error(why.as_str()),
+                            receipt: None,
+                        };
+                        outbox.respond(&id, answer, ticket);
+                        told.insert(Box::from(id.get()), why);
+                    }
+                }
+                *client = Met::Back(Instant::now(), told);
+                None
+            }
+        }
+    }
+}
+
+/// Meets the client of a stream that has not said anything in time.
+async fn meet(shared: Arc<Shared>, stream: Arc<Stream>) {
+    tokio::select! {
+        () = tokio::time::sleep(HANDSHAKE_PATIENCE) => {
+            stream.meet_again(&shared, None);
+        }
+        () = stream.closed.cancelled() => {}
     }
 }
 
@@ -206,7 +291,7 @@ pub(super) async fn open(
     if shared.stop.is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
     }
-    let (session, agent) = match shared.owner.open(Carrier::Stream, agent) {
+    let (session, agent) = match shared.owner.open(Carrier::Stream, Who::Agent(agent)) {
         Ok(opened) => opened,
         Err(refusal) => return refuse_session(&refusal),
     };
@@ -217,22 +302,39 @@ pub(super) async fn open(
     let (events, receiver) = mpsc::unbounded_channel();
     let unread = Arc::new(Unread::default());
     let stream = Arc::new(Stream {
+        id,
+        named: old_id.is_some(),
         session,
         agent,
+        scope: Scope::Session(session),
         outbox: Mutex::new(Some(Outbox {
             events,
             unread: Arc::clone(&unread),
         })),
-        reads: Arc::new(RecentReads::new(CANCELLABLE_MAX)),
+        client: Mutex::new(Met::NotYet),
         link: link.clone(),
         closed: CancellationToken::new(),
     });
-    let replaced = shared.streams.table().insert(id, Arc::clone(&stream));
+    let mut table = shared.streams.table();
+    let replaced = table.insert(id, Arc::clone(&stream));
+    if replaced.is_some() {
+        // Before anybody finds the new one: its client may call at once.
+        shared.orphans.lose_stream(id);
+    }
+    drop(table);
+    if replaced.is_some() || !shared.orphans.is_empty() {
+        tokio::spawn(meet(Arc::clone(&shared), Arc::clone(&stream)));
+    } else {
+        stream.meet_new();
+    }
     if let Some(replaced) = replaced {
         replaced.end();
         replaced.closed.cancel();
     }
     shared.streams.opened.notify_waiters();
+    if shared.stop.is_cancelled() {
+        stream.end();
+    }
     let hello = format!("retry: {RETRY_MS}\nid: {id}\nevent: endpoint\ndata: /message?sessionId={id}\n\n");
     let first_tick = Instant::now() + shared.keep_alive;
     let body = StreamBody {
@@ -240,7 +342,6 @@ pub(super) async fn open(
         events: receiver,
         keep_alive: tokio::time::interval_at(first_tick, shared.keep_alive),
         unread,
-        id,
         stream,
         link,
         shared,
@@ -252,181 +353,12 @@ pub(super) async fn open(
     (headers, Body::new(body)).into_response()
 }
 
-/// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
-pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let stream = match find_stream(&shared, &parts.uri).await {
-        Ok(stream) => stream,
-        Err(response) => return *response,
-    };
-    let content_type = parts.headers.get(header::CONTENT_TYPE);
-    let content_type = content_type
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    if !is_json(content_type) {
-        let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
-    }
-    let body = match collect(body).await {
-        Ok(body) => body,
-        Err(response) => return *response,
-    };
-    let Some(outbox) = stream.outbox() else {
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
-    };
-    if !outbox.has_room() {
-        let reason = "this session does not read its stream; read what is in it, then call again";
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, reason);
-    }
-    match express::read(&body) {
-        Read::NotJson(error) => not_json(&error),
-        Read::OtherJson(error) => not_a_message(error),
-        Read::Message(envelope) => accept(&shared, &stream, outbox, &envelope, &body),
-    }
-}
-
-/// Finds the stream that a call is for.
-async fn find_stream(shared: &Shared, uri: &Uri) -> Result<Arc<Stream>, Box<Response>> {
-    let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-    let given = query
-        .into_iter()
-        .find(|(key, _)| key == "sessionId")
-        .map(|(_, value)| value);
-    let Some(given) = given else {
-        let reason = "missing query parameter \"sessionId\"; GET /sse tells the address to post to";
-        return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
-    };
-    let stream = match given.parse() {
-        Ok(id) => shared.streams.await_stream(id).await,
-        Err(_) => None,
-    };
-    stream.ok_or_else(|| {
-        let reason = format!("unknown session {given:?}; GET /sse opens one");
-        Box::new(refuse(StatusCode::NOT_FOUND, reason))
-    })
-}
-
-fn accept(
-    shared: &Arc<Shared>,
-    stream: &Arc<Stream>,
-    outbox: Outbox,
-    envelope: &Envelope<'_>,
-    body: &Bytes,
-) -> Response {
-    // A client that calls again has read what it was sent.
-    stream.link.settle();
-    match envelope.tool_call() {
-        None => {}
-        Some(Ok(call)) => {
-            call_tool(shared, stream, outbox, call);
-            return StatusCode::ACCEPTED.into_response();
-        }
-        Some(Err(error)) if error.is_data() => {
-            outbox.send(&envelope.invalid_params(&error), None);
-            return StatusCode::ACCEPTED.into_response();
-        }
-        Some(Err(error)) => return not_a_message(error),
-    }
-    match (envelope.method.as_deref(), envelope.id) {
-        (Some(_), Some(_)) => match serde_json::from_slice(body) {
-            Ok(request) => {
-                tokio::spawn(serve_by_rmcp(
-                    Arc::clone(shared),
-                    Arc::clone(stream),
-                    outbox,
-                    request,
-                ));
-                StatusCode::ACCEPTED.into_response()
-            }
-            Err(error) => not_a_message(error),
-        },
-        (Some("notifications/cancelled"), None) => {
-            let call = express::cancelled_id(envelope).and_then(|id| stream.reads.cancel("", id));
-            call.into_iter().for_each(|call| shared.owner.cancel(call));
-            StatusCode::ACCEPTED.into_response()
-        }
-        // Other notifications, and responses to requests that relay never makes, ask for nothing.
-        (_, None) | (None, Some(_)) => StatusCode::ACCEPTED.into_response(),
-    }
-}
-
-fn call_tool(shared: &Arc<Shared>, stream: &Arc<Stream>, outbox: Outbox, call: ToolCall<'_>) {
-    let caller = stream.caller();
-    match caller.call(&shared.owner, call.id.get(), &call.name, call.arguments) {
-        None => {}
-        Some(Called::Done(done)) => outbox.respond(call.id, done),
-        Some(Called::Parked(parked)) => {
-            let progress_token = call.progress_token.map(ToOwned::to_owned);
-            let closed = stream.closed.clone();
-            tokio::spawn(wait(closed, outbox, parked, call.id.to_owned(), progress_token));
-        }
-    }
-}
-
-/// Waits for the answer to a parked call, telling of progress where the client asked for it.
-async fn wait(
-    closed: CancellationToken,
-    outbox: Outbox,
-    mut parked: Parked,
-    id: Box<RawValue>,
-    progress_token: Option<Box<RawValue>>,
-) {
-    let started = Instant::now();
-    let mut ticks = progress_ticks();
-    loop {
-        tokio::select! {
-            biased;
-            answer = parked.answered() => {
-                if let Some(answer) = answer {
-                    outbox.respond(&id, Done::new(parked.complete(answer)));
-                }
-                return;
-            }
-            // Dropping the parked call cancels it.
-            () = closed.cancelled() => return,
-            _ = ticks.tick(), if progress_token.is_some() => {
-                let token = progress_token.as_deref().expect("a tick is for a token");
-                let waited_s = started.elapsed().as_secs();
-                let notification = serde_json::json!({
-                    "jsonrpc": "2.0",
-                    "method": "notifications/progress",
-                    "params": {"progressToken": token, "progress": waited_s, "message": "waiting for a message"},
-                });
-                outbox.send(notification.to_string().as_bytes(), None);
-            }
-        }
-    }
-}
-
-/// Has rmcp answer one request, as it does for each request over streamable HTTP.
-async fn serve_by_rmcp(
-    shared: Arc<Shared>,
-    stream: Arc<Stream>,
-    outbox: Outbox,
-    mut request: ClientJsonRpcMessage,
-) {
-    let caller = stream.caller();
-    if let ClientJsonRpcMessage::Request(request) = &mut request {
-        request.request.extensions_mut().insert(caller.clone());
-    }
-    let (transport, mut messages) = OneshotTransport::new(request);
-    let cancellation = stream.closed.child_token();
-    let running = rmcp::service::serve_directly_with_ct(Rpc::new(shared), transport, None, cancellation);
-    while let Some(message) = messages.recv().await {
-        let json = serde_json::to_vec(&message).expect("rmcp's messages are JSON");
-        let is_response = matches!(message, JsonRpcMessage::Response(_));
-        outbox.send(&json, is_response.then(|| caller.take_receipt()).flatten());
-    }
-    drop(running);
-}
-
 /// What hyper writes of a stream.
 struct StreamBody {
     hello: Option<Bytes>,
     events: mpsc::UnboundedReceiver<Event>,
     keep_alive: Interval,
     unread: Arc<Unread>,
-    id: Uuid,
     stream: Arc<Stream>,
     link: Link,
     shared: Arc<Shared>,
@@ -444,11 +376,11 @@ impl http_body::Body for StreamBody {
             return Poll::Ready(Some(Ok(Frame::data(hello))));
         }
         match self.events.poll_recv(cx) {
-            Poll::Ready(Some(Event { bytes, receipt })) => {
+            Poll::Ready(Some(Event { bytes, sent })) => {
                 self.unread.bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
                 self.unread.events.fetch_sub(1, Ordering::Relaxed);
-                if let Some(receipt) = receipt {
-                    self.link.sent(receipt);
+                if let Some(sent) = sent {
+                    self.link.sent(sent);
                 }
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
@@ -456,6 +388,8 @@ impl http_body::Body for StreamBody {
             Poll::Pending => {}
         }
         if self.keep_alive.poll_tick(cx).is_ready() {
+            self.shared.orphans.stays_open(self.stream.id);
+            self.link.sent(Sent::KeepAlive(self.stream.session));
             return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b": keep-alive\n\n")))));
         }
         Poll::Pending
@@ -467,13 +401,18 @@ impl Drop for StreamBody {
         let mut table = self.shared.streams.table();
         // A client that reconnected has put its new stream under the same id.
         if table
-            .get(&self.id)
+            .get(&self.stream.id)
             .is_some_and(|current| Arc::ptr_eq(current, &self.stream))
         {
-            table.remove(&self.id);
+            table.remove(&self.stream.id);
+            // Before its client opens another: that one is told of what this one did not bring.
+            self.shared.orphans.lose_stream(self.stream.id);
         }
         drop(table);
         self.stream.closed.cancel();
         self.shared.owner.close(self.stream.session, Ending::Broken);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,33 +1,41 @@
-//! Connections, watched: which replies have been passed to the socket, and how a connection ended.
+//! Connections, watched: which replies have been passed to the socket, what came after them, and how a connection ended.
 //!
-//! Knows bytes and receipts; knows nothing of HTTP or MCP. hyper flushes a connection only when its write
-//! buffer is empty, so a flush that succeeds means that all replies written before have left this process.
+//! Knows bytes and receipts; knows nothing of HTTP or MCP, and concludes nothing. hyper flushes a connection only when
+//! its write buffer is empty, so a flush that succeeds means that all replies written before have left this process.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
+use super::orphans::Ticket;
 use super::owner::{Owner, Receipt};
-use crate::engine::{AgentName, Carrier, Ending, Refusal, SessionId};
+use crate::engine::{AgentName, CallId, Carrier, Ending, Input, Refusal, SessionId, Who};
 
-/// Most connections at a time: one more is closed at once. Every stream has one, and its calls come over a second.
-const CONNECTIONS_MAX: usize = 10_000;
-
-/// How long bytes may stay unacknowledged before a connection counts as broken: less than the engine's doubt, so
-/// that a reply which a dead network has swallowed is taken back, not counted as read.
+/// How long a peer may take nothing that it was sent before a connection counts as broken, so that a reply which a dead
+/// network has swallowed is taken back, not counted as read: shorter than the engine's doubt.
+///
+/// A kernel counts both: bytes that are not acknowledged, and bytes for which a peer that does not read has no room.
+/// tcp(7), `TCP_USER_TIMEOUT`: "transmitted data may remain unacknowledged, or buffered data may remain untransmitted (due to
+/// zero window size)".
 pub const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long relay waits, after it has closed its own end behind a reply that matters, for the peer to close its own.
-const LINGER: Duration = Duration::from_secs(1);
+/// How long relay waits, after it has closed its own end behind a reply that matters, for the peer to close its own. A peer
+/// that does not has not been seen to read the reply.
+const LINGER: Duration = Duration::from_secs(3);
+
+/// How often relay looks again for the end of a peer that has only sent its last byte, with a reply in doubt that it may
+/// still read.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// How many times it looks: for longer than the engine doubts.
+const LOOKS_MAX: u32 = 100;
 
 /// How many slices hyper writes at once, at the most: <https://docs.rs/hyper/1/src/hyper/proto/h1/io.rs.html>.
 const SLICES_MAX: usize = 64;
@@ -39,13 +47,34 @@ pub trait Evidence {
     /// A kernel answers such bytes with a reset. On loopback the reset is there before the close is seen.
     fn left_bytes_unread(&self) -> bool;
 
-    /// Asks the socket to send small writes at once, and to give up a peer that acknowledges nothing for a while.
+    /// Tells, once the peer has sent its last byte, whether its process has closed the connection, and not only said that
+    /// it will send no more: only then does it read no more either. False where that cannot be known.
+    fn peer_has_closed(&self) -> bool;
+
+    /// Returns how many bytes have come from the peer that were not read here yet.
+    fn arrived_bytes(&self) -> u64;
+
+    /// Asks the socket to send small writes at once, and to give up a peer that takes nothing for
+    /// [`ACKNOWLEDGE_PATIENCE`].
     fn prepare(&self);
 }
 
 impl Evidence for tokio::net::TcpStream {
     fn left_bytes_unread(&self) -> bool {
         !matches!(socket2::SockRef::from(self).take_error(), Ok(None))
+    }
+
+    fn peer_has_closed(&self) -> bool {
+        let (Ok(own), Ok(peer)) = (self.local_addr(), self.peer_addr()) else {
+            // It was reset.
+            return false;
+        };
+        super::peer::has_closed(peer, own)
+    }
+
+    fn arrived_bytes(&self) -> u64 {
+        // Where the system cannot tell, everything that ever comes may have been there: nothing is confirmed by it.
+        rustix::io::ioctl_fionread(self).unwrap_or(u64::MAX)
     }
 
     fn prepare(&self) {
@@ -59,60 +88,14 @@ impl Evidence for tokio::net::TcpStream {
     }
 }
 
-/// A listener whose connections are watched.
-pub(super) struct WireListener<L> {
-    inner: L,
-    owner: Arc<Owner>,
-    open: Arc<AtomicUsize>,
-}
-
-impl<L> WireListener<L> {
-    pub fn new(inner: L, owner: Arc<Owner>) -> Self {
-        Self {
-            inner,
-            owner,
-            open: Arc::default(),
-        }
-    }
-}
-
-impl<L> Listener for WireListener<L>
-where
-    L: Listener,
-    L::Io: Evidence,
-{
-    type Io = Wire<L::Io>;
-    type Addr = L::Addr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (io, addr) = self.inner.accept().await;
-            if self.open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
-                tracing::warn!(CONNECTIONS_MAX, "too many connections: closed a new one");
-                continue;
-            }
-            self.open.fetch_add(1, Ordering::Relaxed);
-            io.prepare();
-            let link = Link(Arc::new(Connection {
-                owner: Arc::clone(&self.owner),
-                has_receipts: AtomicBool::new(false),
-                in_doubt: AtomicBool::new(false),
-                state: Mutex::default(),
-            }));
-            let open = Arc::clone(&self.open);
-            let wire = Wire {
-                io,
-                link,
-                open,
-                linger: None,
-            };
-            return (wire, addr);
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.inner.local_addr()
-    }
+/// What is to be reported once bytes are passed to the socket.
+pub enum Sent {
+    /// The reply of an exchange.
+    Reply(Receipt),
+    /// An answer in a stream, with the note that its call is not answered, if there is one.
+    Streamed(Option<Receipt>, Option<Ticket>),
+    /// A keep-alive in the stream of a session.
+    KeepAlive(SessionId),
 }
 
 /// A handle on the connection that a request came over.
@@ -121,75 +104,119 @@ pub struct Link(Arc<Connection>);
 
 struct Connection {
     owner: Arc<Owner>,
+    /// How many bytes have come.
+    bytes_in: AtomicU64,
+    /// How many requests have come.
+    requests: AtomicUsize,
+    /// How many of them are not answered yet.
+    under_way: AtomicUsize,
+    /// How many bytes had come when the latest was answered.
+    bytes_answered: AtomicU64,
     /// Spares the lock on every write that has nothing to report.
-    has_receipts: AtomicBool,
-    /// The latest exchange carried something whose arrival matters.
+    has_sent: AtomicBool,
+    /// Spares the lock on every read that proves nothing.
+    has_passed: AtomicBool,
+    /// A reply whose arrival matters was passed, and nothing has shown that it was read.
     in_doubt: AtomicBool,
     state: Mutex<ConnectionState>,
 }
 
 #[derive(Default)]
 struct ConnectionState {
-    /// Of replies whose last byte is in hyper's write buffer.
-    receipts: Vec<Receipt>,
-    /// The sessions of the calls that this connection carried, by the agent that was asked for.
-    sessions: Vec<(Option<String>, SessionId, Option<AgentName>)>,
+    /// What goes with bytes that hyper has, up to the last one.
+    sent: Vec<Sent>,
+    /// Replies of exchanges that were passed, each with how many bytes had come until then, read or not.
+    passed: Vec<(CallId, u64)>,
+    /// One was passed that no bytes can prove to be read any more.
+    unprovable: bool,
+    /// The sessions of the calls that this connection carried, by whom they were opened for.
+    sessions: Vec<(Who, SessionId, Option<AgentName>)>,
     ending: Option<Ending>,
 }
 
-impl<L> Connected<IncomingStream<'_, WireListener<L>>> for Link
-where
-    L: Listener,
-    L::Io: Evidence,
-{
-    fn connect_info(stream: IncomingStream<'_, WireListener<L>>) -> Self {
-        stream.io().link.clone()
+/// A connection on which nothing is being answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Idle {
+    /// How many requests have come.
+    pub requests: usize,
+    /// Whether bytes have come behind the latest.
+    pub head_begun: bool,
+}
+
+/// A request that is being answered; it is over when this is dropped.
+pub struct UnderWay(Link);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let connection = &*self.0.0;
+        let bytes = connection.bytes_in.load(Ordering::Relaxed);
+        connection.bytes_answered.store(bytes, Ordering::Relaxed);
+        connection.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Link {
-    /// Takes the receipt of a reply whose last byte hyper has just taken.
-    pub(super) fn sent(&self, receipt: Receipt) {
-        self.state().receipts.push(receipt);
-        self.0.has_receipts.store(true, Ordering::Release);
+    /// Takes what is to be reported behind bytes of which hyper has just taken the last one.
+    pub fn sent(&self, sent: Sent) {
+        self.state().sent.push(sent);
+        self.0.has_sent.store(true, Ordering::Release);
     }
 
-    /// Returns the session of this connection's calls for an agent, or for none in particular; opens it if need be.
+    /// Counts a request.
+    pub fn begin(&self) -> UnderWay {
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
+        self.0.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(self.clone())
+    }
+
+    /// Tells what has come; nothing while a request is being answered.
+    pub fn idle(&self) -> Option<Idle> {
+        let connection = &*self.0;
+        let bytes_answered = connection.bytes_answered.load(Ordering::Relaxed);
+        (connection.under_way.load(Ordering::Relaxed) == 0).then(|| Idle {
+            requests: connection.requests.load(Ordering::Relaxed),
+            head_begun: connection.bytes_in.load(Ordering::Relaxed) > bytes_answered,
+        })
+    }
+
+    /// Returns the session of this connection's calls for an agent, for none in particular, or for the person; opens it
+    /// if need be.
     ///
     /// # Errors
     ///
     /// The engine's refusal of a new session.
-    pub(super) fn session(&self, agent: Option<String>) -> Result<(SessionId, Option<AgentName>), Refusal> {
-        self.0.in_doubt.store(false, Ordering::Relaxed);
+    pub fn session(&self, who: Who) -> Result<(SessionId, Option<AgentName>), Refusal> {
         let mut state = self.state();
-        if let Some((_, session, bound)) = state.sessions.iter().find(|(asked, _, _)| *asked == agent) {
+        if let Some((_, session, bound)) = state.sessions.iter().find(|(asked, _, _)| *asked == who) {
             return Ok((*session, bound.clone()));
         }
-        let (session, bound) = self.0.owner.open(Carrier::Exchange, agent.clone())?;
-        state.sessions.push((agent, session, bound.clone()));
+        let (session, bound) = self.0.owner.open(Carrier::Exchange, who.clone())?;
+        state.sessions.push((who, session, bound.clone()));
         Ok((session, bound))
     }
 
     /// Waits until a reply whose bytes may have left already is reported, so that a next call finds it so.
-    pub(super) fn settle(&self) {
-        if self.0.has_receipts.load(Ordering::Acquire) {
+    pub fn settle(&self) {
+        if self.0.has_sent.load(Ordering::Acquire) {
             drop(self.state());
         }
     }
 
-    /// Writes, and reports the replies in hyper's buffer if all of it was written; nobody who has read one of them
-    /// gets past [`Self::settle`] before that.
-    fn write(
+    /// Writes, and reports what goes with the bytes in hyper's buffer if all of it was written; nobody who has read one of
+    /// them gets past [`Self::settle`] before that.
+    fn write<S: Evidence + Unpin>(
         &self,
+        mut io: Pin<&mut S>,
         bytes: usize,
-        write: impl FnOnce() -> Poll<io::Result<usize>>,
+        write: impl FnOnce(Pin<&mut S>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        let reporting = self.0.has_receipts.load(Ordering::Acquire).then(|| self.state());
-        let polled = write();
+        let reporting = self.0.has_sent.load(Ordering::Acquire).then(|| self.state());
+        let arrived_before = reporting.as_ref().map_or(0, |_| io.arrived_bytes());
+        let polled = write(io.as_mut());
         match &polled {
             Poll::Ready(Ok(written)) if *written == bytes => {
                 if let Some(mut state) = reporting {
-                    self.report(&mut state);
+                    self.report(&mut state, &*io, arrived_before);
                 }
             }
             Poll::Ready(Ok(_)) | Poll::Pending => {}
@@ -201,19 +228,67 @@ impl Link {
         polled
     }
 
-    fn flushed(&self) {
-        if self.0.has_receipts.load(Ordering::Acquire) {
-            self.report(&mut self.state());
+    fn flushed(&self, io: &impl Evidence) {
+        if self.0.has_sent.load(Ordering::Acquire) {
+            self.report(&mut self.state(), io, 0);
         }
     }
 
-    fn report(&self, state: &mut ConnectionState) {
-        if !state.receipts.is_empty() {
-            self.0.in_doubt.store(true, Ordering::Relaxed);
+    /// Reports what goes with bytes that were passed; `arrived_before` is how many had arrived, unread, just before.
+    fn report(&self, state: &mut ConnectionState, io: &impl Evidence, arrived_before: u64) {
+        let ConnectionState {
+            sent,
+            passed,
+            unprovable,
+            ..
+        } = state;
+        for sent in sent.drain(..) {
+            match sent {
+                Sent::Reply(receipt) => {
+                    self.0.in_doubt.store(true, Ordering::Relaxed);
+                    let call = receipt.flushed();
+                    // A peer that sends its next request too early may send the rest of it at any time, unread reply or
+                    // not: no bytes of this connection prove anything any more. And what is here by now was sent by
+                    // somebody who may not have read the reply.
+                    if arrived_before == 0 {
+                        let here = self.0.bytes_in.load(Ordering::Relaxed);
+                        passed.push((call, here.saturating_add(io.arrived_bytes())));
+                        self.0.has_passed.store(true, Ordering::Relaxed);
+                    } else {
+                        *unprovable = true;
+                    }
+                }
+                Sent::Streamed(receipt, ticket) => {
+                    receipt.map(Receipt::flushed);
+                    ticket.into_iter().for_each(Ticket::passed);
+                }
+                Sent::KeepAlive(session) => self.0.owner.report(Input::KeptAlive { session }),
+            }
         }
-        state.receipts.drain(..).for_each(Receipt::flushed);
         // Only now: who finds it cleared in [`Self::settle`] must find the replies reported.
-        self.0.has_receipts.store(false, Ordering::Release);
+        self.0.has_sent.store(false, Ordering::Release);
+    }
+
+    /// Counts bytes that were read, and reports the replies that they came after.
+    fn read(&self, bytes: usize) {
+        let connection = &self.0;
+        let all = connection.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        if !connection.has_passed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state();
+        state.passed.retain(|(call, here)| {
+            let followed = all > *here;
+            if followed {
+                connection.owner.report(Input::Followed { call: *call });
+            }
+            !followed
+        });
+        let left = !state.passed.is_empty();
+        connection.has_passed.store(left, Ordering::Relaxed);
+        connection
+            .in_doubt
+            .store(left || state.unprovable, Ordering::Relaxed);
     }
 
     /// Remembers the first sign of the end.
@@ -223,18 +298,26 @@ impl Link {
 
     fn closed(&self) {
         let ConnectionState {
-            receipts,
+            sent,
+            passed: _,
+            unprovable: _,
             sessions,
             ending,
-        } = std::mem::take(&mut *self.state());
-        drop(receipts);
+        } = std::mem::take(
+            &mut *self
+                .0
+                .state
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
+        drop(sent);
         let ending = ending.unwrap_or(Ending::Broken);
         for (_, session, _) in sessions {
             self.0.owner.close(session, ending);
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, ConnectionState> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.0
             .state
             .lock()
@@ -243,18 +326,80 @@ impl Link {
 }
 
 /// A connection's bytes, watched.
-pub(super) struct Wire<S> {
+pub struct Wire<S> {
     io: S,
     link: Link,
-    open: Arc<AtomicUsize>,
     /// How long the peer's end is still waited for.
     linger: Option<Pin<Box<Sleep>>>,
+    /// When it is looked for again, after the peer has sent its last byte, and how often it was.
+    look_again: Option<(Pin<Box<Sleep>>, u32)>,
+}
+
+impl<S: Evidence> Wire<S> {
+    /// Watches a connection that was just accepted.
+    pub fn new(io: S, owner: Arc<Owner>) -> Self {
+        io.prepare();
+        let link = Link(Arc::new(Connection {
+            owner,
+            bytes_in: AtomicU64::new(0),
+            requests: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            bytes_answered: AtomicU64::new(0),
+            has_sent: AtomicBool::new(false),
+            has_passed: AtomicBool::new(false),
+            in_doubt: AtomicBool::new(false),
+            state: Mutex::default(),
+        }));
+        Self {
+            io,
+            link,
+            linger: None,
+            look_again: None,
+        }
+    }
+
+    /// Returns a handle on the connection.
+    pub fn link(&self) -> Link {
+        self.link.clone()
+    }
+}
+
+impl<S: Evidence> Wire<S> {
+    /// Notes how the connection ended, now that the peer has sent its last byte. With a reply in doubt that is known only
+    /// once its process has closed the connection too; hyper would close it at once, so it is not told before.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.io.left_bytes_unread() {
+                self.link.ends(Ending::Broken);
+                return Poll::Ready(());
+            }
+            let in_doubt = self.link.0.in_doubt.load(Ordering::Relaxed);
+            // Behind relay's own end, a kernel keeps nothing of a peer that has closed.
+            if !in_doubt || self.linger.is_some() || self.io.peer_has_closed() {
+                // A reset may have come between the two looks.
+                let broken = self.io.left_bytes_unread();
+                self.link
+                    .ends(if broken { Ending::Broken } else { Ending::Orderly });
+                return Poll::Ready(());
+            }
+            let (again, looks) = self
+                .look_again
+                .get_or_insert_with(|| (Box::pin(tokio::time::sleep(LOOK_AGAIN)), 0));
+            ready!(again.as_mut().poll(cx));
+            *looks += 1;
+            if *looks > LOOKS_MAX {
+                // The engine's doubt is over; whatever comes now changes nothing.
+                self.link.ends(Ending::Broken);
+                return Poll::Ready(());
+            }
+            again.as_mut().reset(Instant::now() + LOOK_AGAIN);
+        }
+    }
 }
 
 impl<S> Drop for Wire<S> {
     fn drop(&mut self) {
         self.link.closed();
-        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -268,11 +413,10 @@ impl<S: AsyncRead + Evidence + Unpin> AsyncRead for Wire<S> {
         let had_room = buf.remaining() > 0;
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
         match &polled {
-            Poll::Ready(Ok(())) if had_room && buf.filled().len() == before => {
-                let broken = self.io.left_bytes_unread();
-                self.link
-                    .ends(if broken { Ending::Broken } else { Ending::Orderly });
+            Poll::Ready(Ok(())) if buf.filled().len() > before => {
+                self.link.read(buf.filled().len() - before);
             }
+            Poll::Ready(Ok(())) if had_room => ready!(self.poll_end(cx)),
             Poll::Ready(Err(_)) => self.link.ends(Ending::Broken),
             Poll::Ready(Ok(())) | Poll::Pending => {}
         }
@@ -283,7 +427,7 @@ impl<S: AsyncRead + Evidence + Unpin> AsyncRead for Wire<S> {
 impl<S: AsyncRead + AsyncWrite + Evidence + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let Self { io, link, .. } = &mut *self;
-        link.write(buf.len(), || Pin::new(io).poll_write(cx, buf))
+        link.write(Pin::new(io), buf.len(), |io| io.poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -294,9 +438,9 @@ impl<S: AsyncRead + AsyncWrite + Evidence + Unpin> AsyncWrite for Wire<S> {
         // With as many slices as hyper ever passes, there may be more in its buffer.
         let all = bufs.len() < SLICES_MAX;
         let bytes = bufs.iter().map(|buf| buf.len()).sum();
-        let Self { io, link, .. } = &mut *self;
         let bytes = if all { bytes } else { usize::MAX };
-        link.write(bytes, || Pin::new(io).poll_write_vectored(cx, bufs))
+        let Self { io, link, .. } = &mut *self;
+        link.write(Pin::new(io), bytes, |io| io.poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -304,10 +448,11 @@ impl<S: AsyncRead + AsyncWrite + Evidence + Unpin> AsyncWrite for Wire<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.io).poll_flush(cx);
+        let Self { io, link, .. } = &mut *self;
+        let polled = Pin::new(&mut *io).poll_flush(cx);
         match &polled {
-            Poll::Ready(Ok(())) => self.link.flushed(),
-            Poll::Ready(Err(_)) => self.link.ends(Ending::Broken),
+            Poll::Ready(Ok(())) => link.flushed(io),
+            Poll::Ready(Err(_)) => link.ends(Ending::Broken),
             Poll::Pending => {}
         }
         polled
@@ -336,7 +481,10 @@ impl<S: AsyncRead + AsyncWrite + Evidence + Unpin> AsyncWrite for Wire<S> {
         }
         let linger = self.linger.as_mut().expect("set above");
         ready!(linger.as_mut().poll(cx));
-        self.link.ends(Ending::Orderly);
+        self.link.ends(Ending::Broken);
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests;

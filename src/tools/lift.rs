@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::ToolResult;
+use super::{ToolResult, described};
 use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::{AgentName, Command, Delivery, Kind, Message, Refusal, Reply, Roster, shown};
 
@@ -104,7 +104,7 @@ pub fn definitions(roster: &Roster, bound: Option<&AgentName>) -> Value {
             "Put a message into a role's inbox. Returns its id once it is there.",
             json!({
                 "from": own,
-                "to": role("The recipient's role"),
+                "to": role("The recipient's role; \"user\" is accepted too, the person's inbox"),
                 "kind": {"type": "string", "enum": kinds, "description": "The block's kind, or free"},
                 "body": {"type": "string", "description": "The message, usually a whole formatted block; at most 1 MiB"},
             }),
@@ -171,6 +171,9 @@ pub fn answer(result: &Result<Reply, Refusal>) -> ToolResult {
         Reply::Pending { kinds } => {
             let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
             vec![json!({"count": kinds.len(), "kinds": kinds}).to_string()]
+        }
+        Reply::Seen { deliveries } => {
+            vec![serde_json::to_string(&Messages(deliveries)).expect("texts and numbers are JSON")]
         }
         Reply::Messages {
             deliveries,
@@ -276,23 +279,15 @@ impl Arguments {
 }
 
 fn wrong_type(argument: &'static str, given: &Value, accepted: &'static str) -> InvalidCall {
-    let given = match given {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => format!("the boolean {value}"),
-        Value::Number(value) => format!("the number {value}"),
-        Value::String(value) => format!("the string {:?}", shown(value)),
-        Value::Array(_) => "an array".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-    };
     InvalidCall::WrongType {
         argument,
-        given,
+        given: described(given),
         accepted,
     }
 }
 
 /// Writes deliveries as the JSON array of the source design.
-struct Messages<'a>(&'a std::collections::VecDeque<Delivery>);
+pub struct Messages<'a>(pub &'a std::collections::VecDeque<Delivery>);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -6,6 +6,10 @@
 
 pub mod lift;
 
+use serde_json::Value;
+
+use crate::engine::shown;
+
 /// What a tool call answers, before a transport wraps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
@@ -22,5 +26,17 @@ impl ToolResult {
             texts: vec![format!("Error: {reason}")],
             is_error: true,
         }
+    }
+}
+
+/// Says what a JSON value is, so that an error can name it: `the number 5`, `an array`. A long text is cut.
+pub fn described(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => format!("the boolean {value}"),
+        Value::Number(value) => format!("the number {value}"),
+        Value::String(value) => format!("the string {:?}", shown(value)),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
     }
 }

@@ -3,65 +3,11 @@
 // Each run has an empty home, no settings, and a proxy that refuses everything: nothing is asked of any other machine.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SERVERS, converse } from './support/claude.js';
 import { Agent, HTTP, NOTHING, ROLES, assertBetween, assertRead, errorText, postedId, readResult, soleJson } from './support/clients.js';
-import { ScriptedModel, closedProxy } from './support/model.js';
-import { Relay, relayBin, run, temporaryFolder } from './support/process.js';
-
-const claude = path.join(
-  path.dirname(
-    createRequire(import.meta.url).resolve(`@anthropic-ai/claude-code-${process.platform}-${process.arch}/package.json`),
-  ),
-  'claude',
-);
-
-const SERVERS = {
-  sse: (relay, agent) => ({ type: 'sse', url: relay.url('sse', { agent }).href }),
-  http: (relay, agent) => ({ type: 'http', url: relay.url('mcp', { agent }).href }),
-  stdio: (relay, agent) => ({
-    type: 'stdio',
-    command: relayBin,
-    args: ['mcp', '--port', String(relay.port), ...(agent ? ['--agent', agent] : [])],
-  }),
-};
-
-/** Runs `claude -p` with relay as its only MCP server and `script` as its model. */
-async function converse(t, server, script) {
-  const home = temporaryFolder(t);
-  const proxy = await closedProxy(t);
-  const model = await ScriptedModel.start(t, script);
-  const config = path.join(home, 'mcp.json');
-  writeFileSync(config, JSON.stringify({ mcpServers: { relay: { ...server, alwaysLoad: true } } }));
-  const ran = run(
-    t,
-    claude,
-    ['-p', 'go on', '--mcp-config', config, '--strict-mcp-config', '--allowedTools', 'mcp__relay__*', '--output-format', 'json'],
-    {
-      cwd: home,
-      env: {
-        PATH: process.env.PATH,
-        HOME: home,
-        ANTHROPIC_BASE_URL: model.url,
-        ANTHROPIC_API_KEY: 'dummy',
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        DISABLE_AUTOUPDATER: '1',
-        HTTP_PROXY: proxy.url,
-        HTTPS_PROXY: proxy.url,
-        NO_PROXY: '127.0.0.1,localhost',
-      },
-    },
-  );
-  // A script that fails leaves its last request open: the client would wait for it.
-  const ended = await Promise.race([ran, model.finished.then(() => ran)]);
-  assert.deepEqual({ code: ended.code, stderr: ended.stderr }, { code: 0, stderr: '' }, ended.stdout);
-  await model.finished;
-  assert.deepEqual(proxy.asked, [], 'something was asked of another machine');
-  return { model, outcome: JSON.parse(ended.stdout) };
-}
+import { Relay } from './support/process.js';
 
 const post = (model, from, to, kind, body) => model.use('mcp__relay__post_message', { from, to, kind, body });
 const pending = async (model, role) => soleJson(await model.use('mcp__relay__list_pending', { for: role }));
@@ -78,6 +24,18 @@ async function posted(model, from, to, kind, body) {
 async function reopened(relay) {
   const limit = AbortSignal.timeout(10_000);
   while ((await relay.health()).sessions === 0) {
+    limit.throwIfAborted();
+    await sleep(10);
+  }
+}
+
+/**
+ * Waits until relay has heard that a wait is given up: Claude Code tells its model first and cancels the request by another
+ * timer, a moment later, or not at all if the answer comes in between.
+ */
+async function nobodyWaits(relay) {
+  const limit = AbortSignal.timeout(20_000);
+  while ((await relay.health()).connections.some(({ waits }) => waits.length > 0)) {
     limit.throwIfAborted();
     await sleep(10);
   }
@@ -140,8 +98,14 @@ test('Claude Code: two bound sessions, one over sse and one over http, ask and a
   const relay = await Relay.start(t);
   const use = (model, tool, args) => model.use(`mcp__relay__${tool}`, args);
   const short = ({ messages }) => messages.map(({ from, to, kind, body }) => `${from} ${to} ${kind} ${body}`);
+  // A read that waits is answered at once as long as its role is to hear of the start.
+  const hears = async (model) => assert.notEqual(readResult(await use(model, 'read_messages', {})).startedAt, undefined);
+  let isThere;
+  const pm = new Promise((resolve) => (isThere = resolve));
   await Promise.all([
     converse(t, SERVERS.sse(relay, 'dev-a'), async (model) => {
+      await hears(model);
+      await pm;
       postedId(await use(model, 'post_message', { to: 'pm', kind: 'question', body: 'may I merge?' }));
       const answer = readResult(await use(model, 'read_messages', { wait_seconds: 60 }));
       assert.deepEqual(short(answer), ['pm dev-a directive merge']);
@@ -151,6 +115,8 @@ test('Claude Code: two bound sessions, one over sse and one over http, ask and a
       await model.say('done');
     }),
     converse(t, SERVERS.http(relay, 'pm'), async (model) => {
+      await hears(model);
+      isThere();
       const question = readResult(await use(model, 'read_messages', { wait_seconds: 60 }));
       assert.deepEqual(short(question), ['dev-a pm question may I merge?']);
       postedId(await use(model, 'post_message', { to: 'dev-a', kind: 'directive', body: 'merge' }));
@@ -172,6 +138,22 @@ test('Claude Code over stdio, started before the server: the model is told what 
     const inbox = await read(model, 'pm');
     assertRead(inbox.messages, [message]);
     assert.notEqual(inbox.startedAt, undefined);
+    await model.say('done');
+  });
+});
+
+test('Claude Code over stdio: a wait that it gives up takes nothing, and its next read finds what came since', async (t) => {
+  const relay = await Relay.start(t);
+  const server = { ...SERVERS.stdio(relay, 'pm'), timeout: 1_500 };
+  await converse(t, server, async (model) => {
+    const use = (tool, args) => model.use(`mcp__relay__${tool}`, args);
+    assert.notEqual(readResult(await use('read_messages', {})).startedAt, undefined);
+    const gaveUp = errorText(await use('read_messages', { wait_seconds: 60 }));
+    assert.match(gaveUp, /timed out/);
+    await nobodyWaits(relay);
+    const id = postedId(await use('post_message', { to: 'pm', kind: 'free', body: 'to myself' }));
+    const { messages } = readResult(await use('read_messages', {}));
+    assert.deepEqual(messages.map((message) => [message.id, message.redelivered]), [[id, undefined]]);
     await model.say('done');
   });
 });

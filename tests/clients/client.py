@@ -1,9 +1,12 @@
-"""The Python SDK as a client of relay: `client.py FACT TRANSPORT MODE PORT RELAY`, run by python.test.js.
+"""The Python SDK as a client of relay: `client.py RELAY`, run by python.test.js.
 
-Where the server must be killed and started anew, the script prints `restart` and goes on when a line comes in.
+It takes one line for each fact that it is to show, `{"fact", "transport", "mode", "port"}`, and answers it with
+`{"shown"}`, which is what the fact has to tell, or with `{"failed"}` and why. Where the server must be killed and
+started anew, it says `{"restart": true}` and goes on when a line comes in.
 """
 
 import asyncio
+import dataclasses
 import datetime
 import json
 import re
@@ -15,7 +18,9 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 
-FACT, TRANSPORT, MODE, PORT, RELAY = sys.argv[1:]
+from health import a_read_waits
+
+[RELAY] = sys.argv[1:]
 TOOLS = ["list_pending", "post_message", "read_messages"]
 NOTHING = {"count": 0, "kinds": []}
 NOTICE = re.compile(
@@ -24,14 +29,22 @@ NOTICE = re.compile(
 )
 
 
-def connect() -> Client:
-    """A client that is not yet open."""
-    servers = {
-        "sse": lambda: sse_client(f"http://127.0.0.1:{PORT}/sse"),
-        "http": lambda: f"http://127.0.0.1:{PORT}/mcp",
-        "stdio": lambda: StdioServerParameters(command=RELAY, args=["mcp", "--port", PORT]),
-    }
-    return Client(servers[TRANSPORT](), mode=MODE)
+@dataclasses.dataclass
+class Way:
+    """How to reach a relay."""
+
+    transport: str
+    mode: str
+    port: int
+
+    def connect(self) -> Client:
+        """A client that is not yet open."""
+        servers = {
+            "sse": lambda: sse_client(f"http://127.0.0.1:{self.port}/sse"),
+            "http": lambda: f"http://127.0.0.1:{self.port}/mcp",
+            "stdio": lambda: StdioServerParameters(command=RELAY, args=["mcp", "--port", str(self.port)]),
+        }
+        return Client(servers[self.transport](), mode=self.mode)
 
 
 def same(actual, expected):
@@ -72,16 +85,16 @@ async def error(client, tool, **arguments):
     return text
 
 
-async def protocol():
-    async with connect() as client:
-        print(client.protocol_version)
+async def protocol(way):
+    async with way.connect() as client:
         listed = await client.list_tools()
         same(sorted(tool.name for tool in listed.tools), TOOLS)
         assert all(tool in client.instructions for tool in TOOLS), client.instructions
+        return client.protocol_version
 
 
-async def messages():
-    async with connect() as first, connect() as second:
+async def messages(way):
+    async with way.connect() as first, way.connect() as second:
         posted = [
             await post(first, "dev-a", "pm", "status", "one"),
             await post(second, "dev-b", "pm", "question", "zwei \u2028 \U0001f600\r\n"),
@@ -102,20 +115,31 @@ async def messages():
         same(await pending(first, "pm"), NOTHING)
 
 
-async def wait():
-    async with connect() as reader, connect() as poster:
+async def hears(client, role):
+    """Has a role hear of the start, so that its next read waits."""
+    messages, started = await read(client, role)
+    same(messages, [])
+    assert started is not None
+
+
+async def wait(way):
+    async with way.connect() as reader, way.connect() as poster:
+        await hears(reader, "dev-a")
         waiting = asyncio.create_task(read(reader, "dev-a", wait_seconds=60))
+        await a_read_waits(way.port)
         same(await pending(reader, "dev-a"), NOTHING)
         assert not waiting.done()
         woken = await post(poster, "pm", "dev-a", "directive", "wake up")
         same((await asyncio.wait_for(waiting, 5))[0], [woken])
 
 
-async def cancel():
-    async with connect() as reader, connect() as poster:
+async def cancel(way):
+    async with way.connect() as reader, way.connect() as poster:
+        await hears(reader, "dev-a")
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(lambda: read(reader, "dev-a", wait_seconds=60))
+                await a_read_waits(way.port)
                 same(await pending(reader, "dev-a"), NOTHING)
                 scope.cancel()
         assert scope.cancelled_caught
@@ -125,18 +149,18 @@ async def cancel():
 
 
 async def restart_now():
-    print("restart", flush=True)
+    say(restart=True)
     assert await anyio.to_thread.run_sync(sys.stdin.readline)
 
 
-async def restart():
-    async with connect() as client:
+async def restart(way):
+    async with way.connect() as client:
         await post(client, "dev-a", "pm", "status", "lost")
         _, first_start = await read(client, "dev-a")
         await restart_now()
-        if TRANSPORT == "sse":
+        if way.transport == "sse":
             # This SDK's event stream ends with its connection, and only a new client opens another.
-            async with connect() as anew:
+            async with way.connect() as anew:
                 await goes_on(anew, first_start)
         else:
             await goes_on(client, first_start)
@@ -151,17 +175,16 @@ async def goes_on(client, first_start):
     same(await read(client, "dev-a"), ([], None))
 
 
-def causes(error):
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from causes(inner)
-    else:
-        yield error
+def say(**line):
+    print(json.dumps(line), flush=True)
 
 
-try:
-    asyncio.run({f.__name__: f for f in [protocol, messages, wait, cancel, restart]}[FACT]())
-except BaseExceptionGroup as group:
-    for cause in causes(group):
-        traceback.print_exception(cause)
-    sys.exit(1)
+FACTS = {fact.__name__: fact for fact in [protocol, messages, wait, cancel, restart]}
+
+for line in iter(sys.stdin.readline, ""):
+    asked = json.loads(line)
+    fact = FACTS[asked.pop("fact")]
+    try:
+        say(shown=asyncio.run(fact(Way(**asked))))
+    except (Exception, BaseExceptionGroup):
+        say(failed=traceback.format_exc())

@@ -46,6 +46,7 @@ test('stdio bridge: a call while the server is away is an error, and the next on
 test('stdio bridge: a wait that the server dies under ends with an error', async (t) => {
   const relay = await Relay.start(t);
   const agent = await Agent.connect(t, STDIO, relay);
+  assert.notEqual((await agent.read('pm')).startedAt, undefined);
   const waiting = agent.call('read_messages', { for: 'pm', wait_seconds: 60 });
   await agent.pending('pm');
   await relay.kill9();

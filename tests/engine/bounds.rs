@@ -91,6 +91,31 @@ fn handed_over_messages_keep_their_room_until_they_are_confirmed() {
 }
 
 #[test]
+fn a_confirmation_without_a_call_makes_room_too() {
+    let bounds = Bounds {
+        inbox_messages_max: 1,
+        ..ROOMY
+    };
+    for session in [A, EXCHANGE] {
+        let mut relay = Relay::told_within(bounds);
+        relay.open(EXCHANGE, Carrier::Exchange, None);
+        relay.post(C, 1, &nth(1));
+        relay.call(session, 2, read("dev-a"));
+        relay.flushed(2);
+        relay.timeout_at(DOUBT_MS - 1);
+        assert_eq!(relay.post(C, 3, &nth(2)), [full(3, 1, 6, bounds)]);
+        if session == EXCHANGE {
+            relay.followed(2);
+        } else {
+            relay.timeout_at(DOUBT_MS);
+            assert_eq!(relay.post(C, 4, &nth(2)), [full(4, 1, 6, bounds)]);
+            relay.kept_alive(A);
+        }
+        assert_eq!(relay.post(C, 5, &nth(2)).len(), 2);
+    }
+}
+
+#[test]
 fn undone_messages_find_their_room_kept() {
     let bounds = Bounds {
         inbox_messages_max: 2,
@@ -171,5 +196,6 @@ fn the_documented_bounds_are_the_ones_in_force() {
     };
     assert_eq!(Bounds::default(), bounds);
     assert_eq!(DOUBT_MS, 20_000);
+    assert_eq!(DOUBT_LATE_MS_MAX, 5_000);
     assert_eq!(relay::engine::limits::WAIT_SECONDS_MAX, 280);
 }

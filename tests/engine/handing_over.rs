@@ -2,47 +2,6 @@
 
 use super::*;
 
-/// A relay that handed two messages for `dev-a` to `session`, in the reply to call 10.
-fn handed_to(session: SessionId) -> Relay {
-    let mut relay = Relay::told();
-    relay.post(C, 1, &nth(1));
-    relay.post(C, 2, &nth(2));
-    let both = shown(10, [nth(1), nth(2)]);
-    assert_eq!(relay.call(session, 10, read("dev-a")), [both]);
-    relay
-}
-
-/// The same on a new session 4 whose replies end their exchanges.
-fn handed_on_an_exchange() -> (Relay, SessionId) {
-    let session = SessionId(4);
-    let mut relay = Relay::told();
-    relay.open(session, Carrier::Exchange, None);
-    relay.post(C, 1, &nth(1));
-    relay.post(C, 2, &nth(2));
-    relay.call(session, 10, read("dev-a"));
-    (relay, session)
-}
-
-/// Shows that nothing is left, even once every session is gone.
-#[track_caller]
-fn assert_confirmed(mut relay: Relay) {
-    for session in 1..9 {
-        relay.close(SessionId(session), Ending::Broken);
-    }
-    let session = SessionId(9);
-    relay.open(session, Carrier::Stream, None);
-    assert_eq!(relay.call(session, 99, read("dev-a")), [nothing(99)]);
-}
-
-#[track_caller]
-fn assert_undone(mut relay: Relay) {
-    let session = SessionId(9);
-    relay.open(session, Carrier::Stream, None);
-    let both = shown(99, [again(&nth(1)), again(&nth(2))]);
-    assert_eq!(relay.call(session, 99, read("dev-a")), [both]);
-    assert_eq!(relay.call(session, 98, read("dev-a")), [nothing(98)]);
-}
-
 #[test]
 fn a_lost_reply_is_read_again_until_it_is_confirmed() {
     let mut relay = Relay::told();
@@ -61,22 +20,85 @@ fn a_lost_reply_is_read_again_until_it_is_confirmed() {
     assert_eq!(relay.call(B, 9, read("dev-a")), [nothing(9)]);
 }
 
-#[test]
-fn a_flushed_reply_is_confirmed_by_the_same_session_s_next_call() {
-    let calls = [
+/// One call of each kind; the last one is refused.
+fn calls() -> [Command; 5] {
+    [
         post(Some("pm"), "pm", ""),
         read("pm"),
         wait("pm", WAIT_MS),
         look("dev-b"),
         look("nobody"),
-    ];
-    for command in calls {
+    ]
+}
+
+#[test]
+fn a_flushed_reply_is_confirmed_by_its_stream_s_next_call() {
+    for command in calls() {
         let mut relay = handed_to(A);
         relay.flushed(10);
         relay.call(A, 11, command);
         assert_eq!(relay.lost(10), NONE);
         assert_confirmed(relay);
     }
+}
+
+#[test]
+fn the_next_call_confirms_nothing_on_an_exchange() {
+    for command in calls() {
+        let mut relay = handed_to(EXCHANGE);
+        relay.flushed(10);
+        relay.call(EXCHANGE, 11, command);
+        relay.cancelled(11);
+        assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(DOUBT_MS));
+        assert_in_doubt(relay);
+    }
+}
+
+#[test]
+fn bytes_that_follow_a_flushed_reply_confirm_it_on_an_exchange() {
+    let mut relay = handed_to(EXCHANGE);
+    relay.flushed(10);
+    assert_eq!(relay.followed(10), NONE);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_eq!(relay.lost(10), NONE);
+    assert_confirmed(relay);
+}
+
+#[test]
+fn bytes_that_follow_a_reply_before_its_flush_confirm_nothing() {
+    let mut relay = handed_to(EXCHANGE);
+    assert_eq!(relay.followed(10), NONE);
+    relay.flushed(10);
+    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(DOUBT_MS));
+    assert_in_doubt(relay);
+}
+
+#[test]
+fn bytes_that_follow_confirm_nothing_on_a_stream() {
+    let mut relay = handed_to(A);
+    assert_eq!(relay.followed(10), NONE);
+    relay.flushed(10);
+    assert_eq!(relay.followed(10), NONE);
+    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(DOUBT_MS));
+    // Not when only a keep-alive is missing, either.
+    relay.timeout_at(DOUBT_MS);
+    assert_eq!(relay.followed(10), NONE);
+    assert_in_doubt(relay);
+}
+
+#[test]
+fn bytes_that_follow_one_reply_say_nothing_of_the_others() {
+    let mut relay = Relay::told();
+    relay.open(EXCHANGE, Carrier::Exchange, None);
+    for n in 1..=3 {
+        relay.post(C, u64::from(n), &nth(n));
+        relay.call(EXCHANGE, 10 + u64::from(n), read("dev-a"));
+        relay.flushed(10 + u64::from(n));
+    }
+    assert_eq!(relay.followed(12), NONE);
+    relay.close(EXCHANGE, Ending::Broken);
+    let others = [again(&nth(1)), again(&nth(3))];
+    assert_eq!(relay.call(C, 20, read("dev-a")), [shown(20, others)]);
 }
 
 #[test]
@@ -89,7 +111,7 @@ fn another_session_s_call_confirms_nothing() {
 }
 
 #[test]
-fn a_call_confirms_all_that_was_flushed_to_its_session() {
+fn a_call_confirms_all_that_was_flushed_to_its_stream() {
     let mut relay = Relay::told();
     for (n, read_call) in [(1, 11), (2, 12), (3, 13)] {
         relay.post(B, read_call + 10, &nth(n));
@@ -120,69 +142,26 @@ fn a_call_before_the_flush_does_not_confirm_after_it() {
 }
 
 #[test]
-fn a_flushed_reply_is_confirmed_when_its_doubt_ends_and_not_a_millisecond_before() {
-    for (ms, confirmed) in [(DOUBT_MS + 2, false), (DOUBT_MS + 3, true), (DOUBT_MS * 9, true)] {
-        let mut relay = handed_to(A);
-        relay.now = START.plus_millis(3);
-        assert_eq!(relay.flushed(10), NONE);
-        let ends_at = START.plus_millis(DOUBT_MS + 3);
-        assert_eq!(relay.engine.poll_timeout(), Some((ends_at, Reason::DoubtEnds)));
-        assert_eq!(relay.timeout_at(ms), NONE);
-        assert_eq!(relay.engine.poll_timeout().is_none(), confirmed);
-        relay.close(A, Ending::Broken);
-        if confirmed {
-            assert_confirmed(relay)
-        } else {
-            assert_undone(relay)
-        }
-    }
-}
-
-#[test]
-fn a_reply_that_was_not_flushed_stays_in_doubt_for_ever() {
-    let mut relay = handed_to(A);
-    assert_eq!(relay.engine.poll_timeout(), None);
-    assert_eq!(relay.timeout_at(DOUBT_MS * 1_000), NONE);
-    relay.close(A, Ending::Broken);
-    assert_undone(relay);
-}
-
-#[test]
-fn a_second_flush_does_not_prolong_the_doubt() {
-    let mut relay = handed_to(A);
-    relay.flushed(10);
-    relay.now = START.plus_millis(500);
-    relay.flushed(10);
-    let ends_at = START.plus_millis(DOUBT_MS);
-    assert_eq!(relay.engine.poll_timeout(), Some((ends_at, Reason::DoubtEnds)));
-    relay.timeout_at(DOUBT_MS);
-    assert_eq!(relay.engine.poll_timeout(), None);
-    relay.flushed(10);
-    assert_eq!(relay.engine.poll_timeout(), None);
-    assert_confirmed(relay);
-}
-
-#[test]
 fn an_orderly_end_after_the_flush_confirms_on_an_exchange() {
-    let (mut relay, session) = handed_on_an_exchange();
+    let mut relay = handed_to(EXCHANGE);
     relay.flushed(10);
-    assert_eq!(relay.close(session, Ending::Orderly), NONE);
+    assert_eq!(relay.close(EXCHANGE, Ending::Orderly), NONE);
     assert_eq!(relay.engine.poll_timeout(), None);
     assert_confirmed(relay);
 }
 
 #[test]
 fn an_orderly_end_before_the_flush_undoes_on_an_exchange() {
-    let (mut relay, session) = handed_on_an_exchange();
-    assert_eq!(relay.close(session, Ending::Orderly), NONE);
+    let mut relay = handed_to(EXCHANGE);
+    assert_eq!(relay.close(EXCHANGE, Ending::Orderly), NONE);
     assert_undone(relay);
 }
 
 #[test]
 fn a_broken_end_after_the_flush_undoes_on_an_exchange() {
-    let (mut relay, session) = handed_on_an_exchange();
+    let mut relay = handed_to(EXCHANGE);
     relay.flushed(10);
-    relay.close(session, Ending::Broken);
+    relay.close(EXCHANGE, Ending::Broken);
     assert_eq!(relay.engine.poll_timeout(), None);
     assert_undone(relay);
 }
@@ -204,16 +183,15 @@ fn any_end_of_a_stream_undoes_what_was_flushed_last() {
 
 #[test]
 fn an_end_judges_each_hand_over_of_its_session_alone() {
-    let session = SessionId(4);
     let mut relay = Relay::told();
-    relay.open(session, Carrier::Exchange, None);
+    relay.open(EXCHANGE, Carrier::Exchange, None);
     for n in 1..=3 {
         relay.post(C, u64::from(n), &nth(n));
-        relay.call(session, 10 + u64::from(n), read("dev-a"));
+        relay.call(EXCHANGE, 10 + u64::from(n), read("dev-a"));
     }
     relay.flushed(11);
     relay.flushed(13);
-    relay.close(session, Ending::Orderly);
+    relay.close(EXCHANGE, Ending::Orderly);
     assert_eq!(relay.call(C, 20, read("dev-a")), [shown(20, [again(&nth(2))])]);
 }
 
@@ -361,18 +339,4 @@ fn an_undo_leaves_replies_that_were_given_out_as_they_were() {
     let given_out = relay.call(B, 2, read("dev-a"));
     relay.lost(2);
     assert_eq!(given_out, [shown(2, [nth(1)])]);
-}
-
-#[test]
-fn of_a_wait_and_a_doubt_the_earlier_one_is_due_first() {
-    let mut relay = handed_to(A);
-    relay.flushed(10);
-    relay.call(B, 11, wait("dev-a", 1_000));
-    relay.call(B, 12, wait("dev-b", 30_000));
-    let due = |ms, reason| Some((START.plus_millis(ms), reason));
-    assert_eq!(relay.engine.poll_timeout(), due(1_000, Reason::WaitExpires));
-    assert_eq!(relay.timeout_at(1_000), [nothing(11)]);
-    assert_eq!(relay.engine.poll_timeout(), due(DOUBT_MS, Reason::DoubtEnds));
-    assert_eq!(relay.timeout_at(DOUBT_MS), NONE);
-    assert_eq!(relay.engine.poll_timeout(), due(30_000, Reason::WaitExpires));
 }

@@ -7,6 +7,7 @@ fn news_of_an_unknown_call_is_ignored() {
     let mut relay = Relay::told();
     let before = relay.engine.status();
     assert_eq!(relay.flushed(77), NONE);
+    assert_eq!(relay.followed(77), NONE);
     assert_eq!(relay.cancelled(77), NONE);
     assert_eq!(relay.lost(77), NONE);
     assert_eq!(relay.engine.status(), before);
@@ -20,6 +21,7 @@ fn news_of_a_post_or_a_look_is_ignored() {
     relay.call(A, 2, look("dev-a"));
     for call in [1, 2] {
         assert_eq!(relay.flushed(call), NONE);
+        assert_eq!(relay.followed(call), NONE);
         assert_eq!(relay.lost(call), NONE);
         assert_eq!(relay.cancelled(call), NONE);
     }
@@ -27,11 +29,51 @@ fn news_of_a_post_or_a_look_is_ignored() {
 }
 
 #[test]
-fn a_flush_of_a_parked_read_is_ignored() {
-    let mut relay = Relay::told();
-    relay.call(A, 1, wait("dev-a", WAIT_MS));
-    assert_eq!(relay.flushed(1), NONE);
-    assert_eq!(relay.timeout_at(5_000), [nothing(1)]);
+fn good_news_of_a_parked_read_is_ignored() {
+    for carrier in [Carrier::Stream, Carrier::Exchange] {
+        let mut relay = Relay::told();
+        relay.open(EXCHANGE, carrier, None);
+        relay.call(EXCHANGE, 1, wait("dev-a", WAIT_MS));
+        assert_eq!(relay.flushed(1), NONE);
+        assert_eq!(relay.followed(1), NONE);
+        assert_eq!(relay.kept_alive(EXCHANGE), NONE);
+        assert_eq!(relay.timeout_at(5_000), [nothing(1)]);
+    }
+}
+
+#[test]
+fn a_keep_alive_of_a_session_that_is_not_open_is_ignored() {
+    let mut relay = handed_to(A);
+    relay.flushed(10);
+    relay.close(A, Ending::Broken);
+    for session in [A, SessionId(77)] {
+        assert_eq!(relay.kept_alive(session), NONE);
+    }
+    assert_undone(relay);
+}
+
+#[test]
+fn good_news_after_a_cancellation_is_ignored() {
+    let mut relay = handed_to(EXCHANGE);
+    relay.flushed(10);
+    relay.cancelled(10);
+    assert_eq!(relay.followed(10), NONE);
+    assert_eq!(relay.flushed(10), NONE);
+    assert_eq!(relay.followed(10), NONE);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_undone(relay);
+}
+
+#[test]
+fn repeated_good_news_is_ignored() {
+    let mut relay = handed_to(EXCHANGE);
+    for _ in 0..2 {
+        assert_eq!(relay.flushed(10), NONE);
+        assert_eq!(relay.followed(10), NONE);
+        assert_eq!(relay.engine.poll_timeout(), None);
+    }
+    assert_eq!(relay.cancelled(10), NONE);
+    assert_confirmed(relay);
 }
 
 #[test]
@@ -43,6 +85,8 @@ fn repeated_bad_news_is_ignored() {
         assert_eq!(relay.lost(2), NONE);
         assert_eq!(relay.cancelled(2), NONE);
         assert_eq!(relay.flushed(2), NONE);
+        assert_eq!(relay.followed(2), NONE);
+        assert_eq!(relay.kept_alive(A), NONE);
     }
     assert_eq!(relay.engine.poll_timeout(), None);
     let once = shown(3, [again(&nth(1))]);

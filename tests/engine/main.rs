@@ -7,6 +7,8 @@ mod inputs_for_nothing;
 mod names_and_times;
 mod posting_and_reading;
 mod refusals;
+mod the_doubt;
+mod the_person;
 mod the_start;
 mod through_the_tools;
 mod waiting;
@@ -14,10 +16,11 @@ mod waiting;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use relay::engine::limits::{Bounds, DOUBT_MS};
+use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
-    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Input, InvalidRoster, Kind,
-    Message, MessageId, Reason, Refusal, Reply, Roster, Seq, SessionId, Status, Timestamp,
+    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, InboxView, Input,
+    InvalidRoster, Kind, Message, MessageId, Overview, Reason, Refusal, Reply, Roster, Seq, SessionId,
+    SessionView, Status, Timestamp, WaitView, Who,
 };
 
 /// 2026-05-02T14:30:00Z, when every relay here starts.
@@ -27,6 +30,9 @@ const START: Timestamp = Timestamp::from_millis(1_777_732_200_000);
 const A: SessionId = SessionId(1);
 const B: SessionId = SessionId(2);
 const C: SessionId = SessionId(3);
+
+/// A session that [`handed_to`] opens when it is asked for it: its replies end their exchanges.
+const EXCHANGE: SessionId = SessionId(4);
 
 const WAIT_MS: u32 = 5_000;
 
@@ -85,11 +91,20 @@ impl Relay {
     }
 
     fn open(&mut self, session: SessionId, carrier: Carrier, agent: Option<&str>) -> Vec<Effect> {
-        let agent = agent.map(str::to_owned);
+        let who = Who::Agent(agent.map(str::to_owned));
         self.handle(Input::Opened {
             session,
             carrier,
-            agent,
+            who,
+        })
+    }
+
+    /// Opens a session of the person's.
+    fn open_for_person(&mut self, session: SessionId) -> Vec<Effect> {
+        self.handle(Input::Opened {
+            session,
+            carrier: Carrier::Exchange,
+            who: Who::Person,
         })
     }
 
@@ -120,6 +135,14 @@ impl Relay {
         self.handle(Input::Flushed { call: CallId(call) })
     }
 
+    fn followed(&mut self, call: u64) -> Vec<Effect> {
+        self.handle(Input::Followed { call: CallId(call) })
+    }
+
+    fn kept_alive(&mut self, session: SessionId) -> Vec<Effect> {
+        self.handle(Input::KeptAlive { session })
+    }
+
     fn cancelled(&mut self, call: u64) -> Vec<Effect> {
         self.handle(Input::Cancelled { call: CallId(call) })
     }
@@ -136,8 +159,11 @@ impl Relay {
         effects
     }
 
+    /// How many messages wait for each of the roster's agents.
     fn pending(&self) -> Vec<usize> {
-        let pending = self.engine.status().pending;
+        let mut pending = self.engine.status().pending;
+        let person = pending.pop().map(|(agent, _)| agent);
+        assert_eq!(person, Some(AgentName::person()), "the person comes last");
         pending.into_iter().map(|(_, count)| count).collect()
     }
 }
@@ -265,6 +291,54 @@ fn told(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
 fn kinds(call: u64, kinds: impl IntoIterator<Item = Kind>) -> Effect {
     let kinds = kinds.into_iter().collect();
     reply(call, Ok(Reply::Pending { kinds }))
+}
+
+/// A relay that handed two messages for `dev-a` to `session`, in the reply to call 10.
+fn handed_to(session: SessionId) -> Relay {
+    let mut relay = Relay::told();
+    if session == EXCHANGE {
+        relay.open(EXCHANGE, Carrier::Exchange, None);
+    }
+    relay.post(C, 1, &nth(1));
+    relay.post(C, 2, &nth(2));
+    let both = shown(10, [nth(1), nth(2)]);
+    assert_eq!(relay.call(session, 10, read("dev-a")), [both]);
+    relay
+}
+
+/// Shows that nothing is left, even once every session is gone.
+#[track_caller]
+fn assert_confirmed(mut relay: Relay) {
+    for session in 1..9 {
+        relay.close(SessionId(session), Ending::Broken);
+    }
+    let session = SessionId(9);
+    relay.open(session, Carrier::Stream, None);
+    assert_eq!(relay.call(session, 99, read("dev-a")), [nothing(99)]);
+}
+
+/// Shows that the hand-over stands: nobody else has its messages until the reply is lost.
+#[track_caller]
+fn assert_in_doubt(mut relay: Relay) {
+    let session = SessionId(9);
+    relay.open(session, Carrier::Stream, None);
+    assert_eq!(relay.call(session, 97, read("dev-a")), [nothing(97)]);
+    assert_eq!(relay.lost(10), NONE);
+    let both = shown(99, [again(&nth(1)), again(&nth(2))]);
+    assert_eq!(relay.call(session, 99, read("dev-a")), [both]);
+}
+
+#[track_caller]
+fn assert_undone(mut relay: Relay) {
+    let session = SessionId(9);
+    relay.open(session, Carrier::Stream, None);
+    let both = shown(99, [again(&nth(1)), again(&nth(2))]);
+    assert_eq!(relay.call(session, 99, read("dev-a")), [both]);
+    assert_eq!(relay.call(session, 98, read("dev-a")), [nothing(98)]);
+}
+
+fn doubt_ends_at(ms: i64) -> Option<(Timestamp, Reason)> {
+    Some((START.plus_millis(ms), Reason::DoubtEnds))
 }
 
 const NONE: [Effect; 0] = [];

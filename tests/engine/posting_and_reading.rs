@@ -123,7 +123,12 @@ fn the_status_counts_sessions_and_what_waits_in_the_roster_s_order() {
             started_at: START,
         },
         sessions: 2,
-        pending: vec![(name("pm"), 1), (name("dev-a"), 0), (name("dev-b"), 2)],
+        pending: vec![
+            (name("pm"), 1),
+            (name("dev-a"), 0),
+            (name("dev-b"), 2),
+            (name("user"), 0),
+        ],
     };
     assert_eq!(relay.engine.status(), status);
 }

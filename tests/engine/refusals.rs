@@ -188,3 +188,20 @@ fn arguments_are_judged_before_the_state_is() {
     );
     assert_eq!(relay.call(C, 8, wait("y", WAIT_MS)), unknown(8, "y"));
 }
+
+#[test]
+fn nothing_is_posted_while_the_relay_stops() {
+    let mut relay = Relay::told();
+    relay.handle(Input::Stopping);
+    let posted = relay.call(A, 1, post(Some("pm"), "dev-a", "x"));
+    assert_eq!(posted, [refused(1, Refusal::Stopping)]);
+    assert_eq!(relay.call(A, 2, read("dev-a")), [nothing(2)]);
+    let unknown = relay.call(A, 3, post(Some("pm"), "nobody", "x"));
+    assert!(matches!(
+        &unknown[..],
+        [Effect::Reply {
+            result: Err(Refusal::UnknownAgent { .. }),
+            ..
+        }]
+    ));
+}

@@ -48,24 +48,93 @@ fn a_lost_reply_without_the_news_does_not_bring_it_back() {
     assert_eq!(relay.call(B, 3, read("dev-a")), [shown(3, [again(&nth(1))])]);
 }
 
-#[test]
-fn a_parked_read_tells_of_the_start_when_it_is_answered() {
+/// A fresh relay with the sessions `A`, `B` and `C`, where call 1 of `A` told `pm` of the start.
+fn pm_told_by_a() -> Relay {
     let mut relay = Relay::fresh(ROOMY);
-    relay.open(A, Carrier::Stream, None);
-    assert_eq!(relay.call(A, 1, wait("dev-a", WAIT_MS)), NONE);
-    let [posted, log] = accepted(2, &nth(1));
-    assert_eq!(relay.post(A, 2, &nth(1)), [posted, log, told(1, [nth(1)])]);
-    assert_eq!(relay.call(A, 3, wait("pm", WAIT_MS)), NONE);
-    assert_eq!(relay.timeout_at(i64::from(WAIT_MS)), [told(3, [])]);
+    for session in [A, B, C] {
+        relay.open(session, Carrier::Stream, None);
+    }
+    assert_eq!(relay.call(A, 1, read("pm")), [told(1, [])]);
+    relay
 }
 
 #[test]
-fn news_of_the_start_alone_wakes_nobody() {
+fn a_read_does_not_wait_while_the_start_is_still_to_be_told() {
+    let mut relay = Relay::fresh(Bounds {
+        waits_max: 0,
+        ..ROOMY
+    });
+    relay.open(A, Carrier::Stream, None);
+    assert_eq!(relay.call(A, 1, wait("dev-a", WAIT_MS)), [told(1, [])]);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    let too_many = Refusal::TooManyWaits { waits: 0 };
+    assert_eq!(relay.call(A, 2, wait("dev-a", WAIT_MS)), [refused(2, too_many)]);
+}
+
+#[test]
+fn a_read_that_would_wait_is_told_of_the_start_and_what_is_there_in_one_reply() {
+    let mut relay = Relay::fresh(ROOMY);
+    relay.open(A, Carrier::Stream, None);
+    relay.post(A, 1, &nth(1));
+    assert_eq!(relay.call(A, 2, wait("dev-a", WAIT_MS)), [told(2, [nth(1)])]);
+}
+
+#[test]
+fn a_read_waits_while_another_reply_tells_of_the_start() {
+    let mut relay = pm_told_by_a();
+    assert_eq!(relay.call(B, 2, wait("pm", WAIT_MS)), NONE);
+    relay.flushed(1);
+    assert_eq!(relay.call(A, 3, look("pm")), [kinds(3, [])]);
+    assert_eq!(relay.timeout_at(i64::from(WAIT_MS)), [nothing(2)]);
+}
+
+#[test]
+fn the_start_that_is_to_be_told_again_goes_to_the_read_that_waits_the_longest() {
+    let mut relay = pm_told_by_a();
+    relay.call(C, 2, wait("pm", WAIT_MS));
+    relay.call(B, 3, wait("pm", WAIT_MS));
+    assert_eq!(relay.lost(1), [told(2, [])]);
+    assert_eq!(relay.close(C, Ending::Orderly), [told(3, [])]);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_eq!(relay.cancelled(3), NONE);
+    assert_eq!(relay.call(B, 4, wait("pm", WAIT_MS)), [told(4, [])]);
+}
+
+#[test]
+fn the_start_that_is_to_be_told_again_wakes_nobody_who_waits_for_another_agent() {
+    let mut relay = pm_told_by_a();
+    relay.call(A, 2, read("dev-a"));
+    relay.call(B, 3, wait("dev-a", WAIT_MS));
+    assert_eq!(relay.lost(1), NONE);
+    assert_eq!(relay.lost(2), [told(3, [])]);
+}
+
+#[test]
+fn a_closed_session_s_news_of_the_start_goes_to_the_waits_for_each_agent() {
+    let mut relay = pm_told_by_a();
+    relay.call(A, 2, read("dev-a"));
+    relay.call(A, 3, wait("pm", WAIT_MS));
+    relay.call(B, 4, wait("pm", WAIT_MS));
+    relay.call(C, 5, wait("dev-a", WAIT_MS));
+    assert_eq!(relay.close(A, Ending::Broken), [told(5, []), told(4, [])]);
+}
+
+#[test]
+fn a_lost_reply_with_messages_and_the_start_goes_to_a_wait_whole() {
     let mut relay = Relay::fresh(ROOMY);
     relay.open(A, Carrier::Stream, None);
     relay.open(B, Carrier::Stream, None);
-    relay.call(A, 1, read("pm"));
+    relay.post(A, 1, &nth(1));
+    assert_eq!(relay.call(A, 2, read("dev-a")), [told(2, [nth(1)])]);
+    assert_eq!(relay.call(B, 3, wait("dev-a", WAIT_MS)), NONE);
+    assert_eq!(relay.lost(2), [told(3, [again(&nth(1))])]);
+}
+
+#[test]
+fn the_start_is_told_while_the_relay_stops() {
+    let mut relay = pm_told_by_a();
     relay.call(B, 2, wait("pm", WAIT_MS));
+    assert_eq!(relay.handle(Input::Stopping), [nothing(2)]);
     assert_eq!(relay.lost(1), NONE);
-    assert_eq!(relay.timeout_at(i64::from(WAIT_MS)), [told(2, [])]);
+    assert_eq!(relay.call(B, 3, wait("pm", WAIT_MS)), [told(3, [])]);
 }

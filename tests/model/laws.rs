@@ -2,16 +2,20 @@
 //!
 //! They know neither the engine nor the model: what became of a reply is read off the inputs that came after it.
 
+mod history;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use relay::engine::limits::{Bounds, DOUBT_MS};
+use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Input, Message, MessageId, Refusal, Reply,
-    Seq, SessionId, Status, Timestamp,
+    Seq, SessionId, Status, Timestamp, Who,
 };
 
 use crate::plan::Event;
+
+use history::{Asked, Fate, History};
 
 /// One event, and all that could be seen of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +44,7 @@ pub fn judge(steps: &[Step], bounds: &Bounds) -> Verdict {
     history.every_call_is_answered_once()?;
     history.every_wait_ends_in_time()?;
     history.what_is_refused_changes_nothing()?;
-    history.a_bound_session_speaks_for_its_agent_alone()?;
+    history.a_session_speaks_only_for_whom_it_may()?;
     history.a_look_takes_nothing()?;
     history.what_is_accepted_is_what_was_posted()?;
     history.nothing_comes_from_thin_air()?;
@@ -49,221 +53,6 @@ pub fn judge(steps: &[Step], bounds: &Bounds) -> Verdict {
     history.the_start_is_told_until_it_is_known_to_have_arrived()?;
     history.nothing_is_lost()?;
     history.bounds_hold_and_inboxes_use_all_their_room(bounds)
-}
-
-/// The steps, and an index of what happened in them.
-struct History<'a> {
-    steps: &'a [Step],
-    sessions: BTreeMap<SessionId, Admitted>,
-    calls: BTreeMap<CallId, Asked<'a>>,
-    accepted: Vec<(usize, &'a Arc<Message>)>,
-    shown: Vec<Shown<'a>>,
-}
-
-/// A session that was open.
-struct Admitted {
-    carrier: Carrier,
-    agent: Option<AgentName>,
-    opened: usize,
-    closed: Option<usize>,
-}
-
-/// A call, on whatever session.
-struct Asked<'a> {
-    step: usize,
-    session: SessionId,
-    command: &'a Command,
-    answers: Vec<(usize, &'a Result<Reply, Refusal>)>,
-}
-
-/// A reply to a read.
-struct Shown<'a> {
-    step: usize,
-    agent: AgentName,
-    deliveries: &'a VecDeque<Delivery>,
-    restarted: Option<Timestamp>,
-    fate: Fate,
-}
-
-/// What the inputs say about a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// Nothing yet.
-    Open,
-    /// It arrived, as of that step.
-    Arrived(usize),
-    /// It did not arrive, as of that step.
-    Failed(usize),
-}
-
-impl<'a> History<'a> {
-    fn of(steps: &'a [Step]) -> Self {
-        let mut history = Self {
-            steps,
-            sessions: BTreeMap::new(),
-            calls: BTreeMap::new(),
-            accepted: Vec::new(),
-            shown: Vec::new(),
-        };
-        for (at, step) in steps.iter().enumerate() {
-            if let Event::Input(input) = &step.event {
-                history.note_input(at, input);
-            }
-            for effect in &step.effects {
-                history.note_effect(at, step, effect);
-            }
-        }
-        history
-    }
-
-    fn note_input(&mut self, at: usize, input: &'a Input) {
-        match input {
-            Input::Call {
-                session,
-                call,
-                command,
-            } => {
-                let asked = Asked {
-                    step: at,
-                    session: *session,
-                    command,
-                    answers: Vec::new(),
-                };
-                self.calls.insert(*call, asked);
-            }
-            Input::Closed { session, .. } => {
-                if let Some(admitted) = self.sessions.get_mut(session) {
-                    admitted.closed.get_or_insert(at);
-                }
-            }
-            Input::Opened { .. }
-            | Input::Flushed { .. }
-            | Input::Cancelled { .. }
-            | Input::Lost { .. }
-            | Input::Stopping => {}
-        }
-    }
-
-    fn note_effect(&mut self, at: usize, step: &'a Step, effect: &'a Effect) {
-        match effect {
-            Effect::Opened { session, result } => {
-                let Event::Input(Input::Opened { carrier, .. }) = step.event else {
-                    return;
-                };
-                let Ok(agent) = result.clone() else { return };
-                let admitted = Admitted {
-                    carrier,
-                    agent,
-                    opened: at,
-                    closed: None,
-                };
-                self.sessions.insert(*session, admitted);
-            }
-            Effect::Log { message } => self.accepted.push((at, message)),
-            Effect::Reply { call, result } => self.note_reply(at, *call, result),
-        }
-    }
-
-    fn note_reply(&mut self, at: usize, call: CallId, result: &'a Result<Reply, Refusal>) {
-        let Some(asked) = self.calls.get_mut(&call) else {
-            return;
-        };
-        asked.answers.push((at, result));
-        let (session, command) = (asked.session, asked.command);
-        let Ok(Reply::Messages {
-            deliveries,
-            restarted,
-        }) = result
-        else {
-            return;
-        };
-        let Some(agent) = self.speaker(session, command) else {
-            return;
-        };
-        self.shown.push(Shown {
-            step: at,
-            agent,
-            deliveries,
-            restarted: *restarted,
-            fate: self.fate(at, call, session),
-        });
-    }
-
-    /// Finds out for whom a call that was not refused speaks.
-    fn speaker(&self, session: SessionId, command: &Command) -> Option<AgentName> {
-        let given = match command {
-            Command::Post { from, .. } => from,
-            Command::Read { agent, .. } | Command::Pending { agent } => agent,
-        };
-        match given {
-            Some(name) => AgentName::new(name).ok(),
-            None => self.sessions.get(&session)?.agent.clone(),
-        }
-    }
-
-    /// Reads off the inputs after a reply what became of it.
-    fn fate(&self, reply: usize, call: CallId, session: SessionId) -> Fate {
-        let Some(admitted) = self.sessions.get(&session) else {
-            return Fate::Open;
-        };
-        let mut flushed: Option<Timestamp> = None;
-        for (at, step) in self.steps.iter().enumerate().skip(reply + 1) {
-            let input = match &step.event {
-                Event::Input(input) => input,
-                Event::Timeout => match flushed {
-                    Some(since) if step.now >= since.plus_millis(DOUBT_MS) => return Fate::Arrived(at),
-                    Some(_) | None => continue,
-                },
-            };
-            match input {
-                Input::Flushed { call: flushed_call } if *flushed_call == call => {
-                    flushed.get_or_insert(step.now);
-                }
-                Input::Cancelled { call: failed } | Input::Lost { call: failed } if *failed == call => {
-                    return Fate::Failed(at);
-                }
-                Input::Call { session: calling, .. } if *calling == session && flushed.is_some() => {
-                    return Fate::Arrived(at);
-                }
-                Input::Closed {
-                    session: closed,
-                    ending,
-                } if *closed == session => {
-                    let carried = admitted.carrier == Carrier::Exchange && *ending == Ending::Orderly;
-                    return if carried && flushed.is_some() {
-                        Fate::Arrived(at)
-                    } else {
-                        Fate::Failed(at)
-                    };
-                }
-                Input::Opened { .. }
-                | Input::Closed { .. }
-                | Input::Call { .. }
-                | Input::Flushed { .. }
-                | Input::Cancelled { .. }
-                | Input::Lost { .. }
-                | Input::Stopping => {}
-            }
-        }
-        Fate::Open
-    }
-
-    /// Finds the step in which a call lost its right to an answer: it was dropped, or its session closed.
-    fn given_up(&self, call: CallId, asked: &Asked) -> Option<usize> {
-        let dropped = |step: &Step| {
-            matches!(&step.event,
-                Event::Input(Input::Cancelled { call: c } | Input::Lost { call: c }) if *c == call)
-                || matches!(&step.event,
-                Event::Input(Input::Closed { session, .. }) if *session == asked.session)
-        };
-        let mut later = self.steps.iter().enumerate().skip(asked.step + 1);
-        later.find(|(_, step)| dropped(step)).map(|(at, _)| at)
-    }
-
-    fn was_open(&self, session: SessionId, at: usize) -> bool {
-        let admitted = self.sessions.get(&session);
-        admitted.is_some_and(|s| s.opened < at && s.closed.is_none_or(|closed| closed > at))
-    }
 }
 
 /// The laws.
@@ -295,10 +84,14 @@ impl History<'_> {
     }
 
     fn every_wait_ends_in_time(&self) -> Verdict {
+        let told = self.told();
         for (call, asked) in &self.calls {
             let wait_ms = match asked.command {
                 Command::Read { wait_ms, .. } if *wait_ms > 0 => i64::from(*wait_ms),
-                Command::Read { .. } | Command::Post { .. } | Command::Pending { .. } => 0,
+                Command::Read { .. }
+                | Command::Post { .. }
+                | Command::Pending { .. }
+                | Command::Peek { .. } => 0,
             };
             let answered = asked.answers.first();
             if !self.was_open(asked.session, asked.step) || answered.is_some_and(|(at, _)| *at == asked.step)
@@ -326,17 +119,31 @@ impl History<'_> {
                 format!("{call:?} waited beyond its deadline")
             })?;
             let agent = self.speaker(asked.session, asked.command);
+            let in_stead = agent
+                .as_ref()
+                .is_some_and(|agent| self.is_in_stead(asked.session, agent));
             for (at, step) in self.steps[..ended].iter().enumerate().skip(asked.step) {
                 let mut pending = step.after.pending.iter();
                 let left = pending.any(|(name, count)| Some(name) == agent.as_ref() && *count > 0);
                 holds(at, !left, || {
                     format!("{call:?} waits for something that is there")
                 })?;
+                let replies = agent.as_ref().and_then(|agent| told.get(agent));
+                holds(at, in_stead || !is_start_to_be_told(replies, at), || {
+                    format!("{call:?} waits while the start is to be told")
+                })?;
             }
-            let Some((at, Ok(Reply::Messages { deliveries, .. }))) = answered else {
+            let Some((
+                at,
+                Ok(Reply::Messages {
+                    deliveries,
+                    restarted,
+                }),
+            )) = answered
+            else {
                 continue;
             };
-            let in_vain = deliveries.is_empty();
+            let in_vain = deliveries.is_empty() && restarted.is_none();
             holds(
                 *at,
                 !in_vain || due == Some(*at) || self.supersedes(*at, asked),
@@ -374,15 +181,17 @@ impl History<'_> {
         Ok(())
     }
 
-    fn a_bound_session_speaks_for_its_agent_alone(&self) -> Verdict {
+    fn a_session_speaks_only_for_whom_it_may(&self) -> Verdict {
         for asked in self.calls.values() {
             let Some(admitted) = self.sessions.get(&asked.session) else {
                 continue;
             };
             for (at, answer) in &asked.answers {
                 let speaker = self.speaker(asked.session, asked.command);
-                let right = answer.is_err() || admitted.agent.is_none() || admitted.agent == speaker;
-                holds(*at, right, || format!("a bound session spoke for {speaker:?}"))?;
+                let its_own = admitted.agent.is_none() || admitted.agent == speaker;
+                let persons = speaker.as_ref().is_some_and(AgentName::is_person);
+                let right = answer.is_err() || its_own && (admitted.person || !persons);
+                holds(*at, right, || format!("a session spoke for {speaker:?}"))?;
             }
         }
         Ok(())
@@ -391,14 +200,26 @@ impl History<'_> {
     fn a_look_takes_nothing(&self) -> Verdict {
         for asked in self.calls.values() {
             for (at, answer) in &asked.answers {
-                let Ok(Reply::Pending { kinds }) = answer else {
-                    continue;
-                };
                 let step = &self.steps[*at];
                 let agent = self.speaker(asked.session, asked.command);
+                let counted = match answer {
+                    Ok(Reply::Pending { kinds }) => kinds.len(),
+                    Ok(Reply::Seen { deliveries }) => {
+                        for delivery in deliveries {
+                            let mut accepted = self.accepted.iter();
+                            let known =
+                                accepted.any(|(when, message)| when < at && **message == delivery.message);
+                            holds(*at, known && Some(&delivery.message.to) == agent.as_ref(), || {
+                                format!("a look showed {delivery:?}")
+                            })?;
+                        }
+                        deliveries.len()
+                    }
+                    Ok(Reply::Posted { .. } | Reply::Messages { .. }) | Err(_) => continue,
+                };
                 let mut pending = step.after.pending.iter();
                 let count = pending.find(|(name, _)| Some(name) == agent.as_ref());
-                holds(*at, count.is_some_and(|(_, count)| *count == kinds.len()), || {
+                holds(*at, count.is_some_and(|(_, count)| *count == counted), || {
                     "a look counted wrongly".to_owned()
                 })?;
                 holds(*at, step.before == step.after, || {
@@ -506,6 +327,7 @@ impl History<'_> {
         let mut last: BTreeMap<&AgentName, Fate> = BTreeMap::new();
         for shown in &self.shown {
             let due = match last.get(&shown.agent) {
+                _ if shown.in_stead => false,
                 None => true,
                 Some(Fate::Failed(at)) => *at <= shown.step,
                 Some(Fate::Open | Fate::Arrived(_)) => false,
@@ -588,8 +410,11 @@ impl History<'_> {
             });
             let short = body.len() <= bounds.body_bytes_max;
             let room = messages < bounds.inbox_messages_max && bytes + body.len() <= bounds.inbox_bytes_max;
+            let mut earlier = self.steps[..*at].iter();
+            let stopping = earlier.any(|step| step.event == Event::Input(Input::Stopping));
             let right = match answer {
-                Ok(_) => short && room,
+                Ok(_) => short && room && !stopping,
+                Err(Refusal::Stopping) => short && room && stopping,
                 Err(Refusal::BodyTooLong { .. }) => !short,
                 Err(Refusal::InboxFull {
                     messages: messages_told,
@@ -598,6 +423,7 @@ impl History<'_> {
                 }) => !room && (*messages_told, *bytes_told) == (messages, bytes),
                 Err(
                     Refusal::UnknownAgent { .. }
+                    | Refusal::Persons { .. }
                     | Refusal::NotYou { .. }
                     | Refusal::Anonymous { .. }
                     | Refusal::TooManyWaits { .. }
@@ -610,6 +436,20 @@ impl History<'_> {
         }
         Ok(())
     }
+}
+
+/// Tells whether an agent is to be told of the start after a step, by the replies that ever told it.
+fn is_start_to_be_told(replies: Option<&Vec<(usize, Fate)>>, at: usize) -> bool {
+    let mut replies = replies.into_iter().flatten().rev();
+    match replies.find(|(step, _)| *step <= at) {
+        None => true,
+        Some((_, Fate::Failed(failed))) => *failed <= at,
+        Some((_, Fate::Open | Fate::Arrived(_))) => false,
+    }
+}
+
+fn late_by(due: Timestamp, now: Timestamp) -> i64 {
+    now.as_millis() - due.as_millis()
 }
 
 fn holds(step: usize, so: bool, otherwise: impl FnOnce() -> String) -> Verdict {

@@ -53,6 +53,8 @@ marks! {
     StopWithWaits,
     /// A read that would wait is answered at once, because the relay is stopping.
     ReadWhileStopping,
+    /// A post that would be accepted is refused, because the relay is stopping.
+    PostWhileStopping,
     /// A hand-over is undone by a broken end.
     UndoByBrokenEnd,
     /// A flushed hand-over is undone by an orderly end of a stream.
@@ -77,14 +79,70 @@ marks! {
     RedeliveredToWait,
     /// One closed session's undone messages go to waits for two agents.
     RedeliveredToTwoWaits,
-    /// A hand-over is confirmed by its session's next call.
+    /// A hand-over is confirmed by its stream's next call.
     ConfirmByCall,
     /// The same by a call that is refused.
     ConfirmByRefusedCall,
     /// A hand-over is not confirmed by its session's next call, because it was not flushed.
     UnflushedAtCall,
-    /// A hand-over is confirmed by the end of the doubt.
-    ConfirmByDoubtEnd,
+    /// A flushed hand-over on an exchange is not confirmed by its session's next call.
+    CallOnExchange,
+    /// A hand-over on an exchange is confirmed by bytes that came behind it.
+    ConfirmByFollowed,
+    /// Bytes came behind a reply on an exchange that was not flushed yet.
+    FollowedUnflushed,
+    /// Bytes are said to have come behind a flushed reply on a stream.
+    FollowedOnStream,
+    /// The same while only a keep-alive is missing.
+    FollowedOnStreamWhenOverdue,
+    /// Bytes are said to have come behind the reply of a parked read.
+    FollowedWhileParked,
+    /// Bytes came behind a reply on which nothing hangs.
+    FollowedForNothing,
+    /// A hand-over on an exchange is confirmed by the end of the doubt.
+    ConfirmByDoubtEndOnExchange,
+    /// A hand-over on a stream is confirmed by the end of the doubt, after a keep-alive.
+    ConfirmByDoubtEndOnStream,
+    /// A doubt on a stream ends, and no keep-alive was written.
+    Overdue,
+    /// An overdue hand-over is confirmed by a keep-alive.
+    ConfirmByKeepAlive,
+    /// Two overdue hand-overs are confirmed by one keep-alive.
+    ConfirmSeveralByKeepAlive,
+    /// An overdue hand-over is confirmed by its stream's next call.
+    OverdueConfirmedByCall,
+    /// An overdue hand-over is undone by its stream's end.
+    OverdueUndoneByEnd,
+    /// An overdue hand-over is undone by a cancelled call or a lost reply.
+    OverdueUndoneByNews,
+    /// A keep-alive is written to a stream before a reply is flushed.
+    KeptAliveUnflushed,
+    /// A keep-alive is written behind a reply that is in doubt.
+    KeptAliveInDoubt,
+    /// A keep-alive is written behind two replies that are in doubt.
+    KeptAliveForSeveral,
+    /// A keep-alive is written behind a reply that is overdue and another one that is in doubt.
+    KeptAliveForOverdueAndDoubted,
+    /// A keep-alive is written behind a reply that has one behind it.
+    KeptAliveAgain,
+    /// A keep-alive is said to have been written on an exchange whose reply is in doubt.
+    KeptAliveOnExchange,
+    /// A keep-alive is said to have been written to a session that is not open.
+    KeptAliveOnClosed,
+    /// The end of a doubt is acted on at the latest moment at which it counts.
+    DoubtEndsAtTheLatest,
+    /// The end of a doubt is acted on too late.
+    DoubtAnew,
+    /// The same by one millisecond.
+    DoubtAnewByAMillisecond,
+    /// The end of a doubt that began anew is acted on too late.
+    DoubtAnewAgain,
+    /// A doubt begins anew although a keep-alive was written behind the reply.
+    DoubtAnewForgetsKeepAlive,
+    /// A hand-over whose doubt began anew is confirmed by the end of it, by a keep-alive or by bytes behind it.
+    AnewConfirmed,
+    /// A hand-over whose doubt began anew is undone.
+    AnewUndone,
     /// A hand-over is confirmed by the orderly end of its exchange.
     ConfirmByOrderlyExchangeEnd,
     /// A message is accepted into room that the confirming call itself made.
@@ -93,6 +151,14 @@ marks! {
     NoticeTold,
     /// An agent is told of the start, and there is nothing else to tell.
     NoticeAlone,
+    /// A read that would wait is answered at once, only to tell of the start.
+    NoticeInsteadOfWait,
+    /// A parked read is answered only because the start is to be told again.
+    NoticeWakes,
+    /// A parked read is answered with undone messages, and the start that is to be told again.
+    NoticeWakesWithMessages,
+    /// The start is told to a read that stands behind the person's, who reads in the agent's stead.
+    NoticePassesThePersonBy,
     /// An agent is told of the start again, because the first reply did not arrive.
     NoticeToldAgain,
     /// A session calls that was never admitted, or is closed.
@@ -101,6 +167,8 @@ marks! {
     CloseOfClosed,
     /// A hand-over is flushed a second time.
     FlushedAgain,
+    /// The same while only a keep-alive is missing.
+    FlushedAgainWhenOverdue,
     /// A reply is flushed on which nothing hangs.
     FlushedForNothing,
     /// A call is cancelled on which nothing hangs.
@@ -127,6 +195,20 @@ marks! {
     AnonymousPost,
     /// An unbound session does not say who it is, in a read or a look.
     AnonymousRead,
+    /// A session asks to be bound to the person.
+    PersonAtOpen,
+    /// An agent's session names the person, in a post.
+    PersonNamedPosting,
+    /// An agent's session names the person, in a read or a look.
+    PersonNamedReading,
+    /// The person's session leaves its own name out.
+    PersonLeftOut,
+    /// A message goes to the person.
+    PostToPerson,
+    /// The person reads in the stead of an agent that is not told yet of the start.
+    NoticeLeftToTheAgent,
+    /// A peek shows something.
+    PeekOfSomething,
     /// A body is too long by its bytes, and would not be by its characters.
     BodyTooLongInBytesOnly,
     /// A body is one byte too long.

@@ -2,9 +2,9 @@
 //!
 //! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
 
-use relay::engine::limits::{Bounds, DOUBT_MS};
+use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
-    CallId, Carrier, Command, Effect, Ending, Input, Kind, Reply, Roster, SessionId, Timestamp,
+    CallId, Carrier, Command, Effect, Ending, Input, Kind, PERSON, Reply, Roster, SessionId, Timestamp, Who,
 };
 
 use crate::random::SplitMix;
@@ -37,6 +37,14 @@ pub struct Plan {
     punctual: u64,
     /// How many replies in a hundred are flushed before anything else happens.
     prompt: u64,
+    /// How many times in a hundred bytes follow the latest flushed reply before anything else happens.
+    chatty: u64,
+    /// How many times in a hundred nobody calls for a while, so that replies on streams stay in doubt.
+    quiet: u64,
+    /// For how many more events nobody calls.
+    quiet_left: u64,
+    /// How many times in a hundred the latest reply that told of the start is cancelled; if ever, it is not flushed.
+    unlucky: u64,
     /// How many reads in a hundred wait.
     patient: u64,
     /// One event in this many says that the relay is about to stop.
@@ -45,11 +53,15 @@ pub struct Plan {
     busy: u64,
     /// How many sessions in a hundred are bound to an agent.
     bound: u64,
+    /// How many sessions in a hundred are the person's, and how many posts in a hundred go to it.
+    person: u64,
     /// Turns counted numbers into ones that do not go up; 0 leaves them as they are.
     shuffle: u64,
     numbers: u64,
-    /// The open sessions, with the agents that they are bound to.
+    /// The open sessions, with the agents that they are bound to, or the person that they belong to.
     open: Vec<(SessionId, Option<String>)>,
+    /// The one that called last, open or not.
+    latest: Option<SessionId>,
     /// Some that are closed or were not admitted.
     gone: Vec<SessionId>,
     /// The latest calls, whatever became of them.
@@ -58,6 +70,10 @@ pub struct Plan {
     answered: Vec<CallId>,
     /// The latest replies with something in them that were not yet said to be flushed.
     unflushed: Vec<CallId>,
+    /// The latest calls that were said to be flushed, and not yet to be followed by bytes.
+    unfollowed: Vec<CallId>,
+    /// The latest call whose reply told of the start.
+    telling: Option<CallId>,
 }
 
 /// A kind of thing that happens.
@@ -68,7 +84,10 @@ enum Action {
     Post,
     Read,
     Pending,
+    Peek,
     Flush,
+    Follow,
+    KeepAlive,
     Lose,
     Cancel,
     /// News of a call, whether it is answered or not, and whether there was news of it before or not.
@@ -80,19 +99,33 @@ enum Action {
     Timeout,
 }
 
-const ACTIONS: [Action; 12] = [
+const ACTIONS: [Action; 15] = [
     Action::Open,
     Action::Close,
     Action::Post,
     Action::Read,
     Action::Pending,
+    Action::Peek,
     Action::Flush,
+    Action::Follow,
+    Action::KeepAlive,
     Action::Lose,
     Action::Cancel,
     Action::Again,
     Action::FromNowhere,
     Action::OnClosed,
     Action::Timeout,
+];
+
+/// What may happen while nobody calls.
+const QUIET_ACTIONS: [Action; 7] = [
+    Action::Flush,
+    Action::Flush,
+    Action::KeepAlive,
+    Action::KeepAlive,
+    Action::Timeout,
+    Action::Timeout,
+    Action::Again,
 ];
 
 /// How long a read may wait; one of them as long as a doubt, so that both can be due at the same moment.
@@ -109,9 +142,12 @@ impl Plan {
             Action::Post => rng.pick(&[5, 15, 30]),
             Action::Read => rng.pick(&[20, 40]),
             Action::Open => rng.pick(&[4, 8]),
-            Action::Flush => rng.pick(&[2, 20, 40]),
+            Action::Flush => rng.pick(&[2, 2, 20, 40]),
+            Action::Follow => rng.pick(&[0, 3, 10]),
+            Action::KeepAlive => rng.pick(&[0, 4, 16]),
             Action::Close => rng.pick(&[1, 4, 8]),
             Action::Pending
+            | Action::Peek
             | Action::Lose
             | Action::Cancel
             | Action::Again
@@ -124,7 +160,7 @@ impl Plan {
             body_bytes_max,
             inbox_messages_max: rng.pick(&[1, 3, 6, 20]),
             inbox_bytes_max: body_bytes_max + rng.index(60),
-            sessions_max: rng.pick(&[1, 4, 8, 12]),
+            sessions_max: rng.pick(&[2, 4, 8, 12]),
             waits_max: rng.pick(&[0, 1, 4, 16]),
         };
         let names = ["pm", "dev-a", "dev-b", "qa"];
@@ -137,18 +173,26 @@ impl Plan {
             illegal: rng.pick(&[0, 3, 20]),
             tempo: rng.pick(&[3, 10, 40]),
             punctual: rng.pick(&[0, 50, 100]),
-            prompt: rng.pick(&[0, 60, 95]),
+            prompt: rng.pick(&[0, 0, 60, 95]),
+            chatty: rng.pick(&[0, 2, 60]),
+            quiet: rng.pick(&[0, 1, 4]),
+            quiet_left: 0,
+            unlucky: rng.pick(&[0, 2, 5]),
             patient: rng.pick(&[20, 60, 90]),
             stop_one_in: rng.pick(&[u64::MAX, 2_000]),
             busy: rng.pick(&[0, 50]),
             bound: rng.pick(&[0, 0, 50, 100]),
+            person: rng.pick(&[0, 10, 40]),
             shuffle: rng.pick(&[0, 0x3f, 0x155]),
             numbers: 0,
             open: Vec::new(),
+            latest: None,
             gone: vec![SessionId(u64::MAX)],
             calls: vec![CallId(u64::MAX)],
             answered: vec![CallId(u64::MAX)],
             unflushed: Vec::new(),
+            unfollowed: Vec::new(),
+            telling: None,
             rng,
         }
     }
@@ -165,23 +209,53 @@ impl Plan {
             self.unflushed.pop();
             return Event::Input(Input::Flushed { call });
         }
+        if let Some(&call) = self.unfollowed.last()
+            && self.rng.percent(self.chatty)
+        {
+            self.unfollowed.pop();
+            return Event::Input(Input::Followed { call });
+        }
+        if self.rng.percent(self.unlucky)
+            && let Some(call) = self.telling.take()
+        {
+            return Event::Input(Input::Cancelled { call });
+        }
         if self.rng.below(self.stop_one_in) == 0 {
             return Event::Input(Input::Stopping);
         }
-        let mut action = self.action();
+        if self.quiet_left == 0 && self.rng.percent(self.quiet) {
+            self.quiet_left = 1 + self.rng.below(40);
+        }
+        let mut action = if self.quiet_left == 0 {
+            self.action()
+        } else {
+            self.quiet_left -= 1;
+            self.rng.pick(&QUIET_ACTIONS)
+        };
         if self.unflushed.is_empty() && matches!(action, Action::Flush | Action::Lose) {
             action = Action::Read;
         }
         let input = match action {
             Action::Open => self.opened(),
             Action::Close => self.closed(),
-            Action::Post | Action::Read | Action::Pending if self.open.is_empty() => self.opened(),
-            Action::Post | Action::Read | Action::Pending => {
+            Action::Post | Action::Read | Action::Pending | Action::Peek if self.open.is_empty() => {
+                self.opened()
+            }
+            Action::Post | Action::Read | Action::Pending | Action::Peek => {
                 let (session, agent) = self.open[self.rng.index(self.open.len())].clone();
                 self.call(action, session, agent.as_deref())
             }
             Action::Flush => Input::Flushed {
                 call: self.unflushed(),
+            },
+            Action::Follow => Input::Followed {
+                call: self.unfollowed(),
+            },
+            Action::KeepAlive => Input::KeptAlive {
+                session: match self.latest {
+                    Some(session) if self.rng.percent(50) => session,
+                    Some(_) | None => self.open_or_gone(),
+                },
             },
             Action::Lose => Input::Lost {
                 call: self.unflushed(),
@@ -214,9 +288,14 @@ impl Plan {
 
     /// Takes note of what a shell would see.
     pub fn saw(&mut self, event: &Event, effects: &[Effect]) {
-        if let Event::Input(Input::Closed { session, .. }) = event {
-            self.open.retain(|(open, _)| open != session);
-            remember(&mut self.gone, *session);
+        match event {
+            Event::Input(Input::Closed { session, .. }) => {
+                self.open.retain(|(open, _)| open != session);
+                remember(&mut self.gone, *session);
+            }
+            Event::Input(Input::Call { session, .. }) => self.latest = Some(*session),
+            Event::Input(Input::Flushed { call }) => remember(&mut self.unfollowed, *call),
+            Event::Input(_) | Event::Timeout => {}
         }
         for effect in effects {
             match effect {
@@ -225,7 +304,9 @@ impl Plan {
                     result: Ok(agent),
                 } => {
                     let agent = agent.as_ref().map(ToString::to_string);
-                    self.open.push((*session, agent));
+                    let opened = matches!(event, Event::Input(Input::Opened { who: Who::Person, .. }));
+                    let person = opened.then(|| PERSON.to_owned());
+                    self.open.push((*session, person.or(agent)));
                 }
                 Effect::Opened {
                     session,
@@ -239,8 +320,13 @@ impl Plan {
                             restarted,
                         }),
                 } => {
-                    if !deliveries.is_empty() || restarted.is_some() {
-                        remember(&mut self.answered, *call);
+                    if deliveries.is_empty() && restarted.is_none() {
+                        continue;
+                    }
+                    remember(&mut self.answered, *call);
+                    if restarted.is_some() && self.unlucky > 0 {
+                        self.telling = Some(*call);
+                    } else {
                         remember(&mut self.unflushed, *call);
                     }
                 }
@@ -249,8 +335,8 @@ impl Plan {
         }
     }
 
-    /// Lists what shows all that is left: every session closes, a new one reads every inbox. The relay may be
-    /// about to stop then.
+    /// Lists what shows all that is left: every session closes, new ones read every inbox. The relay may be about to stop
+    /// then. There is room for two sessions, as in every run.
     pub fn end(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         if self.rng.percent(50) {
@@ -260,16 +346,21 @@ impl Plan {
             let ending = self.ending();
             events.push(Event::Input(Input::Closed { session, ending }));
         }
-        let session = SessionId(self.number());
-        events.push(Event::Input(Input::Opened {
-            session,
-            carrier: Carrier::Stream,
-            agent: None,
-        }));
-        for agent in self.roster.clone().names() {
+        let [agents, person] = [Who::Agent(None), Who::Person].map(|who| {
+            let session = SessionId(self.number());
+            events.push(Event::Input(Input::Opened {
+                session,
+                carrier: Carrier::Stream,
+                who,
+            }));
+            session
+        });
+        let roster = self.roster.clone();
+        let names = roster.names().iter().map(|agent| (agents, agent.as_str()));
+        for (session, name) in names.chain([(person, PERSON)]) {
             let call = CallId(self.number());
             let command = Command::Read {
-                agent: Some(agent.to_string()),
+                agent: Some(name.to_owned()),
                 wait_ms: 0,
             };
             events.push(Event::Input(Input::Call {
@@ -286,10 +377,12 @@ impl Plan {
             return;
         }
         let due = due.unwrap_or(self.now);
-        let at = match self.rng.below(5) {
+        let at = match self.rng.below(7) {
             0 | 1 => self.now.plus_millis(1 + self.up_to(50)),
             2 => due.plus_millis(-1),
             3 => due,
+            4 => due.plus_millis(DOUBT_LATE_MS_MAX),
+            5 => due.plus_millis(DOUBT_LATE_MS_MAX + 1),
             _ => due.plus_millis(self.up_to(400_000)),
         };
         self.now = at.max(self.now);
@@ -307,28 +400,34 @@ impl Plan {
     }
 
     fn opened(&mut self) -> Input {
-        let agent = if !self.rng.percent(self.bound) {
-            None
+        let who = if self.rng.percent(self.person) {
+            Who::Person
+        } else if !self.rng.percent(self.bound) {
+            Who::Agent(None)
         } else if self.rng.percent(self.illegal) {
-            Some(self.stranger())
+            Who::Agent(Some(self.stranger()))
         } else {
-            Some(self.agent())
+            Who::Agent(Some(self.agent()))
         };
         Input::Opened {
             session: SessionId(self.number()),
             carrier: self.rng.pick(&[Carrier::Stream, Carrier::Exchange]),
-            agent,
+            who,
         }
     }
 
     fn closed(&mut self) -> Input {
-        let session = if self.open.is_empty() || self.rng.percent(10) {
+        let session = self.open_or_gone();
+        let ending = self.ending();
+        Input::Closed { session, ending }
+    }
+
+    fn open_or_gone(&mut self) -> SessionId {
+        if self.open.is_empty() || self.rng.percent(10) {
             self.rng.pick(&self.gone)
         } else {
             self.open[self.rng.index(self.open.len())].0
-        };
-        let ending = self.ending();
-        Input::Closed { session, ending }
+        }
     }
 
     fn ending(&mut self) -> Ending {
@@ -344,6 +443,8 @@ impl Plan {
                 from: me,
                 to: if self.rng.percent(self.illegal) {
                     self.stranger()
+                } else if self.rng.percent(self.person) {
+                    PERSON.to_owned()
                 } else {
                     self.agent()
                 },
@@ -358,10 +459,13 @@ impl Plan {
                     0
                 },
             },
+            Action::Peek => Command::Peek { agent: me },
             Action::Pending
             | Action::Open
             | Action::Close
             | Action::Flush
+            | Action::Follow
+            | Action::KeepAlive
             | Action::Lose
             | Action::Cancel
             | Action::Again
@@ -387,6 +491,7 @@ impl Plan {
         }
         match bound {
             Some(_) if self.rng.percent(50) => None,
+            Some(PERSON) if self.rng.percent(50) => Some(self.agent()),
             Some(bound) => Some(bound.to_owned()),
             None => Some(self.agent()),
         }
@@ -404,7 +509,7 @@ impl Plan {
     }
 
     fn stranger(&mut self) -> String {
-        let names = ["", "dev", "dev-ab", "PM", " pm", "*", "d\u{e9}v\n"];
+        let names = ["", "dev", "dev-ab", "PM", " pm", "*", "d\u{e9}v\n", PERSON];
         self.rng.pick(&names).to_owned()
     }
 
@@ -424,10 +529,23 @@ impl Plan {
         self.unflushed.remove(at)
     }
 
+    /// Takes one of the calls that bytes may follow; now and then one that was not flushed yet.
+    fn unfollowed(&mut self) -> CallId {
+        if !self.unflushed.is_empty() && self.rng.percent(20) {
+            return self.rng.pick(&self.unflushed);
+        }
+        if self.unfollowed.is_empty() {
+            return self.rng.pick(&self.calls);
+        }
+        let at = self.rng.index(self.unfollowed.len());
+        self.unfollowed.remove(at)
+    }
+
     fn news(&mut self, call: CallId) -> Input {
-        match self.rng.below(3) {
+        match self.rng.below(4) {
             0 => Input::Flushed { call },
-            1 => Input::Cancelled { call },
+            1 => Input::Followed { call },
+            2 => Input::Cancelled { call },
             _ => Input::Lost { call },
         }
     }

@@ -16,14 +16,16 @@ use std::{
 
 use tempfile::TempDir;
 
+use crate::needs::TMUX;
+
 pub const START_SH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/start.sh");
 const STAND_INS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/start_sh");
 const RELAY: &str = env!("CARGO_BIN_EXE_relay");
 
 /// What start.sh and the stand-ins need besides cargo, tmux and kitty. A tool that is missing here is missing in the test's PATH.
-const TOOLS: [&str; 15] = [
-    "awk", "basename", "bash", "cat", "dirname", "env", "git", "grep", "mv", "readlink", "sh", "sleep",
-    "stty", "tr", "wc",
+const TOOLS: [&str; 17] = [
+    "awk", "basename", "bash", "cat", "dirname", "env", "fold", "git", "grep", "mktemp", "mv", "readlink",
+    "rm", "sh", "sleep", "stty", "wc",
 ];
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -33,7 +35,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// Everything is there: the tools, tmux, stand-ins for cargo and kitty, a built relay, and an empty project.
+    /// A place for a test that needs tmux. None where that is not installed: the test is left out, and it is said.
+    pub fn with_tmux() -> Option<Self> {
+        TMUX.is_met_or_said().then(Self::new)
+    }
+
+    /// Everything is there: the tools, tmux if it is installed, stand-ins for cargo and kitty, a built relay, and an empty
+    /// project.
     pub fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let root = directory.path().canonicalize().unwrap();
@@ -41,13 +49,23 @@ impl Place {
             root,
             _directory: directory,
         };
-        for name in ["bin", "home", "records", "target/release", "tmux", "outside"] {
+        for name in [
+            "bin",
+            "home",
+            "records",
+            "target/release",
+            "tmux",
+            "outside",
+            "temporary",
+        ] {
             fs::create_dir_all(place.root.join(name)).unwrap();
         }
         for tool in TOOLS {
             symlink(which(tool), place.bin(tool)).unwrap();
         }
-        symlink(which("tmux"), place.bin("tmux")).unwrap();
+        if let Some(tmux) = on_path("tmux") {
+            symlink(tmux, place.bin("tmux")).unwrap();
+        }
         for stand_in in ["agent", "cargo", "kitty"] {
             symlink(Path::new(STAND_INS).join(stand_in), place.bin(stand_in)).unwrap();
         }
@@ -65,9 +83,9 @@ impl Place {
         self.root.join("bin").join(tool)
     }
 
-    /// Takes a tool off the PATH.
+    /// Takes a tool off the PATH, if it is there.
     pub fn without(&self, tool: &str) -> &Self {
-        fs::remove_file(self.bin(tool)).unwrap();
+        drop(fs::remove_file(self.bin(tool)));
         self
     }
 
@@ -85,6 +103,15 @@ impl Place {
         self.root.join("records")
     }
 
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// Where temporary files are made.
+    pub fn temporary(&self) -> PathBuf {
+        self.root.join("temporary")
+    }
+
     pub fn relay(&self) -> PathBuf {
         self.root.join("target/release/relay")
     }
@@ -92,6 +119,16 @@ impl Place {
     fn use_relay(&self, path: impl AsRef<Path>) {
         drop(fs::remove_file(self.relay()));
         symlink(path, self.relay()).unwrap();
+    }
+
+    /// Puts a stand-in that knows `relay stop` in the place of the built relay.
+    pub fn use_stoppable_relay(&self) {
+        self.use_relay(Path::new(STAND_INS).join("stoppable-relay"));
+    }
+
+    /// Puts the same on the PATH.
+    pub fn install_relay(&self) {
+        symlink(Path::new(STAND_INS).join("stoppable-relay"), self.bin("relay")).unwrap();
     }
 
     /// Puts a relay that cannot serve in the place of the real one.
@@ -128,6 +165,7 @@ impl Place {
             ("TERM", "xterm".into()),
             ("LC_ALL", "C.UTF-8".into()),
             ("GIT_CEILING_DIRECTORIES", self.root.clone()),
+            ("TMPDIR", self.temporary()),
             ("TMUX_TMPDIR", self.root.join("tmux")),
             ("CARGO_TARGET_DIR", self.root.join("target")),
             ("STAND_IN_RECORDS", self.records()),
@@ -135,8 +173,8 @@ impl Place {
     }
 
     /// The command that starts the stand-in agent, by its name on the PATH; one of its arguments holds a space.
-    pub fn agent_command(&self, port: u16) -> String {
-        format!("agent '{}' {port} --flag 'two words'", self.records().display())
+    pub fn agent_command(&self) -> String {
+        format!("agent '{}' --flag 'two words'", self.records().display())
     }
 
     /// Runs deep in the project, with no terminal.
@@ -158,9 +196,13 @@ impl Place {
     }
 
     pub fn prompt(&self, role: &str, port: u16) -> String {
+        self.prompt_among(role, "pm,dev-a,dev-b", port)
+    }
+
+    pub fn prompt_among(&self, role: &str, roles: &str, port: u16) -> String {
         let output = self
             .command(RELAY)
-            .args(["prompt", role, "--port", &port.to_string()])
+            .args(["prompt", role, "--roles", roles, "--port", &port.to_string()])
             .output()
             .unwrap();
         assert!(output.status.success(), "relay prompt {role}: {output:?}");
@@ -214,7 +256,9 @@ impl Place {
 impl Drop for Place {
     /// Ends what start.sh left running here, and only that.
     fn drop(&mut self) {
-        drop(self.tmux(&["kill-server"]));
+        if on_path("tmux").is_some() {
+            drop(self.tmux(&["kill-server"]));
+        }
         let windows = fs::read_to_string(self.records().join("windows")).unwrap_or_default();
         for group in windows.lines() {
             drop(Command::new("kill").args(["--", &format!("-{group}")]).output());
@@ -266,9 +310,9 @@ impl<'a> Terminal<'a> {
 
     pub fn start_sh(place: &'a Place, port: u16, options: &str, agent_command: &str) -> Self {
         fs::write(place.root.join("agent-command"), agent_command).unwrap();
+        let root = place.root.display();
         let command = format!(
-            "RELAY_AGENT_COMMAND=$(cat '{}/agent-command') '{START_SH}' {options} --port {port}",
-            place.root.display()
+            "export RELAY_AGENT_COMMAND=\"$(cat '{root}/agent-command')\"; '{START_SH}' {options} --port {port}"
         );
         Self::run(place, &command)
     }
@@ -340,15 +384,17 @@ pub fn free_port() -> u16 {
 }
 
 pub fn answers(port: u16) -> bool {
-    health(port).is_some_and(|answer| answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"version\""))
+    health("127.0.0.1", port)
+        .is_some_and(|answer| answer.starts_with("HTTP/1.1 200 ") && answer.contains("\"version\""))
 }
 
 pub fn is_free(port: u16) -> bool {
     TcpStream::connect(("127.0.0.1", port)).is_err()
 }
 
-fn health(port: u16) -> Option<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+/// What a relay at that address says of itself to who has no token.
+pub fn health(address: &str, port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect((address, port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
     write!(
         stream,
@@ -361,9 +407,13 @@ fn health(port: u16) -> Option<String> {
 }
 
 fn which(tool: &str) -> PathBuf {
+    on_path(tool)
+        .unwrap_or_else(|| panic!("{tool} is needed for these tests and is not on the PATH; install it"))
+}
+
+fn on_path(tool: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").expect("there is a PATH");
-    let found = env::split_paths(&path)
+    env::split_paths(&path)
         .map(|directory| directory.join(tool))
-        .find(|file| file.is_file());
-    found.unwrap_or_else(|| panic!("{tool} is needed for these tests and is not on the PATH; install it"))
+        .find(|file| file.is_file())
 }

@@ -1,6 +1,7 @@
 //! A start.sh that has become the server.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
@@ -48,6 +49,12 @@ impl Running {
         let mut command = place.command(START_SH);
         command.args(arguments);
         Self::until_ready(command)
+    }
+
+    /// The arguments that everybody on the machine can see.
+    pub fn arguments(&self) -> Vec<String> {
+        let arguments = fs::read_to_string(format!("/proc/{}/cmdline", self.child.id())).unwrap();
+        arguments.split_terminator('\0').map(str::to_owned).collect()
     }
 
     /// Ends it with the signal that a plain `kill` sends, and gives its exit status.

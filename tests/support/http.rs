@@ -238,7 +238,7 @@ impl Connection {
             .set_read_timeout(Some(patience))
             .expect("it is not zero");
         let mut bytes = [0; 64 * 1024];
-        match self.stream.read(&mut bytes) {
+        match uninterrupted(|| self.stream.read(&mut bytes)) {
             Ok(0) => Arrived::Closed,
             Ok(count) => {
                 self.unread.extend_from_slice(&bytes[..count]);
@@ -256,7 +256,7 @@ impl Connection {
         self.stream
             .set_read_timeout(Some(PATIENCE))
             .expect("it is not zero");
-        let waiting = self.stream.peek(&mut [0]).expect("the connection stands");
+        let waiting = uninterrupted(|| self.stream.peek(&mut [0])).expect("the connection stands");
         assert_eq!(waiting, 1, "the connection has ended");
     }
 
@@ -297,6 +297,16 @@ impl Connection {
         };
         self.unread.drain(..end);
         Some(response)
+    }
+}
+
+/// Reads until no signal comes in between: a process that this one has started may end at any moment.
+fn uninterrupted(mut read: impl FnMut() -> std::io::Result<usize>) -> std::io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }
 

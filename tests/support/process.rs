@@ -1,6 +1,7 @@
 //! A relay of the built binary: started on a free port, asked, signalled, killed and started again.
 
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -8,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::http::{Connection, Request};
 use super::session::{Session, Way};
@@ -16,6 +18,13 @@ use super::{PATIENCE, until};
 /// The last line of the banner: from here on the relay answers.
 pub const READY: &str = "[relay] waiting for connections — Ctrl-C to stop";
 
+/// What relay keeps over its end is kept here, for the relays that a test starts without [`Relay`].
+fn runtime_directory() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("runtime-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("cargo's directory for tests takes one");
+    directory
+}
+
 /// A running relay. It is killed when it is dropped, and must not have panicked until then.
 pub struct Relay {
     pub port: u16,
@@ -23,6 +32,8 @@ pub struct Relay {
     environment: Vec<(String, String)>,
     process: Process,
     stdout: Stdout,
+    /// What relay keeps over its end; no other relay has it.
+    pub runtime: TempDir,
 }
 
 enum Stdout {
@@ -35,9 +46,10 @@ enum Stdout {
 /// Makes a call of the built binary that takes nothing from the environment of the tests.
 pub fn relay_command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relay"));
-    for variable in ["RELAY_TOKEN", "RELAY_AGENT", "RELAY_LOG"] {
+    for variable in ["RELAY_PORT", "RELAY_TOKEN", "RELAY_AGENT", "RELAY_LOG"] {
         command.env_remove(variable);
     }
+    command.env("XDG_RUNTIME_DIR", runtime_directory());
     command.stdin(Stdio::null());
     command
 }
@@ -53,6 +65,15 @@ pub fn free_port() -> u16 {
             return port;
         }
     }
+}
+
+/// Tells whether this machine has the IPv6 loopback address, and says so if it does not: some containers have none.
+pub fn has_ipv6_loopback() -> bool {
+    let has = std::net::TcpListener::bind(("::1", 0)).is_ok();
+    if !has {
+        eprintln!("left out: this machine has no IPv6 loopback address");
+    }
+    has
 }
 
 impl Relay {
@@ -72,8 +93,11 @@ impl Relay {
     pub fn start_unread(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let port = free_port();
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        let environment: Vec<(String, String)> = environment
+        let runtime = tempfile::tempdir().expect("the system has room for a directory");
+        let runtime_path = runtime.path().to_str().expect("its name is text");
+        let environment: Vec<(String, String)> = [("XDG_RUNTIME_DIR", runtime_path)]
             .iter()
+            .chain(environment)
             .map(|&(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         let (process, stdout) = Process::start_relay(port, &arguments, &environment);
@@ -83,12 +107,23 @@ impl Relay {
             environment,
             process,
             stdout: Stdout::Unread(Some(stdout)),
+            runtime,
         }
     }
 
     /// Kills the relay as `kill -9` does and starts another on the same port.
     pub fn kill_and_restart(&mut self) {
+        self.kill();
+        self.restart();
+    }
+
+    /// Kills the relay as `kill -9` does.
+    pub fn kill(&mut self) {
         self.process.kill();
+    }
+
+    /// Starts another relay on the port of this one, which has ended.
+    pub fn restart(&mut self) {
         let (process, stdout) = Process::start_relay(self.port, &self.arguments, &self.environment);
         self.process = process;
         self.stdout = Stdout::Unread(Some(stdout));
@@ -181,6 +216,11 @@ impl Relay {
         let resident = resident.and_then(|line| line.trim().strip_suffix(" kB"));
         let kilobytes: Option<u64> = resident.and_then(|kilobytes| kilobytes.parse().ok());
         kilobytes.expect("a number of kB") * 1024
+    }
+
+    /// The process's id.
+    pub fn pid(&self) -> u32 {
+        self.process.child.id()
     }
 
     /// Sends a signal, by its name.

@@ -12,13 +12,15 @@ use super::sse::{EventStream, Seen};
 pub enum Way {
     /// HTTP+SSE of protocol version 2024-11-05.
     Sse,
+    /// The same with calls as protocol version 2026-07-28 has them, which relay leaves to its MCP library.
+    ModernSse,
     /// Streamable HTTP at `/mcp`, without a session id.
     Http,
-    /// Streamable HTTP as protocol version 2026-07-28 has it, which relay leaves to its MCP library.
+    /// Streamable HTTP as protocol version 2026-07-28 has it, which relay leaves to its MCP library too.
     Modern,
 }
 
-pub const WAYS: [Way; 3] = [Way::Sse, Way::Http, Way::Modern];
+pub const WAYS: [Way; 4] = [Way::Sse, Way::ModernSse, Way::Http, Way::Modern];
 
 /// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl Session {
         let query = role.map(|role| format!("?agent={role}")).unwrap_or_default();
         let calls = Connection::open(port);
         let (stream, target) = match way {
-            Way::Sse => {
+            Way::Sse | Way::ModernSse => {
                 let request = Request::get(&format!("/sse{query}"));
                 let mut stream = EventStream::open(Connection::open(port), &request);
                 let hello = stream.event();
@@ -106,7 +108,7 @@ impl Session {
         self.last += 1;
         let request = self.request_of(self.last, method, params);
         self.calls.send(&request.bytes());
-        if self.way == Way::Sse {
+        if self.stream.is_some() {
             let response = self.calls.response();
             assert_eq!((response.status, response.text()), (202, String::new()));
         }
@@ -115,7 +117,7 @@ impl Session {
 
     /// Makes the request that asks for something in this session's way.
     pub fn request_of(&self, id: u64, method: &str, mut params: Value) -> Request {
-        if self.way == Way::Modern {
+        if matches!(self.way, Way::Modern | Way::ModernSse) {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
             meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -124,7 +126,7 @@ impl Session {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let request = Request::post(&self.target, message.to_string());
         match self.way {
-            Way::Sse | Way::Http => request,
+            Way::Sse | Way::ModernSse | Way::Http => request,
             Way::Modern => request
                 .with("MCP-Protocol-Version", "2026-07-28")
                 .with("Mcp-Method", method)
@@ -134,7 +136,7 @@ impl Session {
 
     fn answer(&mut self, call: Call) -> Value {
         let message = match self.way {
-            Way::Sse => self.heard(),
+            Way::Sse | Way::ModernSse => self.heard(),
             Way::Http | Way::Modern => message_of(&self.calls.response()),
         };
         assert_eq!(message["id"], call.0, "the answer to call {}: {message}", call.0);

@@ -101,10 +101,11 @@ impl EventStream {
     ///
     /// # Panics
     ///
-    /// When the stream ends or nothing comes.
+    /// When the stream ends, or nothing but comments comes in time.
     pub fn event(&mut self) -> Event {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.next(PATIENCE) {
+            match self.next(deadline.saturating_duration_since(Instant::now())) {
                 Seen::Event(event) if event.event.is_none() => {}
                 Seen::Event(event) => return event,
                 other @ (Seen::End | Seen::Cut | Seen::Nothing) => panic!("no event, but {other:?}"),

@@ -2,57 +2,88 @@
 
 use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown};
 use crate::history::{Asked, Outcome, Record};
-use crate::plan::{Action, Illegal};
+use crate::plan::{Action, Fault, FaultKind, Illegal, Step, Transport};
 
 impl Case<'_> {
     pub(super) fn each_call_is_answered_once(&self) -> Verdict {
         match self.history.stray_answers.first() {
             None => Ok(()),
-            Some(stray) => broken("each call is answered once", format!("nobody waits for {stray}")),
+            Some(stray) => broken(format!("nobody waits for {stray}")),
         }
     }
 
     pub(super) fn waits_and_calls_are_in_time(&self) -> Verdict {
-        const LAW: &str = "waits and calls are in time";
         for record in &self.history.calls {
             let (empty, wait_ms) = match (&record.asked, &record.outcome) {
-                (Asked::Read { wait_ms, .. }, Outcome::Messages { seen, .. }) => (seen.is_empty(), *wait_ms),
-                // An answer to a call that overtook the news of its stream's end went into the old stream.
+                // News of a start is not waited with.
+                (Asked::Read { wait_ms, .. }, Outcome::Messages { seen, notice }) => {
+                    (seen.is_empty() && notice.is_none(), *wait_ms)
+                }
+                // What drains the inboxes has a law of its own. An answer to a call that overtook the news of its stream's end went into the old stream.
                 (_, Outcome::Unknown("no answer in time"))
-                    if self.plan.faults.is_empty() && !self.stalls(record.agent) =>
+                    if record.agent < self.plan.agents.len() && self.is_calm(record) =>
                 {
-                    return broken(
-                        LAW,
-                        format!("{} has no answer, and nothing went wrong", describe(record)),
-                    );
+                    return broken(format!(
+                        "{} has no answer, and nothing went wrong",
+                        describe(record)
+                    ));
                 }
                 _ => (false, 0),
             };
             let took_ms = record.ended_ms - record.sent_ms;
             // relay counts whole milliseconds, by a clock of its own.
-            if empty && took_ms + SKEW_MS + 1 < wait_ms && !self.is_superseded(record) {
-                return broken(
-                    LAW,
-                    format!(
-                        "{} waited {took_ms} of {wait_ms} ms, for nothing",
-                        describe(record)
-                    ),
-                );
-            }
-            let slack_ms = 12 * self.plan.params.latency_ms_max + 700;
-            let answered = !is_unknown(record) && record.incarnation.is_some();
-            if self.plan.faults.is_empty()
-                && answered
-                && !self.stalls(record.agent)
-                && took_ms > wait_ms + slack_ms
+            if empty
+                && took_ms + SKEW_MS + 1 < wait_ms
+                && !self.is_superseded(record)
+                && !self.is_stopped(record)
             {
-                return broken(
-                    LAW,
-                    format!("{} took {took_ms} ms, with {wait_ms} to wait", describe(record)),
-                );
+                return broken(format!(
+                    "{} waited {took_ms} of {wait_ms} ms, for nothing",
+                    describe(record)
+                ));
+            }
+            let slack_ms = 12 * self.plan.params.latency_ms_max + 700 + self.bridge_ms(record);
+            let answered = !is_unknown(record) && record.incarnation.is_some();
+            let wait_ms = wait_ms.max(self.wait_up_to_ms(record));
+            if answered && self.is_calm(record) && took_ms > wait_ms + slack_ms {
+                return broken(format!(
+                    "{} took {took_ms} ms, with {wait_ms} to wait",
+                    describe(record)
+                ));
             }
         }
         Ok(())
+    }
+
+    /// Returns how long the requests may wait that were sent together over one connection, up to this one: each is carried
+    /// out when the one before is answered.
+    fn wait_up_to_ms(&self, record: &Record) -> u64 {
+        if !matches!(
+            self.transport(record.agent),
+            Transport::Http | Transport::HttpOnce
+        ) {
+            return 0;
+        }
+        let together = |other: &&Record| {
+            other.agent == record.agent
+                && other.incarnation == record.incarnation
+                && other.sent_ms == record.sent_ms
+                && other.ended_ms <= record.ended_ms
+        };
+        let waits = self
+            .history
+            .calls
+            .iter()
+            .filter(together)
+            .map(|other| match other.asked {
+                Asked::Read { wait_ms, .. } => wait_ms,
+                Asked::Post { .. }
+                | Asked::Pending { .. }
+                | Asked::Illegal(_)
+                | Asked::Greeting(_)
+                | Asked::Tools => 0,
+            });
+        waits.sum()
     }
 
     /// Tells whether the same agent began another wait for the same role meanwhile.
@@ -67,35 +98,66 @@ impl Case<'_> {
         })
     }
 
-    fn stalls(&self, agent: usize) -> bool {
-        let Some(agent) = self.plan.agents.get(agent) else {
-            return false;
+    /// Tells whether the server was asked to end meanwhile, which answers all waits.
+    fn is_stopped(&self, record: &Record) -> bool {
+        let meanwhile = |at_ms: u64| !before(at_ms, record.sent_ms) && !before(record.ended_ms, at_ms);
+        self.history.stops.iter().any(|stop| meanwhile(stop.asked_ms))
+    }
+
+    /// Tells whether the server was ending meanwhile, which takes no messages any more.
+    fn is_stopping(&self, record: &Record) -> bool {
+        self.history.stops.iter().any(|stop| {
+            let over = stop.ended_ms.is_some_and(|at_ms| before(at_ms, record.sent_ms));
+            !over && !before(record.ended_ms, stop.asked_ms)
+        })
+    }
+
+    /// Tells whether nothing had gone wrong before a call ended that could hold it up. What a fault does to connections
+    /// lasts longer than the fault.
+    pub(super) fn is_calm(&self, record: &Record) -> bool {
+        let server = |fault: &Fault| matches!(fault.kind, FaultKind::Crash | FaultKind::Stop);
+        let faults = &mut self.plan.faults.iter();
+        !faults.any(|fault| server(fault) && fault.at_ms <= record.ended_ms) && self.is_connected(record)
+    }
+
+    /// Tells whether nothing had gone wrong with the network and the machine of a call's agent, and it reads what comes.
+    pub(super) fn is_connected(&self, record: &Record) -> bool {
+        let Some(agent) = self.plan.agents.get(record.agent) else {
+            return self.plan.faults.is_empty();
+        };
+        let cut = |fault: &Fault| match fault.kind {
+            FaultKind::Hold { on }
+            | FaultKind::Partition { on }
+            | FaultKind::LoseRequests { on }
+            | FaultKind::LoseReplies { on }
+            | FaultKind::BoxCrash { on } => on == agent.on && fault.at_ms <= record.ended_ms,
+            FaultKind::Crash | FaultKind::Stop => false,
         };
         // A reconnection, too, makes the next call wait for its stream.
-        agent
-            .steps
-            .iter()
-            .any(|step| matches!(step.action, Action::Stall(..) | Action::Reconnect))
+        let stalls = |step: &Step| matches!(step.action, Action::Stall(..) | Action::Reconnect);
+        !self.plan.faults.iter().any(cut) && !agent.steps.iter().any(stalls)
     }
 
     pub(super) fn the_illegal_is_refused_and_the_legal_is_not(&self) -> Verdict {
-        const LAW: &str = "the illegal is refused and the legal is not";
         for record in &self.history.calls {
             let bounds = &self.plan.params;
             let reason = match (&record.asked, &record.outcome) {
-                (_, Outcome::Unknown(_)) => continue,
+                (_, Outcome::Unknown(_)) | (Asked::Greeting(_) | Asked::Tools, _) => continue,
                 (Asked::Illegal(illegal), outcome) => match outcome {
                     Outcome::Refused(text) if text.contains(must_say(*illegal, record.bound)) => continue,
                     Outcome::Posted(_)
                     | Outcome::Messages { .. }
                     | Outcome::Pending(_)
+                    | Outcome::Greeted { .. }
+                    | Outcome::Tools(_)
                     | Outcome::Refused(_)
                     | Outcome::Unknown(_) => format!("{illegal:?} ended with {outcome:?}"),
                 },
                 (Asked::Post { body, .. }, Outcome::Refused(text)) => {
                     let full = text.contains("is full") && bounds.inbox_messages_max < 10_000;
                     let long = text.contains("body has") && body.len() > bounds.body_bytes_max;
-                    if full || long {
+                    let late = text.contains("relay is stopping") && self.is_stopping(record);
+                    if full || long || late {
                         continue;
                     }
                     text.clone()
@@ -106,15 +168,21 @@ impl Case<'_> {
                     continue;
                 }
                 (Asked::Read { .. } | Asked::Pending { .. }, Outcome::Refused(text)) => text.clone(),
-                (_, Outcome::Posted(_) | Outcome::Messages { .. } | Outcome::Pending(_)) => continue,
+                (
+                    _,
+                    Outcome::Posted(_)
+                    | Outcome::Messages { .. }
+                    | Outcome::Pending(_)
+                    | Outcome::Greeted { .. }
+                    | Outcome::Tools(_),
+                ) => continue,
             };
-            return broken(LAW, format!("{}: {reason}", describe(record)));
+            return broken(format!("{}: {reason}", describe(record)));
         }
         Ok(())
     }
 
     pub(super) fn bounds_are_kept_and_not_imagined(&self) -> Verdict {
-        const LAW: &str = "bounds are kept and not imagined";
         let params = &self.plan.params;
         if params.inbox_messages_max >= 10_000 {
             return Ok(());
@@ -133,7 +201,11 @@ impl Case<'_> {
             };
             let size = |record: &Record| match &record.asked {
                 Asked::Post { body, .. } => body.len(),
-                Asked::Read { .. } | Asked::Pending { .. } | Asked::Illegal(_) => 0,
+                Asked::Read { .. }
+                | Asked::Pending { .. }
+                | Asked::Illegal(_)
+                | Asked::Greeting(_)
+                | Asked::Tools => 0,
             };
             match &post.outcome {
                 Outcome::Refused(text) if text.contains("is full") => {
@@ -144,10 +216,7 @@ impl Case<'_> {
                     if sent_before.len() < params.inbox_messages_max
                         && bytes + body.len() <= params.inbox_bytes_max
                     {
-                        return broken(
-                            LAW,
-                            format!("{} is refused, but the inbox had room", describe(post)),
-                        );
+                        return broken(format!("{} is refused, but the inbox had room", describe(post)));
                     }
                 }
                 Outcome::Posted(_) if self.boots(0, post.ended_ms).count() == 1 => {
@@ -159,12 +228,14 @@ impl Case<'_> {
                         matches!(o.outcome, Outcome::Posted(_)) && before(o.ended_ms, post.sent_ms)
                     });
                     if nobody_reads && waiting.count() >= params.inbox_messages_max {
-                        return broken(LAW, format!("{} is accepted by a full inbox", describe(post)));
+                        return broken(format!("{} is accepted by a full inbox", describe(post)));
                     }
                 }
                 Outcome::Posted(_)
                 | Outcome::Messages { .. }
                 | Outcome::Pending(_)
+                | Outcome::Greeted { .. }
+                | Outcome::Tools(_)
                 | Outcome::Refused(_)
                 | Outcome::Unknown(_) => {}
             }

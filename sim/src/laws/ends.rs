@@ -2,9 +2,9 @@
 
 use relay::engine::limits::DOUBT_MS;
 
-use super::{Case, Report, Verdict, Violation, before, broken, describe, is_unknown};
-use crate::history::{Asked, BootRecord, Outcome, Record, serial};
-use crate::plan::{FaultKind, Transport};
+use super::{Case, Report, SKEW_MS, Verdict, before, broken, describe, is_unknown};
+use crate::history::{Asked, BootRecord, Outcome, Record, TOLD, serial};
+use crate::plan::{Fault, FaultKind, Transport};
 
 /// Why relay may count an answer as read that its client did not see (docs/CONTRACT.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,14 +13,37 @@ enum Excuse {
     ParallelCall,
     /// The client threw the answer away, and the network kept its cancellation from relay until the doubt was over.
     LateCancellation,
+    /// The client was gone with the answer unread in its kernel, and the network kept its end from relay.
+    UnseenEnd,
+}
+
+/// What became of an accepted message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// A client read it.
+    Read,
+    /// The server was killed before.
+    LostByRestart,
+    /// See [`Excuse::ParallelCall`].
+    LostByParallelCall,
+    /// See [`Excuse::LateCancellation`].
+    LostByLateCancellation,
+    /// See [`Excuse::UnseenEnd`].
+    LostByUnseenEnd,
+    /// For no reason.
+    Lost,
 }
 
 impl<'a> Case<'a> {
     pub(super) fn a_start_is_told_once_to_each_role(&self) -> Verdict {
-        const LAW: &str = "a start is told once to each role";
         let notice = |read: &'a Record| match &read.outcome {
             Outcome::Messages { notice, .. } => notice.as_deref(),
-            Outcome::Posted(_) | Outcome::Pending(_) | Outcome::Refused(_) | Outcome::Unknown(_) => None,
+            Outcome::Posted(_)
+            | Outcome::Pending(_)
+            | Outcome::Greeted { .. }
+            | Outcome::Tools(_)
+            | Outcome::Refused(_)
+            | Outcome::Unknown(_) => None,
         };
         let text = |boot: &BootRecord| {
             format!(
@@ -34,10 +57,7 @@ impl<'a> Case<'a> {
                 .boots(read.sent_ms, read.ended_ms)
                 .any(|boot| text(boot) == told)
             {
-                return broken(
-                    LAW,
-                    format!("{} says {told:?}, which no start is", describe(read)),
-                );
+                return broken(format!("{} says {told:?}, which no start is", describe(read)));
             }
         }
         for (role, reads) in &self.reads {
@@ -54,7 +74,7 @@ impl<'a> Case<'a> {
                         .find(|later| confirmed_ms.is_some_and(|at| before(at, later.sent_ms)));
                     if let Some(again) = again {
                         let (first, again) = (describe(first), describe(again));
-                        return broken(LAW, format!("{role} was told in {first} and again in {again}"));
+                        return broken(format!("{role} was told in {first} and again in {again}"));
                     }
                 }
                 let until_ms = boot.until_ms.unwrap_or(u64::MAX);
@@ -70,17 +90,16 @@ impl<'a> Case<'a> {
                 let first = reads.iter().filter(within).find(alone).filter(answered);
                 if let Some(first) = first.filter(|first| notice(first).is_none()) {
                     let first = describe(first);
-                    return broken(
-                        LAW,
-                        format!("the first read of {role}, {first}, does not tell of the start"),
-                    );
+                    return broken(format!(
+                        "the first read of {role}, {first}, does not tell of the start"
+                    ));
                 }
                 let excused = reads
                     .iter()
                     .any(|read| is_unknown(read) && self.excuse(read).is_some());
                 let read_at_all = reads.iter().filter(within).any(|read| !is_unknown(read));
                 if boot.until_ms.is_none() && told.is_empty() && !excused && read_at_all {
-                    return broken(LAW, format!("nobody was told of the last start for {role}"));
+                    return broken(format!("nobody was told of the last start for {role}"));
                 }
             }
         }
@@ -89,16 +108,14 @@ impl<'a> Case<'a> {
 
     pub(super) fn no_session_is_left_over(&self) -> Verdict {
         // turmoil does not repeat a lost FIN, so a server behind a cut never hears of some ends.
-        let cut = |kind: FaultKind| !matches!(kind, FaultKind::Crash | FaultKind::Hold { .. });
+        let cut =
+            |kind: FaultKind| !matches!(kind, FaultKind::Crash | FaultKind::Stop | FaultKind::Hold { .. });
         if self.plan.faults.iter().any(|fault| cut(fault.kind)) {
             return Ok(());
         }
         match self.history.sessions_at_end {
             None | Some(1) => Ok(()),
-            Some(count) => broken(
-                "no session is left over",
-                format!("{count} are open when all clients but one are gone"),
-            ),
+            Some(count) => broken(format!("{count} are open when all clients but one are gone")),
         }
     }
 
@@ -107,80 +124,111 @@ impl<'a> Case<'a> {
             return Ok(());
         }
         let last = self.history.calls.last().map(describe).unwrap_or_default();
-        broken(
-            "the end is reached",
-            format!("the inboxes could not be drained; the last call was {last}"),
-        )
+        broken(format!(
+            "the inboxes could not be drained; the last call was {last}"
+        ))
     }
 
-    pub(super) fn nothing_is_lost_without_a_reason(&self) -> Result<Report, Violation> {
-        let mut report = Report {
-            calls: self.history.calls.len() as u64,
-            unknown: self.history.calls.iter().filter(|call| is_unknown(call)).count() as u64,
-            attempted: self.posts.len() as u64,
-            redelivered: self
-                .showings
-                .values()
-                .flatten()
-                .filter(|showing| showing.seen.redelivered)
-                .count() as u64,
-            ..Report::default()
-        };
+    pub(super) fn nothing_is_lost_without_a_reason(&self) -> Verdict {
         for post in self.posts.values() {
-            let Outcome::Posted(id) = &post.outcome else {
-                continue;
-            };
-            report.accepted += 1;
-            let Asked::Post { to, body, .. } = &post.asked else {
-                unreachable!("posts are posts");
-            };
-            if self.showings.contains_key(id.as_str()) {
-                report.delivered += 1;
-                continue;
-            }
-            if self
-                .boots(post.sent_ms, post.ended_ms)
-                .any(|boot| boot.until_ms.is_some())
-            {
-                report.lost_by_restart += 1;
-                continue;
-            }
-            let reads = self.reads.get(to.as_str()).into_iter().flatten();
-            match reads
-                .filter(|read| is_unknown(read))
-                .find_map(|read| self.excuse(read))
-            {
-                Some(Excuse::ParallelCall) => report.lost_by_parallel_call += 1,
-                Some(Excuse::LateCancellation) => report.lost_by_late_cancellation += 1,
-                None => {
-                    let law = "nothing is lost without a reason";
-                    let (what, post) = (serial(body), describe(post));
-                    return broken(
-                        law,
-                        format!("{what} for {to}, accepted in {post}, was never read"),
-                    );
-                }
+            if self.fate(post) == Some(Fate::Lost) {
+                let Asked::Post { to, body, .. } = &post.asked else {
+                    unreachable!("posts are posts");
+                };
+                let (what, post) = (serial(body), describe(post));
+                return broken(format!("{what} for {to}, accepted in {post}, was never read"));
             }
         }
-        Ok(report)
+        Ok(())
+    }
+
+    /// Counts what the run came to.
+    pub(super) fn report(&self) -> Report {
+        let calls = &self.history.calls;
+        let showings = self.showings.values().flatten();
+        let mut report = Report {
+            calls: calls.len() as u64,
+            unknown: calls.iter().filter(|call| is_unknown(call)).count() as u64,
+            attempted: self.posts.len() as u64,
+            redelivered: showings.filter(|showing| showing.seen.redelivered).count() as u64,
+            ..Report::default()
+        };
+        for fate in self.posts.values().filter_map(|post| self.fate(post)) {
+            report.accepted += 1;
+            match fate {
+                Fate::Read => report.delivered += 1,
+                Fate::LostByRestart => report.lost_by_restart += 1,
+                Fate::LostByParallelCall => report.lost_by_parallel_call += 1,
+                Fate::LostByLateCancellation => report.lost_by_late_cancellation += 1,
+                Fate::LostByUnseenEnd => report.lost_by_unseen_end += 1,
+                Fate::Lost => {}
+            }
+        }
+        report
+    }
+
+    /// Finds what became of a post; none if it was not accepted.
+    fn fate(&self, post: &Record) -> Option<Fate> {
+        let (Outcome::Posted(id), Asked::Post { to, .. }) = (&post.outcome, &post.asked) else {
+            return None;
+        };
+        if self.showings.contains_key(id.as_str()) {
+            return Some(Fate::Read);
+        }
+        if self
+            .boots(post.sent_ms, post.ended_ms)
+            .any(|boot| boot.until_ms.is_some())
+        {
+            return Some(Fate::LostByRestart);
+        }
+        let reads = self.reads.get(to.as_str()).into_iter().flatten();
+        let excuse = reads
+            .filter(|read| is_unknown(read))
+            .find_map(|read| self.excuse(read));
+        Some(match excuse {
+            Some(Excuse::ParallelCall) => Fate::LostByParallelCall,
+            Some(Excuse::LateCancellation) => Fate::LostByLateCancellation,
+            Some(Excuse::UnseenEnd) => Fate::LostByUnseenEnd,
+            None => Fate::Lost,
+        })
     }
 
     /// Returns why relay may count a read's answer as read that its client did not see.
     fn excuse(&self, read: &Record) -> Option<Excuse> {
-        if self.transport(read.agent) != Transport::Sse {
+        // It took nothing, as its client was told.
+        if read.outcome == Outcome::Unknown(TOLD) {
             return None;
         }
-        let meanwhile = |call: &Record| {
-            let overlaps = call.ended_ms >= read.sent_ms && call.sent_ms <= read.ended_ms;
-            call.agent == read.agent && overlaps && !std::ptr::eq(call, read)
-        };
-        if self.history.calls.iter().any(meanwhile) {
+        if self.is_vouched_for(read) {
             return Some(Excuse::ParallelCall);
         }
         let late = read
             .cancelled_ms
             .is_none_or(|at| at > read.sent_ms + DOUBT_MS.unsigned_abs());
         let thrown_away = read.outcome == Outcome::Unknown("cancelled") && !self.plan.faults.is_empty();
-        (thrown_away && late).then_some(Excuse::LateCancellation)
+        if thrown_away && late {
+            return Some(Excuse::LateCancellation);
+        }
+        // turmoil sends the news of an end once.
+        let unseen = |fault: &Fault| match fault.kind {
+            FaultKind::Partition { on } | FaultKind::LoseRequests { on } => {
+                let begun = fault.at_ms <= read.ended_ms + self.plan.params.latency_ms_max + SKEW_MS;
+                let there = self
+                    .plan
+                    .agents
+                    .get(read.agent)
+                    .is_some_and(|agent| agent.on == on);
+                there && begun && read.ended_ms <= fault.at_ms + fault.for_ms + SKEW_MS
+            }
+            FaultKind::Hold { .. }
+            | FaultKind::LoseReplies { .. }
+            | FaultKind::BoxCrash { .. }
+            | FaultKind::Crash
+            | FaultKind::Stop => false,
+        };
+        // An agent on stdio may also die because of what it was not told, and its bridge had read the answer.
+        let stdio = self.transport(read.agent) == Transport::Stdio && is_unknown(read);
+        let gone = stdio || read.outcome == Outcome::Unknown("given up");
+        (gone && self.plan.faults.iter().any(unseen)).then_some(Excuse::UnseenEnd)
     }
 }

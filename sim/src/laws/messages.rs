@@ -8,13 +8,13 @@ use crate::history::{Asked, Outcome, Record, serial};
 impl Case<'_> {
     /// Whatever is read was posted so, to this role, and within one life of the server.
     pub(super) fn nothing_from_thin_air(&self) -> Verdict {
-        const LAW: &str = "nothing from thin air";
         for Showing { seen, read } in self.showings.values().flatten() {
             let Some(post) = self.posts.get(seen.body.as_str()) else {
-                return broken(
-                    LAW,
-                    format!("{:?} was never posted; {}", serial(&seen.body), describe(read)),
-                );
+                return broken(format!(
+                    "{:?} was never posted; {}",
+                    serial(&seen.body),
+                    describe(read)
+                ));
             };
             let Asked::Post { from, to, kind, .. } = &post.asked else {
                 unreachable!("posts are posts");
@@ -24,10 +24,10 @@ impl Case<'_> {
             };
             let same = *from == seen.from && *to == seen.to && kind.as_str() == seen.kind;
             if !same || of != to {
-                return broken(
-                    LAW,
-                    format!("{seen:?} was read for {of}, but posted as {:?}", post.asked),
-                );
+                return broken(format!(
+                    "{seen:?} was read for {of}, but posted as {:?}",
+                    post.asked
+                ));
             }
             match &post.outcome {
                 Outcome::Posted(id) if *id == seen.id => {}
@@ -35,14 +35,13 @@ impl Case<'_> {
                 other @ (Outcome::Posted(_)
                 | Outcome::Messages { .. }
                 | Outcome::Pending(_)
+                | Outcome::Greeted { .. }
+                | Outcome::Tools(_)
                 | Outcome::Refused(_)) => {
-                    return broken(
-                        LAW,
-                        format!(
-                            "{} was read, but its post ended with {other:?}",
-                            serial(&seen.body)
-                        ),
-                    );
+                    return broken(format!(
+                        "{} was read, but its post ended with {other:?}",
+                        serial(&seen.body)
+                    ));
                 }
             }
             let until = if is_unknown(post) {
@@ -52,38 +51,32 @@ impl Case<'_> {
             };
             let mut boots = self.boots(post.sent_ms, until);
             if !boots.any(|boot| overlaps(boot, read.sent_ms, read.ended_ms)) {
-                return broken(
-                    LAW,
-                    format!(
-                        "{} was read after the server that had it was gone",
-                        serial(&seen.body)
-                    ),
-                );
+                return broken(format!(
+                    "{} was read after the server that had it was gone",
+                    serial(&seen.body)
+                ));
             }
         }
         Ok(())
     }
 
     pub(super) fn a_message_is_shown_twice_only_if_marked(&self) -> Verdict {
-        const LAW: &str = "a message is shown twice only if marked";
         for showings in self.showings.values() {
             let mut replies = BTreeSet::new();
             for (at, Showing { seen, read }) in showings.iter().enumerate() {
                 if !replies.insert(std::ptr::from_ref(*read) as usize) {
-                    return broken(
-                        LAW,
-                        format!("{} stands twice in {}", serial(&seen.body), describe(read)),
-                    );
+                    return broken(format!(
+                        "{} stands twice in {}",
+                        serial(&seen.body),
+                        describe(read)
+                    ));
                 }
                 if at > 0 && !seen.redelivered && before(showings[at - 1].read.ended_ms, read.sent_ms) {
-                    return broken(
-                        LAW,
-                        format!(
-                            "{} was shown again, unmarked, in {}",
-                            serial(&seen.body),
-                            describe(read)
-                        ),
-                    );
+                    return broken(format!(
+                        "{} was shown again, unmarked, in {}",
+                        serial(&seen.body),
+                        describe(read)
+                    ));
                 }
             }
             let unmarked = showings
@@ -91,23 +84,17 @@ impl Case<'_> {
                 .filter(|showing| !showing.seen.redelivered)
                 .count();
             if unmarked > 1 {
-                return broken(
-                    LAW,
-                    format!(
-                        "{} was shown {unmarked} times unmarked",
-                        serial(&showings[0].seen.body)
-                    ),
-                );
+                return broken(format!(
+                    "{} was shown {unmarked} times unmarked",
+                    serial(&showings[0].seen.body)
+                ));
             }
             let Showing { seen, read } = &showings[0];
             if seen.redelivered && unmarked == 0 && !self.may_have_been_in_doubt(read) {
-                return broken(
-                    LAW,
-                    format!(
-                        "{} is marked, but no reply before can have held it",
-                        serial(&seen.body)
-                    ),
-                );
+                return broken(format!(
+                    "{} is marked, but no reply before can have held it",
+                    serial(&seen.body)
+                ));
             }
         }
         Ok(())
@@ -127,7 +114,6 @@ impl Case<'_> {
     }
 
     pub(super) fn what_is_confirmed_never_comes_back(&self) -> Verdict {
-        const LAW: &str = "what is confirmed never comes back";
         for showings in self.showings.values() {
             for first in showings {
                 let Some(confirmed_ms) = self.confirmed_ms(first.read) else {
@@ -139,12 +125,9 @@ impl Case<'_> {
                 if let Some(later) = later {
                     let (what, again) = (serial(&first.seen.body), describe(later.read));
                     let read = describe(first.read);
-                    return broken(
-                        LAW,
-                        format!(
-                            "{what}, read in {read}, was confirmed by {confirmed_ms} ms, but came back in {again}"
-                        ),
-                    );
+                    return broken(format!(
+                        "{what}, read in {read}, was confirmed by {confirmed_ms} ms, but came back in {again}"
+                    ));
                 }
             }
         }
@@ -152,20 +135,19 @@ impl Case<'_> {
     }
 
     pub(super) fn a_reply_is_in_the_order_of_acceptance(&self) -> Verdict {
-        const LAW: &str = "a reply is in the order of acceptance";
         for read in self.reads.values().flatten() {
             let mut latest_sent_ms = 0;
             for seen in seen_in(read) {
-                let post = self.posts[seen.body.as_str()];
+                // One that nobody posted is another law's.
+                let Some(post) = self.posts.get(seen.body.as_str()) else {
+                    continue;
+                };
                 if !is_unknown(post) && before(post.ended_ms, latest_sent_ms) {
                     let what = serial(&seen.body);
-                    return broken(
-                        LAW,
-                        format!(
-                            "{what} stands behind one that was sent after it was accepted, in {}",
-                            describe(read)
-                        ),
-                    );
+                    return broken(format!(
+                        "{what} stands behind one that was sent after it was accepted, in {}",
+                        describe(read)
+                    ));
                 }
                 latest_sent_ms = latest_sent_ms.max(post.sent_ms);
             }
@@ -175,12 +157,14 @@ impl Case<'_> {
 
     /// A message that no reply had before is not shown after one that was sent when it was already accepted.
     pub(super) fn no_message_overtakes_another(&self) -> Verdict {
-        const LAW: &str = "no message overtakes another";
         for reads in self.reads.values() {
             for later in reads {
                 let plain = seen_in(later).iter().filter(|seen| !seen.redelivered);
                 for seen in plain {
-                    let post = self.posts[seen.body.as_str()];
+                    // One that nobody posted is another law's.
+                    let Some(post) = self.posts.get(seen.body.as_str()) else {
+                        continue;
+                    };
                     let boots: Vec<_> = self.boots(post.sent_ms, later.ended_ms).collect();
                     if is_unknown(post) || boots.len() != 1 {
                         continue;
@@ -189,14 +173,14 @@ impl Case<'_> {
                         .iter()
                         .filter(|earlier| before(earlier.ended_ms, later.sent_ms));
                     let newer = earlier.flat_map(|earlier| seen_in(earlier)).find(|other| {
-                        !other.redelivered && before(post.ended_ms, self.posts[other.body.as_str()].sent_ms)
+                        let sent_later = |newer: &&Record| before(post.ended_ms, newer.sent_ms);
+                        !other.redelivered && self.posts.get(other.body.as_str()).is_some_and(sent_later)
                     });
                     if let Some(newer) = newer {
                         let (slow, quick) = (serial(&seen.body), serial(&newer.body));
-                        return broken(
-                            LAW,
-                            format!("{quick} was read before {slow}, which was accepted before it was sent"),
-                        );
+                        return broken(format!(
+                            "{quick} was read before {slow}, which was accepted before it was sent"
+                        ));
                     }
                 }
             }
@@ -206,7 +190,6 @@ impl Case<'_> {
 
     /// A read shows all that was accepted before it, unless another read has it.
     pub(super) fn nothing_is_hidden_from_a_read(&self) -> Verdict {
-        const LAW: &str = "nothing is hidden from a read";
         for (role, reads) in &self.reads {
             let unknown: Vec<_> = reads.iter().filter(|read| is_unknown(read)).collect();
             let to_role = self
@@ -218,6 +201,8 @@ impl Case<'_> {
                     Outcome::Posted(id) => Some((*post, id.as_str())),
                     Outcome::Messages { .. }
                     | Outcome::Pending(_)
+                    | Outcome::Greeted { .. }
+                    | Outcome::Tools(_)
                     | Outcome::Refused(_)
                     | Outcome::Unknown(_) => None,
                 })
@@ -243,15 +228,12 @@ impl Case<'_> {
                         let Asked::Post { body, .. } = &post.asked else {
                             unreachable!("posts are posts")
                         };
-                        return broken(
-                            LAW,
-                            format!(
-                                "{}, accepted at {} ms, is missing in {}",
-                                serial(body),
-                                post.ended_ms,
-                                describe(read)
-                            ),
-                        );
+                        return broken(format!(
+                            "{}, accepted at {} ms, is missing in {}",
+                            serial(body),
+                            post.ended_ms,
+                            describe(read)
+                        ));
                     }
                 }
             }

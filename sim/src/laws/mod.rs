@@ -4,17 +4,25 @@
 
 mod calls;
 mod ends;
+mod losses;
 mod messages;
+mod ways;
 
 use std::collections::BTreeMap;
 
 use relay::engine::limits::DOUBT_MS;
 
 use crate::history::{Asked, BootRecord, History, Outcome, Record, Seen};
-use crate::plan::{Plan, Transport};
+use crate::plan::{FaultKind, Plan, Transport};
 
 /// How far the clocks of two hosts may be apart, in milliseconds: hosts take turns within one tick of the simulation.
 const SKEW_MS: u64 = 10;
+
+/// How long the bridge may pass on a cancellation before it hears the next line, in milliseconds, and some.
+const BRIDGE_MS: u64 = 1_500;
+
+/// How long a fault may go on to show after its end, in milliseconds: the server's kernel gives a peer up by then.
+const AFTERMATH_MS: u64 = 12_000;
 
 /// A broken law.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +54,9 @@ pub struct Report {
     pub lost_by_parallel_call: u64,
     /// Accepted messages that nobody read, because a client threw the answer away and its cancellation came too late.
     pub lost_by_late_cancellation: u64,
+    /// Accepted messages that nobody read, because a client was gone without having read the answer that its kernel had,
+    /// and its end did not come through.
+    pub lost_by_unseen_end: u64,
 }
 
 impl Report {
@@ -60,33 +71,95 @@ impl Report {
         self.lost_by_restart += other.lost_by_restart;
         self.lost_by_parallel_call += other.lost_by_parallel_call;
         self.lost_by_late_cancellation += other.lost_by_late_cancellation;
+        self.lost_by_unseen_end += other.lost_by_unseen_end;
     }
 }
 
-/// Judges a run.
-///
-/// # Errors
-///
-/// The first law that it broke.
-pub fn judge(plan: &Plan, history: &History) -> Result<Report, Violation> {
-    let case = Case::new(plan, history);
-    case.nothing_from_thin_air()?;
-    case.a_message_is_shown_twice_only_if_marked()?;
-    case.what_is_confirmed_never_comes_back()?;
-    case.a_reply_is_in_the_order_of_acceptance()?;
-    case.no_message_overtakes_another()?;
-    case.nothing_is_hidden_from_a_read()?;
-    case.each_call_is_answered_once()?;
-    case.waits_and_calls_are_in_time()?;
-    case.the_illegal_is_refused_and_the_legal_is_not()?;
-    case.bounds_are_kept_and_not_imagined()?;
-    case.a_start_is_told_once_to_each_role()?;
-    case.no_session_is_left_over()?;
-    case.the_end_is_reached()?;
-    case.nothing_is_lost_without_a_reason()
+/// What a panic breaks, which leaves nothing to judge.
+pub const NOTHING_PANICS: &str = "nothing panics";
+
+/// Why a law is broken, if it is.
+type Verdict = Result<(), String>;
+
+/// A law's name, and the function that finds whether it was kept.
+type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
+
+/// All laws but [`NOTHING_PANICS`].
+fn laws<'a>() -> [Law<'a>; 18] {
+    [
+        ("nothing from thin air", Case::nothing_from_thin_air),
+        (
+            "a message is shown twice only if marked",
+            Case::a_message_is_shown_twice_only_if_marked,
+        ),
+        (
+            "what is confirmed never comes back",
+            Case::what_is_confirmed_never_comes_back,
+        ),
+        (
+            "a reply is in the order of acceptance",
+            Case::a_reply_is_in_the_order_of_acceptance,
+        ),
+        ("no message overtakes another", Case::no_message_overtakes_another),
+        (
+            "nothing is hidden from a read",
+            Case::nothing_is_hidden_from_a_read,
+        ),
+        ("each call is answered once", Case::each_call_is_answered_once),
+        ("waits and calls are in time", Case::waits_and_calls_are_in_time),
+        (
+            "the illegal is refused and the legal is not",
+            Case::the_illegal_is_refused_and_the_legal_is_not,
+        ),
+        (
+            "bounds are kept and not imagined",
+            Case::bounds_are_kept_and_not_imagined,
+        ),
+        (
+            "a start is told once to each role",
+            Case::a_start_is_told_once_to_each_role,
+        ),
+        (
+            "a handshake says what there is",
+            Case::a_handshake_says_what_there_is,
+        ),
+        (
+            "progress is told in time to who asked",
+            Case::progress_is_told_in_time_to_who_asked,
+        ),
+        (
+            "an orderly stop answers what waits",
+            Case::an_orderly_stop_answers_what_waits,
+        ),
+        (
+            "a wait that lost its stream is told of",
+            Case::a_wait_that_lost_its_stream_is_told_of,
+        ),
+        ("no session is left over", Case::no_session_is_left_over),
+        ("the end is reached", Case::the_end_is_reached),
+        (
+            "nothing is lost without a reason",
+            Case::nothing_is_lost_without_a_reason,
+        ),
+    ]
 }
 
-type Verdict = Result<(), Violation>;
+/// Returns the names of all laws.
+pub fn names() -> Vec<&'static str> {
+    let judged = laws().into_iter().map(|(name, _)| name);
+    judged.chain([NOTHING_PANICS]).collect()
+}
+
+/// Judges a run: returns its figures and every law that it broke, in the order of [`names`].
+pub fn judge(plan: &Plan, history: &History) -> (Report, Vec<Violation>) {
+    let case = Case::new(plan, history);
+    let broken = laws().into_iter().filter_map(|(law, keeps)| {
+        let detail = keeps(&case).err()?;
+        Some(Violation { law, detail })
+    });
+    let violations = broken.collect();
+    (case.report(), violations)
+}
 
 /// Where a message was shown.
 struct Showing<'a> {
@@ -118,7 +191,7 @@ impl<'a> Case<'a> {
             match &record.asked {
                 Asked::Post { body, .. } => drop(case.posts.insert(body, record)),
                 Asked::Read { of, .. } => case.reads.entry(of).or_default().push(record),
-                Asked::Pending { .. } | Asked::Illegal(_) => {}
+                Asked::Pending { .. } | Asked::Illegal(_) | Asked::Greeting(_) | Asked::Tools => {}
             }
             for seen in seen_in(record) {
                 case.showings
@@ -147,11 +220,16 @@ impl<'a> Case<'a> {
             .filter(answered)
             .map(|call| call.ended_ms)
             .min();
+        let under_way_ms = 2 * self.plan.params.latency_ms_max + 50 + self.bridge_ms(read);
+        if let Some(next_call_ms) = next_call.filter(|_| self.transport(read.agent) == Transport::Stdio) {
+            // The bridge may have made it over another connection, while it closed the one of the read.
+            let sure_ms = next_call_ms + under_way_ms;
+            return (!self.is_disturbed(read, sure_ms)).then_some(sure_ms);
+        }
         if next_call.is_some() || !self.plan.faults.is_empty() {
             return next_call;
         }
         let (_, closed_ms) = self.history.connections[incarnation.0];
-        let under_way_ms = 2 * self.plan.params.latency_ms_max + 50;
         let doubt_ms = DOUBT_MS.unsigned_abs();
         let doubt_ended_ms = read.ended_ms + doubt_ms + under_way_ms;
         match closed_ms {
@@ -164,11 +242,58 @@ impl<'a> Case<'a> {
                         && call.sent_ms <= closed_ms
                 };
                 let broken_off = self.history.calls.iter().any(gives_up);
-                let orderly = self.transport(read.agent) != Transport::Sse && !broken_off;
+                let orderly = match self.transport(read.agent) {
+                    Transport::Sse => false,
+                    Transport::Http | Transport::HttpOnce => !broken_off,
+                    // When the time is over, agents die without an end of stdin that is in order.
+                    Transport::Stdio => !broken_off && closed_ms + SKEW_MS < self.plan.params.duration_ms,
+                };
                 orderly.then_some(closed_ms + under_way_ms)
             }
             Some(_) | None => Some(doubt_ended_ms),
         }
+    }
+
+    /// Returns how much longer than others a call of this agent's may take, because it goes over the bridge.
+    fn bridge_ms(&self, record: &Record) -> u64 {
+        match self.transport(record.agent) {
+            Transport::Stdio => BRIDGE_MS,
+            Transport::Sse | Transport::Http | Transport::HttpOnce => 0,
+        }
+    }
+
+    /// Tells whether something on the way between a read's machine and the server may have gone wrong from when it was sent
+    /// until then.
+    fn is_disturbed(&self, read: &Record, until_ms: u64) -> bool {
+        self.is_faulty(read.agent, read.sent_ms.saturating_sub(AFTERMATH_MS), until_ms)
+    }
+
+    /// Tells whether something was wrong with an agent's network or machine in a span of time.
+    fn is_faulty(&self, agent: usize, from_ms: u64, until_ms: u64) -> bool {
+        let Some(agent) = self.plan.agents.get(agent) else {
+            return false;
+        };
+        self.plan.faults.iter().any(|fault| {
+            let there = match fault.kind {
+                FaultKind::Hold { on }
+                | FaultKind::Partition { on }
+                | FaultKind::LoseRequests { on }
+                | FaultKind::LoseReplies { on }
+                | FaultKind::BoxCrash { on } => on == agent.on,
+                FaultKind::Crash | FaultKind::Stop => false,
+            };
+            there && fault.at_ms <= until_ms && fault.at_ms + fault.for_ms >= from_ms
+        })
+    }
+
+    /// Tells whether a session over HTTP+SSE made another call before a call was answered, which says that it has read all
+    /// that was passed to its stream.
+    fn is_vouched_for(&self, call: &Record) -> bool {
+        let meanwhile = |other: &Record| {
+            let overlaps = other.ended_ms >= call.sent_ms && other.sent_ms <= call.ended_ms;
+            other.agent == call.agent && overlaps && !std::ptr::eq(other, call)
+        };
+        self.transport(call.agent) == Transport::Sse && self.history.calls.iter().any(meanwhile)
     }
 
     fn transport(&self, agent: usize) -> Transport {
@@ -196,14 +321,19 @@ fn overlaps(boot: &BootRecord, from_ms: u64, until_ms: u64) -> bool {
     !before(until_ms, boot.from_ms) && boot.until_ms.is_none_or(|end| !before(end, from_ms))
 }
 
-fn broken<T>(law: &'static str, detail: String) -> Result<T, Violation> {
-    Err(Violation { law, detail })
+fn broken(detail: String) -> Verdict {
+    Err(detail)
 }
 
 fn seen_in(record: &Record) -> &[Seen] {
     match &record.outcome {
         Outcome::Messages { seen, .. } => seen,
-        Outcome::Posted(_) | Outcome::Pending(_) | Outcome::Refused(_) | Outcome::Unknown(_) => &[],
+        Outcome::Posted(_)
+        | Outcome::Pending(_)
+        | Outcome::Greeted { .. }
+        | Outcome::Tools(_)
+        | Outcome::Refused(_)
+        | Outcome::Unknown(_) => &[],
     }
 }
 

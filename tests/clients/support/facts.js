@@ -21,6 +21,11 @@ import { Relay, within } from './process.js';
 
 const MEBIBYTE = 1_048_576;
 
+/** Has a role hear of the start, so that its next read waits. */
+async function hears(agent, role) {
+  assert.notEqual((await agent.read(role)).startedAt, undefined);
+}
+
 export function facts(kind) {
   const on = (fact, body) =>
     test(`${kind.name}: ${fact}`, async (t) => {
@@ -182,6 +187,7 @@ export function facts(kind) {
 
   on("a waiting read is woken by another client's post", async ({ connect }) => {
     const [reader, poster] = [await connect(), await connect()];
+    await hears(reader, 'dev-a');
     const order = [];
     const waiting = reader.read('dev-a', { wait_seconds: 60 }).finally(() => order.push('read'));
     assert.deepEqual(await reader.pending('dev-a'), NOTHING);
@@ -199,8 +205,16 @@ export function facts(kind) {
     assertRead((await within(agent.read('dev-b', { wait_seconds: 60 }), 'the read', 5_000)).messages, [posted]);
   });
 
+  on('a waiting read whose role is yet to hear of the start is answered at once', async ({ relay, connect }) => {
+    const agent = await connect();
+    const { messages, startedAt } = await within(agent.read('dev-b', { wait_seconds: 60 }), 'the read', 5_000);
+    assert.deepEqual(messages, []);
+    assertBetween(startedAt, [relay.asked, Date.now()]);
+  });
+
   on('a wait that nothing wakes ends with an empty array after its time', async ({ connect }) => {
     const agent = await connect();
+    await hears(agent, 'dev-a');
     const begun = performance.now();
     const { messages } = await agent.read('dev-a', { wait_seconds: 1 });
     const took = performance.now() - begun;
@@ -210,6 +224,7 @@ export function facts(kind) {
 
   on('progress arrives during a wait, and the message after it', async ({ connect }) => {
     const [reader, poster] = [await connect(), await connect()];
+    await hears(reader, 'dev-b');
     const progress = [];
     let tell;
     const told = new Promise((resolve) => (tell = resolve));
@@ -227,6 +242,7 @@ export function facts(kind) {
 
   on('a cancelled wait takes no message with it', async ({ connect }) => {
     const [quitter, poster, reader] = [await connect(), await connect(), await connect()];
+    await hears(quitter, 'dev-a');
     const quit = new AbortController();
     const waiting = quitter.call('read_messages', { for: 'dev-a', wait_seconds: 60 }, { signal: quit.signal });
     const refused = assert.rejects(waiting);
@@ -240,6 +256,7 @@ export function facts(kind) {
 
   on('a client that leaves while it waits takes no message with it', async ({ connect }) => {
     const [leaver, poster, reader] = [await connect(), await connect(), await connect()];
+    await hears(leaver, 'dev-a');
     const waiting = assert.rejects(leaver.read('dev-a', { wait_seconds: 60 }));
     assert.deepEqual(await leaver.pending('dev-a'), NOTHING);
     await leaver.client.close();

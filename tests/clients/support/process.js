@@ -8,6 +8,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 export const folder = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
@@ -73,12 +74,13 @@ export async function run(t, command, args, { limitMs = 60_000, onLine, ...optio
 }
 
 // A port is taken below the ephemeral range, so that no client's outgoing connection can sit on it while the server is
-// away, and from a block of the test process's own, so that two test files never reach for the same one.
+// away, above the last one that `fetch` refuses to ask (10080, https://fetch.spec.whatwg.org/#port-blocking), and from a
+// block of the test process's own, so that two test files never reach for the same one.
 let portsTaken = 0;
 
 export async function freePort() {
   for (; portsTaken < 40; portsTaken += 1) {
-    const port = 10_000 + (process.pid % 500) * 40 + portsTaken;
+    const port = 11_000 + (process.pid % 500) * 40 + portsTaken;
     const probe = net.createServer();
     const free = await new Promise((resolve) => {
       probe.once('error', () => resolve(false));
@@ -124,6 +126,7 @@ export class Relay {
   /** The same without starting it yet: a port with nothing behind it. */
   static async absent(t, ...options) {
     const relay = new Relay(await freePort(), options);
+    relay.runtime = temporaryFolder(t);
     atEnd(t, () => relay.stop());
     return relay;
   }
@@ -145,7 +148,8 @@ export class Relay {
   async up() {
     assert.equal(this.child, undefined, 'the relay already runs');
     this.asked = Date.now();
-    const child = start(relayBin, ['serve', '--port', String(this.port), ...this.options], { env: relayEnv() });
+    const args = ['serve', '--port', String(this.port), ...this.options];
+    const child = start(relayBin, args, { env: { ...relayEnv(), XDG_RUNTIME_DIR: this.runtime } });
     this.child = child;
     child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text));
     const ready = new Promise((resolve) => {
@@ -160,6 +164,15 @@ export class Relay {
 
   async health() {
     return (await fetch(this.url('health'))).json();
+  }
+
+  /** Resolves once a read waits. A call that was begun after it may be answered before relay has heard of it. */
+  async aReadWaits() {
+    const limit = AbortSignal.timeout(PATIENCE_MS);
+    while ((await this.health()).connections.every(({ waits }) => waits.length === 0)) {
+      limit.throwIfAborted();
+      await sleep(10);
+    }
   }
 
   async kill9() {

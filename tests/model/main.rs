@@ -4,15 +4,10 @@
 //! `RELAY_MODEL_SEED=0..5000` a range of them. With `--nocapture` the first test prints how
 //! often each mark was reached.
 
-#[path = "model/laws.rs"]
 mod laws;
-#[path = "model/marks.rs"]
 mod marks;
-#[path = "model/plan.rs"]
 mod plan;
-#[path = "model/random.rs"]
 mod random;
-#[path = "model/reference.rs"]
 mod reference;
 
 use std::ops::Range;
@@ -25,7 +20,7 @@ use reference::Model;
 use relay::engine::Engine;
 
 /// How many seeds a test runs. Each draws its own bounds and weights.
-const SEEDS: Range<u64> = 0..60;
+const SEEDS: Range<u64> = 0..170;
 
 /// How many inputs a seed makes.
 const STEPS: usize = 2_000;
@@ -52,6 +47,11 @@ fn the_engine_does_what_the_model_does() {
             };
             assert_eq!(step.effects, effects, "effects: engine left, model right");
             assert_eq!(step.after, model.status(), "status: engine left, model right");
+            assert_eq!(
+                engine.overview(),
+                model.overview(),
+                "overview: engine left, model right"
+            );
             assert_eq!(
                 engine.poll_timeout(),
                 model.poll_timeout(),

@@ -1,0 +1,416 @@
+//! Ways in which relay may be wrong, and what it takes to be wrong in them.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use relay::engine::{
+    CallId, Carrier, Command, Delivery, Effect, Ending, Input, MessageId, Refusal, Reply, SessionId,
+    Timestamp,
+};
+
+use super::Tap;
+
+/// A way in which an engine may be wrong. Each must be caught within a stated number of seeds (`tests/seeded_bugs.rs`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bug {
+    /// Replies show the newest message first.
+    Lifo,
+    /// An undone hand-over is forgotten.
+    DropOnUndo,
+    /// An undone hand-over comes back twice.
+    DuplicateOnUndo,
+    /// An undone hand-over goes behind the newer messages.
+    UndoOutOfOrder,
+    /// A redelivered message is not marked.
+    UndoUnmarked,
+    /// A cancelled wait still takes the next message.
+    WaitNotCancelled,
+    /// A wait ends a second early.
+    WaitEndsEarly,
+    /// A woken wait is not answered.
+    WakeUpLost,
+    /// A hand-over is confirmed when its reply is made, not when it has arrived.
+    ConfirmedTooEarly,
+    /// A confirmed message is shown once more.
+    ConfirmedComesBack,
+    /// A read sometimes takes another role's messages.
+    LeakToOtherRole,
+    /// A bound session may speak for any role.
+    BindingIgnored,
+    /// A post into a full inbox is answered with an id.
+    SilentDropWhenFull,
+    /// A post that is refused for its length is accepted all the same.
+    RefusedButPosted,
+    /// No read tells of a start.
+    NoticeMissing,
+    /// Every read tells of a start.
+    NoticeRepeated,
+    /// Closed sessions are kept.
+    SessionLeak,
+    /// Closed sessions are kept that nothing hung on.
+    IdleSessionLeak,
+    /// A reply leaves its newest message for the next.
+    NewestHeldBack,
+    /// A reply leaves its oldest message for the next, where a reader has been lost before.
+    OldestHeldBack,
+    /// A refusal names another value than the one that was given.
+    RefusalMisnames,
+    /// The first post to each role is refused, as if its inbox were full.
+    FullTooEarly,
+    /// The drained inboxes give no answer.
+    EmptyNotAnswered,
+    /// An orderly stop leaves the waits waiting.
+    StopIgnored,
+    /// A request confirms the reply before it on its connection, though it had come before that reply was passed.
+    PipelinedConfirms,
+    /// Something panics. In the clients.
+    Panics,
+    /// News of progress does not come. In the clients.
+    ProgressLost,
+    /// Answers over HTTP+SSE come twice. In the clients.
+    AnsweredTwice,
+    /// The list of tools is short of one. In the clients.
+    ToolHidden,
+    /// What the notes say of the waits before a kill is not read. On the server's disk.
+    NotesLost,
+    /// The stdio bridge closes every connection in order. In its connections.
+    BridgeNeverBreaksOff,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 31] = [
+        Self::Lifo,
+        Self::DropOnUndo,
+        Self::DuplicateOnUndo,
+        Self::UndoOutOfOrder,
+        Self::UndoUnmarked,
+        Self::WaitNotCancelled,
+        Self::WaitEndsEarly,
+        Self::WakeUpLost,
+        Self::ConfirmedTooEarly,
+        Self::ConfirmedComesBack,
+        Self::LeakToOtherRole,
+        Self::BindingIgnored,
+        Self::SilentDropWhenFull,
+        Self::RefusedButPosted,
+        Self::NoticeMissing,
+        Self::NoticeRepeated,
+        Self::SessionLeak,
+        Self::IdleSessionLeak,
+        Self::NewestHeldBack,
+        Self::OldestHeldBack,
+        Self::RefusalMisnames,
+        Self::FullTooEarly,
+        Self::EmptyNotAnswered,
+        Self::StopIgnored,
+        Self::PipelinedConfirms,
+        Self::Panics,
+        Self::ProgressLost,
+        Self::AnsweredTwice,
+        Self::ToolHidden,
+        Self::NotesLost,
+        Self::BridgeNeverBreaksOff,
+    ];
+}
+
+/// The seeded bugs.
+impl Tap {
+    /// Spoils an input; returns whether it is to happen at all.
+    pub(super) fn spoil_input(&mut self, now: Timestamp, input: &mut Input) -> bool {
+        match input {
+            Input::Call { session, command, .. } => self.spoil_call(now, *session, command),
+            Input::Cancelled { call } | Input::Lost { call } => {
+                let call = *call;
+                if self.has(Bug::WaitNotCancelled) && self.waits.contains_key(&call) {
+                    return false;
+                }
+                self.spoil_undo(now, &BTreeSet::from([call]));
+            }
+            Input::Closed { session, ending } => {
+                if self.has(Bug::SessionLeak) && self.every(3) {
+                    return false;
+                }
+                let session = *session;
+                let hangs_on_it = self.standing.values().any(|standing| standing.session == session)
+                    || self.waits.values().any(|wait| wait.session == session);
+                if self.has(Bug::IdleSessionLeak) && !hangs_on_it {
+                    return false;
+                }
+                let waiting = self.waits.values().filter(|wait| wait.session == session);
+                let left: Vec<String> = waiting.filter_map(|wait| wait.of.clone()).collect();
+                self.left_waiting.extend(left);
+                let orderly = *ending == Ending::Orderly
+                    && self
+                        .sessions
+                        .get(&session)
+                        .is_some_and(|(carrier, _)| *carrier == Carrier::Exchange);
+                let standing = self.standing.iter().filter(|(_, s)| s.session == session);
+                let undone = standing.filter(|(_, s)| !(orderly && s.flushed_at.is_some()));
+                let calls = undone.map(|(call, _)| *call).collect();
+                self.spoil_undo(now, &calls);
+            }
+            Input::Stopping => return !self.has(Bug::StopIgnored),
+            Input::Opened { .. }
+            | Input::Flushed { .. }
+            | Input::Followed { .. }
+            | Input::KeptAlive { .. } => {}
+        }
+        true
+    }
+
+    /// Refuses the first post to each role, where a bound is small enough to be hit.
+    pub(super) fn refuses(&mut self, input: &Input) -> Option<Effect> {
+        let Input::Call {
+            call,
+            command: Command::Post { to, body, .. },
+            ..
+        } = input
+        else {
+            return None;
+        };
+        let bounds = self.knows.bounds;
+        let tight = bounds.inbox_messages_max < 10_000 && body.len() <= bounds.body_bytes_max;
+        let known = self
+            .engine
+            .status()
+            .pending
+            .iter()
+            .any(|(name, _)| name.as_str() == to);
+        if !self.has(Bug::FullTooEarly) || !tight || !known || !self.refused.insert(to.clone()) {
+            return None;
+        }
+        let refusal = Refusal::InboxFull {
+            agent: to.clone(),
+            messages: 0,
+            bytes: 0,
+            messages_max: bounds.inbox_messages_max,
+            bytes_max: bounds.inbox_bytes_max,
+        };
+        Some(Effect::Reply {
+            call: *call,
+            result: Err(refusal),
+        })
+    }
+
+    fn spoil_call(&mut self, now: Timestamp, session: SessionId, command: &mut Command) {
+        let bound = self.sessions.get(&session).and_then(|(_, agent)| agent.clone());
+        if self.has(Bug::ConfirmedComesBack) {
+            let standing = self.standing.values();
+            let confirmed = standing.filter(|s| s.session == session && s.flushed_at.is_some());
+            let first = confirmed.filter_map(|s| s.deliveries.front());
+            self.kept
+                .extend(first.map(|d| (d.message.to.to_string(), d.clone())));
+        }
+        if self.has(Bug::PipelinedConfirms) {
+            let standing = self.standing.iter();
+            let before = standing.filter(|(_, s)| s.session == session && s.flushed_at.is_some());
+            let mut ignored = Vec::new();
+            for call in before.map(|(call, _)| *call).collect::<Vec<_>>() {
+                self.engine.handle(now, Input::Followed { call }, &mut ignored);
+            }
+        }
+        match command {
+            Command::Post { from, .. } if self.has(Bug::BindingIgnored) && bound.is_some() => *from = bound,
+            Command::Read { agent, .. } if self.has(Bug::LeakToOtherRole) && bound.is_none() => {
+                if self.every(4) {
+                    let pending = self.engine.status().pending;
+                    let full = pending.into_iter().find(|(_, count)| *count > 0);
+                    *agent = full.map(|(name, _)| name.to_string()).or_else(|| agent.take());
+                }
+            }
+            Command::Read { wait_ms, .. } if self.has(Bug::WaitEndsEarly) && *wait_ms > 1_500 => {
+                *wait_ms -= 1_000
+            }
+            Command::Post { .. } | Command::Read { .. } | Command::Pending { .. } | Command::Peek { .. } => {}
+        }
+    }
+
+    /// Does something else to the hand-overs that are about to be undone.
+    fn spoil_undo(&mut self, now: Timestamp, calls: &BTreeSet<CallId>) {
+        for call in calls {
+            let Some(standing) = self.standing.get(call) else {
+                continue;
+            };
+            let (session, deliveries) = (standing.session, Arc::clone(&standing.deliveries));
+            // One that tells of a start breaks another law, too.
+            if self.has(Bug::DropOnUndo) && !standing.notice {
+                self.confirm(now, session, *call);
+            }
+            if self.has(Bug::DuplicateOnUndo) {
+                let again = deliveries.iter().map(|d| {
+                    (
+                        d.message.to.to_string(),
+                        Delivery {
+                            redelivered: true,
+                            ..d.clone()
+                        },
+                    )
+                });
+                self.kept.extend(again);
+            }
+        }
+    }
+
+    /// Makes the engine believe that a reply has arrived, by a call that nobody made.
+    fn confirm(&mut self, now: Timestamp, session: SessionId, call: CallId) {
+        self.made_up += 1;
+        let made_up = CallId(u64::MAX - self.made_up);
+        let mut ignored = Vec::new();
+        self.engine.handle(now, Input::Flushed { call }, &mut ignored);
+        self.engine.handle(now, Input::Followed { call }, &mut ignored);
+        let look = Input::Call {
+            session,
+            call: made_up,
+            command: Command::Pending { agent: None },
+        };
+        self.engine.handle(now, look, &mut ignored);
+    }
+
+    pub(super) fn spoil_effects(
+        &mut self,
+        now: Timestamp,
+        own: Option<(SessionId, CallId)>,
+        post: Option<Command>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.has(Bug::WakeUpLost) {
+            let own = own.map(|(_, call)| call);
+            let every = self.every(2);
+            effects.retain(|effect| !every || !matches!(effect, Effect::Reply { call, result: Ok(Reply::Messages { .. }) } if Some(*call) != own));
+        }
+        if self.has(Bug::EmptyNotAnswered) && now >= self.knows.drained_from {
+            effects.retain(|effect| !matches!(effect, Effect::Reply { result: Ok(Reply::Messages { deliveries, .. }), .. } if deliveries.is_empty()));
+        }
+        for effect in effects.iter_mut() {
+            let Effect::Reply { call, mut result } = effect.clone() else {
+                continue;
+            };
+            match &mut result {
+                Ok(Reply::Messages {
+                    deliveries,
+                    restarted,
+                }) => {
+                    let mut shown = VecDeque::clone(deliveries);
+                    self.spoil_reply(&mut shown);
+                    if self.has(Bug::NewestHeldBack) || self.has(Bug::OldestHeldBack) {
+                        self.hold_back(call, own, &mut shown);
+                    }
+                    *deliveries = Arc::new(shown);
+                    match self.bug {
+                        Some(Bug::NoticeMissing) => *restarted = None,
+                        Some(Bug::NoticeRepeated) => *restarted = Some(self.started_at),
+                        _ => {}
+                    }
+                    if self.has(Bug::ConfirmedTooEarly)
+                        && let Some(session) = self.standing.get(&call).map(|standing| standing.session)
+                    {
+                        self.confirm(now, session, call);
+                    }
+                }
+                Err(Refusal::InboxFull { .. }) if self.has(Bug::SilentDropWhenFull) => {
+                    result = Ok(Reply::Posted {
+                        id: MessageId(uuid::Uuid::nil()),
+                    });
+                }
+                Err(Refusal::BodyTooLong { .. }) if self.has(Bug::RefusedButPosted) => {
+                    self.post_anyway(now, own, post.clone());
+                }
+                Err(Refusal::UnknownAgent { name, .. }) if self.has(Bug::RefusalMisnames) => {
+                    *name = "somebody".to_owned();
+                }
+                Ok(Reply::Posted { .. } | Reply::Pending { .. } | Reply::Seen { .. }) | Err(_) => {}
+            }
+            *effect = Effect::Reply { call, result };
+        }
+    }
+
+    fn spoil_reply(&mut self, shown: &mut VecDeque<Delivery>) {
+        match self.bug {
+            Some(Bug::Lifo) => shown.make_contiguous().reverse(),
+            Some(Bug::UndoUnmarked) => shown.iter_mut().for_each(|delivery| delivery.redelivered = false),
+            Some(Bug::UndoOutOfOrder) => shown
+                .make_contiguous()
+                .sort_by_key(|delivery| delivery.redelivered),
+            Some(Bug::DuplicateOnUndo) => {
+                let Some(to) = shown.front().map(|delivery| delivery.message.to.to_string()) else {
+                    return;
+                };
+                let again: Vec<Delivery> = self
+                    .kept
+                    .iter()
+                    .filter(|(of, _)| *of == to)
+                    .map(|(_, d)| d.clone())
+                    .collect();
+                self.kept.retain(|(of, _)| *of != to);
+                shown.extend(again);
+            }
+            Some(Bug::ConfirmedComesBack) => {
+                let Some(first) = shown
+                    .front()
+                    .filter(|_| shown.iter().all(|shown| !shown.redelivered))
+                else {
+                    return;
+                };
+                let to = first.message.to.to_string();
+                let at = self.kept.iter().position(|(of, _)| *of == to);
+                if let Some((_, old)) = at.map(|at| self.kept.remove(at)) {
+                    shown.push_front(Delivery {
+                        redelivered: true,
+                        ..old
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows what was held back from the reply before, and holds back one end of this one.
+    fn hold_back(&mut self, call: CallId, own: Option<(SessionId, CallId)>, shown: &mut VecDeque<Delivery>) {
+        let Some(of) = own.filter(|(_, own)| *own == call).and(self.reads.clone()) else {
+            return;
+        };
+        // What comes back by itself needs no help.
+        self.kept
+            .retain(|(to, kept)| *to != of || shown.iter().all(|shown| shown.message.id != kept.message.id));
+        let at = self.kept.iter().position(|(to, _)| *to == of);
+        if let Some((_, kept)) = at.map(|at| self.kept.remove(at)) {
+            return shown.push_front(kept);
+        }
+        let whole = shown.len() >= 2 && shown.iter().all(|delivery| !delivery.redelivered);
+        let oldest = self.has(Bug::OldestHeldBack);
+        if !whole || (oldest && !self.left_waiting.contains(&of)) {
+            return;
+        }
+        let held = if oldest {
+            shown.pop_front()
+        } else {
+            shown.pop_back()
+        };
+        self.kept.extend(held.map(|held| (of, held)));
+    }
+
+    fn post_anyway(&mut self, now: Timestamp, own: Option<(SessionId, CallId)>, post: Option<Command>) {
+        let (Some((session, _)), Some(Command::Post { from, to, kind, .. })) = (own, post) else {
+            return;
+        };
+        self.made_up += 1;
+        let call = CallId(u64::MAX - self.made_up);
+        let command = Command::Post {
+            from,
+            to,
+            kind,
+            body: "illegal".to_owned(),
+        };
+        let mut ignored = Vec::new();
+        self.engine.handle(
+            now,
+            Input::Call {
+                session,
+                call,
+                command,
+            },
+            &mut ignored,
+        );
+    }
+}

@@ -1,0 +1,400 @@
+//! The one client of the subcommands: asks the relay that runs on a port, in JSON, and says in words what came of it.
+//!
+//! Whatever has the port may answer anything, too slowly, without end or not at all: every answer is bounded in time
+//! and bytes, and nothing is asked of it before it has said at `/health` that it is a relay.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::ourselves;
+use crate::server::Token;
+
+/// How long a connection may take: to another machine it goes over a network.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long what has the port may take to say what it is.
+const HEALTH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Most bytes of that: as many sessions as a relay has open, with a few waits each.
+const HEALTH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How long an answer may take on top of what the relay was asked to wait.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Most bytes of an answer: an inbox full of messages, 64 MiB of bodies that take six bytes for each of their own in
+/// JSON, with the heads of 10,000 messages.
+const ANSWER_BYTES_MAX: usize = 6 * 64 * 1024 * 1024 + 10_000 * 512;
+
+/// Where the relay is that a subcommand asks.
+#[derive(Debug, Clone, clap::Args)]
+pub struct At {
+    /// The port of the relay, 1 to 65535.
+    #[arg(long, env = "RELAY_PORT", default_value_t = 7331, value_parser = super::port)]
+    pub port: u16,
+
+    /// The address or the name of the machine that the relay runs on.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = host)]
+    pub host: String,
+
+    /// The secret that the relay asks for.
+    #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
+    pub token: Option<Token>,
+}
+
+impl At {
+    /// Names the place as in a URL: `127.0.0.1:7331`, `[::1]:7331`.
+    pub fn place(&self) -> String {
+        match self.host.parse::<Ipv6Addr>() {
+            Ok(address) => SocketAddr::from((address, self.port)).to_string(),
+            Err(_) => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// Returns the options that make another subcommand ask the same relay, each after a space; the token not.
+    pub fn options(&self) -> String {
+        let mut options = String::new();
+        if self.host != "127.0.0.1" && self.host != "localhost" {
+            options.push_str(&format!(" --host {}", self.host));
+        }
+        if self.port != 7331 {
+            options.push_str(&format!(" --port {}", self.port));
+        }
+        options
+    }
+
+    fn is_this_machine(&self) -> bool {
+        self.host == "localhost"
+            || self
+                .host
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// Why the relay was not asked, or did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nothing listens on this machine's port.
+    #[error("relay is not running on {place}; start it with: {start}")]
+    NotRunning {
+        /// Where it was looked for.
+        place: String,
+        /// The command that starts it there.
+        start: String,
+    },
+    /// There is no way to the place.
+    #[error("cannot reach {place}: {error}")]
+    Unreachable {
+        /// Where the relay was looked for.
+        place: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// Something else than a relay has the port.
+    #[error(
+        "what listens on {place} does not answer as a relay does; name relay's port with --port, or try again if a relay there is stopped or busy"
+    )]
+    NoRelay {
+        /// Where the relay was looked for.
+        place: String,
+    },
+    /// The relay was started with a token, and none was given.
+    #[error("relay on {place} wants its token; give --token (or RELAY_TOKEN)")]
+    TokenWanted {
+        /// Where the relay is.
+        place: String,
+    },
+    /// The relay was started with another token than the one that was given.
+    #[error("relay on {place} has another token than the one in --token (or RELAY_TOKEN)")]
+    TokenRefused {
+        /// Where the relay is.
+        place: String,
+    },
+    /// The relay refused what it was asked for, and changed nothing.
+    #[error("{reason}")]
+    Refused {
+        /// In the relay's words.
+        reason: String,
+    },
+    /// The connection broke before the answer was there.
+    #[error("relay on {place} went away during the call, which may or may not have been carried out")]
+    WentAway {
+        /// Where the relay was.
+        place: String,
+    },
+    /// The answer did not come in time.
+    #[error("relay on {place} has not answered within {} s", patience.as_secs())]
+    NoAnswer {
+        /// Where the relay is.
+        place: String,
+        /// How long was waited.
+        patience: Duration,
+    },
+}
+
+/// What a relay says of itself at `/health`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Health {
+    name: String,
+    /// Of the relay's package.
+    pub version: String,
+    /// When it was started, in ISO 8601.
+    pub started_at: String,
+    /// Its process on its machine.
+    pub pid: Option<i32>,
+    /// How long it has run.
+    #[serde(default)]
+    pub uptime_seconds: u64,
+    /// One for each inbox.
+    #[serde(default)]
+    pub roles: Vec<Role>,
+    /// The open sessions.
+    #[serde(default)]
+    pub connections: Vec<Connection>,
+}
+
+/// What a relay says of an inbox.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Role {
+    /// Whose it is.
+    pub role: String,
+    /// How many messages wait in it.
+    pub unread: u64,
+    /// The age of the first of them.
+    pub oldest_seconds: Option<u64>,
+    /// How many were handed over and are not confirmed.
+    pub in_doubt: u64,
+}
+
+/// What a relay says of an open session.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Connection {
+    /// Its number.
+    pub session: u64,
+    /// The role that it is bound to, if any.
+    pub role: Option<String>,
+    /// It is a `relay` command's.
+    #[serde(default)]
+    pub person: bool,
+    /// `sse` or `http`.
+    pub transport: String,
+    /// Its reads that wait.
+    pub waits: Vec<Wait>,
+}
+
+/// What a relay says of a read that waits.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Wait {
+    /// Whose inbox it waits for.
+    #[serde(rename = "for")]
+    pub role: String,
+    /// How long it still does.
+    pub seconds_left: u64,
+}
+
+/// A connection to a relay.
+///
+/// Until [`Self::done`] is called, its end breaks it off, however this process ends, so that the relay takes back what
+/// it handed over.
+pub struct Client {
+    at: At,
+    sender: SendRequest<Full<Bytes>>,
+    /// Shares the socket with the task that runs the connection.
+    socket: socket2::Socket,
+    /// Where the relay is, as the system knows it.
+    pub peer: SocketAddr,
+    /// The address that the relay is seen from.
+    pub local: SocketAddr,
+    /// What it said of itself.
+    pub health: Health,
+    /// The same as it came.
+    pub health_json: String,
+}
+
+impl Client {
+    /// Connects, and makes sure that it is a relay.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ClientError`] but one: nothing was asked for that a relay could refuse.
+    pub async fn connect(at: &At) -> Result<Self, ClientError> {
+        let stream = match timeout(CONNECT_PATIENCE, TcpStream::connect((at.host.as_str(), at.port))).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(not_connected(at, error)),
+            Err(_) => return Err(not_connected(at, io::ErrorKind::TimedOut.into())),
+        };
+        let unreachable = |error| ClientError::Unreachable {
+            place: at.place(),
+            error,
+        };
+        let (peer, local, socket) = prepared(&stream).map_err(unreachable)?;
+        let (sender, connection) = match http1::handshake(TokioIo::new(stream)).await {
+            Ok(made) => made,
+            Err(_) => return Err(ClientError::NoRelay { place: at.place() }),
+        };
+        tokio::spawn(connection);
+        let mut client = Self {
+            at: at.clone(),
+            sender,
+            socket,
+            peer,
+            local,
+            health: Health {
+                name: String::new(),
+                version: String::new(),
+                started_at: String::new(),
+                pid: None,
+                uptime_seconds: 0,
+                roles: Vec::new(),
+                connections: Vec::new(),
+            },
+            health_json: String::new(),
+        };
+        client.look().await?;
+        Ok(client)
+    }
+
+    /// Asks for `/health`.
+    async fn look(&mut self) -> Result<(), ClientError> {
+        let no_relay = || ClientError::NoRelay {
+            place: self.at.place(),
+        };
+        let request = self.request("GET", "/health", Bytes::new());
+        let asked = gather(self.sender.send_request(request), HEALTH_BYTES_MAX);
+        let Ok(Ok((status, body))) = timeout(HEALTH_PATIENCE, asked).await else {
+            return Err(no_relay());
+        };
+        if !status.is_success() {
+            return Err(self.refusal(status, &body).unwrap_or_else(no_relay));
+        }
+        let health: Option<Health> = serde_json::from_slice(&body).ok();
+        let health = health.filter(|health| health.name == "relay");
+        self.health = health.ok_or_else(no_relay)?;
+        self.health_json = String::from_utf8_lossy(&body).into_owned();
+        Ok(())
+    }
+
+    /// Asks for something that the relay may take `wait` to answer, and returns the JSON of the answer.
+    ///
+    /// # Errors
+    ///
+    /// The relay's refusal; or that it did not answer, or not as a relay does.
+    pub async fn ask(&mut self, path: &str, what: &Value, wait: Duration) -> Result<Bytes, ClientError> {
+        let place = self.at.place();
+        let request = self.request("POST", path, what.to_string().into());
+        let patience = ANSWER_PATIENCE + wait;
+        let asked = gather(self.sender.send_request(request), ANSWER_BYTES_MAX);
+        match timeout(patience, asked).await {
+            Err(_) => Err(ClientError::NoAnswer { place, patience }),
+            Ok(Err(_)) => Err(ClientError::WentAway { place }),
+            Ok(Ok((status, body))) if status.is_success() => Ok(body),
+            Ok(Ok((status, body))) => {
+                let refusal = self.refusal(status, &body);
+                Err(refusal.unwrap_or(ClientError::NoRelay { place }))
+            }
+        }
+    }
+
+    /// Says that an answer is not what a relay answers.
+    pub fn not_understood(&self) -> ClientError {
+        ClientError::NoRelay {
+            place: self.at.place(),
+        }
+    }
+
+    /// Lets the end of this process close the connection in order: what was read has arrived.
+    pub fn done(self) {
+        if let Err(error) = self.socket.set_linger(None) {
+            tracing::debug!(%error, "cannot take back SO_LINGER");
+        }
+    }
+
+    fn request(&self, method: &str, path: &str, body: Bytes) -> Request<Full<Bytes>> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.at.place())
+            .header(CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.at.token {
+            request = request.header(AUTHORIZATION, token.header());
+        }
+        request
+            .body(Full::new(body))
+            .expect("host and token are checked when the command line is read")
+    }
+
+    /// Reads a relay's reason out of an answer that is no success; none if it is not a relay's.
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> Option<ClientError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            error: String,
+        }
+        let Answer { error: reason } = serde_json::from_slice(body).ok()?;
+        let place = self.at.place();
+        if status != StatusCode::UNAUTHORIZED {
+            return Some(ClientError::Refused { reason });
+        }
+        if !reason.contains("relay") {
+            return None;
+        }
+        Some(match &self.at.token {
+            None => ClientError::TokenWanted { place },
+            Some(_) => ClientError::TokenRefused { place },
+        })
+    }
+}
+
+/// Makes the end of a connection break it off, and returns its ends with another handle on it.
+fn prepared(stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr, socket2::Socket)> {
+    stream.set_nodelay(true)?;
+    let socket = socket2::SockRef::from(stream).try_clone()?;
+    socket.set_linger(Some(Duration::ZERO))?;
+    Ok((stream.peer_addr()?, stream.local_addr()?, socket))
+}
+
+fn not_connected(at: &At, error: io::Error) -> ClientError {
+    let place = at.place();
+    if error.kind() != io::ErrorKind::ConnectionRefused || !at.is_this_machine() {
+        return ClientError::Unreachable { place, error };
+    }
+    let start = format!("{} serve{}", ourselves(), at.options());
+    ClientError::NotRunning { place, start }
+}
+
+/// Waits for all of a response, up to a bound.
+async fn gather(
+    response: impl Future<Output = hyper::Result<Response<Incoming>>>,
+    bytes_max: usize,
+) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+    let response = response.await?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), bytes_max).collect().await?;
+    Ok((status, body.to_bytes()))
+}
+
+/// Takes an address or the name of a machine.
+fn host(text: &str) -> Result<String, String> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let text = bare.unwrap_or(text);
+    let is_name = |text: &str| {
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        !text.is_empty() && !text.starts_with('-') && text.bytes().all(good)
+    };
+    if text.parse::<IpAddr>().is_ok() || is_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err("a host is an IP address, such as 127.0.0.1, or the name of a machine".to_owned())
+}

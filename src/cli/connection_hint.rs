@@ -1,0 +1,509 @@
+//! `relay connection-hint`: one line on how Claude Code gets to relay in a project, or nothing when it does already.
+//!
+//! start.sh shows it. It reads what `claude mcp add` and a project's `.mcp.json` write, as Claude Code does: a server of
+//! the local scope hides one of the same name of the project, which hides the user's, and `${NAME}` or
+//! `${NAME:-default}` stands for a variable. It must not ask relay, nor change a file.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use hyper::Uri;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Say how Claude Code gets to relay in a project, unless it does already.
+#[derive(Debug, Args)]
+pub struct ConnectionHint {
+    /// The port that relay listens on.
+    #[arg(long, default_value_t = 7331, value_parser = super::port)]
+    port: u16,
+    /// The address that relay listens on.
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = super::serve::host)]
+    host: IpAddr,
+    /// The directory that the agents work in.
+    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
+    project: PathBuf,
+}
+
+/// Writes the hint to stdout.
+///
+/// # Errors
+///
+/// When stdout cannot be written to, or the project is no directory.
+pub fn run(args: ConnectionHint) -> io::Result<()> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "which variables count is said by the files that are read"
+    )]
+    let variable = |name: &str| std::env::var(name).ok();
+    let relay = Relay {
+        url: super::url(args.host, args.port),
+        port: args.port,
+        wants_token: variable("RELAY_TOKEN").is_some_and(|token| !token.is_empty()),
+    };
+    let servers = known_servers(&args.project.canonicalize()?, variable);
+    if let Some(hint) = hint(&servers, &relay, &variable) {
+        writeln!(io::stdout(), "{hint}")?;
+    }
+    Ok(())
+}
+
+/// The relay that is to be reached.
+struct Relay {
+    url: String,
+    port: u16,
+    wants_token: bool,
+}
+
+/// Where Claude Code knows a server from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    User,
+    Project,
+    Local,
+}
+
+/// The servers that Claude Code knows in a project, by name.
+type Servers = BTreeMap<String, (Scope, Server)>;
+
+/// One server, as far as it tells where it leads. What is missing is empty.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Server {
+    url: String,
+    headers: BTreeMap<String, Value>,
+    command: String,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+}
+
+/// Collects the servers, those that hide others last.
+fn known_servers(project: &Path, variable: impl Fn(&str) -> Option<String>) -> Servers {
+    let mut servers = Servers::new();
+    let mut add = |scope, listed: &Value| {
+        for (name, server) in listed.as_object().into_iter().flatten() {
+            if let Ok(server) = Server::deserialize(server) {
+                servers.insert(name.clone(), (scope, server));
+            }
+        }
+    };
+    let folder = variable("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty());
+    let settings = folder.or_else(|| variable("HOME")).unwrap_or_default();
+    let settings = json(&Path::new(&settings).join(".claude.json"));
+    add(Scope::User, &settings["mcpServers"]);
+    // The nearest file hides those above it.
+    let above: Vec<&Path> = project.ancestors().collect();
+    for folder in above.into_iter().rev() {
+        add(Scope::Project, &json(&folder.join(".mcp.json"))["mcpServers"]);
+    }
+    let key = main_work_tree(project);
+    add(
+        Scope::Local,
+        &settings["projects"][key.to_string_lossy().as_ref()]["mcpServers"],
+    );
+    servers
+}
+
+/// Reads a file of JSON; one that is missing or broken holds nothing.
+fn json(file: &Path) -> Value {
+    let text = std::fs::read(file).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// The directory under which Claude Code keeps the local scope: all work trees of a repository share that of the first.
+fn main_work_tree(project: &Path) -> PathBuf {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "--git-common-dir"]).current_dir(project);
+    let shared = git.output().ok().filter(|output| output.status.success());
+    let shared = shared.and_then(|output| {
+        let path = String::from_utf8(output.stdout).ok()?;
+        project.join(path.trim_end_matches('\n')).canonicalize().ok()
+    });
+    match shared {
+        Some(shared) if shared.ends_with(".git") => shared.parent().unwrap_or(project).to_owned(),
+        Some(_) | None => project.to_owned(),
+    }
+}
+
+/// What is to be done so that Claude Code reaches the relay; nothing if it does.
+fn hint(servers: &Servers, relay: &Relay, variable: &impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut lacking_token = None;
+    for (name, (scope, server)) in servers {
+        match server.port(&relay.url, variable) {
+            Some(port) if port == relay.port => {}
+            Some(_) | None => continue,
+        }
+        if !relay.wants_token || server.sends_token() {
+            return None;
+        }
+        lacking_token = Some((name, *scope));
+    }
+    let url = format!("{}/sse", relay.url);
+    if let Some((name, scope)) = lacking_token {
+        return Some(format!(
+            "{} has relay, but sends no token; {}",
+            place(scope),
+            change(scope, name, relay)
+        ));
+    }
+    let Some((scope, server)) = servers.get("relay") else {
+        return Some(format!(
+            "Claude Code has no relay in this project; connect it once with: {}",
+            add("", "relay", relay)
+        ));
+    };
+    let port = relay.port;
+    Some(if server.url.contains("${RELAY_PORT") {
+        format!(
+            "{} takes relay's port from RELAY_PORT; start each agent with RELAY_PORT={port}",
+            place(*scope)
+        )
+    } else if server.url.is_empty() {
+        format!(
+            "{} starts relay mcp for another port; add to its arguments: --port {port}",
+            place(*scope)
+        )
+    } else if *scope == Scope::Project {
+        format!(
+            "{} has relay on another port; change its url to {url}",
+            place(*scope)
+        )
+    } else {
+        format!(
+            "{} has relay at {}; {}",
+            place(*scope),
+            server.url,
+            change(*scope, "relay", relay)
+        )
+    })
+}
+
+fn place(scope: Scope) -> &'static str {
+    match scope {
+        Scope::User => "your user scope of Claude Code",
+        Scope::Project => "this project's .mcp.json",
+        Scope::Local => "your local scope of Claude Code",
+    }
+}
+
+/// How an entry is made to lead to the relay.
+fn change(scope: Scope, name: &str, relay: &Relay) -> String {
+    let scope = match scope {
+        Scope::User => "user",
+        Scope::Local => "local",
+        Scope::Project => {
+            return "give its entry \"headers\": {\"Authorization\": \"Bearer ${RELAY_TOKEN}\"}".to_owned();
+        }
+    };
+    let add = add(&format!("-s {scope} "), name, relay);
+    format!("change that with: claude mcp remove -s {scope} {name} && {add}")
+}
+
+fn add(options: &str, name: &str, relay: &Relay) -> String {
+    let header = if relay.wants_token {
+        " --header 'Authorization: Bearer ${RELAY_TOKEN}'"
+    } else {
+        ""
+    };
+    format!(
+        "claude mcp add {options}--transport sse {name} {}/sse{header}",
+        relay.url
+    )
+}
+
+impl Server {
+    /// The port at which it looks for a relay on the same host as `relay`; none if it looks for something else.
+    fn port(&self, relay: &str, variable: &impl Fn(&str) -> Option<String>) -> Option<u16> {
+        if self.url.is_empty() {
+            return self.bridge_port(variable);
+        }
+        let own: Uri = expanded(&self.url, variable).parse().ok()?;
+        let relay: Uri = relay.parse().ok()?;
+        let (own_host, relay_host) = (own.host()?, relay.host()?);
+        let loopback = ["localhost", "127.0.0.1", "[::1]"];
+        let same = own_host == relay_host || loopback.contains(&own_host) && loopback.contains(&relay_host);
+        same.then(|| own.port_u16().unwrap_or(80))
+    }
+
+    /// The port that `relay mcp` is started for.
+    fn bridge_port(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<u16> {
+        let mut args = self.args.iter().map(|arg| expanded(arg, variable));
+        if !Path::new(&self.command).ends_with("relay") || args.next()? != "mcp" {
+            return None;
+        }
+        while let Some(arg) = args.next() {
+            if arg == "--port" {
+                return args.next()?.parse().ok();
+            }
+            if let Some(port) = arg.strip_prefix("--port=") {
+                return port.parse().ok();
+            }
+        }
+        let own = self.env.get("RELAY_PORT").map(|port| expanded(port, variable));
+        own.or_else(|| variable("RELAY_PORT"))
+            .map_or(Some(7331), |port| port.parse().ok())
+    }
+
+    /// The bridge takes the token from the environment.
+    fn sends_token(&self) -> bool {
+        let named = |name: &String| name.eq_ignore_ascii_case("authorization");
+        self.url.is_empty() || self.headers.keys().any(named)
+    }
+}
+
+/// Puts in what `${NAME}` and `${NAME:-default}` stand for; a variable without either is left as it is.
+fn expanded(text: &str, variable: &impl Fn(&str) -> Option<String>) -> String {
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some((before, inside)) = rest.split_once("${") {
+        let Some((inside, after)) = inside.split_once('}') else {
+            break;
+        };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default.to_owned())),
+            None => (inside, None),
+        };
+        whole.push_str(before);
+        let value = variable(name).or(default);
+        whole.push_str(&value.unwrap_or_else(|| format!("${{{inside}}}")));
+        rest = after;
+    }
+    whole + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The hint for a relay on port 4000, with servers given as scope, name and entry.
+    fn hint_for(servers: &[(Scope, &str, Value)], variables: &[(&str, &str)]) -> Option<String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let relay = Relay {
+            url: "http://localhost:4000".to_owned(),
+            port: 4000,
+            wants_token: variable("RELAY_TOKEN").is_some(),
+        };
+        let servers = servers
+            .iter()
+            .map(|(scope, name, entry)| {
+                let server = Server::deserialize(entry).expect("an entry");
+                ((*name).to_owned(), (*scope, server))
+            })
+            .collect();
+        hint(&servers, &relay, &variable)
+    }
+
+    #[test]
+    fn a_relay_that_is_known_by_any_name_in_any_scope_is_not_hinted_at() {
+        for entry in [
+            json!({"type": "sse", "url": "http://localhost:4000/sse"}),
+            json!({"type": "http", "url": "http://127.0.0.1:4000/mcp?agent=pm"}),
+            json!({"type": "sse", "url": "http://[::1]:4000/sse"}),
+            json!({"type": "sse", "url": "http://localhost:${PORT:-4000}/sse?agent=${RELAY_AGENT:-}"}),
+            json!({"command": "relay", "args": ["mcp", "--port", "4000"]}),
+            json!({"command": "/opt/relay", "args": ["mcp", "--agent=pm", "--port=${PORT:-4000}"]}),
+            json!({"command": "relay", "args": ["mcp"], "env": {"RELAY_PORT": "4000"}}),
+        ] {
+            for scope in [Scope::User, Scope::Project, Scope::Local] {
+                assert_eq!(hint_for(&[(scope, "bus", entry.clone())], &[]), None, "{entry}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_project_without_relay_is_told_how_to_connect() {
+        let connect = "Claude Code has no relay in this project; connect it once with: \
+                       claude mcp add --transport sse relay http://localhost:4000/sse";
+        assert_eq!(hint_for(&[], &[]).as_deref(), Some(connect));
+        let other = json!({"type": "sse", "url": "http://localhost:7331/sse"});
+        let elsewhere = json!({"type": "sse", "url": "http://example.com:4000/sse"});
+        let no_relay = json!({"command": "npx", "args": ["mcp", "--port", "4000"]});
+        let others = [
+            (Scope::User, "a", other),
+            (Scope::User, "b", elsewhere),
+            (Scope::User, "c", no_relay),
+        ];
+        assert_eq!(hint_for(&others, &[]).as_deref(), Some(connect));
+        let with_token = format!("{connect} --header 'Authorization: Bearer ${{RELAY_TOKEN}}'");
+        let token = [("RELAY_TOKEN", "0123456789abcdef")];
+        assert_eq!(hint_for(&[], &token), Some(with_token));
+    }
+
+    #[test]
+    fn a_relay_elsewhere_is_told_the_address() {
+        let add = "--transport sse relay http://localhost:4000/sse";
+        for (scope, entry, told) in [
+            (
+                Scope::Project,
+                json!({"type": "sse", "url": "http://localhost:7331/sse"}),
+                "this project's .mcp.json has relay on another port; change its url to http://localhost:4000/sse".to_owned(),
+            ),
+            (
+                Scope::Local,
+                json!({"type": "sse", "url": "http://localhost:7331/sse"}),
+                format!(
+                    "your local scope of Claude Code has relay at http://localhost:7331/sse; \
+                     change that with: claude mcp remove -s local relay && claude mcp add -s local {add}"
+                ),
+            ),
+            (
+                Scope::User,
+                json!({"type": "http", "url": "http://localhost:7331/mcp"}),
+                format!(
+                    "your user scope of Claude Code has relay at http://localhost:7331/mcp; \
+                     change that with: claude mcp remove -s user relay && claude mcp add -s user {add}"
+                ),
+            ),
+            (
+                Scope::Project,
+                json!({"type": "sse", "url": "http://localhost:${RELAY_PORT:-7331}/sse"}),
+                "this project's .mcp.json takes relay's port from RELAY_PORT; start each agent with RELAY_PORT=4000".to_owned(),
+            ),
+            (
+                Scope::Local,
+                json!({"command": "relay", "args": ["mcp"]}),
+                "your local scope of Claude Code starts relay mcp for another port; add to its arguments: --port 4000".to_owned(),
+            ),
+        ] {
+            assert_eq!(hint_for(&[(scope, "relay", entry)], &[]), Some(told));
+        }
+    }
+
+    #[test]
+    fn an_entry_that_sends_no_token_is_told_the_header() {
+        let token = [("RELAY_TOKEN", "0123456789abcdef")];
+        let url = "http://localhost:4000/sse";
+        let bare = json!({"type": "sse", "url": url});
+        assert_eq!(
+            hint_for(&[(Scope::Project, "bus", bare.clone())], &token).as_deref(),
+            Some(
+                "this project's .mcp.json has relay, but sends no token; \
+                 give its entry \"headers\": {\"Authorization\": \"Bearer ${RELAY_TOKEN}\"}"
+            )
+        );
+        assert_eq!(
+            hint_for(&[(Scope::Local, "bus", bare)], &token).as_deref(),
+            Some(
+                "your local scope of Claude Code has relay, but sends no token; change that with: \
+                 claude mcp remove -s local bus && claude mcp add -s local --transport sse bus \
+                 http://localhost:4000/sse --header 'Authorization: Bearer ${RELAY_TOKEN}'"
+            )
+        );
+        for good in [
+            json!({"type": "sse", "url": url, "headers": {"authorization": "Bearer ${RELAY_TOKEN}"}}),
+            json!({"command": "relay", "args": ["mcp", "--port=4000"]}),
+        ] {
+            assert_eq!(hint_for(&[(Scope::User, "relay", good)], &token), None);
+        }
+    }
+
+    #[test]
+    fn what_is_not_closed_or_not_set_stays_as_it_is() {
+        let variable = |name: &str| (name == "SET").then(|| "1".to_owned());
+        for (text, expected) in [
+            ("a${SET}b${SET:-2}", "a1b1"),
+            ("${UNSET:-2}${UNSET:-}${UNSET}", "2${UNSET}"),
+            ("${SET", "${SET"),
+            ("$SET", "$SET"),
+        ] {
+            assert_eq!(expanded(text, &variable), expected);
+        }
+    }
+
+    mod files {
+        use super::*;
+        use std::fs;
+
+        fn write(path: &Path, servers: &Value) {
+            fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("a folder");
+            fs::write(path, servers.to_string()).expect("a file");
+        }
+
+        fn server(number: u16) -> Value {
+            json!({"relay": {"type": "sse", "url": format!("http://localhost:{number}/sse")}})
+        }
+
+        fn relay_of(project: &Path, settings: &str, home: &Path) -> Option<(Scope, String)> {
+            let variable = |name: &str| (name == settings).then(|| home.to_string_lossy().into_owned());
+            let mut servers = known_servers(project, variable);
+            servers.remove("relay").map(|(scope, server)| (scope, server.url))
+        }
+
+        #[test]
+        fn the_local_scope_hides_the_project_and_that_the_user() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let root = folder.path().canonicalize().expect("it is there");
+            let (home, project) = (root.join("home"), root.join("up/project"));
+            fs::create_dir_all(&project).expect("a folder");
+            let relay = |settings| relay_of(&project, settings, &home);
+            let url = |number| format!("http://localhost:{number}/sse");
+
+            assert_eq!(relay("HOME"), None);
+            write(&home.join(".claude.json"), &json!({"mcpServers": server(1)}));
+            assert_eq!(relay("HOME"), Some((Scope::User, url(1))));
+            write(&root.join("up/.mcp.json"), &json!({"mcpServers": server(2)}));
+            assert_eq!(relay("HOME"), Some((Scope::Project, url(2))));
+            write(&project.join(".mcp.json"), &json!({"mcpServers": server(3)}));
+            assert_eq!(relay("HOME"), Some((Scope::Project, url(3))));
+            let local = json!({
+                "mcpServers": server(1),
+                "projects": {project.to_string_lossy().into_owned(): {"mcpServers": server(4)}}
+            });
+            write(&home.join(".claude.json"), &local);
+            for settings in ["HOME", "CLAUDE_CONFIG_DIR"] {
+                assert_eq!(relay(settings), Some((Scope::Local, url(4))));
+            }
+        }
+
+        #[test]
+        fn a_broken_file_holds_nothing() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let project = folder.path().canonicalize().expect("it is there");
+            for broken in [
+                "",
+                "{",
+                "[]",
+                "{\"mcpServers\": [1]}",
+                "{\"mcpServers\": {\"relay\": 1}}",
+            ] {
+                fs::write(project.join(".mcp.json"), broken).expect("a file");
+                assert_eq!(relay_of(&project, "HOME", &project), None, "{broken}");
+            }
+        }
+
+        #[test]
+        fn a_work_tree_shares_the_local_scope_of_its_repository() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let root = folder.path().canonicalize().expect("it is there");
+            let git = |folder: &str, args: &[&str]| {
+                let mut git = Command::new("git");
+                git.args(["-c", "user.name=a", "-c", "user.email=a@localhost"])
+                    .args(args);
+                let done = git.current_dir(root.join(folder)).output();
+                let done = done.expect("git is needed for this test; install it");
+                assert!(done.status.success(), "{done:?}");
+            };
+            git("", &["init", "-q", "main"]);
+            git("main", &["commit", "-q", "--allow-empty", "-m", "first"]);
+            git("main", &["worktree", "add", "-q", "../other", "-b", "other"]);
+            fs::create_dir(root.join("main/deep")).expect("a folder");
+            for project in ["main", "main/deep", "other"] {
+                assert_eq!(
+                    main_work_tree(&root.join(project)),
+                    root.join("main"),
+                    "{project}"
+                );
+            }
+            fs::create_dir(root.join("plain")).expect("a folder");
+            assert_eq!(main_work_tree(&root.join("plain")), root.join("plain"));
+        }
+    }
+}

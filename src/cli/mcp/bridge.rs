@@ -1,0 +1,184 @@
+//! What an agent's requests come to: rmcp's handler, which asks the relay.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorCode,
+    ErrorData, ListToolsResult, PaginatedRequestParams, ResultType, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::calls::Calls;
+use super::connection::Connect;
+use super::relay::{Relay, Trouble};
+use crate::engine::Roster;
+use crate::server::rpc::{progress, progress_ticks, server_info, tools_for};
+
+/// How long a call with `wait_seconds` holds up the next one: it is answered by then if something was there.
+const TURN: Duration = Duration::from_millis(100);
+
+/// The handler that rmcp calls.
+pub struct Bridge<C: Connect> {
+    calls: Arc<Calls<C::Connection>>,
+    relay: Arc<Relay<C>>,
+}
+
+/// What is asked of the relay.
+struct Question {
+    method: &'static str,
+    params: Value,
+    /// The answer may be a long time in coming.
+    waits: bool,
+}
+
+impl<C: Connect> Bridge<C> {
+    /// Makes the handler of one agent.
+    pub fn new(calls: Arc<Calls<C::Connection>>, relay: Arc<Relay<C>>) -> Self {
+        Self { calls, relay }
+    }
+
+    /// Asks the relay when the turn comes, and tells of progress where the agent asked for it.
+    ///
+    /// # Errors
+    ///
+    /// An error that nobody reads: the call was cancelled, or the agent is gone.
+    async fn answer<T: DeserializeOwned>(
+        &self,
+        question: &Question,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Result<T, Trouble>, ErrorData> {
+        let answer = self.asked(question, context).await?;
+        if matches!(answer, Err(Trouble::StdinEnded)) {
+            // The connection of the call is broken off by now.
+            self.relay.cancel(&context.id).await;
+        }
+        Ok(answer)
+    }
+
+    async fn asked<T: DeserializeOwned>(
+        &self,
+        question: &Question,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Result<T, Trouble>, ErrorData> {
+        let started = Instant::now();
+        let mut ticks = progress_ticks();
+        let token = context.meta.get_progress_token();
+        let mut asking = pin!(self.ask_in_turn(question, context));
+        let mut given_up = pin!(self.calls.given_up(question.waits));
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut asking => return Ok(answer),
+                () = context.ct.cancelled() => {
+                    return Err(ErrorData::internal_error("the call was cancelled", None));
+                }
+                () = self.calls.over() => {
+                    return Err(ErrorData::internal_error("nobody reads the answers any more", None));
+                }
+                () = &mut given_up => {
+                    let trouble = if question.waits { Trouble::StdinEnded } else { Trouble::TooLate };
+                    return Ok(Err(trouble));
+                }
+                _ = ticks.tick(), if token.is_some() => {
+                    let token = token.clone().expect("a tick is for a token");
+                    let told = context.peer.notify_progress(progress(token, started.elapsed())).await;
+                    if told.is_err() {
+                        return Err(ErrorData::internal_error("nobody hears of progress any more", None));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn ask_in_turn<T: DeserializeOwned>(
+        &self,
+        question: &Question,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<T, Trouble> {
+        let id = &context.id;
+        let open = self.calls.turn(id, question.waits).await;
+        let mut asking = pin!(self.relay.ask(open, id, question.method, &question.params));
+        let answer = if question.waits {
+            tokio::select! {
+                biased;
+                answer = &mut asking => answer,
+                () = sleep(TURN) => {
+                    self.calls.pass_turn(id);
+                    asking.await
+                }
+            }
+        } else {
+            asking.await
+        };
+        let (result, connection) = answer?;
+        self.calls.answered(id, connection);
+        Ok(result)
+    }
+}
+
+impl<C: Connect> ServerHandler for Bridge<C> {
+    fn get_info(&self) -> ServerConfig {
+        server_info()
+    }
+
+    /// Lists the tools of the running relay; while there is none, those of a relay with the default roles.
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        #[derive(Deserialize)]
+        struct Listed {
+            tools: Vec<Tool>,
+        }
+        let question = Question {
+            method: "tools/list",
+            params: json!({}),
+            waits: false,
+        };
+        let tools = match self.answer(&question, &context).await? {
+            Ok(Listed { tools }) => tools,
+            Err(_) => tools_for(&Roster::default(), self.relay.settings().agent.as_ref()),
+        };
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        let question = Question {
+            method: "tools/call",
+            waits: arguments.contains_key("wait_seconds"),
+            params: json!({"name": request.name, "arguments": arguments}),
+        };
+        let answer: Result<CallToolResult, Trouble> = self.answer(&question, &context).await?;
+        let mut result = answer.unwrap_or_else(|trouble| self.relay.tell(&trouble));
+        // The relay was asked in a version that does not have it; rmcp strips it for agents that do not either.
+        result.result_type = Some(ResultType::COMPLETE);
+        Ok(CallToolResponse::from(result))
+    }
+
+    /// Is called for requests that have no other place, a `tools/call` with other parameters among them.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == "tools/call" {
+            let reason = "params of tools/call are not {\"name\": text, \"arguments\": object}";
+            return Err(ErrorData::invalid_params(reason, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+    }
+}

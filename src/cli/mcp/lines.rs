@@ -1,0 +1,142 @@
+//! Lines of JSON-RPC from an agent's stdin, bounded.
+
+use bytes::{Bytes, BytesMut};
+use rmcp::model::ClientJsonRpcMessage;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Longest line, in bytes: as long as the relay takes a request.
+const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How much is read at once, in bytes: what a pipe holds.
+const READ_BYTES: usize = 64 * 1024;
+
+/// The bytes of stdin, in lines.
+pub struct Lines<R> {
+    stdin: R,
+    buffer: BytesMut,
+    /// How much of the buffer is known to have no end of a line.
+    scanned: usize,
+    /// The rest of a line that was too long is still to come.
+    skips: bool,
+    ended: bool,
+}
+
+/// One line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Without its end.
+    Whole(Bytes),
+    /// It has more than [`LINE_BYTES_MAX`].
+    TooLong,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    /// Reads nothing yet.
+    pub fn new(stdin: R) -> Self {
+        Self {
+            stdin,
+            buffer: BytesMut::new(),
+            scanned: 0,
+            skips: false,
+            ended: false,
+        }
+    }
+
+    /// Takes a line that was read; the last one needs no end.
+    pub fn take(&mut self) -> Option<Line> {
+        loop {
+            let unscanned = &self.buffer[self.scanned..];
+            let end = unscanned.iter().position(|&byte| byte == b'\n');
+            let (length, end_bytes) = match end {
+                Some(at) => (self.scanned + at, 1),
+                None if self.ended => (self.buffer.len(), 0),
+                None => {
+                    self.scanned = self.buffer.len();
+                    return self.skip_too_long();
+                }
+            };
+            if length + end_bytes == 0 {
+                return None;
+            }
+            let line = self.buffer.split_to(length + end_bytes).freeze().slice(..length);
+            self.scanned = 0;
+            if std::mem::take(&mut self.skips) {
+                continue;
+            }
+            if length > LINE_BYTES_MAX {
+                return Some(Line::TooLong);
+            }
+            if !line.trim_ascii().is_empty() {
+                return Some(Line::Whole(line));
+            }
+        }
+    }
+
+    /// Forgets the beginning of a line that is too long already.
+    fn skip_too_long(&mut self) -> Option<Line> {
+        let is_news = !self.skips && self.scanned > LINE_BYTES_MAX;
+        if self.skips || is_news {
+            self.buffer.clear();
+            self.scanned = 0;
+            self.skips = true;
+        }
+        is_news.then_some(Line::TooLong)
+    }
+
+    /// Waits for more bytes; tells whether some came. A stdin that cannot be read has ended. Nothing is lost when this
+    /// is dropped before its end.
+    pub async fn read(&mut self) -> bool {
+        self.buffer.reserve(READ_BYTES);
+        let count = self
+            .stdin
+            .read_buf(&mut self.buffer)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::debug!(%error, "cannot read stdin");
+                0
+            });
+        self.ended = count == 0;
+        !self.ended
+    }
+
+    /// Tells whether stdin has ended.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
+/// Reads a line.
+///
+/// # Errors
+///
+/// The JSON-RPC error to answer with: <https://www.jsonrpc.org/specification#error_object>.
+pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Value> {
+    let Line::Whole(line) = line else {
+        let reason = format!("the line has more than {LINE_BYTES_MAX} bytes, the most that is accepted");
+        return Err(refusal(&Value::Null, -32600, &reason));
+    };
+    let unreadable = match serde_json::from_slice(line) {
+        Ok(message) => return Ok(message),
+        Err(error) => error,
+    };
+    match serde_json::from_slice::<Value>(line) {
+        Err(error) => Err(refusal(
+            &Value::Null,
+            -32700,
+            &format!("the line is no JSON: {error}"),
+        )),
+        Ok(json) => {
+            tracing::debug!(%unreadable, "JSON, but no message");
+            let reason = "the line is no JSON-RPC 2.0 message; accepted: {\"jsonrpc\": \"2.0\", \"id\": text or integer, \"method\": text, \"params\": object}, without id if no answer is wanted";
+            let id = json.get("id").filter(|id| id.is_string() || id.is_i64());
+            let id = id.filter(|_| json.get("method").is_some_and(Value::is_string));
+            Err(refusal(id.unwrap_or(&Value::Null), -32600, reason))
+        }
+    }
+}
+
+/// A JSON-RPC error.
+pub fn refusal(id: &Value, code: i32, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+}

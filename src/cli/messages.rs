@@ -1,0 +1,157 @@
+//! Messages as a person reads them in a terminal, and as a script does.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use chrono::{DateTime, Local};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::terminal::visible;
+
+/// What the relay answers to a read or a peek.
+#[derive(Deserialize)]
+pub struct Messages<'a> {
+    /// The JSON array as it came.
+    #[serde(borrow)]
+    messages: &'a RawValue,
+    /// When the relay started, if the reader had not been told of it.
+    #[serde(default)]
+    pub restarted: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    from: String,
+    to: String,
+    kind: String,
+    body: String,
+    ts: String,
+    #[serde(default)]
+    redelivered: bool,
+}
+
+impl<'a> Messages<'a> {
+    /// Reads an answer.
+    pub fn of(json: &'a [u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(json)
+    }
+
+    /// Returns what is to be shown: the array in one line if it is for a script, else a block for each message, and
+    /// nothing at all for none; and whether there is a message.
+    pub fn shown(&self, json: bool) -> serde_json::Result<(String, bool)> {
+        let messages: Vec<Message> = serde_json::from_str(self.messages.get())?;
+        let text = if json {
+            format!("{}\n", self.messages)
+        } else {
+            blocks(&messages)
+        };
+        Ok((text, !messages.is_empty()))
+    }
+}
+
+/// Writes all of a text to stdout, or tells why not.
+pub fn write_stdout(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Makes sure that somebody can see what is written to stdout. A program that is started with its stdout closed finds
+/// `/dev/null` in its place, open for reading too, which a shell's `>/dev/null` is not.
+pub fn check_stdout() -> io::Result<()> {
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+
+    let stdout = rustix::stdio::stdout();
+    let file = std::fs::File::from(stdout.try_clone_to_owned()?);
+    let is_null = match (file.metadata(), std::fs::metadata("/dev/null")) {
+        (Ok(own), Ok(null)) => own.file_type().is_char_device() && own.rdev() == null.rdev(),
+        (Err(_), _) | (_, Err(_)) => false,
+    };
+    let mode = rustix::fs::fcntl_getfl(stdout)?;
+    if is_null && mode.contains(rustix::fs::OFlags::RDWR) {
+        return Err(io::Error::other(
+            "it is closed, or /dev/null opened for reading and writing",
+        ));
+    }
+    Ok(())
+}
+
+/// Writes a head and the indented body of each message, with an empty line between any two.
+fn blocks(messages: &[Message]) -> String {
+    let mut text = String::new();
+    for message in messages {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let Message { from, to, kind, .. } = message;
+        let again = if message.redelivered {
+            " (you may have seen this one)"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "[{}] {} → {} [{}]{again}",
+            visible(&local_time(&message.ts)),
+            visible(from),
+            visible(to),
+            visible(kind)
+        );
+        for line in message.body.lines() {
+            // So that no line of a body passes for the head of another message.
+            text.push_str(if line.is_empty() { "" } else { "  " });
+            push_visible(&mut text, line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Shows as an escape whatever could steer the terminal or cannot be seen, but for tabs.
+fn push_visible(text: &mut String, line: &str) {
+    for (at, piece) in line.split('\t').enumerate() {
+        text.push_str(if at == 0 { "" } else { "\t" });
+        text.push_str(&visible(piece));
+    }
+}
+
+/// Writes a moment in ISO 8601 as this machine's clock shows it.
+pub fn local_time(ts: &str) -> String {
+    match DateTime::parse_from_rfc3339(ts) {
+        Ok(time) => time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => ts.chars().filter(|c| !c.is_control()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(body: &str, redelivered: bool) -> Message {
+        Message {
+            from: "dev-b".to_owned(),
+            to: "user".to_owned(),
+            kind: "question".to_owned(),
+            body: body.to_owned(),
+            ts: "not a time".to_owned(),
+            redelivered,
+        }
+    }
+
+    #[test]
+    fn a_block_has_a_head_and_an_indented_body() {
+        let messages = [message("one\n\n[two]\r\n", false), message("", true)];
+        assert_eq!(
+            blocks(&messages),
+            "[not a time] dev-b → user [question]\n  one\n\n  [two]\n\n\
+             [not a time] dev-b → user [question] (you may have seen this one)\n"
+        );
+    }
+
+    #[test]
+    fn nothing_in_a_body_can_steer_the_terminal() {
+        let block = blocks(&[message("a\u{1b}[2J\u{202e}\tb\rc", false)]);
+        assert_eq!(block.lines().nth(1), Some("  a\\u{1b}[2J\\u{202e}\tb\\u{d}c"));
+    }
+}

@@ -1,0 +1,123 @@
+//! `relay send`: a message from the command line.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::client::{At, Client, ClientError};
+use super::messages::write_stdout;
+use super::{End, Failure, block_on};
+use crate::engine::limits::Bounds;
+use crate::engine::{Kind, PERSON, shown};
+
+/// `relay send`.
+#[derive(Debug, clap::Args)]
+pub struct Send {
+    /// The role that the message is for.
+    to: String,
+
+    /// The message; read from stdin if it is "-", or if it is left out and stdin is no terminal.
+    body: Option<String>,
+
+    /// What the message is for: status, question, directive or free.
+    #[arg(long, default_value_t = Kind::Free, value_parser = kind)]
+    kind: Kind,
+
+    /// The role that the message is from.
+    #[arg(long, value_name = "ROLE", default_value = PERSON)]
+    from: String,
+
+    /// Print the answer as JSON: {"id": "<uuid>"}.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Why nothing was sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// There is no message.
+    #[error("the message is missing; give it as an argument, or pipe it in: relay send TO BODY")]
+    NoBody,
+    /// stdin could not be read, or is no text.
+    #[error("cannot read the message from stdin: {0}")]
+    Stdin(#[from] io::Error),
+    /// stdin has more than a message may have.
+    #[error("the message from stdin has more than {bytes_max} bytes, the most that is accepted")]
+    TooLong {
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// The relay did not take it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        let text = format!("relay send: {error}");
+        match error {
+            SendError::NoBody => Self::usage(text),
+            SendError::Stdin(_) | SendError::TooLong { .. } | SendError::Client(_) => Self::error(text),
+        }
+    }
+}
+
+/// Sends.
+pub fn run(args: Send) -> Result<End, Failure> {
+    let body = match args.body.as_deref() {
+        Some("-") => from_stdin()?,
+        Some(body) => body.to_owned(),
+        None if io::stdin().is_terminal() => return Err(SendError::NoBody.into()),
+        // Nothing at all is no message that anybody meant to send.
+        None => Some(from_stdin()?)
+            .filter(|body| !body.is_empty())
+            .ok_or(SendError::NoBody)?,
+    };
+    let message = json!({"from": args.from, "to": args.to, "kind": args.kind.as_str(), "body": body});
+    let answer = block_on(async {
+        let mut client = Client::connect(&args.at).await?;
+        let answer = client.ask("/api/send", &message, Duration::ZERO).await?;
+        client.done();
+        Ok::<_, ClientError>(answer)
+    })
+    .map_err(SendError::Client)?;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let told = if args.json {
+        format!("{answer}\n")
+    } else {
+        format!("sent to {}\n", args.to)
+    };
+    // It is sent, whoever reads that.
+    let _ = write_stdout(&told);
+    Ok(End::Done)
+}
+
+/// Reads a message, without the line break at its end that most programs write.
+fn from_stdin() -> Result<String, SendError> {
+    let bytes_max = Bounds::default().body_bytes_max;
+    let mut body = String::new();
+    // One line break more than fits, and one byte to see that there is more.
+    let limit = bytes_max as u64 + 3;
+    io::stdin().lock().take(limit).read_to_string(&mut body)?;
+    if body.ends_with('\n') {
+        body.pop();
+        if body.ends_with('\r') {
+            body.pop();
+        }
+    }
+    if body.len() > bytes_max {
+        return Err(SendError::TooLong { bytes_max });
+    }
+    Ok(body)
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    Kind::parse(text).ok_or_else(|| {
+        let known = Kind::ALL.map(Kind::as_str).join(", ");
+        format!("unknown kind {:?}; known kinds: {known}", shown(text))
+    })
+}

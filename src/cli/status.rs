@@ -1,0 +1,197 @@
+//! `relay status`: who is connected, and what is on its way to whom.
+
+use std::io;
+
+use super::client::{At, Client, ClientError, Connection, Health, Role};
+use super::messages::{local_time, write_stdout};
+use super::{End, Failure, block_on};
+use crate::terminal::visible_lines;
+
+/// How wide a terminal is at the least.
+const COLUMNS: usize = 80;
+
+/// `relay status`.
+#[derive(Debug, clap::Args)]
+pub struct Status {
+    /// Print the same as JSON, as GET /health answers it.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Why nothing was told.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// stdout did not take it.
+    #[error("cannot write to stdout: {0}")]
+    Stdout(#[from] io::Error),
+    /// No relay told it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+impl From<StatusError> for Failure {
+    fn from(error: StatusError) -> Self {
+        Self::error(format!("relay status: {error}"))
+    }
+}
+
+/// Asks and tells.
+pub fn run(args: &Status) -> Result<End, Failure> {
+    let client = block_on(Client::connect(&args.at)).map_err(StatusError::Client)?;
+    let text = if args.json {
+        format!("{}\n", client.health_json)
+    } else {
+        visible_lines(&text(&client.health, &args.at.place()))
+    };
+    write_stdout(&text).map_err(StatusError::Stdout)?;
+    Ok(End::Done)
+}
+
+/// Writes what a relay says of itself in lines of at most [`COLUMNS`] characters.
+fn text(health: &Health, place: &str) -> String {
+    let pid = health.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+    let mut lines = vec![
+        format!("relay {} on {place}{pid}", health.version),
+        format!(
+            "since {}, for {}",
+            local_time(&health.started_at),
+            duration(health.uptime_seconds)
+        ),
+        String::new(),
+    ];
+    let head = ["role", "unread", "oldest", "in doubt"].map(str::to_owned);
+    lines.extend(table(head, health.roles.iter().map(role)));
+    lines.push(String::new());
+    if health.connections.is_empty() {
+        lines.push("no sessions".to_owned());
+    } else {
+        let head = ["session", "over", "role", "state"].map(str::to_owned);
+        lines.extend(table(head, health.connections.iter().map(connection)));
+    }
+    lines.iter().map(|line| fitted(line) + "\n").collect()
+}
+
+fn role(role: &Role) -> [String; 4] {
+    [
+        role.role.clone(),
+        role.unread.to_string(),
+        role.oldest_seconds.map_or_else(|| "-".to_owned(), duration),
+        role.in_doubt.to_string(),
+    ]
+}
+
+fn connection(connection: &Connection) -> [String; 4] {
+    let Connection {
+        session,
+        role,
+        person,
+        transport,
+        waits,
+    } = connection;
+    let role = match (role, person) {
+        (Some(role), _) => role.clone(),
+        (None, true) => "user".to_owned(),
+        (None, false) => "any".to_owned(),
+    };
+    let waits = waits.iter().map(|wait| {
+        let left = duration(wait.seconds_left);
+        if wait.role == role {
+            format!("waits, {left} left")
+        } else {
+            format!("waits for {}, {left} left", wait.role)
+        }
+    });
+    let waits: Vec<String> = waits.collect();
+    let state = if waits.is_empty() {
+        "open".to_owned()
+    } else {
+        waits.join("; ")
+    };
+    [session.to_string(), transport.clone(), role, state]
+}
+
+/// Writes rows under a head, each column as wide as its widest cell.
+fn table(head: [String; 4], rows: impl Iterator<Item = [String; 4]>) -> Vec<String> {
+    let rows: Vec<[String; 4]> = std::iter::once(head).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let [first, second, third, _] = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
+    let line = |[a, b, c, d]: &[String; 4]| format!("{a:first$}  {b:second$}  {c:third$}  {d}");
+    rows.iter().map(line).collect()
+}
+
+/// Cuts a line to the width of a terminal.
+fn fitted(line: &str) -> String {
+    match line.char_indices().nth(COLUMNS) {
+        None => line.trim_end().to_owned(),
+        Some(_) => line.chars().take(COLUMNS - 1).chain(['…']).collect(),
+    }
+}
+
+/// Writes a number of seconds in its two greatest units.
+fn duration(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min"),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        (_, _, _) => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn health(json: &str) -> Health {
+        serde_json::from_str(json).expect("what a relay says")
+    }
+
+    #[test]
+    fn everything_is_told_in_80_columns() {
+        let long = "x".repeat(32);
+        let health = health(&format!(
+            r#"{{"name": "relay", "version": "0.1.0", "started_at": "some day", "pid": 4194304, "uptime_seconds": 7500,
+            "roles": [
+                {{"role": "pm", "unread": 2, "oldest_seconds": 59, "in_doubt": 0}},
+                {{"role": "{long}", "unread": 10000, "oldest_seconds": 86399, "in_doubt": 10000}},
+                {{"role": "user", "unread": 0, "oldest_seconds": null, "in_doubt": 1}}
+            ],
+            "connections": [
+                {{"session": 1, "role": "pm", "person": false, "transport": "sse", "waits": [{{"for": "pm", "seconds_left": 280}}]}},
+                {{"session": 23, "role": null, "person": false, "transport": "http", "waits": []}},
+                {{"session": 24, "role": null, "person": true, "transport": "http", "waits": [{{"for": "user", "seconds_left": 5}}]}},
+                {{"session": 25, "role": null, "person": false, "transport": "sse", "waits": [
+                    {{"for": "{long}", "seconds_left": 30}}, {{"for": "pm", "seconds_left": 90061}}]}}
+            ]}}"#
+        ));
+        let expected = format!(
+            "relay 0.1.0 on 127.0.0.1:7331, pid 4194304\n\
+             since some day, for 2 h 5 min\n\
+             \n\
+             role                              unread  oldest       in doubt\n\
+             pm                                2       59 s         0\n\
+             {long}  10000   23 h 59 min  10000\n\
+             user                              0       -            1\n\
+             \n\
+             session  over  role  state\n\
+             1        sse   pm    waits, 4 min left\n\
+             23       http  any   open\n\
+             24       http  user  waits, 5 s left\n\
+             25       sse   any   waits for {long}, 30 s left; wai…\n"
+        );
+        let text = text(&health, "127.0.0.1:7331");
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_relay_without_sessions_says_so() {
+        let health = health(r#"{"name": "relay", "version": "0.1.0", "started_at": "some day"}"#);
+        assert_eq!(
+            text(&health, "[::1]:80"),
+            "relay 0.1.0 on [::1]:80\nsince some day, for 0 s\n\nrole  unread  oldest  in doubt\n\nno sessions\n"
+        );
+    }
+}

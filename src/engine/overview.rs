@@ -1,0 +1,83 @@
+//! The whole state as a person may see it. Looks and changes nothing; knows nothing of how it is shown.
+
+use super::{AgentName, Boot, Carrier, Engine, SessionId, Timestamp};
+
+/// Who is connected, and what is on its way to whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overview {
+    /// This start.
+    pub boot: Boot,
+    /// All that are open, in the order of their numbers.
+    pub sessions: Vec<SessionView>,
+    /// One for each agent, in the order of the roster, and then the person's.
+    pub inboxes: Vec<InboxView>,
+}
+
+/// An open session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionView {
+    /// Its number.
+    pub session: SessionId,
+    /// How replies travel to it.
+    pub carrier: Carrier,
+    /// The agent that it is bound to, if any.
+    pub agent: Option<AgentName>,
+    /// It is the person's.
+    pub person: bool,
+    /// Its parked reads, in the order of their calls.
+    pub waits: Vec<WaitView>,
+}
+
+/// A parked read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitView {
+    /// Whose inbox it waits for.
+    pub agent: AgentName,
+    /// When it ends, if nothing comes.
+    pub expires_at: Timestamp,
+}
+
+/// An agent's inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxView {
+    /// Whose it is.
+    pub agent: AgentName,
+    /// How many messages wait in it.
+    pub unread: usize,
+    /// When the first of them was accepted; none if there is none.
+    pub oldest: Option<Timestamp>,
+    /// How many messages were handed over and are not confirmed.
+    pub in_doubt: usize,
+}
+
+impl Engine {
+    /// Returns the whole state as a person may see it. Goes through all sessions: not for every call.
+    pub fn overview(&self) -> Overview {
+        let sessions = self.sessions.iter().map(|(session, state)| SessionView {
+            session: *session,
+            carrier: state.carrier,
+            agent: state.agent.clone(),
+            person: state.person,
+            waits: state.waits.iter().map(|call| self.wait_view(call)).collect(),
+        });
+        let inboxes = self.inboxes_in_order().map(|(agent, inbox)| InboxView {
+            agent: agent.clone(),
+            unread: inbox.waiting.len(),
+            oldest: inbox.waiting.front().map(|first| first.message.ts),
+            in_doubt: inbox.handed_messages,
+        });
+        Overview {
+            boot: self.boot,
+            sessions: sessions.collect(),
+            inboxes: inboxes.collect(),
+        }
+    }
+
+    fn wait_view(&self, call: &super::CallId) -> WaitView {
+        let wait = &self.waits[call];
+        WaitView {
+            agent: wait.agent.clone(),
+            expires_at: wait.expires_at,
+        }
+    }
+}

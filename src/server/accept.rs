@@ -1,0 +1,132 @@
+//! What a request at `/mcp` says of the kinds of content that it brings and takes.
+//!
+//! MCP asks clients to take JSON and streams of events, and rmcp refuses the others. relay answers in JSON whoever
+//! takes it, so that `curl --json` is a client, and sends events only to a client that names them.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use super::json_rpc::Invalid;
+use crate::engine::shown;
+
+/// What rmcp wants to read in `Accept`.
+pub(super) const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// The kinds of answers that a client takes; JSON is always one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepted {
+    /// True if it takes a stream of events, too, in which progress can be told.
+    pub events: bool,
+}
+
+impl Accepted {
+    /// Reads the headers of a `POST`.
+    ///
+    /// # Errors
+    ///
+    /// 415 when the body is not said to be JSON, 406 when the answer may not be.
+    pub fn by(headers: &HeaderMap) -> Result<Self, Box<Response>> {
+        let content_type = list_of(headers, header::CONTENT_TYPE);
+        if !is_json(&content_type) {
+            let content_type = shown(&content_type);
+            let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
+            let refusal = Invalid::http(reason).response(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+            return Err(Box::new(refusal));
+        }
+        let accept = list_of(headers, header::ACCEPT);
+        Self::in_list(&accept).ok_or_else(|| {
+            let accept = shown(&accept);
+            let reason = format!(
+                "this request takes no answer that relay gives, its Accept is {accept:?}; accepted: application/json, with text/event-stream too for progress, or no Accept at all"
+            );
+            Box::new(Invalid::http(reason).response(StatusCode::NOT_ACCEPTABLE))
+        })
+    }
+
+    /// Reads a list of kinds; none if JSON is not among them. An empty list takes everything.
+    /// <https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1>
+    fn in_list(list: &str) -> Option<Self> {
+        let (mut events, mut json) = (false, None);
+        for range in list.split(',') {
+            let mut parts = range.split(';');
+            let kind = parts.next().unwrap_or_default().trim();
+            let taken = !parts.any(is_weight_of_nothing);
+            if kind.eq_ignore_ascii_case("text/event-stream") {
+                events = taken;
+            }
+            let ranges = ["*/*", "application/*", "application/json"];
+            let Some(precision) = ranges.iter().position(|range| kind.eq_ignore_ascii_case(range)) else {
+                continue;
+            };
+            // The most precise range counts.
+            if json.is_none_or(|(best, _)| precision > best) {
+                json = Some((precision, taken));
+            }
+        }
+        let takes_all = list.trim().is_empty();
+        (takes_all || json.is_some_and(|(_, taken)| taken)).then_some(Self { events })
+    }
+}
+
+/// Tells whether a parameter is a weight of zero, which takes a kind back.
+fn is_weight_of_nothing(parameter: &str) -> bool {
+    let Some((name, weight)) = parameter.split_once('=') else {
+        return false;
+    };
+    name.trim().eq_ignore_ascii_case("q") && weight.trim().parse::<f32>().is_ok_and(|weight| weight == 0.0)
+}
+
+/// Tells whether a content type is JSON, whatever its parameters are.
+pub(super) fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+/// Returns all values of a header as one list.
+fn list_of(headers: &HeaderMap, name: HeaderName) -> Cow<'_, str> {
+    let mut values = headers.get_all(name).iter();
+    let text = |value: &'_ HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    match (values.next(), values.next()) {
+        (None, _) => Cow::Borrowed(""),
+        (Some(only), None) => String::from_utf8_lossy(only.as_bytes()),
+        (Some(first), Some(second)) => {
+            let all = [first, second].into_iter().chain(values).map(text);
+            Cow::Owned(all.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_takes_json_is_served_and_who_names_events_gets_them() {
+        let (json, both) = (Some(Accepted { events: false }), Some(Accepted { events: true }));
+        for (list, expected) in [
+            ("application/json, text/event-stream", both),
+            ("text/event-stream;q=0.5,application/json", both),
+            ("Application/JSON;q=0.9;charset=utf-8 , TEXT/event-stream", both),
+            ("*/*, text/event-stream", both),
+            ("application/json", json),
+            ("application/*", json),
+            ("*/*", json),
+            ("text/html, */*;q=0.1", json),
+            ("", json),
+            (" ", json),
+            ("application/json, text/event-stream;q=0", json),
+            ("*/*;q=0, application/json", json),
+            ("text/event-stream", None),
+            ("text/html", None),
+            ("application/jsonp", None),
+            ("application/json;q=0", None),
+            ("application/json;q=0.000, */*", None),
+            ("application/*;q=0, */*", None),
+            (",", None),
+        ] {
+            assert_eq!(Accepted::in_list(list), expected, "{list:?}");
+        }
+    }
+}

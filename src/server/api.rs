@@ -1,0 +1,182 @@
+//! The person's way in: what `relay send`, `relay read` and `relay peek` ask for, as JSON over HTTP.
+//!
+//! Thin: JSON to a command, a reply to JSON. That the person's inbox is reached from here alone keeps agents from taking
+//! it by mistake; it is no lock. Whatever program may reach the port may call these addresses too.
+
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::accept::is_json;
+use super::http::{collect, receipted};
+use super::owner::{Answered, Outcome};
+use super::wire::Link;
+use super::{Shared, refuse, refuse_session};
+use crate::engine::limits::WAIT_SECONDS_MAX;
+use crate::engine::{Command, Kind, Reply, Who, shown};
+use crate::tools::lift::Messages;
+
+/// What `POST /api/send` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Send {
+    /// The person itself, if it is left out.
+    from: Option<String>,
+    to: String,
+    /// Free, if it is left out.
+    kind: Option<String>,
+    body: String,
+}
+
+/// What `POST /api/read` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    /// The person itself, if it is left out.
+    r#for: Option<String>,
+    wait_seconds: Option<f64>,
+}
+
+/// What `POST /api/peek` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Peek {
+    /// The person itself, if it is left out.
+    r#for: Option<String>,
+}
+
+/// `POST /api/send`: puts a message into an inbox and answers `{"id": …}`.
+pub(super) async fn send(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    let Send { from, to, kind, body } = match asked(request).await {
+        Ok(asked) => asked,
+        Err(response) => return *response,
+    };
+    let kind = kind.as_deref().unwrap_or(Kind::Free.as_str());
+    let Some(kind) = Kind::parse(kind) else {
+        let known = Kind::ALL.map(Kind::as_str).join(", ");
+        let reason = format!("unknown kind {:?}; known kinds: {known}", shown(kind));
+        return refuse(StatusCode::BAD_REQUEST, reason);
+    };
+    answer(&shared, &link, Command::Post { from, to, kind, body }).await
+}
+
+/// `POST /api/read`: takes all messages out of an inbox and answers `{"messages": […], "restarted": …}`, where the
+/// latter is the time of the start if the reader had not been told of it, else null.
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    let Read {
+        r#for: agent,
+        wait_seconds,
+    } = match asked(request).await {
+        Ok(asked) => asked,
+        Err(response) => return *response,
+    };
+    let wait_seconds = wait_seconds.unwrap_or(0.0);
+    if !(0.0..=f64::from(WAIT_SECONDS_MAX)).contains(&wait_seconds) {
+        let reason = format!("\"wait_seconds\" is {wait_seconds}; accepted: 0 to {WAIT_SECONDS_MAX}");
+        return refuse(StatusCode::BAD_REQUEST, reason);
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be in 0 to 280,000"
+    )]
+    let wait_ms = (wait_seconds * 1_000.0).round() as u32;
+    answer(&shared, &link, Command::Read { agent, wait_ms }).await
+}
+
+/// `POST /api/peek`: answers `{"messages": […]}` and takes nothing.
+pub(super) async fn peek(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    match asked(request).await {
+        Ok(Peek { r#for: agent }) => answer(&shared, &link, Command::Peek { agent }).await,
+        Err(response) => *response,
+    }
+}
+
+/// Reads what a request asks for.
+async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>> {
+    let (parts, body) = request.into_parts();
+    if let Some(query) = parts.uri.query().filter(|query| !query.is_empty()) {
+        let (query, path) = (shown(query), parts.uri.path());
+        let reason = format!("query {query:?} is not taken; {path} takes JSON in its body");
+        return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
+    }
+    let content_type = parts.headers.get(header::CONTENT_TYPE);
+    let content_type = content_type
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    if !is_json(content_type) {
+        let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
+        return Err(Box::new(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason)));
+    }
+    let body = collect(body).await?;
+    serde_json::from_slice(&body).map_err(|error| Box::new(not_taken(&parts.uri, &error)))
+}
+
+fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
+    let takes = match uri.path() {
+        "/api/send" => r#"{"from": role, "to": role, "kind": kind, "body": text}"#,
+        "/api/read" => r#"{"for": role, "wait_seconds": number}"#,
+        _ => r#"{"for": role}"#,
+    };
+    let reason = format!("{} takes the JSON {takes}: {error}", uri.path());
+    refuse(StatusCode::BAD_REQUEST, reason)
+}
+
+/// Carries a command of the person's out.
+async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response {
+    let session = match link.session(Who::Person) {
+        Ok((session, _)) => session,
+        Err(refusal) => return refuse_session(&refusal),
+    };
+    let (answered, waited) = match shared.owner.call(session, command, None) {
+        Some(Outcome::Answered(answered)) => (Some(answered), false),
+        Some(Outcome::Parked(mut parked)) => {
+            let answer = parked.answered().await;
+            (answer.map(|answer| parked.complete(answer)), true)
+        }
+        None => (None, false),
+    };
+    let Some(Answered { answer, receipt }) = answered else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, "the call was cancelled");
+    };
+    let json = match answer {
+        Err(refusal) => return refuse_session(&refusal),
+        Ok(Reply::Posted { id }) => serde_json::json!({"id": id.0}).to_string(),
+        Ok(Reply::Pending { kinds }) => serde_json::json!({"count": kinds.len()}).to_string(),
+        Ok(Reply::Seen { deliveries }) => format!("{{\"messages\":{}}}", array(&deliveries)),
+        Ok(Reply::Messages {
+            deliveries,
+            restarted,
+        }) => {
+            if waited && deliveries.is_empty() && restarted.is_none() && shared.stop.is_cancelled() {
+                return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
+            }
+            let restarted = serde_json::json!(restarted.map(|at| at.to_string()));
+            format!(
+                "{{\"messages\":{},\"restarted\":{restarted}}}",
+                array(&deliveries)
+            )
+        }
+    };
+    receipted(json.into(), receipt, link).into_response()
+}
+
+fn array(deliveries: &std::collections::VecDeque<crate::engine::Delivery>) -> String {
+    serde_json::to_string(&Messages(deliveries)).expect("texts and numbers are JSON")
+}

@@ -1,0 +1,351 @@
+//! Connections, from the moment they are accepted: how many there may be, and how long one may say nothing.
+//!
+//! Knows bytes and requests, and nothing of what they ask for.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::Response;
+use http_body::{Frame, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service;
+
+use super::owner::Owner;
+use super::wire::{Evidence, Idle, Link, UnderWay, Wire};
+
+/// Most connections at a time; the next one waits in the system's queue. Every stream has one, and its calls come over a second.
+const CONNECTIONS_MAX: usize = 10_000;
+
+/// How long a connection may take for the head of its first request, and for any head that it has begun: what a
+/// silent flood can cost another client.
+const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many times [`HEAD_PATIENCE`] a connection may rest between two requests: five minutes, longer than the pools of clients
+/// keep one, so that it is the client who closes it.
+const IDLE_ROUNDS_MAX: u32 = 60;
+
+/// How long nothing is accepted after the system could not, for want of files for instance.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the person is told that connections cannot be accepted.
+const COMPLAINT_EVERY: Duration = Duration::from_secs(60);
+
+/// How long the end of a relay waits for its connections to finish.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where connections come from. Production listens on TCP; the simulation brings its own.
+pub trait Listener: Send {
+    /// A connection.
+    type Io: AsyncRead + AsyncWrite + Evidence + Send + Unpin + 'static;
+
+    /// Waits for the next connection.
+    ///
+    /// # Errors
+    ///
+    /// The system's. It is asked again after a pause.
+    fn accept(&mut self) -> impl Future<Output = io::Result<Self::Io>> + Send;
+}
+
+impl Listener for tokio::net::TcpListener {
+    type Io = tokio::net::TcpStream;
+
+    async fn accept(&mut self) -> io::Result<Self::Io> {
+        let (stream, _) = Self::accept(self).await?;
+        Ok(stream)
+    }
+}
+
+/// Accepts and serves until `stop` is cancelled and what is under way then has had its time.
+pub(super) async fn serve<L: Listener>(
+    mut listener: L,
+    router: Router,
+    owner: Arc<Owner>,
+    stop: CancellationToken,
+) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let tasks = TaskTracker::new();
+    let mut complaints = Complaints::default();
+    while let Some(io) = stop
+        .run_until_cancelled(accept(&mut listener, &room, &mut complaints))
+        .await
+    {
+        let (io, place) = io;
+        let wire = Wire::new(io, Arc::clone(&owner));
+        let connection = drive(wire, router.clone(), stop.clone());
+        tasks.spawn(async move {
+            connection.await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    tasks.close();
+    let _ = tokio::time::timeout(STOP_PATIENCE, tasks.wait()).await;
+}
+
+/// Waits for a place, and then for a connection that takes it.
+async fn accept<L: Listener>(
+    listener: &mut L,
+    room: &Arc<Semaphore>,
+    complaints: &mut Complaints,
+) -> (L::Io, tokio::sync::OwnedSemaphorePermit) {
+    if room.available_permits() == 0 {
+        complaints.tell(format_args!(
+            "{CONNECTIONS_MAX} connections are open, as many as are accepted; new ones wait"
+        ));
+    }
+    let place = Arc::clone(room).acquire_owned().await;
+    let place = place.expect("the semaphore is never closed");
+    loop {
+        match listener.accept().await {
+            Ok(io) => return (io, place),
+            // The peer was gone before it was accepted.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+                ) => {}
+            Err(error) => {
+                complaints.tell(format_args!("cannot accept connections for the moment: {error}"));
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Tells a person of what happens over and over, now and then.
+#[derive(Default)]
+struct Complaints {
+    last: Option<Instant>,
+}
+
+impl Complaints {
+    fn tell(&mut self, what: std::fmt::Arguments<'_>) {
+        let now = Instant::now();
+        if self.last.is_none_or(|last| now >= last + COMPLAINT_EVERY) {
+            self.last = Some(now);
+            tracing::warn!("{what}");
+        }
+    }
+}
+
+/// Serves one connection until it ends, rests for too long, or the relay stops.
+async fn drive<S>(wire: Wire<S>, router: Router, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Evidence + Send + Unpin + 'static,
+{
+    let link = wire.link();
+    let service = service_fn(|request| answer(router.clone(), link.clone(), request));
+    let connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(wire), service);
+    tokio::pin!(connection);
+    let mut rounds = tokio::time::interval_at(Instant::now() + HEAD_PATIENCE, HEAD_PATIENCE);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut rest = Rest::default();
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection broke");
+                }
+                return;
+            }
+            () = stop.cancelled(), if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = rounds.tick() => {
+                if rest.is_too_long(link.idle()) {
+                    tracing::debug!("a connection said nothing for too long");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// How long a connection has said nothing, in rounds of [`HEAD_PATIENCE`].
+#[derive(Debug, Default)]
+struct Rest {
+    rounds: u32,
+    before: Option<Idle>,
+}
+
+impl Rest {
+    /// Counts a round, and tells whether it is one too many.
+    fn is_too_long(&mut self, idle: Option<Idle>) -> bool {
+        let Some(now) = idle else {
+            *self = Self::default();
+            return false;
+        };
+        let is_new = now.requests == 0;
+        self.rounds = match self.before.replace(now) {
+            Some(before) if before == now => self.rounds + 1,
+            // A first request is waited for since the connection was accepted.
+            Some(_) | None => u32::from(is_new),
+        };
+        let rounds_max = if is_new || now.head_begun {
+            1
+        } else {
+            IDLE_ROUNDS_MAX
+        };
+        self.rounds >= rounds_max
+    }
+}
+
+/// Answers one request.
+async fn answer(
+    mut router: Router,
+    link: Link,
+    request: hyper::Request<hyper::body::Incoming>,
+) -> Result<Response<Answer>, std::convert::Infallible> {
+    let under_way = link.begin();
+    let mut request: Request = request.map(Body::new);
+    request.extensions_mut().insert(ConnectInfo(link));
+    let response = router.call(request).await?;
+    Ok(response.map(|body| Answer {
+        body,
+        _under_way: under_way,
+    }))
+}
+
+/// A response's body, which is the last of its request.
+struct Answer {
+    body: Body,
+    _under_way: UnderWay,
+}
+
+impl http_body::Body for Answer {
+    type Data = bytes::Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<bytes::Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+    use super::*;
+    use crate::server::recorder::recorded;
+
+    const BUSY: Option<Idle> = None;
+
+    fn idle(requests: usize, head_begun: bool) -> Option<Idle> {
+        Some(Idle { requests, head_begun })
+    }
+
+    /// Tells after how many rounds a connection is closed that is as it is in `first`, and from then on as in `then`.
+    fn closed_after(first: &[Option<Idle>], then: Option<Idle>) -> Option<usize> {
+        let mut rest = Rest::default();
+        let mut rounds = first.iter().copied().chain(std::iter::repeat_n(then, 1_000));
+        rounds.position(|idle| rest.is_too_long(idle)).map(|at| at + 1)
+    }
+
+    #[test]
+    fn a_connection_that_asks_for_nothing_is_closed_after_one_round() {
+        assert_eq!(closed_after(&[], idle(0, false)), Some(1));
+        assert_eq!(closed_after(&[], idle(0, true)), Some(1));
+    }
+
+    #[test]
+    fn a_connection_that_is_answered_is_never_closed() {
+        assert_eq!(closed_after(&[], BUSY), None);
+        assert_eq!(closed_after(&[idle(1, false)], BUSY), None);
+    }
+
+    #[test]
+    fn a_connection_may_rest_between_requests_for_some_minutes() {
+        let rounds = IDLE_ROUNDS_MAX as usize + 1;
+        assert_eq!(closed_after(&[], idle(1, false)), Some(rounds));
+        assert_eq!(
+            closed_after(&[BUSY, idle(1, false), BUSY], idle(2, false)),
+            Some(rounds + 3)
+        );
+        let quick: Vec<_> = (1..500).map(|requests| idle(requests, false)).collect();
+        assert_eq!(closed_after(&quick, BUSY), None);
+    }
+
+    #[test]
+    fn a_head_that_has_begun_must_end_within_a_round_or_two() {
+        assert_eq!(
+            closed_after(&[idle(1, false), idle(1, false)], idle(1, true)),
+            Some(4)
+        );
+        assert_eq!(closed_after(&[idle(1, true), BUSY], idle(2, true)), Some(4));
+    }
+
+    /// Accepts one connection.
+    struct Once(Option<DuplexStream>);
+
+    impl Listener for Once {
+        type Io = DuplexStream;
+
+        async fn accept(&mut self) -> io::Result<DuplexStream> {
+            match self.0.take() {
+                Some(io) => Ok(io),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    impl Evidence for DuplexStream {
+        fn left_bytes_unread(&self) -> bool {
+            false
+        }
+
+        fn peer_has_closed(&self) -> bool {
+            true
+        }
+
+        fn arrived_bytes(&self) -> u64 {
+            0
+        }
+
+        fn prepare(&self) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_rests_does_not_hold_up_the_end() {
+        let (mut client, io) = tokio::io::duplex(1_024);
+        let (owner, _) = recorded();
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(serve(Once(Some(io)), Router::new(), owner, stop.clone()));
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        client.write_all(request).await.expect("it is taken");
+        let answered = client.read(&mut [0; 1_024]).await.expect("an answer");
+        assert!(answered > 0);
+        let before = Instant::now();
+        stop.cancel();
+        serving.await.expect("no panic");
+        assert_eq!(before.elapsed(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,142 @@
+//! Notes in a file of this user's runtime directory.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::orphans::Notes;
+
+/// A file that only this user can read. The relay that listens at an address is the only one that has its file open.
+pub struct FileNotes {
+    file: File,
+    path: PathBuf,
+    /// Told once, then it goes on without.
+    failed: bool,
+}
+
+impl FileNotes {
+    /// Opens the notes of the relay at `address`: in `relay` of `$XDG_RUNTIME_DIR`, or in `relay-<user id>` of the directory for
+    /// temporary files.
+    ///
+    /// # Errors
+    ///
+    /// The system's; also when the directory belongs to somebody else.
+    pub fn open(address: std::net::SocketAddr) -> io::Result<Self> {
+        let directory = runtime_directory()?;
+        let name = format!("waits-{}-{}", address.ip(), address.port()).replace(':', "_");
+        Self::open_at(directory.join(name))
+    }
+
+    fn open_at(path: PathBuf) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        let file = options.open(&path)?;
+        let failed = false;
+        Ok(Self { file, path, failed })
+    }
+
+    fn tell(&mut self, result: io::Result<()>) {
+        let Err(error) = result else { return };
+        if !std::mem::replace(&mut self.failed, true) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot note which calls wait");
+        }
+    }
+}
+
+impl Notes for FileNotes {
+    fn read(&mut self) -> String {
+        let mut bytes = Vec::new();
+        let result = self
+            .file
+            .rewind()
+            .and_then(|()| self.file.read_to_end(&mut bytes));
+        self.tell(result.map(drop));
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn append(&mut self, text: &str) {
+        let result = self.file.write_all(text.as_bytes());
+        self.tell(result);
+    }
+
+    fn rewrite(&mut self, text: &str) {
+        // Appending goes to the end, which is the beginning now. A kill in between loses notes, not messages.
+        let result = self
+            .file
+            .set_len(0)
+            .and_then(|()| self.file.write_all(text.as_bytes()));
+        self.tell(result);
+    }
+}
+
+/// Returns the directory, which is made if need be.
+fn runtime_directory() -> io::Result<PathBuf> {
+    let user = rustix::process::getuid().as_raw();
+    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let directory = match given.filter(|path| path.is_absolute()) {
+        Some(path) => path.join("relay"),
+        None => std::env::temp_dir().join(format!("relay-{user}")),
+    };
+    match DirBuilder::new().mode(0o700).create(&directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    check_ours(&directory, user)?;
+    Ok(directory)
+}
+
+/// Refuses a directory that another user could have made, or a link.
+fn check_ours(directory: &Path, user: u32) -> io::Result<()> {
+    let metadata = std::fs::symlink_metadata(directory)?;
+    if metadata.is_dir() && metadata.uid() == user && metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let reason = format!(
+        "{} is not a directory that is this user's alone",
+        directory.display()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_there_when_the_file_is_opened_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("notes");
+        let mut notes = FileNotes::open_at(path.clone()).expect("a file");
+        assert_eq!(notes.read(), "");
+        notes.append("one\n");
+        notes.append("two\n");
+        assert_eq!(
+            FileNotes::open_at(path.clone()).expect("a file").read(),
+            "one\ntwo\n"
+        );
+        notes.rewrite("three\n");
+        notes.append("four\n");
+        assert_eq!(notes.read(), "three\nfour\n");
+        assert_eq!(
+            FileNotes::open_at(path.clone()).expect("a file").read(),
+            "three\nfour\n"
+        );
+        let mode = std::fs::metadata(&path).expect("it is there").mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_to_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let user = rustix::process::getuid().as_raw();
+        assert!(check_ours(directory.path(), user).is_ok());
+        assert!(check_ours(directory.path(), user + 1).is_err());
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(directory.path(), &link).expect("a link");
+        assert!(check_ours(&link, user).is_err());
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(directory.path(), open).expect("ours");
+        assert!(check_ours(directory.path(), user).is_err());
+    }
+}

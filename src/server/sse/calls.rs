@@ -1,0 +1,283 @@
+//! `POST /message?sessionId=`: what comes into a stream's session, and what goes into the stream because of it.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, JsonRpcMessage};
+use rmcp::transport::OneshotTransport;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Outbox, Stream};
+use crate::server::accept::is_json;
+use crate::server::express::{self, Called, Done, ToolCall};
+use crate::server::http::collect;
+use crate::server::json_rpc::{self, Envelope, Invalid};
+use crate::server::orphans::{Passed, Ticket};
+use crate::server::owner::Parked;
+use crate::server::requests::{Request as Cancellable, RequestKey};
+use crate::server::rpc::{Rpc, progress_ticks};
+use crate::server::wire::Sent;
+use crate::server::{Shared, refuse, refuse_twice};
+use crate::tools::ToolResult;
+
+/// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
+pub(in crate::server) async fn message(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let content_type = parts.headers.get(header::CONTENT_TYPE);
+    let content_type = content_type
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    if !is_json(content_type) {
+        let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
+    }
+    let body = match collect(body).await {
+        Ok(body) => body,
+        Err(response) => return *response,
+    };
+    // Only now: while the body arrived, the client may have come back with a stream anew.
+    let (stream, outbox) = loop {
+        let stream = match find_stream(&shared, &parts.uri).await {
+            Ok(stream) => stream,
+            Err(response) => return *response,
+        };
+        if let Some(outbox) = stream.outbox() {
+            break (stream, outbox);
+        }
+        if shared.stop.is_cancelled() {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
+        }
+        // It is being replaced at this very moment, and the new one is in the table already.
+    };
+    if !outbox.has_room() {
+        let reason = "this session does not read its stream; read what is in it, then call again";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, reason);
+    }
+    match json_rpc::read(&body) {
+        Err(invalid) => invalid.into_response(),
+        Ok(envelope) => accept(&shared, &stream, outbox, &envelope, &body),
+    }
+}
+
+/// Finds the stream that a call is for.
+async fn find_stream(shared: &Shared, uri: &Uri) -> Result<Arc<Stream>, Box<Response>> {
+    let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let mut given = query
+        .into_iter()
+        .filter(|(key, _)| key == "sessionId")
+        .map(|(_, value)| value);
+    let (given, second) = (given.next(), given.next());
+    if let (Some(first), Some(second)) = (&given, second) {
+        return Err(Box::new(refuse_twice("sessionId", first, Some(&second))));
+    }
+    let Some(given) = given else {
+        let reason = "missing query parameter \"sessionId\"; GET /sse tells the address to post to";
+        return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
+    };
+    let stream = match given.parse() {
+        Ok(id) => shared.streams.await_stream(id).await,
+        Err(_) => None,
+    };
+    stream.ok_or_else(|| {
+        let reason = format!("unknown session {given:?}; GET /sse opens one");
+        Box::new(refuse(StatusCode::NOT_FOUND, reason))
+    })
+}
+
+fn accept(
+    shared: &Arc<Shared>,
+    stream: &Arc<Stream>,
+    outbox: Outbox,
+    envelope: &Envelope<'_>,
+    body: &Bytes,
+) -> Response {
+    // A client that calls again has read what it was sent. Not what its call has it told, so this is asked before.
+    stream.link.settle();
+    let passed = shared.orphans.passed(stream.id);
+    let answered = match envelope.method.as_deref() {
+        Some("initialize" | "server/discover") => {
+            stream.meet_new();
+            None
+        }
+        Some(_) | None => stream.meet_again(shared, envelope.id),
+    };
+    match (envelope.tool_call(), answered) {
+        (None, _) => {}
+        (Some(Ok(call)), None) => return accepted(call_tool(shared, stream, outbox, call, passed)),
+        // The client may have taken that answer for this call's, and ignore the next; or it may not.
+        (Some(Ok(call)), Some(why)) => {
+            let result = ToolResult::error(why.as_str());
+            return accepted(outbox.send(&express::response(call.id, &result), None));
+        }
+        (Some(Err(invalid)), _) => return refuse_message(&outbox, invalid),
+    }
+    let message = match envelope.checked(body) {
+        Ok(message) => message,
+        Err(invalid) => return refuse_message(&outbox, invalid),
+    };
+    match (envelope.method.as_deref(), envelope.id) {
+        (Some(method), Some(id)) => match serde_json::from_value(message) {
+            Ok(request) => {
+                let waits = method == "tools/call" && asks_to_wait(&request);
+                let ticket = waits.then(|| shared.orphans.wait(stream.id, stream.asked_agent(), id));
+                if method == "tools/call" {
+                    shared.orphans.read(passed);
+                }
+                tokio::spawn(serve_by_rmcp(
+                    Arc::clone(shared),
+                    Arc::clone(stream),
+                    outbox,
+                    request,
+                    ticket,
+                ));
+                StatusCode::ACCEPTED.into_response()
+            }
+            Err(_) => Invalid::not_a_message("it is no request of MCP").into_response(),
+        },
+        (Some("notifications/cancelled"), None) => {
+            let key = express::cancelled_id(envelope).and_then(|id| RequestKey::of_json(&stream.scope, id));
+            key.into_iter().for_each(|key| shared.owner.cancel(key));
+            StatusCode::ACCEPTED.into_response()
+        }
+        // Other notifications, and responses to requests that relay never makes, ask for nothing.
+        (_, None) | (None, Some(_)) => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+/// Answers a POST whose answer goes into the stream.
+fn accepted(stream_took_it: bool) -> Response {
+    if stream_took_it {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let reason = "the stream of this session has ended, and the answer with it; GET /sse opens one";
+    refuse(StatusCode::NOT_FOUND, reason)
+}
+
+/// Tells what is wrong with a message: in the stream, if it is a request whose answer belongs there.
+fn refuse_message(outbox: &Outbox, invalid: Invalid) -> Response {
+    if !invalid.answers_request() {
+        return invalid.into_response();
+    }
+    accepted(outbox.send(&invalid.bytes(), None))
+}
+
+/// Calls a tool, whose client has read what was passed before; returns whether the stream still takes the answer.
+fn call_tool(
+    shared: &Arc<Shared>,
+    stream: &Arc<Stream>,
+    outbox: Outbox,
+    call: ToolCall<'_>,
+    passed: Passed,
+) -> bool {
+    let waits = call.arguments.contains_key("wait_seconds");
+    let command = match express::command(&call.name, call.arguments) {
+        Ok(command) => command,
+        Err(done) => return outbox.respond(call.id, done, None),
+    };
+    shared.orphans.read(passed);
+    // Before the call is made: whatever becomes of it, its client may wait for the answer for as long as it asked to.
+    let ticket = waits.then(|| shared.orphans.wait(stream.id, stream.asked_agent(), call.id));
+    let request = Some(Cancellable::Json(&stream.scope, call.id.get()));
+    match express::ask(&shared.owner, stream.session, command, request) {
+        None => {
+            ticket.into_iter().for_each(Ticket::settled);
+            true
+        }
+        Some(Called::Done(done)) => outbox.respond(call.id, done, ticket),
+        // The engine knows nothing of calls of a session that has closed.
+        Some(Called::Parked(_)) if stream.closed.is_cancelled() => false,
+        Some(Called::Parked(parked)) => {
+            let progress_token = call.progress_token.map(ToOwned::to_owned);
+            let closed = stream.closed.clone();
+            let id = call.id.to_owned();
+            tokio::spawn(wait(closed, outbox, parked, ticket, id, progress_token));
+            true
+        }
+    }
+}
+
+/// Waits for the answer to a parked call, telling of progress where the client asked for it.
+async fn wait(
+    closed: CancellationToken,
+    outbox: Outbox,
+    mut parked: Parked,
+    ticket: Option<Ticket>,
+    id: Box<RawValue>,
+    progress_token: Option<Box<RawValue>>,
+) {
+    let started = Instant::now();
+    let mut ticks = progress_ticks();
+    loop {
+        tokio::select! {
+            biased;
+            answer = parked.answered() => {
+                match answer {
+                    Some(answer) => drop(outbox.respond(&id, Done::new(parked.complete(answer)), ticket)),
+                    // Its client does not want an answer.
+                    None => ticket.into_iter().for_each(Ticket::settled),
+                }
+                return;
+            }
+            // Dropping the parked call cancels it, and dropping the ticket says that its client knows nothing of that.
+            () = closed.cancelled() => return,
+            _ = ticks.tick(), if progress_token.is_some() => {
+                let token = progress_token.as_deref().expect("a tick is for a token");
+                let waited_s = started.elapsed().as_secs();
+                let notification = serde_json::json!({
+                    "jsonrpc": "2.0",
+                    "method": "notifications/progress",
+                    "params": {"progressToken": token, "progress": waited_s, "message": "waiting for a message"},
+                });
+                outbox.send(notification.to_string().as_bytes(), None);
+            }
+        }
+    }
+}
+
+/// Tells whether a tool call asks to wait for its answer.
+fn asks_to_wait(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Request(request) = message else {
+        return false;
+    };
+    let ClientRequest::CallToolRequest(call) = &request.request else {
+        return false;
+    };
+    let arguments = call.params.arguments.as_ref();
+    arguments.is_some_and(|arguments| arguments.contains_key("wait_seconds"))
+}
+
+/// Has rmcp answer one request, as it does for each request over streamable HTTP.
+async fn serve_by_rmcp(
+    shared: Arc<Shared>,
+    stream: Arc<Stream>,
+    outbox: Outbox,
+    mut request: ClientJsonRpcMessage,
+    mut ticket: Option<Ticket>,
+) {
+    let caller = stream.caller();
+    if let ClientJsonRpcMessage::Request(request) = &mut request {
+        request.request.extensions_mut().insert(caller.clone());
+    }
+    let (transport, mut messages) = OneshotTransport::new(request);
+    let cancellation = stream.closed.child_token();
+    let running = rmcp::service::serve_directly_with_ct(Rpc::new(shared), transport, None, cancellation);
+    while let Some(message) = messages.recv().await {
+        let json = serde_json::to_vec(&message).expect("rmcp's messages are JSON");
+        let answers = matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        if answers && caller.is_cancelled() {
+            break;
+        }
+        let sent = answers.then(|| Sent::Streamed(caller.take_receipt(), ticket.take()));
+        outbox.send(&json, sent);
+    }
+    // Without an answer, its client wants none, or has lost its stream.
+    if !stream.closed.is_cancelled() {
+        ticket.into_iter().for_each(Ticket::settled);
+    }
+    drop(running);
+}

@@ -1,0 +1,109 @@
+use http_body_util::BodyExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+use crate::engine::{Input, Roster};
+use crate::server::guard::Guard;
+use crate::server::orphans::Orphans;
+use crate::server::recorder::{Told, recorded};
+use crate::server::wire::Wire;
+
+/// A stream with a session, as hyper asks for it, and the connection that it goes over.
+struct Scene {
+    wire: Wire<TcpStream>,
+    _peer: TcpStream,
+    told: Told,
+    body: StreamBody,
+}
+
+async fn scene(keep_alive: Duration) -> Scene {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it listens");
+    let peer = TcpStream::connect(address).await.expect("it listens");
+    let (stream, _) = listener.accept().await.expect("a connection");
+    let (owner, told) = recorded();
+    let wire = Wire::new(stream, Arc::clone(&owner));
+    let (session, _) = owner
+        .open(Carrier::Stream, Who::Agent(None))
+        .expect("there is room");
+    told.take();
+    let id = Uuid::from_u128(1);
+    let (events, receiver) = mpsc::unbounded_channel();
+    let unread = Arc::new(Unread::default());
+    let body = StreamBody {
+        hello: None,
+        events: receiver,
+        keep_alive: tokio::time::interval_at(Instant::now() + keep_alive, keep_alive),
+        unread: Arc::clone(&unread),
+        stream: Arc::new(Stream {
+            named: false,
+            id,
+            session,
+            agent: None,
+            scope: Scope::Session(session),
+            outbox: Mutex::new(Some(Outbox { events, unread })),
+            client: Mutex::new(Met::New),
+            link: wire.link(),
+            closed: CancellationToken::new(),
+        }),
+        link: wire.link(),
+        shared: Arc::new(Shared {
+            owner,
+            boot: id,
+            streams: Streams::new(Box::new(|| [1; 16])),
+            orphans: Arc::new(Orphans::new(Box::new(String::new()))),
+            guard: Guard { port: 0, token: None },
+            roster: Roster::default(),
+            tools: Vec::new(),
+            keep_alive,
+            stop: CancellationToken::new(),
+        }),
+    };
+    Scene {
+        wire,
+        _peer: peer,
+        told,
+        body,
+    }
+}
+
+impl Scene {
+    /// Takes what hyper would write next.
+    async fn written(&mut self) -> Bytes {
+        let frame = self.body.frame().await.expect("it goes on");
+        let Ok(frame) = frame;
+        frame.into_data().expect("it is data")
+    }
+}
+
+/// A client that does not take it has shown nothing.
+#[tokio::test]
+async fn a_keep_alive_is_told_of_when_it_was_written_and_not_when_it_is_due() {
+    let mut scene = scene(Duration::from_millis(1)).await;
+    let session = scene.body.stream.session;
+    let bytes = scene.written().await;
+    assert_eq!(scene.told.take(), []);
+    scene.wire.write_all(&bytes).await.expect("it is taken");
+    assert_eq!(scene.told.take(), [Input::KeptAlive { session }]);
+}
+
+#[tokio::test]
+async fn what_was_read_makes_room_in_events_and_in_bytes() {
+    let mut scene = scene(Duration::from_secs(60)).await;
+    let outbox = scene.body.stream.outbox().expect("it is open");
+    let half = vec![b'x'; UNREAD_BYTES_MAX / 2];
+    for _ in 0..3 {
+        assert!(outbox.send(&half, None) && outbox.has_room());
+        assert!(outbox.send(&half, None) && !outbox.has_room());
+        scene.written().await;
+        scene.written().await;
+    }
+    for _ in 0..UNREAD_EVENTS_MAX {
+        assert!(outbox.has_room());
+        outbox.send(b"x", None);
+    }
+    assert!(!outbox.has_room());
+    scene.written().await;
+    assert!(outbox.has_room());
+}

@@ -1,0 +1,159 @@
+use super::*;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+const NO_RELAY: &str = "something has it that does not answer as a relay does, unless it is one that is stopped or busy; choose another port with --port";
+
+/// Tries to start a relay at a port that is taken, with nothing in `PATH`.
+fn try_to_serve(port: u16) -> assert_cmd::assert::Assert {
+    let mut serve = relay(&["serve", "--port", &port.to_string()]);
+    serve.env("PATH", "").assert()
+}
+
+fn says(port: u16, found: &str) -> String {
+    format!("relay already running? kill it with: kill $(lsof -ti:{port})\nport {port}: {found}\n")
+}
+
+/// Takes a port and has `answer` deal with whoever connects.
+fn other_program(answer: impl Fn(TcpStream) + Send + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", free_port())).expect("the port is free");
+    let port = listener.local_addr().expect("it listens").port();
+    std::thread::spawn(move || listener.incoming().flatten().for_each(answer));
+    port
+}
+
+#[test]
+fn a_running_relay_is_told_by_its_version_and_start() {
+    let running = Relay::start();
+    let started_at = running.health()["started_at"].clone();
+    let started_at = started_at.as_str().expect("a time");
+    let stop = format!("{} stop --port {}", env!("CARGO_BIN_EXE_relay"), running.port);
+    let found = format!("relay {VERSION} answers there, started at {started_at}; this ends it alone: {stop}");
+    try_to_serve(running.port)
+        .code(1)
+        .stdout("")
+        .stderr(says(running.port, &found));
+    // The one that runs is not disturbed.
+    running.session(Way::Sse).post("pm", "dev-a", "still here");
+}
+
+#[test]
+fn a_running_relay_with_a_token_is_told_too() {
+    let running = Relay::start_with(&["--token", "0123456789abcdef"], &[]);
+    let stop = format!("{} stop --port {}", env!("CARGO_BIN_EXE_relay"), running.port);
+    let found = format!("a relay with another token answers there; this ends it alone: {stop} --token TOKEN");
+    try_to_serve(running.port)
+        .code(1)
+        .stdout("")
+        .stderr(says(running.port, &found));
+    let mut knowing = relay(&["serve", "--port", &running.port.to_string()]);
+    let ends_it = contains(format!(
+        "this ends it alone (with RELAY_TOKEN set to its token): {stop}\n"
+    ));
+    knowing
+        .env("RELAY_TOKEN", "0123456789abcdef")
+        .env("PATH", "")
+        .assert()
+        .code(1)
+        .stderr(ends_it);
+}
+
+#[test]
+fn a_listener_on_the_other_loopback_address_has_the_port_too() {
+    if !has_ipv6_loopback() {
+        return;
+    }
+    let port = free_port();
+    let mut other = relay_command();
+    other.args(["serve", "--host", "::1", "--port", &port.to_string()]);
+    let mut other = Process::start(&mut other);
+    until("the other relay answers", || {
+        TcpStream::connect(("::1", port)).is_ok()
+    });
+    let stop = format!("{} stop --host ::1 --port {port}\n", env!("CARGO_BIN_EXE_relay"));
+    let first = format!("relay already running? kill it with: kill $(lsof -ti:{port})\n");
+    try_to_serve(port)
+        .code(1)
+        .stdout("")
+        .stderr(predicates::str::starts_with(first).and(predicates::str::ends_with(stop)));
+    other.kill();
+
+    let listener = TcpListener::bind(("::1", port)).expect("the port is free");
+    try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+    drop(listener);
+}
+
+#[test]
+fn a_program_that_says_nothing_is_no_relay() {
+    let listener = TcpListener::bind(("127.0.0.1", free_port())).expect("the port is free");
+    let port = listener.local_addr().expect("it listens").port();
+    let started = Instant::now();
+    try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+    assert!(
+        started.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[test]
+fn a_program_that_hangs_up_is_no_relay() {
+    let port = other_program(drop);
+    try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+}
+
+#[test]
+fn a_program_that_speaks_another_http_is_no_relay() {
+    for body in [
+        "hello",
+        "{}",
+        "[]",
+        r#"{"name":"other","version":"1","started_at":"now"}"#,
+        r#"{"name":"relay"}"#,
+    ] {
+        let port = other_program(move |mut stream| {
+            let length = body.len();
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+        });
+        try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+    }
+}
+
+#[test]
+fn a_program_that_keeps_its_connections_open_is_no_relay() {
+    let port = other_program(|mut stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        // Reads until the other side hangs up.
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+}
+
+#[test]
+fn a_program_that_never_stops_answering_is_no_relay() {
+    let port = other_program(|mut stream| {
+        let mut answer = "HTTP/1.1 200 OK\r\n\r\n".to_owned();
+        while stream.write_all(answer.as_bytes()).is_ok() {
+            ".".clone_into(&mut answer);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let started = Instant::now();
+    let mut serve = relay(&["serve", "--port", &port.to_string()]);
+    serve.timeout(Duration::from_secs(5));
+    let output = serve
+        .env("PATH", "")
+        .output()
+        .expect("the built relay can be started");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        (output.status.code(), said),
+        (Some(1), says(port, NO_RELAY)),
+        "{:?}",
+        started.elapsed()
+    );
+}

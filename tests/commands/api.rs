@@ -1,0 +1,120 @@
+use super::*;
+
+fn post(relay: &Relay, path: &str, body: &str) -> (u16, Value) {
+    let response = relay.connect().exchange(&Request::post(path, body));
+    (response.status, response.json())
+}
+
+#[test]
+fn what_is_left_out_is_the_persons() {
+    let relay = told();
+    let (status, sent) = post(&relay, "/api/send", r#"{"to":"user","body":"note"}"#);
+    assert_eq!(status, 200, "{sent}");
+    let (status, seen) = post(&relay, "/api/peek", "{}");
+    let message = json!({
+        "id": sent["id"], "from": "user", "to": "user", "kind": "free", "body": "note",
+        "ts": seen["messages"][0]["ts"],
+    });
+    assert_eq!((status, &seen), (200, &json!({"messages": [message]})));
+    let read = post(&relay, "/api/read", "{}");
+    assert_eq!(read, (200, json!({"messages": [message], "restarted": null})));
+}
+
+#[test]
+fn the_news_of_a_start_comes_with_its_time() {
+    let relay = Relay::start();
+    let read = post(&relay, "/api/read", "{}");
+    let started_at = relay.health()["started_at"].clone();
+    assert_eq!(read, (200, json!({"messages": [], "restarted": started_at})));
+}
+
+#[test]
+fn what_is_not_taken_is_named() {
+    let relay = Relay::start();
+    for (path, body, reason) in [
+        (
+            "/api/send",
+            r#"{"to":"pm","body":"x","bdy":"y"}"#,
+            "/api/send takes the JSON {\"from\": role, \"to\": role, \"kind\": kind, \"body\": text}: unknown field `bdy`",
+        ),
+        (
+            "/api/read",
+            r#"{"for":"pm","for":"dev-a"}"#,
+            "/api/read takes the JSON {\"for\": role, \"wait_seconds\": number}: duplicate field `for`",
+        ),
+        (
+            "/api/peek",
+            "for=pm",
+            "/api/peek takes the JSON {\"for\": role}: expected",
+        ),
+        (
+            "/api/send",
+            r#"{"to":"pm","body":"x","kind":"shout"}"#,
+            "unknown kind \"shout\"; known kinds: status, question, directive, free",
+        ),
+        (
+            "/api/read",
+            r#"{"wait_seconds":281}"#,
+            "\"wait_seconds\" is 281; accepted: 0 to 280",
+        ),
+        (
+            "/api/read",
+            r#"{"wait_seconds":-1}"#,
+            "\"wait_seconds\" is -1; accepted: 0 to 280",
+        ),
+        (
+            "/api/peek",
+            r#"{"for":"qa"}"#,
+            "unknown role \"qa\"; known roles: pm, dev-a, dev-b",
+        ),
+    ] {
+        let (status, answer) = post(&relay, path, body);
+        let error = answer["error"].as_str().unwrap_or_default();
+        assert_eq!(
+            (status, error.starts_with(reason)),
+            (400, true),
+            "{body}: {answer}"
+        );
+    }
+    let form = Request::post("/api/send", r#"{"to":"pm","body":"x"}"#).with("Content-Type", "text/plain");
+    let refused = relay.connect().exchange(&form);
+    let reason = "content type \"text/plain\" is not accepted; accepted: application/json";
+    assert_eq!((refused.status, refused.json()), (415, json!({"error": reason})));
+    for path in ["/api/send", "/api/read", "/api/peek"] {
+        let refused = relay.connect().exchange(&Request::get(path));
+        assert_eq!((refused.status, refused.header("allow")), (405, Some("POST")));
+        let page = Request::post(path, "{}").with("Origin", "http://evil.example");
+        assert_eq!(relay.connect().exchange(&page).status, 403);
+    }
+    relay.await_sessions(0);
+}
+
+#[test]
+fn a_next_request_on_the_connection_confirms_a_read_and_a_broken_end_undoes_it() {
+    let relay = told();
+    relay.session(Way::Sse).post("pm", "user", "one");
+    let mut connection = relay.connect();
+    let read = Request::post("/api/read", "{}");
+    let first = connection.exchange(&read).json();
+    assert_eq!(first["messages"][0]["body"], "one");
+    assert_eq!(role(&relay, "user")["in_doubt"], 1);
+    // On a busy machine the next request may be there before relay has seen that its reply was passed; then the one
+    // after it confirms.
+    until("the read is confirmed", || {
+        let next = connection.exchange(&read).json();
+        assert_eq!(next, json!({"messages": [], "restarted": null}));
+        role(&relay, "user")["in_doubt"] == 0
+    });
+    relay.session(Way::Sse).post("pm", "user", "two");
+    connection.send(&read.bytes());
+    connection.await_unread_bytes();
+    // It has not been read, so the kernel answers it with a reset.
+    drop(connection);
+    until("it is back", || unread(&relay, "user") == 1);
+    let again = relay.connect().exchange(&read).json();
+    let message = &again["messages"][0];
+    assert_eq!(
+        [&message["body"], &message["redelivered"]],
+        [&json!("two"), &json!(true)]
+    );
+}

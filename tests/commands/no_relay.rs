@@ -1,0 +1,121 @@
+use super::*;
+use std::io::Read as _;
+
+/// Nothing listens there, and no test of anybody's starts a relay there, which one of these commands would end.
+const NOBODYS_PORT: u16 = 1;
+
+#[test]
+fn a_relay_that_does_not_run_is_told_with_the_command_that_starts_it() {
+    let port = NOBODYS_PORT;
+    for arguments in ASKING {
+        let said = format!(
+            "relay {}: relay is not running on 127.0.0.1:{port}; start it with: {} serve --port {port}\n",
+            arguments[0],
+            env!("CARGO_BIN_EXE_relay")
+        );
+        ask(port, arguments).assert().code(1).stdout("").stderr(said);
+    }
+}
+
+#[test]
+fn the_command_that_starts_a_relay_names_its_address() {
+    if !has_ipv6_loopback() {
+        return;
+    }
+    let port = NOBODYS_PORT;
+    let mut elsewhere = ask(port, &["status", "--host", "::1"]);
+    let start = format!("serve --host ::1 --port {port}\n");
+    elsewhere
+        .assert()
+        .code(1)
+        .stderr(predicates::str::ends_with(start));
+}
+
+#[test]
+fn a_relay_that_the_shell_finds_is_called_by_its_name() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let link = directory.path().join("relay");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_relay"), &link).expect("a link");
+    let port = NOBODYS_PORT;
+    let mut status = ask(port, &["status"]);
+    status.env("PATH", format!("/nowhere:{}", directory.path().display()));
+    let said = format!("start it with: relay serve --port {port}\n");
+    status.assert().code(1).stderr(predicates::str::ends_with(said));
+    // Another program of that name would not do.
+    let other = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(other.path().join("relay"), "").expect("a file");
+    let mut status = ask(port, &["status"]);
+    status.env("PATH", other.path());
+    let said = format!("start it with: {} serve", env!("CARGO_BIN_EXE_relay"));
+    status.assert().code(1).stderr(contains(said));
+}
+
+/// Has every command ask a port that something else has.
+fn is_no_relay(port: u16) {
+    for arguments in ASKING {
+        let started = Instant::now();
+        let said = format!(
+            "relay {}: what listens on 127.0.0.1:{port} does not answer as a relay does; name relay's port with --port, or try again if a relay there is stopped or busy\n",
+            arguments[0]
+        );
+        ask(port, arguments).assert().code(1).stdout("").stderr(said);
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?}");
+    }
+}
+
+/// Takes a port and has `answer` deal with whoever connects.
+fn other_program(answer: impl Fn(TcpStream) + Clone + Send + 'static) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    let port = listener.local_addr().expect("it listens").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    port
+}
+
+#[test]
+fn a_program_that_says_nothing_is_no_relay() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    is_no_relay(listener.local_addr().expect("it listens").port());
+}
+
+#[test]
+fn a_program_that_hangs_up_is_no_relay() {
+    is_no_relay(other_program(drop));
+}
+
+#[test]
+fn a_program_that_speaks_something_else_is_no_relay() {
+    for answer in [
+        "220 mail ESMTP\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{\"name\":\"relay\"}",
+        "HTTP/1.1 200 OK\r\nContent-Length: 49\r\n\r\n{\"name\":\"delay\",\"version\":\"1\",\"started_at\":\"now\"}",
+        "HTTP/1.1 401 Unauthorized\r\nContent-Length: 15\r\n\r\n{\"error\":\"who\"}",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnope",
+    ] {
+        is_no_relay(other_program(move |mut stream| {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(answer.as_bytes());
+        }));
+    }
+}
+
+#[test]
+fn a_program_that_never_stops_answering_is_no_relay() {
+    let endless = |chunk: &'static [u8], pause: Duration| {
+        other_program(move |mut stream| {
+            let mut answer = b"HTTP/1.1 200 OK\r\n\r\n".as_slice();
+            while stream.write_all(answer).is_ok() {
+                answer = chunk;
+                std::thread::sleep(pause);
+            }
+        })
+    };
+    is_no_relay(endless(b".", Duration::from_millis(100)));
+    is_no_relay(endless(&[b'.'; 64 * 1024], Duration::ZERO));
+}

@@ -1,0 +1,103 @@
+use super::*;
+
+#[test]
+fn a_message_is_from_the_person_and_free_if_nothing_else_is_said() {
+    let relay = Relay::start();
+    ask(relay.port, &["send", "dev-a", "Hold on"])
+        .assert()
+        .code(0)
+        .stdout("sent to dev-a\n")
+        .stderr("");
+    assert!(relay.line().ends_with("] user → dev-a [free] \"Hold on\""));
+    let read = relay.session(Way::Http).read("dev-a").messages();
+    let [message] = read.as_slice() else {
+        panic!("{read:?}");
+    };
+    let fields = ["from", "to", "kind", "body"].map(|field| message[field].clone());
+    assert_eq!(fields, ["user", "dev-a", "free", "Hold on"]);
+}
+
+#[test]
+fn sender_and_kind_can_be_named_and_the_id_is_told_in_json() {
+    let relay = Relay::start();
+    let arguments = [
+        "send",
+        "dev-a",
+        "--from",
+        "pm",
+        "--kind",
+        "directive",
+        "GO",
+        "--json",
+    ];
+    let sent = ask(relay.port, &arguments).assert().code(0).stderr("");
+    let sent: Value = serde_json::from_str(&stdout_of(&sent)).expect("JSON");
+    let read = relay.session(Way::Http).read("dev-a").messages();
+    assert_eq!(sent, json!({"id": read[0]["id"]}));
+    assert_eq!([&read[0]["from"], &read[0]["kind"]], ["pm", "directive"]);
+}
+
+#[test]
+fn the_message_is_read_from_stdin_without_its_last_line_break() {
+    let relay = Relay::start();
+    let largest = "x".repeat(1024 * 1024);
+    for (arguments, stdin, body) in [
+        (vec!["send", "pm"], "one\ntwo\n", "one\ntwo"),
+        (vec!["send", "pm", "-"], "three\r\n", "three"),
+        (vec!["send", "pm", "-"], "four\n\n", "four\n"),
+        (vec!["send", "pm", "-"], "", ""),
+        (vec!["send", "pm"], &format!("{largest}\r\n"), &largest),
+    ] {
+        let mut send = ask(relay.port, &arguments);
+        send.write_stdin(stdin).assert().code(0).stderr("");
+        assert_eq!(relay.session(Way::Http).read("pm").bodies(), [body]);
+    }
+}
+
+#[test]
+fn a_message_that_is_none_is_not_sent() {
+    let relay = Relay::start();
+    let missing =
+        "relay send: the message is missing; give it as an argument, or pipe it in: relay send TO BODY\n";
+    ask(relay.port, &["send", "pm"])
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(missing);
+    let long = "x".repeat(1024 * 1024 + 1);
+    ask(relay.port, &["send", "pm"])
+        .write_stdin(long)
+        .assert()
+        .code(1)
+        .stderr(
+            "relay send: the message from stdin has more than 1048576 bytes, the most that is accepted\n",
+        );
+    ask(relay.port, &["send", "pm", "-"])
+        .write_stdin(vec![b'a', 0xff])
+        .assert()
+        .code(1)
+        .stderr(starts_with("relay send: cannot read the message from stdin: "));
+    ask(relay.port, &["send", "pm", "hello", "--kind", "shout"])
+        .assert()
+        .code(2)
+        .stderr(contains(
+            "unknown kind \"shout\"; known kinds: status, question, directive, free",
+        ));
+    assert_eq!(unread(&relay, "pm"), 0);
+}
+
+#[test]
+fn what_the_relay_refuses_is_said_in_its_words() {
+    let relay = Relay::start();
+    let unknown = "relay send: unknown role \"dev-c\"; known roles: pm, dev-a, dev-b\n";
+    for arguments in [
+        ["send", "dev-c", "x"].as_slice(),
+        &["send", "pm", "x", "--from", "dev-c"],
+    ] {
+        ask(relay.port, arguments)
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(unknown);
+    }
+}

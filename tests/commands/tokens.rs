@@ -1,0 +1,41 @@
+use super::*;
+
+const TOKEN: &str = "0123456789abcdef";
+
+#[test]
+fn a_token_is_given_as_an_option_or_in_the_environment() {
+    let relay = Relay::start_with(&["--token", TOKEN], &[]);
+    ask(relay.port, &["send", "user", "hello", "--token", TOKEN])
+        .assert()
+        .code(0);
+    let mut read = ask(relay.port, &["read"]);
+    read.env("RELAY_TOKEN", TOKEN);
+    read.assert()
+        .code(0)
+        .stdout(contains("user → user [free]\n  hello\n"));
+}
+
+#[test]
+fn a_token_that_is_missing_or_wrong_is_told_and_not_shown() {
+    let relay = Relay::start_with(&["--token", TOKEN], &[]);
+    let place = format!("relay on 127.0.0.1:{}", relay.port);
+    let wrong = "fedcba9876543210";
+    for arguments in ASKING {
+        let subcommand = arguments[0];
+        let wanted = format!("relay {subcommand}: {place} wants its token; give --token (or RELAY_TOKEN)\n");
+        ask(relay.port, arguments)
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(wanted);
+        let other = format!(
+            "relay {subcommand}: {place} has another token than the one in --token (or RELAY_TOKEN)\n"
+        );
+        let arguments = [arguments, &["--token", wrong]].concat();
+        ask(relay.port, &arguments)
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(other);
+    }
+}

@@ -1,0 +1,66 @@
+//! The delivery contract as a client sees it, over HTTP+SSE and over streamable HTTP: order, once, never lost, told of a start.
+//!
+//! The sockets are raw so that a test decides when a stream ends, when a reply is read and how a connection closes.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test waits for another process by the clock, and reads its output in threads"
+)]
+
+mod bounds;
+mod identity;
+mod once;
+mod order;
+mod pipelining;
+mod redelivery;
+mod restart;
+mod streams;
+mod token;
+mod waiting;
+
+#[expect(dead_code, reason = "each test file uses a part of what they share")]
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use support::http::{Arrived, Request};
+use support::process::Relay;
+use support::session::{QUIET, Reply, Session, WAYS, Way, messages_of};
+use support::sse::{Event, EventStream, Seen};
+use support::until;
+
+const TOKEN: &str = "0123456789abcdef";
+
+/// Streamable HTTP, whose replies belong to one exchange each.
+const EXCHANGES: [Way; 2] = [Way::Http, Way::Modern];
+
+/// A relay whose start has been told to all roles.
+fn told_relay() -> Relay {
+    let relay = Relay::start();
+    let mut session = relay.session(Way::Http);
+    for role in ["pm", "dev-a", "dev-b"] {
+        session.hear_of_start(role);
+    }
+    drop(session);
+    relay.await_sessions(0);
+    relay
+}
+
+/// Runs a test over each transport, each time with a relay of its own.
+fn over_each(ways: &[Way], test: impl Fn(&Relay, Way)) {
+    for &way in ways {
+        println!("over {way:?}");
+        test(&told_relay(), way);
+    }
+}
+
+fn start_notice(relay: &Relay) -> String {
+    let health = relay.health();
+    let started_at = health["started_at"].as_str().expect("a time");
+    format!(
+        "relay started at {started_at}; nothing sent before that is here; send again what was not acknowledged"
+    )
+}

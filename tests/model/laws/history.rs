@@ -1,0 +1,267 @@
+//! What happened in a run, indexed; it judges nothing.
+
+use super::*;
+
+/// The steps, and an index of what happened in them.
+pub(super) struct History<'a> {
+    pub(super) steps: &'a [Step],
+    pub(super) sessions: BTreeMap<SessionId, Admitted>,
+    pub(super) calls: BTreeMap<CallId, Asked<'a>>,
+    pub(super) accepted: Vec<(usize, &'a Arc<Message>)>,
+    pub(super) shown: Vec<Shown<'a>>,
+}
+
+/// A session that was open.
+pub(super) struct Admitted {
+    pub(super) carrier: Carrier,
+    pub(super) agent: Option<AgentName>,
+    pub(super) person: bool,
+    pub(super) opened: usize,
+    pub(super) closed: Option<usize>,
+}
+
+/// A call, on whatever session.
+pub(super) struct Asked<'a> {
+    pub(super) step: usize,
+    pub(super) session: SessionId,
+    pub(super) command: &'a Command,
+    pub(super) answers: Vec<(usize, &'a Result<Reply, Refusal>)>,
+}
+
+/// A reply to a read.
+pub(super) struct Shown<'a> {
+    pub(super) step: usize,
+    pub(super) agent: AgentName,
+    pub(super) deliveries: &'a VecDeque<Delivery>,
+    pub(super) restarted: Option<Timestamp>,
+    /// The person read it, and the inbox is an agent's.
+    pub(super) in_stead: bool,
+    pub(super) fate: Fate,
+}
+
+/// What the inputs say about a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing yet.
+    Open,
+    /// It arrived, as of that step.
+    Arrived(usize),
+    /// It did not arrive, as of that step.
+    Failed(usize),
+}
+
+impl<'a> History<'a> {
+    pub(super) fn of(steps: &'a [Step]) -> Self {
+        let mut history = Self {
+            steps,
+            sessions: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            accepted: Vec::new(),
+            shown: Vec::new(),
+        };
+        for (at, step) in steps.iter().enumerate() {
+            if let Event::Input(input) = &step.event {
+                history.note_input(at, input);
+            }
+            for effect in &step.effects {
+                history.note_effect(at, step, effect);
+            }
+        }
+        history
+    }
+
+    pub(super) fn note_input(&mut self, at: usize, input: &'a Input) {
+        match input {
+            Input::Call {
+                session,
+                call,
+                command,
+            } => {
+                let asked = Asked {
+                    step: at,
+                    session: *session,
+                    command,
+                    answers: Vec::new(),
+                };
+                self.calls.insert(*call, asked);
+            }
+            Input::Closed { session, .. } => {
+                if let Some(admitted) = self.sessions.get_mut(session) {
+                    admitted.closed.get_or_insert(at);
+                }
+            }
+            Input::Opened { .. }
+            | Input::Flushed { .. }
+            | Input::Followed { .. }
+            | Input::KeptAlive { .. }
+            | Input::Cancelled { .. }
+            | Input::Lost { .. }
+            | Input::Stopping => {}
+        }
+    }
+
+    pub(super) fn note_effect(&mut self, at: usize, step: &'a Step, effect: &'a Effect) {
+        match effect {
+            Effect::Opened { session, result } => {
+                let Event::Input(Input::Opened { carrier, ref who, .. }) = step.event else {
+                    return;
+                };
+                let Ok(agent) = result.clone() else { return };
+                let admitted = Admitted {
+                    carrier,
+                    agent,
+                    person: *who == Who::Person,
+                    opened: at,
+                    closed: None,
+                };
+                self.sessions.insert(*session, admitted);
+            }
+            Effect::Log { message } => self.accepted.push((at, message)),
+            Effect::Reply { call, result } => self.note_reply(at, *call, result),
+        }
+    }
+
+    pub(super) fn note_reply(&mut self, at: usize, call: CallId, result: &'a Result<Reply, Refusal>) {
+        let Some(asked) = self.calls.get_mut(&call) else {
+            return;
+        };
+        asked.answers.push((at, result));
+        let (session, command) = (asked.session, asked.command);
+        let Ok(Reply::Messages {
+            deliveries,
+            restarted,
+        }) = result
+        else {
+            return;
+        };
+        let Some(agent) = self.speaker(session, command) else {
+            return;
+        };
+        self.shown.push(Shown {
+            step: at,
+            in_stead: self.is_in_stead(session, &agent),
+            agent,
+            deliveries,
+            restarted: *restarted,
+            fate: self.fate(at, call, session),
+        });
+    }
+
+    /// Tells whether a session is the person's and the inbox an agent's.
+    pub(super) fn is_in_stead(&self, session: SessionId, agent: &AgentName) -> bool {
+        let mut sessions = self.sessions.get(&session).into_iter();
+        sessions.any(|admitted| admitted.person) && !agent.is_person()
+    }
+
+    /// Finds out for whom a call that was not refused speaks.
+    pub(super) fn speaker(&self, session: SessionId, command: &Command) -> Option<AgentName> {
+        let given = match command {
+            Command::Post { from, .. } => from,
+            Command::Read { agent, .. } | Command::Pending { agent } | Command::Peek { agent } => agent,
+        };
+        if let Some(name) = given {
+            return AgentName::new(name).ok();
+        }
+        let admitted = self.sessions.get(&session)?;
+        if admitted.person {
+            return Some(AgentName::person());
+        }
+        admitted.agent.clone()
+    }
+
+    /// Reads off the inputs after a reply what became of it.
+    pub(super) fn fate(&self, reply: usize, call: CallId, session: SessionId) -> Fate {
+        let Some(admitted) = self.sessions.get(&session) else {
+            return Fate::Open;
+        };
+        let streamed = admitted.carrier == Carrier::Stream;
+        let mut flushed = false;
+        // What a stream needs besides the other: the end of the doubt, and a keep-alive.
+        let (mut doubted_until, mut kept_alive) = (None, false);
+        for (at, step) in self.steps.iter().enumerate().skip(reply + 1) {
+            let input = match (&step.event, doubted_until) {
+                (Event::Input(input), _) => input,
+                (Event::Timeout, Some(ends)) if late_by(ends, step.now) > DOUBT_LATE_MS_MAX => {
+                    (doubted_until, kept_alive) = (Some(step.now.plus_millis(DOUBT_MS)), false);
+                    continue;
+                }
+                (Event::Timeout, Some(ends)) if ends <= step.now => {
+                    if !streamed || kept_alive {
+                        return Fate::Arrived(at);
+                    }
+                    doubted_until = None;
+                    continue;
+                }
+                (Event::Timeout, _) => continue,
+            };
+            match input {
+                Input::Flushed { call: passed } if *passed == call && !flushed => {
+                    flushed = true;
+                    doubted_until = Some(step.now.plus_millis(DOUBT_MS));
+                }
+                Input::Followed { call: followed } if *followed == call && flushed && !streamed => {
+                    return Fate::Arrived(at);
+                }
+                Input::KeptAlive { session: kept } if *kept == session && flushed && streamed => {
+                    if doubted_until.is_none() {
+                        return Fate::Arrived(at);
+                    }
+                    kept_alive = true;
+                }
+                Input::Cancelled { call: failed } | Input::Lost { call: failed } if *failed == call => {
+                    return Fate::Failed(at);
+                }
+                Input::Call { session: calling, .. } if *calling == session && flushed && streamed => {
+                    return Fate::Arrived(at);
+                }
+                Input::Closed {
+                    session: closed,
+                    ending,
+                } if *closed == session => {
+                    return if flushed && !streamed && *ending == Ending::Orderly {
+                        Fate::Arrived(at)
+                    } else {
+                        Fate::Failed(at)
+                    };
+                }
+                Input::Opened { .. }
+                | Input::Closed { .. }
+                | Input::Call { .. }
+                | Input::Flushed { .. }
+                | Input::Followed { .. }
+                | Input::KeptAlive { .. }
+                | Input::Cancelled { .. }
+                | Input::Lost { .. }
+                | Input::Stopping => {}
+            }
+        }
+        Fate::Open
+    }
+
+    /// Finds the step in which a call lost its right to an answer: it was dropped, or its session closed.
+    pub(super) fn given_up(&self, call: CallId, asked: &Asked) -> Option<usize> {
+        let dropped = |step: &Step| {
+            matches!(&step.event,
+                Event::Input(Input::Cancelled { call: c } | Input::Lost { call: c }) if *c == call)
+                || matches!(&step.event,
+                Event::Input(Input::Closed { session, .. }) if *session == asked.session)
+        };
+        let mut later = self.steps.iter().enumerate().skip(asked.step + 1);
+        later.find(|(_, step)| dropped(step)).map(|(at, _)| at)
+    }
+
+    /// For each agent, the replies that told it of the start.
+    pub(super) fn told(&self) -> BTreeMap<&AgentName, Vec<(usize, Fate)>> {
+        let mut told: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for shown in self.shown.iter().filter(|shown| shown.restarted.is_some()) {
+            let replies = told.entry(&shown.agent).or_default();
+            replies.push((shown.step, shown.fate));
+        }
+        told
+    }
+
+    pub(super) fn was_open(&self, session: SessionId, at: usize) -> bool {
+        let admitted = self.sessions.get(&session);
+        admitted.is_some_and(|s| s.opened < at && s.closed.is_none_or(|closed| closed > at))
+    }
+}

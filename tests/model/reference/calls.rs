@@ -1,0 +1,340 @@
+//! Calls, and whom a session speaks for.
+
+use super::*;
+
+impl Model {
+    pub(super) fn call(
+        &mut self,
+        now: Timestamp,
+        session: SessionId,
+        call: CallId,
+        command: Command,
+    ) -> Vec<Effect> {
+        let Some(open) = self.session(session) else {
+            self.marks.reach(Mark::CallOnClosed);
+            return Vec::new();
+        };
+        let mut full_before = everybody(&self.roster);
+        full_before.retain(|agent| self.is_full(agent));
+        let mut confirmed = false;
+        for doubt in self.doubts.clone() {
+            if doubt.session != session {
+                continue;
+            }
+            if doubt.flushed.is_none() {
+                self.marks.reach(Mark::UnflushedAtCall);
+                continue;
+            }
+            match open.carrier {
+                // The next request may have been sent before the reply came.
+                Carrier::Exchange => self.marks.reach(Mark::CallOnExchange),
+                Carrier::Stream => {
+                    confirmed = true;
+                    self.marks.reach(Mark::ConfirmByCall);
+                    self.marks
+                        .reach_if(doubt.is_overdue(), Mark::OverdueConfirmedByCall);
+                    self.confirm(doubt.call);
+                }
+            }
+        }
+        let done = match command {
+            Command::Post { from, to, kind, body } => {
+                let into_full = full_before.iter().any(|agent| agent.as_str() == to);
+                let done = self.post(now, &open, call, from.as_deref(), &to, kind, body);
+                self.marks
+                    .reach_if(into_full && done.is_ok(), Mark::RoomByConfirmingCall);
+                done
+            }
+            Command::Read { agent, wait_ms } => self.read(now, &open, call, agent.as_deref(), wait_ms),
+            Command::Pending { agent } => self.pending(&open, call, agent.as_deref()),
+            Command::Peek { agent } => self.peek(&open, call, agent.as_deref()),
+        };
+        match done {
+            Ok(effects) => effects,
+            Err(refusal) => {
+                self.marks.reach_if(confirmed, Mark::ConfirmByRefusedCall);
+                vec![Effect::Reply {
+                    call,
+                    result: Err(refusal),
+                }]
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a post has four of its own")]
+    pub(super) fn post(
+        &mut self,
+        now: Timestamp,
+        open: &Open,
+        call: CallId,
+        from: Option<&str>,
+        to: &str,
+        kind: Kind,
+        body: String,
+    ) -> Result<Vec<Effect>, Refusal> {
+        let from = self.speaker(open, "from", from)?;
+        let to = match self.known(to) {
+            Ok(to) => to,
+            Err(refusal) => {
+                self.marks.reach(Mark::UnknownRecipient);
+                return Err(refusal);
+            }
+        };
+        self.judge_body(&body)?;
+        self.judge_room(&to, body.len())?;
+        if self.stopping {
+            self.marks.reach(Mark::PostWhileStopping);
+            return Err(Refusal::Stopping);
+        }
+        let message = Arc::new(Message {
+            id: MessageId(version_4(self.random.bytes())),
+            from,
+            to: to.clone(),
+            kind,
+            body,
+            ts: now,
+        });
+        self.marks.reach_if(to.as_str() == "user", Mark::PostToPerson);
+        let before = self.messages.iter().filter(|m| m.is_for(&to)).count();
+        self.messages.push(Kept {
+            delivery: Delivery {
+                seq: Seq(before as u64),
+                message: Arc::clone(&message),
+                redelivered: false,
+            },
+            state: State::Waiting,
+        });
+        let mut effects = vec![
+            Effect::Reply {
+                call,
+                result: Ok(Reply::Posted { id: message.id }),
+            },
+            Effect::Log { message },
+        ];
+        effects.extend(self.wake_all(now));
+        Ok(effects)
+    }
+
+    pub(super) fn judge_body(&mut self, body: &str) -> Result<(), Refusal> {
+        let bytes_max = self.bounds.body_bytes_max;
+        self.marks.reach_if(body.len() == bytes_max, Mark::BodyAtLimit);
+        if body.len() <= bytes_max {
+            return Ok(());
+        }
+        self.marks
+            .reach_if(body.len() == bytes_max + 1, Mark::BodyOneOver);
+        self.marks
+            .reach_if(body.chars().count() <= bytes_max, Mark::BodyTooLongInBytesOnly);
+        Err(Refusal::BodyTooLong {
+            bytes: body.len(),
+            bytes_max,
+        })
+    }
+
+    /// Counts what was accepted and is not known to have been read.
+    pub(super) fn judge_room(&mut self, to: &AgentName, more_bytes: usize) -> Result<(), Refusal> {
+        let held = self.messages.iter();
+        let held = held.filter(|m| m.is_for(to) && m.state != State::Read);
+        let messages = held.clone().count();
+        let bytes = held.clone().map(Kept::bytes).sum::<usize>();
+        let waiting = held.filter(|m| m.state == State::Waiting);
+        let messages_waiting = waiting.clone().count();
+        let bytes_waiting = waiting.map(Kept::bytes).sum::<usize>();
+        let Bounds {
+            inbox_messages_max: messages_max,
+            inbox_bytes_max: bytes_max,
+            ..
+        } = self.bounds;
+        let fits = |messages: usize, bytes: usize| messages < messages_max && bytes + more_bytes <= bytes_max;
+        if fits(messages, bytes) {
+            self.marks
+                .reach_if(bytes + more_bytes == bytes_max, Mark::InboxFilledToTheByte);
+            self.marks
+                .reach_if(messages + 1 == messages_max, Mark::InboxFilledToThePlace);
+            return Ok(());
+        }
+        let full_of = if messages == messages_max {
+            Mark::InboxFullOfMessages
+        } else {
+            Mark::InboxFullOfBytes
+        };
+        self.marks.reach(full_of);
+        self.marks
+            .reach_if(fits(messages_waiting, bytes_waiting), Mark::InboxFullOfHandovers);
+        Err(Refusal::InboxFull {
+            agent: to.to_string(),
+            messages,
+            bytes,
+            messages_max,
+            bytes_max,
+        })
+    }
+
+    pub(super) fn is_full(&self, agent: &AgentName) -> bool {
+        let held = self.messages.iter();
+        let held = held.filter(|m| m.is_for(agent) && m.state != State::Read);
+        held.count() == self.bounds.inbox_messages_max
+    }
+
+    pub(super) fn read(
+        &mut self,
+        now: Timestamp,
+        open: &Open,
+        call: CallId,
+        agent: Option<&str>,
+        wait_ms: u32,
+    ) -> Result<Vec<Effect>, Refusal> {
+        let agent = self.speaker(open, "for", agent)?;
+        let empty = !self.messages.iter().any(|m| m.waits_for(&agent));
+        let noticed = !self.is_notice_due(open.session, &agent);
+        self.marks.reach_if(
+            wait_ms > 0 && empty && noticed && self.stopping,
+            Mark::ReadWhileStopping,
+        );
+        self.marks.reach_if(
+            wait_ms > 0 && empty && !noticed && !self.stopping,
+            Mark::NoticeInsteadOfWait,
+        );
+        if wait_ms == 0 || !empty || !noticed || self.stopping {
+            return Ok(vec![self.hand_over(open.session, call, &agent)]);
+        }
+        let same = |wait: &&Parked| wait.session == open.session && wait.agent == agent;
+        let older = self.waits.iter().find(same).map(|wait| wait.call);
+        let waits = self.waits.len();
+        let at_the_bound = waits == self.bounds.waits_max;
+        let mut effects = Vec::new();
+        match older {
+            Some(older) => {
+                self.marks.reach(Mark::Supersede);
+                self.marks.reach_if(at_the_bound, Mark::SupersedeAtTheBound);
+                self.unpark(older);
+                effects.push(self.hand_over(open.session, older, &agent));
+            }
+            None if at_the_bound => {
+                self.marks.reach(Mark::TooManyWaits);
+                return Err(Refusal::TooManyWaits { waits });
+            }
+            None => {}
+        }
+        let in_line = self.waits.iter().any(|wait| wait.agent == agent);
+        self.marks.reach_if(in_line, Mark::StandsInLine);
+        let elsewhere = self.waits.iter().any(|wait| wait.session == open.session);
+        self.marks.reach_if(elsewhere, Mark::WaitsForTwo);
+        self.waits.push(Parked {
+            call,
+            session: open.session,
+            agent,
+            expires_at: now.plus_millis(i64::from(wait_ms)),
+        });
+        Ok(effects)
+    }
+
+    pub(super) fn pending(
+        &mut self,
+        open: &Open,
+        call: CallId,
+        agent: Option<&str>,
+    ) -> Result<Vec<Effect>, Refusal> {
+        let agent = self.speaker(open, "for", agent)?;
+        let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
+        let kinds = waiting.map(|m| m.delivery.message.kind).collect();
+        Ok(vec![Effect::Reply {
+            call,
+            result: Ok(Reply::Pending { kinds }),
+        }])
+    }
+
+    pub(super) fn peek(
+        &mut self,
+        open: &Open,
+        call: CallId,
+        agent: Option<&str>,
+    ) -> Result<Vec<Effect>, Refusal> {
+        let agent = self.speaker(open, "for", agent)?;
+        let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
+        let deliveries: VecDeque<Delivery> = waiting.map(|m| m.delivery.clone()).collect();
+        self.marks.reach_if(!deliveries.is_empty(), Mark::PeekOfSomething);
+        Ok(vec![Effect::Reply {
+            call,
+            result: Ok(Reply::Seen { deliveries }),
+        }])
+    }
+
+    pub(super) fn speaker(
+        &mut self,
+        open: &Open,
+        argument: &'static str,
+        given: Option<&str>,
+    ) -> Result<AgentName, Refusal> {
+        let posting = argument == "from";
+        if given == Some("user") && !open.person {
+            self.marks.reach(if posting {
+                Mark::PersonNamedPosting
+            } else {
+                Mark::PersonNamedReading
+            });
+            return Err(self.persons(argument));
+        }
+        if open.person && given.is_none() {
+            self.marks.reach(Mark::PersonLeftOut);
+            return Ok(AgentName::person());
+        }
+        let Some(name) = given else {
+            let Some(bound) = &open.agent else {
+                self.marks.reach(if posting {
+                    Mark::AnonymousPost
+                } else {
+                    Mark::AnonymousRead
+                });
+                return Err(Refusal::Anonymous {
+                    argument,
+                    known: self.roster.clone(),
+                });
+            };
+            self.marks.reach(Mark::BoundLeftOut);
+            return Ok(bound.clone());
+        };
+        let agent = match self.known(name) {
+            Ok(agent) => agent,
+            Err(refusal) => {
+                self.marks.reach(if posting {
+                    Mark::UnknownSender
+                } else {
+                    Mark::UnknownReader
+                });
+                return Err(refusal);
+            }
+        };
+        let Some(bound) = &open.agent else {
+            return Ok(agent);
+        };
+        if agent == *bound {
+            self.marks.reach(Mark::BoundNamedItself);
+            return Ok(agent);
+        }
+        self.marks.reach(if posting {
+            Mark::NotYouPosting
+        } else {
+            Mark::NotYouReading
+        });
+        Err(Refusal::NotYou {
+            argument,
+            name: name.to_owned(),
+            bound: bound.to_string(),
+        })
+    }
+
+    pub(super) fn persons(&self, argument: &'static str) -> Refusal {
+        let known = self.roster.clone();
+        Refusal::Persons { argument, known }
+    }
+
+    pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
+        let mut names = everybody(&self.roster).into_iter();
+        let found = names.find(|agent| agent.as_str() == name);
+        found.ok_or(Refusal::UnknownAgent {
+            name: name.to_owned(),
+            known: self.roster.clone(),
+        })
+    }
+}

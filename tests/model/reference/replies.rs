@@ -1,0 +1,252 @@
+//! What becomes of a reply.
+
+use super::*;
+
+impl Model {
+    pub(super) fn flushed(&mut self, now: Timestamp, call: CallId) {
+        let Some(doubt) = self.doubts.iter_mut().find(|doubt| doubt.call == call) else {
+            let parked = self.waits.iter().any(|wait| wait.call == call);
+            self.marks.reach_if(parked, Mark::FlushedWhileParked);
+            self.marks.reach(Mark::FlushedForNothing);
+            return;
+        };
+        if doubt.flushed.is_some() {
+            self.marks.reach(Mark::FlushedAgain);
+            self.marks
+                .reach_if(doubt.is_overdue(), Mark::FlushedAgainWhenOverdue);
+            return;
+        }
+        doubt.flushed = Some(Flushed {
+            doubted_from: now,
+            outlived: false,
+            kept_alive: false,
+            anew: false,
+        });
+    }
+
+    /// Bytes came behind a reply: they prove it on the connection that carried it, if the reply was gone by then.
+    pub(super) fn followed(&mut self, call: CallId) {
+        let Some(doubt) = self.doubts.iter().find(|doubt| doubt.call == call) else {
+            let parked = self.waits.iter().any(|wait| wait.call == call);
+            self.marks.reach_if(parked, Mark::FollowedWhileParked);
+            self.marks.reach(Mark::FollowedForNothing);
+            return;
+        };
+        match (doubt.carrier, doubt.flushed) {
+            (Carrier::Stream, flushed) => {
+                self.marks.reach_if(flushed.is_some(), Mark::FollowedOnStream);
+                self.marks
+                    .reach_if(doubt.is_overdue(), Mark::FollowedOnStreamWhenOverdue);
+            }
+            (Carrier::Exchange, None) => self.marks.reach(Mark::FollowedUnflushed),
+            (Carrier::Exchange, Some(flushed)) => {
+                self.marks.reach(Mark::ConfirmByFollowed);
+                self.marks.reach_if(flushed.anew, Mark::AnewConfirmed);
+                self.confirm(call);
+            }
+        }
+    }
+
+    /// A keep-alive was written to a stream, behind every reply that was flushed before.
+    pub(super) fn kept_alive(&mut self, session: SessionId) {
+        let Some(open) = self.session(session) else {
+            self.marks.reach(Mark::KeptAliveOnClosed);
+            return;
+        };
+        let of_session = self.doubts.iter_mut().filter(|doubt| doubt.session == session);
+        let (mut over, mut still_doubted, mut unflushed) = (Vec::new(), 0, 0);
+        for doubt in of_session {
+            let Some(flushed) = &mut doubt.flushed else {
+                unflushed += 1;
+                continue;
+            };
+            if open.carrier == Carrier::Exchange {
+                self.marks.reach(Mark::KeptAliveOnExchange);
+                continue;
+            }
+            self.marks.reach_if(flushed.kept_alive, Mark::KeptAliveAgain);
+            flushed.kept_alive = true;
+            if doubt.is_over() {
+                over.push(doubt.clone());
+            } else {
+                still_doubted += 1;
+            }
+        }
+        let streamed = open.carrier == Carrier::Stream;
+        self.marks
+            .reach_if(streamed && unflushed > 0, Mark::KeptAliveUnflushed);
+        self.marks.reach_if(still_doubted > 0, Mark::KeptAliveInDoubt);
+        self.marks.reach_if(still_doubted > 1, Mark::KeptAliveForSeveral);
+        self.marks
+            .reach_if(over.len() > 1, Mark::ConfirmSeveralByKeepAlive);
+        self.marks.reach_if(
+            !over.is_empty() && still_doubted > 0,
+            Mark::KeptAliveForOverdueAndDoubted,
+        );
+        for doubt in over {
+            self.marks.reach(Mark::ConfirmByKeepAlive);
+            self.marks.reach_if(doubt.began_anew(), Mark::AnewConfirmed);
+            self.confirm(doubt.call);
+        }
+    }
+
+    /// The end of a doubt counts if it is acted on in time, and begins the doubt anew if it is not: who slept
+    /// through it could not say that the reply was lost.
+    pub(super) fn doubt_ends(&mut self, now: Timestamp, call: CallId) {
+        let mut doubts = self.doubts.iter_mut();
+        let doubt = doubts.find(|doubt| doubt.call == call).expect("it is due");
+        let ends_at = doubt.ends_at().expect("it is due");
+        let latest = ends_at.plus_millis(DOUBT_LATE_MS_MAX);
+        let flushed = doubt.flushed.as_mut().expect("it is due");
+        if now > latest {
+            self.marks.reach(Mark::DoubtAnew);
+            self.marks
+                .reach_if(now == latest.plus_millis(1), Mark::DoubtAnewByAMillisecond);
+            self.marks.reach_if(flushed.anew, Mark::DoubtAnewAgain);
+            self.marks
+                .reach_if(flushed.kept_alive, Mark::DoubtAnewForgetsKeepAlive);
+            *flushed = Flushed {
+                doubted_from: now,
+                outlived: false,
+                kept_alive: false,
+                anew: true,
+            };
+            return;
+        }
+        self.marks.reach_if(now == latest, Mark::DoubtEndsAtTheLatest);
+        flushed.outlived = true;
+        if !doubt.is_over() {
+            self.marks.reach(Mark::Overdue);
+            return;
+        }
+        self.marks.reach(match doubt.carrier {
+            Carrier::Stream => Mark::ConfirmByDoubtEndOnStream,
+            Carrier::Exchange => Mark::ConfirmByDoubtEndOnExchange,
+        });
+        self.marks.reach_if(doubt.began_anew(), Mark::AnewConfirmed);
+        self.confirm(call);
+    }
+
+    pub(super) fn cancelled(&mut self, now: Timestamp, call: CallId) -> Vec<Effect> {
+        if self.unpark(call).is_some() {
+            self.marks.reach(Mark::WaitCancelled);
+            return Vec::new();
+        }
+        self.fail(now, call, Mark::UndoByCancel, Mark::CancelledForNothing)
+    }
+
+    /// A parked call has no reply yet; that it could not be written ends the wait all the same.
+    pub(super) fn lost(&mut self, now: Timestamp, call: CallId) -> Vec<Effect> {
+        if self.unpark(call).is_some() {
+            self.marks.reach(Mark::WaitLost);
+            return Vec::new();
+        }
+        self.fail(now, call, Mark::UndoByLoss, Mark::LostForNothing)
+    }
+
+    pub(super) fn fail(&mut self, now: Timestamp, call: CallId, undone: Mark, nothing: Mark) -> Vec<Effect> {
+        let Some(doubt) = self.doubts.iter().find(|doubt| doubt.call == call) else {
+            self.marks.reach(nothing);
+            return Vec::new();
+        };
+        self.marks.reach(undone);
+        self.marks.reach_if(doubt.flushed.is_some(), Mark::UndoAfterFlush);
+        self.marks.reach_if(doubt.is_overdue(), Mark::OverdueUndoneByNews);
+        self.undo(call);
+        self.wake_all(now)
+    }
+
+    pub(super) fn hand_over(&mut self, session: SessionId, call: CallId, agent: &AgentName) -> Effect {
+        let mut deliveries = VecDeque::new();
+        for kept in &mut self.messages {
+            if kept.waits_for(agent) {
+                kept.state = State::Handed(call);
+                deliveries.push_back(kept.delivery.clone());
+            }
+        }
+        let mut restarted = None;
+        let in_stead = self.is_in_stead(session, agent);
+        for notice in &mut self.notices {
+            if notice.agent == *agent && notice.state == State::Waiting {
+                if in_stead {
+                    self.marks.reach(Mark::NoticeLeftToTheAgent);
+                    continue;
+                }
+                notice.state = State::Handed(call);
+                restarted = Some(self.boot.started_at);
+                self.marks.reach(Mark::NoticeTold);
+                self.marks.reach_if(deliveries.is_empty(), Mark::NoticeAlone);
+                self.marks.reach_if(notice.undone, Mark::NoticeToldAgain);
+            }
+        }
+        if !deliveries.is_empty() || restarted.is_some() {
+            let open = self.session(session).expect("who reads is open");
+            self.doubts.push(Doubt {
+                call,
+                session,
+                carrier: open.carrier,
+                flushed: None,
+            });
+        }
+        Effect::Reply {
+            call,
+            result: Ok(Reply::Messages {
+                deliveries: Arc::new(deliveries),
+                restarted,
+            }),
+        }
+    }
+
+    pub(super) fn confirm(&mut self, call: CallId) {
+        self.doubts.retain(|doubt| doubt.call != call);
+        for kept in &mut self.messages {
+            if kept.state == State::Handed(call) {
+                kept.state = State::Read;
+            }
+        }
+        for notice in &mut self.notices {
+            if notice.state == State::Handed(call) {
+                notice.state = State::Read;
+            }
+        }
+    }
+
+    pub(super) fn undo(&mut self, call: CallId) {
+        self.mark_places(call);
+        let mut doubts = self.doubts.iter();
+        let anew = doubts.any(|doubt| doubt.call == call && doubt.began_anew());
+        self.marks.reach_if(anew, Mark::AnewUndone);
+        self.doubts.retain(|doubt| doubt.call != call);
+        for kept in &mut self.messages {
+            if kept.state == State::Handed(call) {
+                kept.state = State::Waiting;
+                self.marks.reach_if(kept.delivery.redelivered, Mark::UndoAgain);
+                kept.delivery.redelivered = true;
+            }
+        }
+        for notice in &mut self.notices {
+            if notice.state == State::Handed(call) {
+                notice.state = State::Waiting;
+                notice.undone = true;
+            }
+        }
+    }
+
+    /// Looks where the messages of a hand-over that is about to be undone will go.
+    pub(super) fn mark_places(&mut self, call: CallId) {
+        let handed = self.messages.iter().filter(|m| m.state == State::Handed(call));
+        let undone: Vec<Seq> = handed.clone().map(|m| m.delivery.seq).collect();
+        let Some(agent) = handed.map(|m| m.delivery.message.to.clone()).next() else {
+            return;
+        };
+        let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
+        let waiting: Vec<Seq> = waiting.map(|m| m.delivery.seq).collect();
+        let in_front = !waiting.is_empty() && waiting.iter().all(|w| undone.iter().all(|u| u < w));
+        let behind = waiting.iter().any(|w| undone.iter().any(|u| u > w));
+        let between = |w: &Seq| undone.iter().any(|u| u < w) && undone.iter().any(|u| u > w);
+        let interleaves = waiting.iter().any(between);
+        self.marks.reach_if(in_front, Mark::UndoInFront);
+        self.marks.reach_if(behind, Mark::UndoBehind);
+        self.marks.reach_if(interleaves, Mark::UndoInterleaves);
+    }
+}
