@@ -5,7 +5,7 @@
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use relay::engine::limits::Bounds;
 use relay::engine::{
-    CallId, Carrier, Command, Effect, Engine, Input, Kind, Roster, SessionId, Timestamp, Who,
+    CallId, Carrier, Command, Effect, Engine, Input, Kind, Roster, SessionId, Sign, Timestamp, Who,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_777_732_321_000);
@@ -18,22 +18,7 @@ fn engine(waiting: u64) -> (Engine, u64) {
         inbox_bytes_max: usize::MAX,
         ..Bounds::default()
     };
-    let mut state = 7_u64;
-    let random = move || {
-        // SplitMix64: ids need not be good here, only different.
-        let mut next = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (mixed ^ (mixed >> 31)).to_le_bytes()
-        };
-        let (low, high) = (next(), next());
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&low);
-        bytes[8..].copy_from_slice(&high);
-        bytes
-    };
-    let mut engine = Engine::new(NOW, Roster::default(), bounds, Box::new(random));
+    let mut engine = Engine::new(NOW, Roster::default(), bounds, [7; 16]);
     let opened = Input::Opened {
         session: SESSION,
         carrier: Carrier::Exchange,
@@ -52,6 +37,8 @@ fn post(call: u64, to: &str) -> Input {
     Input::Call {
         session: SESSION,
         call: CallId(call),
+        // Ids need not be good here, only different.
+        random: u128::from(call).to_le_bytes(),
         command: Command::Post {
             from: Some("pm".to_owned()),
             to: to.to_owned(),
@@ -65,6 +52,8 @@ fn read(call: u64, agent: &str) -> Input {
     Input::Call {
         session: SESSION,
         call: CallId(call),
+        // Ids need not be good here, only different.
+        random: u128::from(call).to_le_bytes(),
         command: Command::Read {
             agent: Some(agent.to_owned()),
             wait_ms: 0,
@@ -99,12 +88,19 @@ fn post_and_read(c: &mut Criterion) {
             b.iter_batched(
                 || {
                     call += 2;
-                    (post(call, "dev-a"), read(call + 1, "dev-a"), CallId(call + 1))
+                    (post(call, "dev-a"), read(call + 1, "dev-a"))
                 },
-                |(post, read, flushed)| {
+                |(post, read)| {
                     engine.handle(NOW, post, &mut effects);
                     engine.handle(NOW, read, &mut effects);
-                    engine.handle(NOW, Input::Flushed { call: flushed }, &mut effects);
+                    let handover = effects.iter().find_map(|effect| match effect {
+                        Effect::Reply { handover, .. } => *handover,
+                        Effect::Opened { .. } | Effect::Note(_) => None,
+                    });
+                    let handover = handover.expect("a read hands over");
+                    for sign in [Sign::Passed, Sign::Followed] {
+                        engine.handle(NOW, Input::Signed { handover, sign }, &mut effects);
+                    }
                     effects.clear();
                 },
                 BatchSize::SmallInput,

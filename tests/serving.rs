@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// An engine that panics when somebody looks what is pending; and also, if it is so, when a reply is flushed.
+/// An engine that panics when somebody looks what is pending; and also, if it is so, when it is told what became of a reply.
 struct Fragile(Engine, bool);
 
 impl Machine for Fragile {
@@ -22,7 +22,7 @@ impl Machine for Fragile {
                 ..
             }
         );
-        let reports = matches!(&input, Input::Flushed { .. }) && self.1;
+        let reports = matches!(&input, Input::Signed { .. }) && self.1;
         assert!(!looks && !reports, "this engine is broken on purpose");
         self.0.handle(now, input, out);
     }
@@ -44,18 +44,14 @@ impl Machine for Fragile {
     }
 }
 
-fn config(port: u16, panics_at_flush: bool) -> Config {
+fn config(port: u16, panics_at_a_sign: bool) -> Config {
     let clock = wall_clock();
-    let engine = Engine::new(
-        clock(),
-        Roster::default(),
-        Bounds::default(),
-        Box::new(|| [7; 16]),
-    );
+    let engine = Engine::new(clock(), Roster::default(), Bounds::default(), [7; 16]);
     Config {
-        engine: Box::new(Fragile(engine, panics_at_flush)),
+        engine: Box::new(Fragile(engine, panics_at_a_sign)),
         roster: Roster::default(),
         clock,
+        message_random: Box::new(|| [8; 16]),
         stream_random: Box::new(|| [9; 16]),
         log: Box::new(|_: Arc<_>| {}),
         notes: Box::new(String::new()),

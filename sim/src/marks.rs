@@ -80,6 +80,13 @@ impl Marks {
             .or_default() += 1;
     }
 
+    /// Counts one if it is so.
+    pub fn hit_if(&self, so: bool, mark: &'static str) {
+        if so {
+            self.hit(mark);
+        }
+    }
+
     /// Returns the counts.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.0.lock().expect("counting does not panic").clone()

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use relay::engine::limits::Bounds;
-use relay::engine::{Engine, RandomBytes, Roster, Timestamp};
-use relay::server::{Clock, Config, Guard, Notes, serve};
+use relay::engine::{Engine, Roster, Timestamp};
+use relay::server::{Clock, Config, Guard, Notes, Random, serve};
 use serde_json::json;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
@@ -247,7 +247,8 @@ impl World {
             waits_max: params.waits_max,
             ..Bounds::default()
         };
-        let engine = Engine::new(clock(), roster.clone(), bounds, random(self.plan.seed, boot, 0));
+        let mut message_random = random(self.plan.seed, boot, 0);
+        let engine = Engine::new(clock(), roster.clone(), bounds, message_random());
         let started_at = engine.status().boot.started_at.to_string();
         self.log.trace(now_ms(), format_args!("server start {boot}"));
         self.log.history().boots.push(BootRecord {
@@ -265,6 +266,7 @@ impl World {
             engine: Box::new(tap),
             roster,
             clock,
+            message_random,
             stream_random: random(self.plan.seed, boot, 1),
             log: Box::new(|_| {}),
             notes: Box::new(self.notes.clone()),
@@ -504,7 +506,7 @@ async fn work(agents: Vec<Rc<Agent>>, end: Duration) -> turmoil::Result {
 }
 
 /// Random bytes that depend on the seed, on which start it is, and on what they are for.
-fn random(seed: u64, boot: u64, purpose: u64) -> RandomBytes {
+fn random(seed: u64, boot: u64, purpose: u64) -> Random {
     let mut rng =
         fastrand::Rng::with_seed(seed ^ (boot + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (purpose << 32));
     Box::new(move || {

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::client::{At, Client, ClientError, Health};
 use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
-use crate::engine::{Engine, InvalidRoster, RandomBytes, Roster};
-use crate::server::{Broken, Config, FileNotes, Guard, Notes, Token, serve, stdout_log, wall_clock};
+use crate::engine::{Engine, InvalidRoster, Roster};
+use crate::server::{Broken, Config, FileNotes, Guard, Notes, Random, Token, serve, stdout_log, wall_clock};
 use crate::tools::lift;
 
 /// How often an idle stream is written to.
@@ -110,7 +110,8 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
     let clock = wall_clock();
-    let engine = Engine::new(clock(), args.roles.clone(), Bounds::default(), system_random()?);
+    let mut message_random = system_random()?;
+    let engine = Engine::new(clock(), args.roles.clone(), Bounds::default(), message_random());
     let banner = format!(
         "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
         args.port,
@@ -120,6 +121,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     let config = Config {
         engine: Box::new(engine),
         clock,
+        message_random,
         stream_random: system_random()?,
         log,
         notes: notes(address),
@@ -232,7 +234,7 @@ async fn other_loopback_taken(address: SocketAddr) -> Option<SocketAddr> {
 }
 
 /// Makes a source of random bytes, seeded by the system.
-pub(super) fn system_random() -> std::io::Result<RandomBytes> {
+pub(super) fn system_random() -> std::io::Result<Random> {
     let mut random = StdRng::try_from_rng(&mut SysRng).map_err(std::io::Error::other)?;
     Ok(Box::new(move || {
         let mut bytes = [0; 16];

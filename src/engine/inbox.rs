@@ -1,6 +1,6 @@
 //! One agent's queue. Knows order and bounds; knows nothing of sessions, hand-overs or time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::limits::Bounds;
@@ -8,18 +8,19 @@ use super::message::{Delivery, Message};
 use super::names::{CallId, Seq};
 
 /// What waits for one agent, and what was handed over and may come back.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Inbox {
-    /// Not handed over, oldest first.
-    pub waiting: VecDeque<Delivery>,
+    /// Not handed over, by their places: oldest first.
+    waiting: BTreeMap<Seq, Delivery>,
     /// Body bytes in `waiting`.
-    pub waiting_bytes: usize,
+    waiting_bytes: usize,
     /// How many deliveries hand-overs hold.
-    pub handed_messages: usize,
+    handed_messages: usize,
     /// Body bytes that hand-overs hold.
-    pub handed_bytes: usize,
+    handed_bytes: usize,
     /// The place of the next message.
-    pub next_seq: Seq,
+    next_seq: Seq,
     /// Parked reads, longest waiting first. None for which there are news.
     pub waits: VecDeque<CallId>,
     /// The agent has not been told yet that the relay started.
@@ -30,7 +31,7 @@ impl Inbox {
     /// Makes the empty inbox of an agent that was told nothing yet.
     pub fn new() -> Self {
         Self {
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
             waiting_bytes: 0,
             handed_messages: 0,
             handed_bytes: 0,
@@ -38,6 +39,26 @@ impl Inbox {
             waits: VecDeque::new(),
             notice_due: true,
         }
+    }
+
+    /// Returns what waits, oldest first.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &Delivery> {
+        self.waiting.values()
+    }
+
+    /// Returns the body bytes of what waits.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// Returns how many messages were handed over and may come back, and their body bytes.
+    pub fn handed_over(&self) -> (usize, usize) {
+        (self.handed_messages, self.handed_bytes)
+    }
+
+    /// Returns the place that the next message gets.
+    pub fn next_seq(&self) -> Seq {
+        self.next_seq
     }
 
     /// Counts what the bounds count: hand-overs may come back, so they keep their room.
@@ -58,44 +79,45 @@ impl Inbox {
     /// Puts a message behind all others.
     pub fn push(&mut self, message: Arc<Message>) {
         self.waiting_bytes += message.body.len();
-        self.waiting.push_back(Delivery {
+        let delivery = Delivery {
             seq: self.next_seq,
             message,
             redelivered: false,
-        });
+        };
+        self.waiting.insert(self.next_seq, delivery);
         self.next_seq = Seq(self.next_seq.0 + 1);
     }
 
-    /// Takes everything out and keeps its room, until [`Self::release`] or [`Self::take_back`].
-    pub fn hand_over(&mut self) -> VecDeque<Delivery> {
-        let taken = std::mem::take(&mut self.waiting);
+    /// Takes everything out, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
+    pub fn take_all(&mut self) -> Vec<Delivery> {
+        let taken: Vec<Delivery> = std::mem::take(&mut self.waiting).into_values().collect();
         self.handed_messages += taken.len();
         self.handed_bytes += std::mem::take(&mut self.waiting_bytes);
         taken
     }
 
     /// Gives up the room of deliveries that arrived.
-    pub fn release(&mut self, arrived: &VecDeque<Delivery>) {
+    pub fn release(&mut self, arrived: &[Delivery]) {
         self.handed_messages -= arrived.len();
         self.handed_bytes -= body_bytes(arrived);
     }
 
-    /// Puts deliveries back into their old places, marked as redelivered.
-    pub fn take_back(&mut self, undone: VecDeque<Delivery>) {
+    /// Puts deliveries back into their old places, marked as redelivered. Hand-overs may be undone in any order.
+    pub fn put_back(&mut self, undone: Vec<Delivery>) {
         self.release(&undone);
         self.waiting_bytes += body_bytes(&undone);
-        for mut delivery in undone.into_iter().rev() {
-            delivery.redelivered = true;
-            self.waiting.push_front(delivery);
-        }
-        // Hand-overs may be undone in any order; each message goes back to its own place all the same.
-        if !self.waiting.iter().is_sorted_by_key(|d| d.seq) {
-            self.waiting.make_contiguous().sort_by_key(|d| d.seq);
-        }
+        let redelivered = undone.into_iter().map(|delivery| {
+            let redelivered = Delivery {
+                redelivered: true,
+                ..delivery
+            };
+            (redelivered.seq, redelivered)
+        });
+        self.waiting.extend(redelivered);
     }
 }
 
 /// Adds up the bodies of some deliveries, in bytes.
-pub(super) fn body_bytes(deliveries: &VecDeque<Delivery>) -> usize {
-    deliveries.iter().map(|d| d.message.body.len()).sum()
+pub(super) fn body_bytes<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>) -> usize {
+    deliveries.into_iter().map(|d| d.message.body.len()).sum()
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::inbox::{Inbox, body_bytes};
-use super::{AgentName, CallId, Engine, Reason, Seq};
+use super::timers::Timer;
+use super::{AgentName, CallId, Engine, HandoverId, Seq};
 
 impl Engine {
     /// Panics with the broken law, in debug builds; does nothing in release builds.
@@ -15,28 +16,21 @@ impl Engine {
             self.check_inbox(agent, inbox);
         }
         self.check_sessions();
-        self.check_deadlines();
+        self.check_timers();
     }
 
     fn check_inbox(&self, agent: &AgentName, inbox: &Inbox) {
         let handed = || self.handovers.values().filter(|h| h.agent == *agent);
-        let in_order = |pair: (&super::Delivery, &super::Delivery)| pair.0.seq < pair.1.seq;
-        let mut pairs = inbox.waiting.iter().zip(inbox.waiting.iter().skip(1));
-        assert!(pairs.all(in_order), "an inbox is first in, first out");
         assert_eq!(
-            inbox.waiting_bytes,
-            body_bytes(&inbox.waiting),
+            inbox.waiting_bytes(),
+            body_bytes(inbox.waiting()),
             "an inbox knows the bytes that wait in it"
         );
+        let deliveries = || handed().flat_map(|h| h.deliveries.iter());
         assert_eq!(
-            inbox.handed_messages,
-            handed().map(|h| h.deliveries.len()).sum::<usize>(),
-            "an inbox knows the messages that it handed over"
-        );
-        assert_eq!(
-            inbox.handed_bytes,
-            handed().map(|h| body_bytes(&h.deliveries)).sum::<usize>(),
-            "an inbox knows the bytes that it handed over"
+            inbox.handed_over(),
+            (deliveries().count(), body_bytes(deliveries())),
+            "an inbox knows the messages and bytes that it handed over"
         );
         assert!(
             inbox.messages() <= self.bounds.inbox_messages_max,
@@ -53,13 +47,10 @@ impl Engine {
                 .all(|call| !self.has_news(self.waits[call].session, agent)),
             "nobody waits for an inbox that has something"
         );
-        let all = inbox
-            .waiting
-            .iter()
-            .chain(handed().flat_map(|h| h.deliveries.iter()));
+        let all = inbox.waiting().chain(deliveries());
         let mut places: Vec<Seq> = Vec::with_capacity(inbox.messages());
         for delivery in all {
-            assert!(delivery.seq < inbox.next_seq, "a place is given once");
+            assert!(delivery.seq < inbox.next_seq(), "a place is given once");
             assert!(
                 delivery.message.to == *agent,
                 "a message is in its recipient's inbox"
@@ -87,7 +78,7 @@ impl Engine {
             self.waits.len() <= self.bounds.waits_max,
             "no more reads are parked than the bound"
         );
-        let handovers: BTreeSet<CallId> = self
+        let handovers: BTreeSet<HandoverId> = self
             .sessions
             .values()
             .flat_map(|s| s.handovers.iter().copied())
@@ -111,24 +102,26 @@ impl Engine {
             .flat_map(|i| i.waits.iter().copied())
             .collect();
         assert!(parked == waits, "a wait stands in the line of its inbox");
-        for call in self.waits.keys() {
-            assert!(!self.handovers.contains_key(call), "a call is answered once");
-        }
+        let next = HandoverId(self.handovers_made);
+        assert!(
+            handovers.last().is_none_or(|last| *last < next),
+            "a hand-over's number is used once"
+        );
     }
 
-    fn check_deadlines(&self) {
+    fn check_timers(&self) {
         let waits = self
             .waits
             .iter()
-            .map(|(call, w)| (w.expires_at, Reason::WaitExpires, *call));
+            .map(|(call, wait)| (wait.expires_at, Timer::WaitExpires(*call)));
         let doubts = self
             .handovers
             .iter()
-            .filter_map(|(call, h)| h.passage.doubt_ends().map(|at| (at, Reason::DoubtEnds, *call)));
+            .filter_map(|(id, h)| Some((h.passage.doubt_ends()?, Timer::DoubtEnds(*id))));
         let due: BTreeSet<_> = waits.chain(doubts).collect();
         assert!(
-            due == self.deadlines,
-            "whatever ends by itself has its deadline, and nothing else has"
+            due == *self.timers.all(),
+            "whatever ends by itself has its timer, and nothing else has"
         );
     }
 }

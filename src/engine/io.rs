@@ -1,13 +1,16 @@
 //! All that can happen to the engine, and all that it can want: plain values.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::message::{Delivery, Kind, Message};
-use super::names::{AgentName, CallId, MessageId, PERSON, Roster, SessionId, Timestamp};
+use super::events::Event;
+use super::message::{Delivery, Kind};
+use super::names::{
+    AgentName, CallId, HandoverId, MessageId, PERSON, RandomBytes, Roster, SessionId, Timestamp,
+};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Input {
     /// A session appeared. Answered with [`Effect::Opened`].
     Opened {
@@ -25,49 +28,65 @@ pub enum Input {
         /// How its connection ended.
         ending: Ending,
     },
-    /// A session calls a tool. Answered with exactly one [`Effect::Reply`], unless it is dropped or its session closes first.
+    /// A session calls a tool. Answered with exactly one [`Effect::Reply`], unless it is cancelled or its session closes first.
     Call {
         /// An open session.
         session: SessionId,
         /// Not used before.
         call: CallId,
+        /// For the id of what it makes, if it makes something.
+        random: RandomBytes,
         /// What is asked for.
         command: Command,
     },
-    /// The last byte of a call's reply was passed to the peer's socket. Ignored if nothing hangs on it.
-    Flushed {
-        /// The answered call.
+    /// Nobody wants the answer to a parked call any more: its client cancelled it, or is gone. Ignored if it does not wait.
+    Cancelled {
+        /// The call.
         call: CallId,
     },
-    /// Bytes came from the peer that were not there yet when the last byte of a call's reply was passed to its socket: it
-    /// has read that reply, since it sends one request at a time. Ignored if nothing hangs on it, and on a
-    /// [`Carrier::Stream`], whose requests come over other connections.
-    Followed {
-        /// The call, flushed before.
-        call: CallId,
+    /// A sign of what became of a hand-over. Ignored if it does not stand any more.
+    Signed {
+        /// The hand-over.
+        handover: HandoverId,
+        /// What was seen.
+        sign: Sign,
     },
-    /// A keep-alive was passed to the socket of a [`Carrier::Stream`], behind all that was flushed before. Ignored if the
-    /// session is not open, and on a [`Carrier::Exchange`], which has none.
+    /// A keep-alive was passed to the socket of a [`Carrier::Stream`], behind all that was passed before:
+    /// [`Sign::KeptAlive`] for all of its hand-overs. Ignored if the session is not open.
     KeptAlive {
         /// The stream's session.
         session: SessionId,
-    },
-    /// A call's answer is not wanted any more: its client cancelled it. Ignored if nothing hangs on it.
-    Cancelled {
-        /// The call, answered or not.
-        call: CallId,
-    },
-    /// A call's reply could not be written, or nobody is left to write it to. Ignored if nothing hangs on it.
-    Lost {
-        /// The call, answered or not.
-        call: CallId,
     },
     /// The relay is about to stop: every wait expires now, no read waits and no post is accepted from here on.
     Stopping,
 }
 
+/// What was seen of a reply that holds a hand-over. [`super::handover`] says what each means on which carrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Sign {
+    /// The last byte of the reply was passed to the peer's socket.
+    Passed,
+    /// Bytes came from the peer that were not there yet when the last byte of the reply was passed to its socket: it
+    /// has read that reply, since it sends one request at a time.
+    Followed,
+    /// The session has made another call.
+    CalledAgain,
+    /// A keep-alive was passed to the socket behind the reply.
+    KeptAlive,
+    /// It has been in doubt for as long as any is, on a connection that lives on.
+    DoubtOver,
+    /// The session is gone.
+    Ended(Ending),
+    /// Its client does not want the answer any more.
+    Cancelled,
+    /// The reply could not be written, or nobody is left to write it to.
+    Lost,
+}
+
 /// For whom a session may speak. The shell knows it by the way that the session came in.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Who {
     /// One agent alone if it is named, as given and not checked yet; else any of the roster's.
     Agent(Option<String>),
@@ -77,6 +96,7 @@ pub enum Who {
 
 /// How replies travel to a session, which decides what its end says about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Carrier {
     /// All replies go into one stream that never ends by itself: an end leaves the latest ones in doubt.
     Stream,
@@ -87,6 +107,7 @@ pub enum Carrier {
 
 /// How a session's connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Ending {
     /// The peer closed it in order and left nothing unread, or the relay did so after the last byte of its reply.
     Orderly,
@@ -96,6 +117,7 @@ pub enum Ending {
 
 /// An operation that a session may ask for. Names are as given, not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Command {
     /// Puts a message into an agent's inbox.
     Post {
@@ -143,12 +165,36 @@ pub enum Effect {
         call: CallId,
         /// Its answer.
         result: Result<Reply, Refusal>,
+        /// What stands until the reply is known to have arrived: its bytes are to be followed, and what is seen of them
+        /// reported by [`Input::Signed`]. None if nothing depends on that.
+        handover: Option<HandoverId>,
     },
-    /// Show an accepted message to the person.
-    Log {
-        /// As it was put into the inbox.
-        message: Arc<Message>,
-    },
+    /// Take note of what has happened. Nothing needs to be done.
+    Note(Event),
+}
+
+/// What an operation comes to, if it is not refused: so that a call is answered once.
+pub(super) enum Outcome {
+    /// It is answered.
+    Answered(Answer),
+    /// It waits.
+    Parked,
+}
+
+/// An answer, with the hand-over in it.
+pub(super) struct Answer {
+    pub reply: Reply,
+    pub handover: Option<HandoverId>,
+}
+
+/// An answer that hands nothing over.
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Self {
+        Self {
+            reply,
+            handover: None,
+        }
+    }
 }
 
 /// The answer to a call.
@@ -162,7 +208,7 @@ pub enum Reply {
     /// What was in the inbox, oldest first; empty when nothing came in time.
     Messages {
         /// Shared with the hand-over that stands until the reply is known to have arrived.
-        deliveries: Arc<VecDeque<Delivery>>,
+        deliveries: Arc<Vec<Delivery>>,
         /// Present in the agent's first reply after a start: when the relay started. An agent's news is its own: the
         /// person who reads in its stead does not take it.
         restarted: Option<Timestamp>,
@@ -175,7 +221,7 @@ pub enum Reply {
     /// What waits in the inbox, oldest first. Hand-overs that stand are not shown.
     Seen {
         /// All of them stay where they are.
-        deliveries: VecDeque<Delivery>,
+        deliveries: Vec<Delivery>,
     },
 }
 
@@ -259,13 +305,4 @@ pub enum Refusal {
         /// How many are open.
         sessions: usize,
     },
-}
-
-/// What the engine waits for next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// A parked read ends empty-handed.
-    WaitExpires,
-    /// A flushed reply has been in doubt for as long as any is.
-    DoubtEnds,
 }

@@ -26,6 +26,7 @@ pub const DOUBT_LATE_MS_MAX: i64 = 5_000;
 
 /// The bounds that a server or a simulation may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bounds {
     /// Longest body of one message, in bytes of UTF-8.
     pub body_bytes_max: usize,

@@ -7,6 +7,7 @@ use super::names::{AgentName, MessageId, Seq, Timestamp};
 
 /// What a message is for: the blocks of the coordination protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Kind {
     /// `## STATUS UPDATE`: a task is done, blocked or ready for review.
     Status,
@@ -46,6 +47,7 @@ impl fmt::Display for Kind {
 
 /// A message as its sender gave it, with what the engine added.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Message {
     /// Drawn on acceptance.
     pub id: MessageId,
@@ -63,6 +65,7 @@ pub struct Message {
 
 /// One message on its way to one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Delivery {
     /// Its place in the inbox.
     pub seq: Seq,

@@ -10,6 +10,7 @@ use super::limits::{AGENT_NAME_BYTES_MAX, AGENTS_MAX, ROSTER_BYTES_MAX};
 
 /// A moment, in milliseconds since the Unix epoch, UTC. Handed in with every input; never read from a clock here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Timestamp(i64);
 
 impl Timestamp {
@@ -56,6 +57,7 @@ pub const PERSON: &str = "user";
 
 /// The name of an agent: 1 to 32 of `a-z`, `0-9`, `-` and `_`, the first one a letter or a digit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AgentName(Arc<str>);
 
 /// Why a text is not an agent's name.
@@ -116,6 +118,7 @@ impl std::borrow::Borrow<str> for AgentName {
 
 /// The agents that a relay knows, in the order in which they were named.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Roster(Vec<AgentName>);
 
 /// Why a list of names is not a roster.
@@ -212,18 +215,27 @@ impl fmt::Display for Roster {
 
 /// One connection that calls tools. Numbered by the shell, never used again within a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SessionId(pub u64);
 
 /// One tool call. Numbered by the shell over all sessions, never used again within a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CallId(pub u64);
+
+/// One hand-over: deliveries in a reply that is not known to have arrived. Numbered by the engine, never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HandoverId(pub u64);
 
 /// The place of a delivery in its inbox, counted from 0 in the order of acceptance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Seq(pub u64);
 
 /// The identity of a message: a uuid of version 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MessageId(pub Uuid);
 
 impl fmt::Display for MessageId {
@@ -234,6 +246,7 @@ impl fmt::Display for MessageId {
 
 /// One start of a relay: what was sent before it is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Boot {
     /// Drawn anew at every start.
     pub id: Uuid,
@@ -241,10 +254,10 @@ pub struct Boot {
     pub started_at: Timestamp,
 }
 
-/// Where random bytes come from: an argument, so that a simulation can repeat them.
-pub type RandomBytes = Box<dyn FnMut() -> [u8; 16] + Send>;
+/// Random bytes: an argument, as the time is, so that the same inputs give the same state.
+pub type RandomBytes = [u8; 16];
 
-/// Makes a uuid of version 4 from the next random bytes.
-pub fn uuid_v4(random: &mut RandomBytes) -> Uuid {
-    uuid::Builder::from_random_bytes(random()).into_uuid()
+/// Makes a uuid of version 4 from random bytes.
+pub fn uuid_v4(random: RandomBytes) -> Uuid {
+    uuid::Builder::from_random_bytes(random).into_uuid()
 }

@@ -62,9 +62,9 @@ impl Engine {
         });
         let inboxes = self.inboxes_in_order().map(|(agent, inbox)| InboxView {
             agent: agent.clone(),
-            unread: inbox.waiting.len(),
-            oldest: inbox.waiting.front().map(|first| first.message.ts),
-            in_doubt: inbox.handed_messages,
+            unread: inbox.waiting().len(),
+            oldest: inbox.waiting().next().map(|first| first.message.ts),
+            in_doubt: inbox.handed_over().0,
         });
         Overview {
             boot: self.boot,

@@ -146,10 +146,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
     };
     let (answered, waited) = match shared.owner.call(session, command, None) {
         Some(Outcome::Answered(answered)) => (Some(answered), false),
-        Some(Outcome::Parked(mut parked)) => {
-            let answer = parked.answered().await;
-            (answer.map(|answer| parked.complete(answer)), true)
-        }
+        Some(Outcome::Parked(mut parked)) => (parked.answered().await, true),
         None => (None, false),
     };
     let Some(Answered { answer, receipt }) = answered else {
@@ -177,6 +174,6 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
     receipted(json.into(), receipt, link).into_response()
 }
 
-fn array(deliveries: &std::collections::VecDeque<crate::engine::Delivery>) -> String {
+fn array(deliveries: &[crate::engine::Delivery]) -> String {
     serde_json::to_string(&Messages(deliveries)).expect("texts and numbers are JSON")
 }

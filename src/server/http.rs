@@ -246,10 +246,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, caller: &Caller, call: ToolCa
     let called = express::call_tool(&shared.owner, caller.session, &call.name, call.arguments, request);
     let done = match called {
         Some(Called::Done(done)) => Some(done),
-        Some(Called::Parked(mut parked)) => parked
-            .answered()
-            .await
-            .map(|answer| Done::new(parked.complete(answer))),
+        Some(Called::Parked(mut parked)) => parked.answered().await.map(Done::new),
         None => None,
     };
     // There is no response to a cancelled request, but there is one to an exchange.

@@ -7,7 +7,7 @@ use super::owner::{Outcome, Owner, Parked, Receipt};
 use super::requests::{Request, RequestKey, Scope};
 use super::sync::Arc;
 use crate::engine::limits::Bounds;
-use crate::engine::{Carrier, Command, Engine, Input, Kind, Reply, Roster, SessionId, Timestamp, Who};
+use crate::engine::{Carrier, Command, Engine, Input, Kind, Reply, Roster, SessionId, Sign, Timestamp, Who};
 
 const ORDERS: usize = 3_000;
 
@@ -26,10 +26,11 @@ fn owner() -> (Arc<Owner>, SessionId) {
         drawn += 1;
         [drawn; 16]
     });
-    let engine = Engine::new(NOW, Roster::default(), Bounds::default(), random);
+    let engine = Engine::new(NOW, Roster::default(), Bounds::default(), [0; 16]);
     let owner = Arc::new(Owner::new(
         Box::new(engine),
         std::sync::Arc::new(|| NOW),
+        random,
         Box::new(|_| {}),
     ));
     let session = open(&owner, Carrier::Stream);
@@ -65,7 +66,7 @@ fn post(owner: &Arc<Owner>, session: SessionId) {
 struct Taken {
     messages: usize,
     redelivered: bool,
-    /// None if nothing hangs on the reply.
+    /// None if nothing is handed over in the reply.
     receipt: Option<Receipt>,
 }
 
@@ -86,17 +87,16 @@ fn take(owner: &Arc<Owner>, session: SessionId) -> Taken {
 /// Lets a reply arrive whole.
 fn arrived(owner: &Owner, taken: Taken) {
     if let Some(receipt) = taken.receipt {
-        let call = receipt.flushed();
-        owner.report(Input::Followed { call });
+        let (handover, sign) = (receipt.passed(), Sign::Followed);
+        owner.report(Input::Signed { handover, sign });
     }
 }
 
 /// Writes the answer of a parked read as a transport does, if it has come.
 fn write(mut parked: Parked) {
     let answered = futures_util::FutureExt::now_or_never(parked.answered());
-    if let Some(Some(answer)) = answered {
-        let answered = parked.complete(answer);
-        answered.receipt.map(Receipt::flushed);
+    if let Some(Some(answered)) = answered {
+        answered.receipt.map(Receipt::passed);
     }
 }
 
@@ -122,7 +122,7 @@ fn a_cancelled_wait_takes_nothing_with_it_whatever_comes_first() {
                     write(parked);
                 }
                 Some(Outcome::Answered(answered)) => {
-                    answered.receipt.map(Receipt::flushed);
+                    answered.receipt.map(Receipt::passed);
                 }
             })
         };
@@ -134,7 +134,7 @@ fn a_cancelled_wait_takes_nothing_with_it_whatever_comes_first() {
         post(&owner, other);
         waiting.join().expect("no panic");
         cancelling.join().expect("no panic");
-        // The next call of the session that cancelled must not vouch for an answer that it threw away.
+        // The next call of the session that cancelled must not confirm an answer that it threw away.
         let taken = take(&owner, session);
         assert_eq!(taken.messages, 1, "the message is lost");
     });
@@ -149,7 +149,7 @@ fn a_cancelled_read_takes_nothing_with_it_whatever_comes_first() {
             let owner = Arc::clone(&owner);
             thread::spawn(move || {
                 if let Some(Outcome::Answered(answered)) = call_by_id(&owner, session, read(0), "\"x\"") {
-                    answered.receipt.map(Receipt::flushed);
+                    answered.receipt.map(Receipt::passed);
                 }
             })
         };

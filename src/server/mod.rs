@@ -1,7 +1,7 @@
 //! The shell: bytes to engine inputs, engine effects to bytes.
 //!
 //! It must not decide anything about messages: who may read what, what is full and when a message counts as
-//! read are the engine's to say. A transport reports what it saw (a call, a flushed reply, a closed
+//! read are the engine's to say. A transport reports what it saw (a call, a reply that was passed, a closed
 //! connection) and carries out what it is told.
 //!
 //! # One call
@@ -29,6 +29,7 @@ mod notes;
 mod orphans;
 mod owner;
 mod peer;
+mod random;
 #[cfg(test)]
 mod recorder;
 mod requests;
@@ -57,9 +58,10 @@ pub use log::{LogEnd, MessageLog, line, stdout_log};
 pub use notes::FileNotes;
 pub use orphans::Notes;
 pub use owner::{Machine, Unread};
+pub use random::Random;
 pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence};
 
-use crate::engine::{RandomBytes, Refusal, Roster};
+use crate::engine::{Refusal, Roster};
 use orphans::Orphans;
 use owner::Owner;
 use rpc::Rpc;
@@ -78,8 +80,10 @@ pub struct Config {
     pub roster: Roster,
     /// Where the time comes from.
     pub clock: Clock,
+    /// Where the ids of messages come from.
+    pub message_random: Random,
     /// Where the ids of streams come from, which nobody may guess.
-    pub stream_random: RandomBytes,
+    pub stream_random: Random,
     /// Where accepted messages are shown.
     pub log: MessageLog,
     /// Which calls wait is noted here, so that a next life of the relay can tell their clients.
@@ -121,7 +125,12 @@ pub async fn serve<L: Listener>(
     config: Config,
     stop: CancellationToken,
 ) -> Result<Unread, Broken> {
-    let owner = Arc::new(Owner::new(config.engine, config.clock, config.log));
+    let owner = Arc::new(Owner::new(
+        config.engine,
+        config.clock,
+        config.message_random,
+        config.log,
+    ));
     let shared = Arc::new(Shared {
         boot: owner.overview().1.boot.id,
         owner: Arc::clone(&owner),

@@ -27,11 +27,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::log::MessageLog;
-use super::requests::{Request, RequestKey, Requests};
+use super::random::Random;
+use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
 use crate::engine::{
-    AgentName, CallId, Carrier, Command, Effect, Ending, Engine, Input, Overview, Reason, Refusal, Reply,
-    SessionId, Status, Timestamp, Who,
+    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Event, HandoverId, Input,
+    Overview, Reason, Refusal, Reply, SessionId, Sign, Status, Timestamp, Who,
 };
 
 /// What the engine says to a call.
@@ -92,9 +93,12 @@ pub struct Owner {
 
 struct State {
     engine: Box<dyn Machine>,
+    random: Random,
     now: Timestamp,
     /// Emptied by each step; kept for its room.
     effects: Vec<Effect>,
+    /// Messages that have arrived, to be freed when the lock is let go.
+    spent: Vec<Arc<Vec<Delivery>>>,
     /// Calls that were not answered in their own step.
     parked: BTreeMap<CallId, Waiter>,
     /// Which calls can be cancelled by the ids of their requests.
@@ -107,9 +111,10 @@ struct State {
 
 /// Whose inboxes were not empty, and how many messages each of them held, in the order of the roster.
 pub type Unread = Vec<(AgentName, usize)>;
+
 /// Who waits for the answer to a parked call.
 struct Waiter {
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<(Answer, Option<HandoverId>)>,
     key: Option<RequestKey>,
 }
 
@@ -155,30 +160,34 @@ pub enum Outcome {
 pub struct Answered {
     /// What the engine says.
     pub answer: Answer,
-    /// Goes with the reply's bytes, if anything hangs on their arrival.
+    /// Goes with the reply's bytes, if something is handed over in them.
     pub receipt: Option<Receipt>,
 }
 
-/// A call that waits. Dropping it cancels the call.
+/// A call that waits. Dropping it cancels the call, or reports its answer as lost if it has come meanwhile.
 pub struct Parked {
-    answer: oneshot::Receiver<Answer>,
-    receipt: Receipt,
-}
-
-/// Follows the bytes of one reply. Dropped before [`Receipt::flushed`], it reports the reply as lost.
-pub struct Receipt {
     owner: Arc<Owner>,
     call: CallId,
+    answer: oneshot::Receiver<(Answer, Option<HandoverId>)>,
+    answered: bool,
+}
+
+/// Follows the bytes of a reply that holds a hand-over. Dropped before [`Receipt::passed`], it reports the reply as lost.
+pub struct Receipt {
+    owner: Arc<Owner>,
+    handover: HandoverId,
     open: bool,
 }
 
 impl Owner {
-    /// Takes over an engine.
-    pub fn new(engine: Box<dyn Machine>, clock: Clock, log: MessageLog) -> Self {
+    /// Takes over an engine; `random` gives what it makes the ids of messages of.
+    pub fn new(engine: Box<dyn Machine>, clock: Clock, random: Random, log: MessageLog) -> Self {
         let state = State {
             now: clock(),
             engine,
+            random,
             effects: Vec::new(),
+            spent: Vec::new(),
             parked: BTreeMap::new(),
             requests: Requests::default(),
             armed_for: None,
@@ -221,11 +230,6 @@ impl Owner {
         request: Option<Request<'_>>,
     ) -> Option<Outcome> {
         let call = CallId(self.number());
-        let receipt = || Receipt {
-            owner: Arc::clone(self),
-            call,
-            open: true,
-        };
         self.with(|state| {
             if state.requests.was_cancelled(request) {
                 return None;
@@ -233,30 +237,47 @@ impl Owner {
             let input = Input::Call {
                 session,
                 call,
+                random: (state.random)(),
                 command,
             };
-            if let Some(Own::Answer(answer)) = self.step_locked(state, input) {
-                let receipt = hands_over(&answer).then(receipt);
-                if receipt.is_some() {
-                    state.requests.answer_at_once(request, call);
+            if let Some(Own::Answer(answer, handover)) = self.step_locked(state, input) {
+                if let Some(handover) = handover {
+                    state.requests.answer_at_once(request, call, handover);
                 }
+                let receipt = self.receipt(handover);
                 return Some(Outcome::Answered(Answered { answer, receipt }));
             }
             let (sender, answer) = oneshot::channel();
             let key = state.requests.park(request, call);
             let waiter = Waiter { answer: sender, key };
             state.parked.insert(call, waiter);
-            let receipt = receipt();
-            Some(Outcome::Parked(Parked { answer, receipt }))
+            Some(Outcome::Parked(Parked {
+                owner: Arc::clone(self),
+                call,
+                answer,
+                answered: false,
+            }))
+        })
+    }
+
+    /// Makes what follows the bytes of a reply, if something is handed over in it.
+    fn receipt(self: &Arc<Self>, handover: Option<HandoverId>) -> Option<Receipt> {
+        handover.map(|handover| Receipt {
+            owner: Arc::clone(self),
+            handover,
+            open: true,
         })
     }
 
     /// Takes note that a client does not want the answer to a request any more: its call is dropped, or the hand-over in its
     /// answer undone; if the request is yet to come, it will not be carried out.
     pub fn cancel(&self, key: RequestKey) {
-        self.with(|state| {
-            if let Some(call) = state.requests.cancel(key) {
-                self.apply(state, Input::Cancelled { call });
+        self.with(|state| match state.requests.cancel(key) {
+            None => {}
+            Some(Cancelled::Wait(call)) => self.apply(state, Input::Cancelled { call }),
+            Some(Cancelled::Handover(handover)) => {
+                let sign = Sign::Cancelled;
+                self.apply(state, Input::Signed { handover, sign });
             }
         });
     }
@@ -341,16 +362,27 @@ impl Owner {
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = work(&mut state);
-        drop(state);
+        Self::let_go(state);
         self.settle();
         result
+    }
+
+    /// Lets the lock go, and only then frees the messages that have arrived.
+    fn let_go(mut state: Locked<'_>) {
+        let spent = std::mem::take(&mut state.spent);
+        drop(state);
+        drop(spent);
     }
 
     /// Carries out what was reported meanwhile, unless another thread is at it.
     fn settle(&self) {
         while !self.reports().is_empty() {
             match self.state.try_lock() {
-                Ok(state) => self.catch_up(&mut self.guarded(state)),
+                Ok(state) => {
+                    let mut state = self.guarded(state);
+                    self.catch_up(&mut state);
+                    Self::let_go(state);
+                }
                 // It looks again when it has let go.
                 Err(TryLockError::WouldBlock) => return,
                 // The relay ends.
@@ -374,7 +406,7 @@ impl Owner {
 
     /// Carries out an input that no call waits for.
     fn apply(&self, state: &mut State, input: Input) {
-        if let Input::Lost { call } | Input::Cancelled { call } = &input
+        if let Input::Cancelled { call } = &input
             && let Some(Waiter { key: Some(key), .. }) = state.parked.remove(call)
         {
             state.requests.forget(key, *call);
@@ -387,11 +419,9 @@ impl Owner {
             Input::Call { call, .. } => Some(*call),
             Input::Opened { .. }
             | Input::Closed { .. }
-            | Input::Flushed { .. }
-            | Input::Followed { .. }
-            | Input::KeptAlive { .. }
             | Input::Cancelled { .. }
-            | Input::Lost { .. }
+            | Input::Signed { .. }
+            | Input::KeptAlive { .. }
             | Input::Stopping => None,
         };
         let now = self.now(state);
@@ -407,6 +437,7 @@ impl Owner {
         let mut own = None;
         let State {
             effects,
+            spent,
             parked,
             requests,
             ..
@@ -414,23 +445,34 @@ impl Owner {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Opened { result, .. } => own = Some(Own::Opened(result)),
-                Effect::Reply { call, result } if Some(call) == own_call => own = Some(Own::Answer(result)),
-                Effect::Reply { call, result } => {
+                Effect::Reply {
+                    call,
+                    result,
+                    handover,
+                } if Some(call) == own_call => own = Some(Own::Answer(result, handover)),
+                Effect::Reply {
+                    call,
+                    result,
+                    handover,
+                } => {
                     let Some(Waiter { answer, key }) = parked.remove(&call) else {
                         continue;
                     };
-                    match key {
-                        Some(key) if hands_over(&result) => {
-                            requests.forget(key.clone(), call);
-                            requests.answer(key, call);
+                    if let Some(key) = key {
+                        requests.forget(key.clone(), call);
+                        if let Some(handover) = handover {
+                            requests.answer(key, call, handover);
                         }
-                        Some(key) => requests.forget(key, call),
-                        None => {}
                     }
-                    // A reader that has just gone drops its receipt, which reports the reply as lost.
-                    let _ = answer.send(result);
+                    if let Err((_, Some(handover))) = answer.send((result, handover)) {
+                        // The reader has just gone. Carried out when this step is done.
+                        let sign = Sign::Lost;
+                        self.reports().push(Input::Signed { handover, sign });
+                    }
                 }
-                Effect::Log { message } => (self.log)(message),
+                Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
+                Effect::Note(Event::Confirmed { deliveries, .. }) => spent.push(deliveries),
+                Effect::Note(_) => {}
             }
         }
         own
@@ -482,58 +524,60 @@ impl Owner {
     }
 }
 
-/// Tells whether something hangs on an answer's arrival.
-fn hands_over(answer: &Answer) -> bool {
-    match answer {
-        Ok(Reply::Messages {
-            deliveries,
-            restarted,
-        }) => !deliveries.is_empty() || restarted.is_some(),
-        Ok(Reply::Posted { .. } | Reply::Pending { .. } | Reply::Seen { .. }) | Err(_) => false,
-    }
-}
-
 /// What a step says to whoever made it.
 enum Own {
-    Answer(Answer),
+    Answer(Answer, Option<HandoverId>),
     Opened(Result<Option<AgentName>, Refusal>),
 }
 
 impl Parked {
     /// Waits for the answer; none comes if the call was cancelled or its session closed.
-    pub async fn answered(&mut self) -> Option<Answer> {
-        (&mut self.answer).await.ok()
+    pub async fn answered(&mut self) -> Option<Answered> {
+        let (answer, handover) = (&mut self.answer).await.ok()?;
+        self.answered = true;
+        let receipt = self.owner.receipt(handover);
+        Some(Answered { answer, receipt })
     }
+}
 
-    /// Puts the answer that came together with what goes with its reply.
-    pub fn complete(self, answer: Answer) -> Answered {
-        let Self { mut receipt, .. } = self;
-        // Nothing hangs on an answer in which nothing is handed over.
-        receipt.open = hands_over(&answer);
-        let receipt = receipt.open.then_some(receipt);
-        Answered { answer, receipt }
+impl Drop for Parked {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        // From here on the answer cannot come; it may have come before.
+        self.answer.close();
+        match self.answer.try_recv() {
+            Ok((_, handover)) => drop(self.owner.receipt(handover)),
+            Err(_) => self.owner.report(Input::Cancelled { call: self.call }),
+        }
     }
 }
 
 impl Receipt {
-    /// Returns the call whose reply it follows.
+    /// Returns the hand-over in the reply that it follows.
     #[cfg(test)]
-    pub fn call(&self) -> CallId {
-        self.call
+    pub fn handover(&self) -> HandoverId {
+        self.handover
     }
 
-    /// Reports that the reply's last byte was passed to the peer's socket, and returns the call.
-    pub fn flushed(mut self) -> CallId {
+    /// Reports that the reply's last byte was passed to the peer's socket, and returns the hand-over in it.
+    pub fn passed(mut self) -> HandoverId {
         self.open = false;
-        self.owner.report(Input::Flushed { call: self.call });
-        self.call
+        self.sign(Sign::Passed);
+        self.handover
+    }
+
+    fn sign(&self, sign: Sign) {
+        let handover = self.handover;
+        self.owner.report(Input::Signed { handover, sign });
     }
 }
 
 impl Drop for Receipt {
     fn drop(&mut self) {
         if self.open {
-            self.owner.report(Input::Lost { call: self.call });
+            self.sign(Sign::Lost);
         }
     }
 }

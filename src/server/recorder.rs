@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::owner::{Machine, Outcome, Owner, Receipt};
+use super::random::Random;
 use crate::engine::limits::Bounds;
 use crate::engine::{
     Carrier, Command, Effect, Engine, Input, Overview, Reason, Roster, SessionId, Status, Timestamp, Who,
@@ -13,12 +14,16 @@ pub const NOW: Timestamp = Timestamp::from_millis(1_777_732_200_000);
 
 /// Makes an engine of three roles.
 pub fn engine(now: Timestamp) -> Engine {
+    Engine::new(now, Roster::default(), Bounds::default(), [0; 16])
+}
+
+/// Makes a source of bytes that are never the same twice, as long as few are drawn.
+pub fn random() -> Random {
     let mut drawn = 0_u8;
-    let random = move || {
+    Box::new(move || {
         drawn = drawn.wrapping_add(1);
         [drawn; 16]
-    };
-    Engine::new(now, Roster::default(), Bounds::default(), Box::new(random))
+    })
 }
 
 /// What was told, in order.
@@ -68,7 +73,7 @@ pub fn recorded() -> (Arc<Owner>, Told) {
         engine: engine(NOW),
         told: told.clone(),
     };
-    let owner = Owner::new(Box::new(recorder), Arc::new(|| NOW), Box::new(|_| {}));
+    let owner = Owner::new(Box::new(recorder), Arc::new(|| NOW), random(), Box::new(|_| {}));
     (Arc::new(owner), told)
 }
 

@@ -4,12 +4,12 @@
 //! miss each other.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rmcp::model::RequestId;
 
-use crate::engine::{CallId, SessionId};
+use crate::engine::{CallId, HandoverId, SessionId};
 
 /// How many answered reads can still be cancelled: their answers may cross with their cancellations. The oldest is
 /// forgotten first. Only reads that handed something over count.
@@ -97,10 +97,20 @@ impl Request<'_> {
     }
 }
 
-/// Remembers which call a request is: every parked one, and the latest of those that were answered.
+/// What a cancellation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancelled {
+    /// A call that waits.
+    Wait(CallId),
+    /// The hand-over in the answer to a call.
+    Handover(HandoverId),
+}
+
+/// Remembers which call a request is: every parked one, and the latest of those whose answers handed something over.
 #[derive(Debug, Default)]
 pub struct Requests {
-    calls: BTreeSet<(RequestKey, CallId)>,
+    /// A call has no hand-over while it waits.
+    calls: BTreeMap<(RequestKey, CallId), Option<HandoverId>>,
     /// Those in `calls` that are answered, oldest first.
     answered: VecDeque<(RequestKey, CallId)>,
     early: BTreeSet<RequestKey>,
@@ -128,25 +138,25 @@ impl Requests {
     /// Remembers a call that waits, until [`Self::answer`] or [`Self::forget`], and returns what it is known by.
     pub fn park(&mut self, request: Option<Request<'_>>, call: CallId) -> Option<RequestKey> {
         let key = request.and_then(Request::key)?;
-        self.calls.insert((key.clone(), call));
+        self.calls.insert((key.clone(), call), None);
         Some(key)
     }
 
     /// Remembers a call whose answer is on its way, as one of the latest.
-    pub fn answer(&mut self, key: RequestKey, call: CallId) {
+    pub fn answer(&mut self, key: RequestKey, call: CallId, handover: HandoverId) {
         if self.answered.len() == ANSWERED_MAX
             && let Some(oldest) = self.answered.pop_front()
         {
             self.calls.remove(&oldest);
         }
-        self.calls.insert((key.clone(), call));
+        self.calls.insert((key.clone(), call), Some(handover));
         self.answered.push_back((key, call));
     }
 
     /// The same, for a call that did not wait.
-    pub fn answer_at_once(&mut self, request: Option<Request<'_>>, call: CallId) {
+    pub fn answer_at_once(&mut self, request: Option<Request<'_>>, call: CallId, handover: HandoverId) {
         if let Some(key) = request.and_then(Request::key) {
-            self.answer(key, call);
+            self.answer(key, call, handover);
         }
     }
 
@@ -155,15 +165,17 @@ impl Requests {
         self.calls.remove(&(key, call));
     }
 
-    /// Takes note of a cancellation: returns the latest call that it can be about, or remembers it for a request that is
+    /// Takes note of a cancellation: returns what of the latest call it is about, or remembers it for a request that is
     /// yet to come.
-    pub fn cancel(&mut self, key: RequestKey) -> Option<CallId> {
+    pub fn cancel(&mut self, key: RequestKey) -> Option<Cancelled> {
         let all = (key.clone(), CallId(0))..=(key.clone(), CallId(u64::MAX));
-        if let Some((_, call)) = self.calls.range(all).next_back() {
-            let call = *call;
+        if let Some((&(_, call), &handover)) = self.calls.range(all).next_back() {
             self.calls.remove(&(key, call));
+            let Some(handover) = handover else {
+                return Some(Cancelled::Wait(call));
+            };
             self.answered.retain(|(_, other)| *other != call);
-            return Some(call);
+            return Some(Cancelled::Handover(handover));
         }
         if self.early.insert(key.clone()) {
             if self.early_order.len() == EARLY_MAX
@@ -196,13 +208,22 @@ mod tests {
     #[test]
     fn a_cancellation_finds_the_latest_call_of_its_scope_and_id_once() {
         let mut requests = Requests::default();
-        requests.answer(key("a", "1"), CallId(10));
-        requests.answer(key("b", "1"), CallId(11));
-        requests.answer(key("a", "1"), CallId(12));
-        assert_eq!(requests.cancel(key("a", "1")), Some(CallId(12)));
-        assert_eq!(requests.cancel(key("a", "1")), Some(CallId(10)));
+        requests.answer(key("a", "1"), CallId(10), HandoverId(10));
+        requests.answer(key("b", "1"), CallId(11), HandoverId(11));
+        requests.answer(key("a", "1"), CallId(12), HandoverId(12));
+        assert_eq!(
+            requests.cancel(key("a", "1")),
+            Some(Cancelled::Handover(HandoverId(12)))
+        );
+        assert_eq!(
+            requests.cancel(key("a", "1")),
+            Some(Cancelled::Handover(HandoverId(10)))
+        );
         assert_eq!(requests.cancel(key("b", "\"1\"")), None, "a text is not a number");
-        assert_eq!(requests.cancel(key("b", "1")), Some(CallId(11)));
+        assert_eq!(
+            requests.cancel(key("b", "1")),
+            Some(Cancelled::Handover(HandoverId(11)))
+        );
         assert!(requests.calls.is_empty() && requests.answered.is_empty());
     }
 
@@ -239,12 +260,18 @@ mod tests {
         let request = scope("parked");
         let parked = requests.park(Some(Request::Json(&request, "0")), CallId(1_000_000));
         for call in 0..=ANSWERED_MAX as u64 {
-            requests.answer(key("a", &call.to_string()), CallId(call));
+            requests.answer(key("a", &call.to_string()), CallId(call), HandoverId(call));
         }
         assert_eq!(requests.calls.len(), ANSWERED_MAX + 1);
         assert_eq!(requests.cancel(key("a", "0")), None);
-        assert_eq!(requests.cancel(key("a", "1")), Some(CallId(1)));
-        assert_eq!(requests.cancel(key("parked", "0")), Some(CallId(1_000_000)));
+        assert_eq!(
+            requests.cancel(key("a", "1")),
+            Some(Cancelled::Handover(HandoverId(1)))
+        );
+        assert_eq!(
+            requests.cancel(key("parked", "0")),
+            Some(Cancelled::Wait(CallId(1_000_000)))
+        );
         assert_eq!(parked, Some(key("parked", "0")));
     }
 

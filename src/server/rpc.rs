@@ -97,9 +97,7 @@ impl Rpc {
         let mut ticks = progress_ticks();
         loop {
             tokio::select! {
-                answer = parked.answered() => {
-                    return Some(Done::new(parked.complete(answer?)));
-                }
+                answered = parked.answered() => return answered.map(Done::new),
                 () = context.ct.cancelled() => return None,
                 _ = ticks.tick(), if token.is_some() => {
                     let token = token.clone().expect("a tick is for a token");

@@ -29,11 +29,12 @@ use uuid::Uuid;
 
 use super::express::{self, Done};
 use super::orphans::{News, Ticket, Why};
+use super::random::Random;
 use super::requests::Scope;
 use super::rpc::Caller;
 use super::wire::{Link, Sent};
 use super::{Shared, agent_of, refuse, refuse_session};
-use crate::engine::{AgentName, Carrier, Ending, RandomBytes, SessionId, Who, uuid_v4};
+use crate::engine::{AgentName, Carrier, Ending, SessionId, Who, uuid_v4};
 use crate::tools::ToolResult;
 
 pub(super) use calls::message;
@@ -62,7 +63,7 @@ const ON_ITS_WAY_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Streams {
     by_id: Mutex<BTreeMap<Uuid, Arc<Stream>>>,
     opened: Notify,
-    random: Mutex<RandomBytes>,
+    random: Mutex<Random>,
 }
 
 /// One client's stream.
@@ -116,7 +117,7 @@ struct Event {
 
 impl Streams {
     /// Makes an empty table; `random` gives the ids.
-    pub fn new(random: RandomBytes) -> Self {
+    pub fn new(random: Random) -> Self {
         Self {
             by_id: Mutex::default(),
             opened: Notify::new(),
@@ -131,7 +132,8 @@ impl Streams {
 
     /// Draws an id that nobody guesses.
     pub fn draw_id(&self) -> Uuid {
-        uuid_v4(&mut self.random.lock().expect("drawing bytes does not panic"))
+        let mut random = self.random.lock().expect("drawing bytes does not panic");
+        uuid_v4(random())
     }
 
     fn find(&self, id: Uuid) -> Option<Arc<Stream>> {

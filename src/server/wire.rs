@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::orphans::Ticket;
 use super::owner::{Owner, Receipt};
-use crate::engine::{AgentName, CallId, Carrier, Ending, Input, Refusal, SessionId, Who};
+use crate::engine::{AgentName, Carrier, Ending, HandoverId, Input, Refusal, SessionId, Sign, Who};
 
 /// How long a peer may take nothing that it was sent before a connection counts as broken, so that a reply which a dead
 /// network has swallowed is taken back, not counted as read: shorter than the engine's doubt.
@@ -126,7 +126,7 @@ struct ConnectionState {
     /// What goes with bytes that hyper has, up to the last one.
     sent: Vec<Sent>,
     /// Replies of exchanges that were passed, each with how many bytes had come until then, read or not.
-    passed: Vec<(CallId, u64)>,
+    passed: Vec<(HandoverId, u64)>,
     /// One was passed that no bytes can prove to be read any more.
     unprovable: bool,
     /// The sessions of the calls that this connection carried, by whom they were opened for.
@@ -228,7 +228,7 @@ impl Link {
         polled
     }
 
-    fn flushed(&self, io: &impl Evidence) {
+    fn all_passed(&self, io: &impl Evidence) {
         if self.0.has_sent.load(Ordering::Acquire) {
             self.report(&mut self.state(), io, 0);
         }
@@ -246,20 +246,20 @@ impl Link {
             match sent {
                 Sent::Reply(receipt) => {
                     self.0.in_doubt.store(true, Ordering::Relaxed);
-                    let call = receipt.flushed();
+                    let handover = receipt.passed();
                     // A peer that sends its next request too early may send the rest of it at any time, unread reply or
                     // not: no bytes of this connection prove anything any more. And what is here by now was sent by
                     // somebody who may not have read the reply.
                     if arrived_before == 0 {
                         let here = self.0.bytes_in.load(Ordering::Relaxed);
-                        passed.push((call, here.saturating_add(io.arrived_bytes())));
+                        passed.push((handover, here.saturating_add(io.arrived_bytes())));
                         self.0.has_passed.store(true, Ordering::Relaxed);
                     } else {
                         *unprovable = true;
                     }
                 }
                 Sent::Streamed(receipt, ticket) => {
-                    receipt.map(Receipt::flushed);
+                    receipt.map(Receipt::passed);
                     ticket.into_iter().for_each(Ticket::passed);
                 }
                 Sent::KeepAlive(session) => self.0.owner.report(Input::KeptAlive { session }),
@@ -277,10 +277,11 @@ impl Link {
             return;
         }
         let mut state = self.state();
-        state.passed.retain(|(call, here)| {
-            let followed = all > *here;
+        state.passed.retain(|&(handover, here)| {
+            let followed = all > here;
             if followed {
-                connection.owner.report(Input::Followed { call: *call });
+                let sign = Sign::Followed;
+                connection.owner.report(Input::Signed { handover, sign });
             }
             !followed
         });
@@ -451,7 +452,7 @@ impl<S: AsyncRead + AsyncWrite + Evidence + Unpin> AsyncWrite for Wire<S> {
         let Self { io, link, .. } = &mut *self;
         let polled = Pin::new(&mut *io).poll_flush(cx);
         match &polled {
-            Poll::Ready(Ok(())) => link.flushed(io),
+            Poll::Ready(Ok(())) => link.all_passed(io),
             Poll::Ready(Err(_)) => link.ends(Ending::Broken),
             Poll::Pending => {}
         }

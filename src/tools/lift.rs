@@ -287,7 +287,7 @@ fn wrong_type(argument: &'static str, given: &Value, accepted: &'static str) -> 
 }
 
 /// Writes deliveries as the JSON array of the source design.
-pub struct Messages<'a>(pub &'a std::collections::VecDeque<Delivery>);
+pub struct Messages<'a>(pub &'a [Delivery]);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -16,8 +16,8 @@ fn a_body_of_the_greatest_length_is_accepted_and_one_more_byte_is_not() {
     assert_eq!(relay.call(A, 1, body("12345")), too_long(1, 5));
     assert_eq!(relay.call(A, 2, body("\u{e9}\u{e9}\u{e9}")), too_long(2, 6));
     assert_eq!(relay.pending(), [0, 0, 0]);
-    assert_eq!(relay.call(A, 3, body("1234")).len(), 2);
-    assert_eq!(relay.call(A, 4, body("")).len(), 2);
+    assert_eq!(relay.call(A, 3, body("1234")).len(), 1);
+    assert_eq!(relay.call(A, 4, body("")).len(), 1);
     assert_eq!(relay.pending(), [0, 2, 0]);
 }
 
@@ -59,9 +59,9 @@ fn an_inbox_takes_so_many_bytes_and_not_one_more() {
     let body = |body: &str| post(Some("pm"), "dev-a", body);
     relay.call(A, 1, body("123456"));
     assert_eq!(relay.call(A, 2, body("12345")), [full(2, 1, 6, bounds)]);
-    assert_eq!(relay.call(A, 3, body("1234")).len(), 2);
+    assert_eq!(relay.call(A, 3, body("1234")).len(), 1);
     assert_eq!(relay.call(A, 4, body("1")), [full(4, 2, 10, bounds)]);
-    assert_eq!(relay.call(A, 5, body("")).len(), 2);
+    assert_eq!(relay.call(A, 5, body("")).len(), 1);
     assert_eq!(relay.pending(), [0, 3, 0]);
 }
 
@@ -81,7 +81,7 @@ fn handed_over_messages_keep_their_room_until_they_are_confirmed() {
         relay.post(C, 2, &nth(2));
         relay.call(A, 3, read("dev-a"));
         assert_eq!(relay.post(C, 4, &nth(3)), [full(4, 2, 12, bounds)]);
-        relay.flushed(3);
+        relay.passed(3);
         assert_eq!(relay.post(C, 5, &nth(3)), [full(5, 2, 12, bounds)]);
         // The call that confirms them may already use their room.
         assert_eq!(relay.post(A, 6, &nth(3)), accepted(6, &nth(3)));
@@ -101,7 +101,7 @@ fn a_confirmation_without_a_call_makes_room_too() {
         relay.open(EXCHANGE, Carrier::Exchange, None);
         relay.post(C, 1, &nth(1));
         relay.call(session, 2, read("dev-a"));
-        relay.flushed(2);
+        relay.passed(2);
         relay.timeout_at(DOUBT_MS - 1);
         assert_eq!(relay.post(C, 3, &nth(2)), [full(3, 1, 6, bounds)]);
         if session == EXCHANGE {
@@ -111,7 +111,7 @@ fn a_confirmation_without_a_call_makes_room_too() {
             assert_eq!(relay.post(C, 4, &nth(2)), [full(4, 1, 6, bounds)]);
             relay.kept_alive(A);
         }
-        assert_eq!(relay.post(C, 5, &nth(2)).len(), 2);
+        assert_eq!(relay.post(C, 5, &nth(2)).len(), 1);
     }
 }
 
@@ -130,7 +130,7 @@ fn undone_messages_find_their_room_kept() {
     assert_eq!(relay.post(C, 4, &nth(3)), [full(4, 2, 12, bounds)]);
     let both = shown(5, [again(&nth(1)), nth(2)]);
     assert_eq!(relay.call(A, 5, read("dev-a")), [both]);
-    relay.flushed(5);
+    relay.passed(5);
     assert_eq!(relay.post(A, 6, &nth(3)), accepted(6, &nth(3)));
 }
 

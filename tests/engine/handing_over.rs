@@ -14,7 +14,7 @@ fn a_lost_reply_is_read_again_until_it_is_confirmed() {
         assert_eq!(relay.lost(call), NONE);
     }
     assert_eq!(relay.call(B, 7, read("dev-a")), [shown(7, [again(&nth(1))])]);
-    relay.flushed(7);
+    relay.passed(7);
     assert_eq!(relay.call(B, 8, read("dev-a")), [nothing(8)]);
     assert_eq!(relay.lost(7), NONE);
     assert_eq!(relay.call(B, 9, read("dev-a")), [nothing(9)]);
@@ -35,7 +35,7 @@ fn calls() -> [Command; 5] {
 fn a_flushed_reply_is_confirmed_by_its_stream_s_next_call() {
     for command in calls() {
         let mut relay = handed_to(A);
-        relay.flushed(10);
+        relay.passed(10);
         relay.call(A, 11, command);
         assert_eq!(relay.lost(10), NONE);
         assert_confirmed(relay);
@@ -46,7 +46,7 @@ fn a_flushed_reply_is_confirmed_by_its_stream_s_next_call() {
 fn the_next_call_confirms_nothing_on_an_exchange() {
     for command in calls() {
         let mut relay = handed_to(EXCHANGE);
-        relay.flushed(10);
+        relay.passed(10);
         relay.call(EXCHANGE, 11, command);
         relay.cancelled(11);
         assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(DOUBT_MS));
@@ -57,7 +57,7 @@ fn the_next_call_confirms_nothing_on_an_exchange() {
 #[test]
 fn bytes_that_follow_a_flushed_reply_confirm_it_on_an_exchange() {
     let mut relay = handed_to(EXCHANGE);
-    relay.flushed(10);
+    relay.passed(10);
     assert_eq!(relay.followed(10), NONE);
     assert_eq!(relay.engine.poll_timeout(), None);
     assert_eq!(relay.lost(10), NONE);
@@ -68,7 +68,7 @@ fn bytes_that_follow_a_flushed_reply_confirm_it_on_an_exchange() {
 fn bytes_that_follow_a_reply_before_its_flush_confirm_nothing() {
     let mut relay = handed_to(EXCHANGE);
     assert_eq!(relay.followed(10), NONE);
-    relay.flushed(10);
+    relay.passed(10);
     assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(DOUBT_MS));
     assert_in_doubt(relay);
 }
@@ -77,7 +77,7 @@ fn bytes_that_follow_a_reply_before_its_flush_confirm_nothing() {
 fn bytes_that_follow_confirm_nothing_on_a_stream() {
     let mut relay = handed_to(A);
     assert_eq!(relay.followed(10), NONE);
-    relay.flushed(10);
+    relay.passed(10);
     assert_eq!(relay.followed(10), NONE);
     assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(DOUBT_MS));
     // Not when only a keep-alive is missing, either.
@@ -93,7 +93,7 @@ fn bytes_that_follow_one_reply_say_nothing_of_the_others() {
     for n in 1..=3 {
         relay.post(C, u64::from(n), &nth(n));
         relay.call(EXCHANGE, 10 + u64::from(n), read("dev-a"));
-        relay.flushed(10 + u64::from(n));
+        relay.passed(10 + u64::from(n));
     }
     assert_eq!(relay.followed(12), NONE);
     relay.close(EXCHANGE, Ending::Broken);
@@ -104,7 +104,7 @@ fn bytes_that_follow_one_reply_say_nothing_of_the_others() {
 #[test]
 fn another_session_s_call_confirms_nothing() {
     let mut relay = handed_to(A);
-    relay.flushed(10);
+    relay.passed(10);
     relay.call(B, 11, read("dev-a"));
     relay.close(A, Ending::Broken);
     assert_undone(relay);
@@ -118,7 +118,7 @@ fn a_call_confirms_all_that_was_flushed_to_its_stream() {
         relay.call(A, read_call, read("dev-a"));
     }
     for call in 11..=13 {
-        relay.flushed(call);
+        relay.passed(call);
     }
     relay.call(A, 14, look("pm"));
     assert_confirmed(relay);
@@ -136,7 +136,7 @@ fn a_reply_that_was_not_flushed_is_not_confirmed_by_the_next_call() {
 fn a_call_before_the_flush_does_not_confirm_after_it() {
     let mut relay = handed_to(A);
     relay.call(A, 11, look("dev-a"));
-    relay.flushed(10);
+    relay.passed(10);
     relay.close(A, Ending::Broken);
     assert_undone(relay);
 }
@@ -144,7 +144,7 @@ fn a_call_before_the_flush_does_not_confirm_after_it() {
 #[test]
 fn an_orderly_end_after_the_flush_confirms_on_an_exchange() {
     let mut relay = handed_to(EXCHANGE);
-    relay.flushed(10);
+    relay.passed(10);
     assert_eq!(relay.close(EXCHANGE, Ending::Orderly), NONE);
     assert_eq!(relay.engine.poll_timeout(), None);
     assert_confirmed(relay);
@@ -160,7 +160,7 @@ fn an_orderly_end_before_the_flush_undoes_on_an_exchange() {
 #[test]
 fn a_broken_end_after_the_flush_undoes_on_an_exchange() {
     let mut relay = handed_to(EXCHANGE);
-    relay.flushed(10);
+    relay.passed(10);
     relay.close(EXCHANGE, Ending::Broken);
     assert_eq!(relay.engine.poll_timeout(), None);
     assert_undone(relay);
@@ -172,7 +172,7 @@ fn any_end_of_a_stream_undoes_what_was_flushed_last() {
         for flushed in [false, true] {
             let mut relay = handed_to(A);
             if flushed {
-                relay.flushed(10);
+                relay.passed(10);
             }
             assert_eq!(relay.close(A, ending), NONE);
             assert_eq!(relay.engine.poll_timeout(), None);
@@ -189,8 +189,8 @@ fn an_end_judges_each_hand_over_of_its_session_alone() {
         relay.post(C, u64::from(n), &nth(n));
         relay.call(EXCHANGE, 10 + u64::from(n), read("dev-a"));
     }
-    relay.flushed(11);
-    relay.flushed(13);
+    relay.passed(11);
+    relay.passed(13);
     relay.close(EXCHANGE, Ending::Orderly);
     assert_eq!(relay.call(C, 20, read("dev-a")), [shown(20, [again(&nth(2))])]);
 }
@@ -207,7 +207,7 @@ fn a_cancelled_call_undoes_its_reply_flushed_or_not() {
     for flushed in [false, true] {
         let mut relay = handed_to(A);
         if flushed {
-            relay.flushed(10);
+            relay.passed(10);
         }
         assert_eq!(relay.cancelled(10), NONE);
         assert_eq!(relay.engine.poll_timeout(), None);
@@ -220,7 +220,7 @@ fn a_lost_reply_is_undone_flushed_or_not() {
     for flushed in [false, true] {
         let mut relay = handed_to(A);
         if flushed {
-            relay.flushed(10);
+            relay.passed(10);
         }
         assert_eq!(relay.lost(10), NONE);
         assert_eq!(relay.engine.poll_timeout(), None);
@@ -323,12 +323,12 @@ fn a_closed_session_s_hand_overs_of_one_inbox_come_back_in_one_reply() {
 fn an_answer_with_nothing_in_it_leaves_nothing_in_doubt() {
     let mut relay = Relay::told();
     relay.call(A, 1, read("dev-a"));
-    relay.flushed(1);
+    relay.passed(1);
     assert_eq!(relay.engine.poll_timeout(), None);
     relay.call(A, 2, look("dev-a"));
-    relay.flushed(2);
+    relay.passed(2);
     relay.post(A, 3, &nth(1));
-    relay.flushed(3);
+    relay.passed(3);
     assert_eq!(relay.engine.poll_timeout(), None);
 }
 

@@ -3,26 +3,25 @@
 use super::*;
 
 #[test]
-fn news_of_an_unknown_call_is_ignored() {
-    let mut relay = Relay::told();
-    let before = relay.engine.status();
-    assert_eq!(relay.flushed(77), NONE);
-    assert_eq!(relay.followed(77), NONE);
-    assert_eq!(relay.cancelled(77), NONE);
-    assert_eq!(relay.lost(77), NONE);
-    assert_eq!(relay.engine.status(), before);
-    assert_eq!(relay.engine.poll_timeout(), None);
+fn news_of_a_call_or_a_hand_over_that_is_unknown_is_ignored() {
+    let mut relay = handed_to(A);
+    let before = relay.engine.clone();
+    for sign in SIGNS {
+        let handover = HandoverId(77);
+        assert_eq!(relay.handle(Input::Signed { handover, sign }), NONE);
+    }
+    for call in [10, 77] {
+        assert_eq!(relay.handle(Input::Cancelled { call: CallId(call) }), NONE);
+    }
+    assert!(before == relay.engine);
 }
 
 #[test]
-fn news_of_a_post_or_a_look_is_ignored() {
+fn a_post_or_a_look_cannot_be_cancelled_any_more() {
     let mut relay = Relay::told();
     relay.post(A, 1, &nth(1));
     relay.call(A, 2, look("dev-a"));
     for call in [1, 2] {
-        assert_eq!(relay.flushed(call), NONE);
-        assert_eq!(relay.followed(call), NONE);
-        assert_eq!(relay.lost(call), NONE);
         assert_eq!(relay.cancelled(call), NONE);
     }
     assert_eq!(relay.call(A, 3, read("dev-a")), [shown(3, [nth(1)])]);
@@ -34,7 +33,7 @@ fn good_news_of_a_parked_read_is_ignored() {
         let mut relay = Relay::told();
         relay.open(EXCHANGE, carrier, None);
         relay.call(EXCHANGE, 1, wait("dev-a", WAIT_MS));
-        assert_eq!(relay.flushed(1), NONE);
+        assert_eq!(relay.passed(1), NONE);
         assert_eq!(relay.followed(1), NONE);
         assert_eq!(relay.kept_alive(EXCHANGE), NONE);
         assert_eq!(relay.timeout_at(5_000), [nothing(1)]);
@@ -44,7 +43,7 @@ fn good_news_of_a_parked_read_is_ignored() {
 #[test]
 fn a_keep_alive_of_a_session_that_is_not_open_is_ignored() {
     let mut relay = handed_to(A);
-    relay.flushed(10);
+    relay.passed(10);
     relay.close(A, Ending::Broken);
     for session in [A, SessionId(77)] {
         assert_eq!(relay.kept_alive(session), NONE);
@@ -55,10 +54,10 @@ fn a_keep_alive_of_a_session_that_is_not_open_is_ignored() {
 #[test]
 fn good_news_after_a_cancellation_is_ignored() {
     let mut relay = handed_to(EXCHANGE);
-    relay.flushed(10);
+    relay.passed(10);
     relay.cancelled(10);
     assert_eq!(relay.followed(10), NONE);
-    assert_eq!(relay.flushed(10), NONE);
+    assert_eq!(relay.passed(10), NONE);
     assert_eq!(relay.followed(10), NONE);
     assert_eq!(relay.engine.poll_timeout(), None);
     assert_undone(relay);
@@ -68,7 +67,7 @@ fn good_news_after_a_cancellation_is_ignored() {
 fn repeated_good_news_is_ignored() {
     let mut relay = handed_to(EXCHANGE);
     for _ in 0..2 {
-        assert_eq!(relay.flushed(10), NONE);
+        assert_eq!(relay.passed(10), NONE);
         assert_eq!(relay.followed(10), NONE);
         assert_eq!(relay.engine.poll_timeout(), None);
     }
@@ -84,7 +83,7 @@ fn repeated_bad_news_is_ignored() {
     for _ in 0..2 {
         assert_eq!(relay.lost(2), NONE);
         assert_eq!(relay.cancelled(2), NONE);
-        assert_eq!(relay.flushed(2), NONE);
+        assert_eq!(relay.passed(2), NONE);
         assert_eq!(relay.followed(2), NONE);
         assert_eq!(relay.kept_alive(A), NONE);
     }

@@ -2,25 +2,27 @@
 
 mod bound_sessions;
 mod bounds;
+mod events;
 mod handing_over;
 mod inputs_for_nothing;
 mod names_and_times;
 mod posting_and_reading;
 mod refusals;
+mod state;
 mod the_doubt;
 mod the_person;
 mod the_start;
 mod through_the_tools;
 mod waiting;
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
-    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, InboxView, Input,
-    InvalidRoster, Kind, Message, MessageId, Overview, Reason, Refusal, Reply, Roster, Seq, SessionId,
-    SessionView, Status, Timestamp, WaitView, Who,
+    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Event, HandoverId,
+    InboxView, Input, InvalidRoster, Kind, Message, MessageId, Overview, Reason, Refusal, Reply, Roster, Seq,
+    SessionId, SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who,
 };
 
 /// 2026-05-02T14:30:00Z, when every relay here starts.
@@ -48,19 +50,27 @@ const ROOMY: Bounds = Bounds {
 struct Relay {
     engine: Engine,
     now: Timestamp,
+    /// How many messages were accepted.
+    posts: u8,
+    /// The hand-overs in the replies to calls.
+    handovers: BTreeMap<u64, HandoverId>,
+    /// What has happened.
+    events: Vec<Event>,
 }
 
 impl Relay {
     /// A relay that has just started.
     fn fresh(bounds: Bounds) -> Self {
-        let mut drawn = 0_u8;
-        let random = move || {
-            drawn += 1;
-            [drawn - 1; 16]
-        };
+        Self::of(Engine::new(START, Roster::default(), bounds, [0; 16]))
+    }
+
+    fn of(engine: Engine) -> Self {
         Self {
-            engine: Engine::new(START, Roster::default(), bounds, Box::new(random)),
+            engine,
             now: START,
+            posts: 0,
+            handovers: BTreeMap::new(),
+            events: Vec::new(),
         }
     }
 
@@ -71,7 +81,7 @@ impl Relay {
         relay.open(first, Carrier::Exchange, None);
         for (call, agent) in (1_000..).zip(["pm", "dev-a", "dev-b"]) {
             relay.call(first, call, read(agent));
-            relay.flushed(call);
+            relay.passed(call);
         }
         relay.close(first, Ending::Orderly);
         for session in [A, B, C] {
@@ -85,9 +95,52 @@ impl Relay {
     }
 
     fn handle(&mut self, input: Input) -> Vec<Effect> {
+        let before = self.engine.clone();
         let mut effects = Vec::new();
         self.engine.handle(self.now, input, &mut effects);
-        effects
+        if let [Effect::Reply { result: Err(_), .. }] = effects[..] {
+            assert!(before == self.engine, "a refusal changes nothing");
+        }
+        self.seen(effects)
+    }
+
+    /// Keeps the events and the numbers of hand-overs, and returns what is left: what concerns a caller.
+    fn seen(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
+        let mut rest = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Note(event) => {
+                    self.posts += u8::from(matches!(event, Event::Accepted { .. }));
+                    self.events.push(event);
+                }
+                Effect::Reply {
+                    call,
+                    result,
+                    handover,
+                } => {
+                    let hands_over = matches!(&result, Ok(Reply::Messages { deliveries, restarted })
+                        if !deliveries.is_empty() || restarted.is_some());
+                    assert_eq!(handover.is_some(), hands_over, "{result:?}");
+                    self.handovers.extend(handover.map(|handover| (call.0, handover)));
+                    rest.push(reply(call.0, result));
+                }
+                Effect::Opened { .. } => rest.push(effect),
+            }
+        }
+        rest
+    }
+
+    /// Takes what has happened since the last time.
+    fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Says what was seen of the reply to a call, if it handed something over.
+    fn sign(&mut self, call: u64, sign: Sign) -> Vec<Effect> {
+        match self.handovers.get(&call) {
+            Some(&handover) => self.handle(Input::Signed { handover, sign }),
+            None => Vec::new(),
+        }
     }
 
     fn open(&mut self, session: SessionId, carrier: Carrier, agent: Option<&str>) -> Vec<Effect> {
@@ -113,9 +166,11 @@ impl Relay {
     }
 
     fn call(&mut self, session: SessionId, call: u64, command: Command) -> Vec<Effect> {
+        let random = [self.posts + 1; 16];
         self.handle(Input::Call {
             session,
             call: CallId(call),
+            random,
             command,
         })
     }
@@ -131,24 +186,38 @@ impl Relay {
         self.call(session, call, command)
     }
 
-    fn flushed(&mut self, call: u64) -> Vec<Effect> {
-        self.handle(Input::Flushed { call: CallId(call) })
+    fn passed(&mut self, call: u64) -> Vec<Effect> {
+        self.sign(call, Sign::Passed)
     }
 
     fn followed(&mut self, call: u64) -> Vec<Effect> {
-        self.handle(Input::Followed { call: CallId(call) })
+        self.sign(call, Sign::Followed)
     }
 
     fn kept_alive(&mut self, session: SessionId) -> Vec<Effect> {
         self.handle(Input::KeptAlive { session })
     }
 
+    /// The client cancels a call, whether it waits or was answered.
     fn cancelled(&mut self, call: u64) -> Vec<Effect> {
-        self.handle(Input::Cancelled { call: CallId(call) })
+        match self.handovers.get(&call) {
+            Some(&handover) => self.handle(Input::Signed {
+                handover,
+                sign: Sign::Cancelled,
+            }),
+            None => self.handle(Input::Cancelled { call: CallId(call) }),
+        }
     }
 
+    /// Nobody is left to read the answer to a call, whether it waits or was answered.
     fn lost(&mut self, call: u64) -> Vec<Effect> {
-        self.handle(Input::Lost { call: CallId(call) })
+        match self.handovers.get(&call) {
+            Some(&handover) => self.handle(Input::Signed {
+                handover,
+                sign: Sign::Lost,
+            }),
+            None => self.handle(Input::Cancelled { call: CallId(call) }),
+        }
     }
 
     /// Lets the time come that is that many milliseconds after the start, and says so.
@@ -156,7 +225,7 @@ impl Relay {
         self.now = START.plus_millis(ms);
         let mut effects = Vec::new();
         self.engine.handle_timeout(self.now, &mut effects);
-        effects
+        self.seen(effects)
     }
 
     /// How many messages wait for each of the roster's agents.
@@ -247,6 +316,7 @@ fn reply(call: u64, result: Result<Reply, Refusal>) -> Effect {
     Effect::Reply {
         call: CallId(call),
         result,
+        handover: None,
     }
 }
 
@@ -254,15 +324,14 @@ fn refused(call: u64, refusal: Refusal) -> Effect {
     reply(call, Err(refusal))
 }
 
-/// The two effects of an accepted post.
-fn accepted(call: u64, delivery: &Delivery) -> [Effect; 2] {
-    let message = Arc::clone(&delivery.message);
-    let id = message.id;
-    [reply(call, Ok(Reply::Posted { id })), Effect::Log { message }]
+/// The answer to an accepted post.
+fn accepted(call: u64, delivery: &Delivery) -> [Effect; 1] {
+    let id = delivery.message.id;
+    [reply(call, Ok(Reply::Posted { id }))]
 }
 
 fn shown(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
-    let deliveries: VecDeque<Delivery> = deliveries.into_iter().collect();
+    let deliveries: Vec<Delivery> = deliveries.into_iter().collect();
     reply(
         call,
         Ok(Reply::Messages {
@@ -278,7 +347,7 @@ fn nothing(call: u64) -> Effect {
 
 /// A reply that tells of the start, too.
 fn told(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
-    let deliveries: VecDeque<Delivery> = deliveries.into_iter().collect();
+    let deliveries: Vec<Delivery> = deliveries.into_iter().collect();
     reply(
         call,
         Ok(Reply::Messages {
@@ -342,3 +411,16 @@ fn doubt_ends_at(ms: i64) -> Option<(Timestamp, Reason)> {
 }
 
 const NONE: [Effect; 0] = [];
+
+/// All that can be seen of a reply.
+const SIGNS: [Sign; 9] = [
+    Sign::Passed,
+    Sign::Followed,
+    Sign::CalledAgain,
+    Sign::KeptAlive,
+    Sign::DoubtOver,
+    Sign::Ended(Ending::Orderly),
+    Sign::Ended(Ending::Broken),
+    Sign::Cancelled,
+    Sign::Lost,
+];

@@ -21,15 +21,13 @@ fn a_post_is_answered_with_an_id_and_logged() {
         body: "caf\u{e9}?\n".to_owned(),
     };
     let posted = Reply::Posted { id: MessageId(id(1)) };
-    assert_eq!(
-        relay.call(A, 1, command),
-        [
-            reply(1, Ok(posted)),
-            Effect::Log {
-                message: Arc::new(message)
-            }
-        ]
-    );
+    relay.events();
+    assert_eq!(relay.call(A, 1, command), [reply(1, Ok(posted))]);
+    let accepted = Event::Accepted {
+        message: Arc::new(message),
+        agent: name("dev-b"),
+    };
+    assert_eq!(relay.events(), [accepted]);
     assert_eq!(relay.pending(), [0, 0, 1]);
 }
 
@@ -136,11 +134,11 @@ fn the_status_counts_sessions_and_what_waits_in_the_roster_s_order() {
 #[test]
 fn there_is_an_inbox_for_each_agent_of_the_roster_and_no_other() {
     let roster = Roster::new(["qa", "dev-a"]).unwrap();
-    let engine = Engine::new(START, roster.clone(), ROOMY, Box::new(|| [0; 16]));
+    let engine = Engine::new(START, roster.clone(), ROOMY, [0; 16]);
     assert_eq!(engine.roster(), &roster);
-    let mut relay = Relay { engine, now: START };
+    let mut relay = Relay::of(engine);
     relay.open(A, Carrier::Stream, None);
-    let to_qa = message(0, 0, "dev-a", "qa");
+    let to_qa = message(1, 0, "dev-a", "qa");
     assert_eq!(relay.post(A, 1, &to_qa), accepted(1, &to_qa));
     assert_eq!(relay.pending(), [1, 0]);
     let unknown = Refusal::UnknownAgent {

@@ -82,7 +82,7 @@ fn at_its_bounds() -> Relay {
     relay.open(SessionId(4), Carrier::Stream, Some("dev-b"));
     relay.post(A, 1, &nth(1));
     relay.call(A, 2, read("dev-a"));
-    relay.flushed(2);
+    relay.passed(2);
     relay.post(B, 3, &nth(2));
     relay.call(B, 4, wait("dev-b", WAIT_MS));
     relay
@@ -97,6 +97,7 @@ fn a_refusal_names_the_value_and_what_is_accepted() {
             Effect::Reply {
                 call: CallId(5),
                 result: Err(refusal),
+                ..
             },
         ] = &effects[..]
         else {
@@ -158,7 +159,7 @@ fn assert_untouched(mut relay: Relay) {
     assert_eq!(relay.timeout_at(4_999), NONE);
     assert_eq!(relay.timeout_at(5_000), [nothing(4)]);
     // The next id is the one that the refused call did not take.
-    relay.flushed(6);
+    relay.passed(6);
     let third = posted_at(5_000, &nth(3));
     assert_eq!(relay.post(B, 8, &third), accepted(8, &third));
 }

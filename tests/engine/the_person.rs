@@ -146,7 +146,7 @@ fn what_the_person_did_not_get_is_read_again() {
     let question = message(1, 0, "dev-b", "user");
     relay.post(A, 1, &question);
     relay.call(PERSON, 2, OWN);
-    relay.flushed(2);
+    relay.passed(2);
     relay.close(PERSON, Ending::Broken);
     let second = SessionId(8);
     relay.open_for_person(second);
@@ -157,7 +157,7 @@ fn what_the_person_did_not_get_is_read_again() {
 fn the_person_waits_for_what_comes() {
     let mut relay = with_person();
     relay.call(PERSON, 1, OWN);
-    relay.flushed(1);
+    relay.passed(1);
     let wait = Command::Read {
         agent: None,
         wait_ms: WAIT_MS,
@@ -259,7 +259,7 @@ fn news_of_the_start_wakes_who_is_to_be_told_and_not_the_person_in_front() {
     assert_eq!(relay.call(PERSON, 2, wait("dev-a", WAIT_MS)), NONE);
     assert_eq!(relay.call(B, 3, wait("dev-a", WAIT_MS)), NONE);
     assert_eq!(relay.lost(1), [told(3, [])]);
-    relay.flushed(3);
+    relay.passed(3);
     assert_eq!(relay.timeout_at(i64::from(WAIT_MS)), [nothing(2)]);
 }
 

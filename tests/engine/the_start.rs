@@ -32,7 +32,7 @@ fn the_start_is_told_again_when_the_reply_was_lost() {
     relay.close(A, Ending::Broken);
     relay.open(B, Carrier::Stream, None);
     assert_eq!(relay.call(B, 3, read("pm")), [told(3, [])]);
-    relay.flushed(3);
+    relay.passed(3);
     assert_eq!(relay.call(B, 4, read("pm")), [nothing(4)]);
     relay.close(B, Ending::Broken);
     relay.open(C, Carrier::Stream, None);
@@ -83,7 +83,7 @@ fn a_read_that_would_wait_is_told_of_the_start_and_what_is_there_in_one_reply() 
 fn a_read_waits_while_another_reply_tells_of_the_start() {
     let mut relay = pm_told_by_a();
     assert_eq!(relay.call(B, 2, wait("pm", WAIT_MS)), NONE);
-    relay.flushed(1);
+    relay.passed(1);
     assert_eq!(relay.call(A, 3, look("pm")), [kinds(3, [])]);
     assert_eq!(relay.timeout_at(i64::from(WAIT_MS)), [nothing(2)]);
 }

@@ -4,13 +4,13 @@
 
 mod history;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
-    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Input, Message, MessageId, Refusal, Reply,
-    Seq, SessionId, Status, Timestamp, Who,
+    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Input, Message, MessageId,
+    Refusal, Reply, Seq, SessionId, Sign, Status, Timestamp, Who,
 };
 
 use crate::plan::Event;
@@ -22,9 +22,32 @@ use history::{Asked, Fate, History};
 pub struct Step {
     pub now: Timestamp,
     pub event: Event,
+    /// The same to the engine, which numbers its hand-overs.
+    pub input: EngineInput,
+    pub all_effects: Vec<Effect>,
+    /// Those that concern a caller, without the numbers of hand-overs, and the messages that were accepted.
     pub effects: Vec<Effect>,
     pub before: Status,
     pub after: Status,
+}
+
+/// What an engine is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineInput {
+    Input(Input),
+    Timeout,
+}
+
+impl EngineInput {
+    /// Tells an engine, and returns what it wants done.
+    pub fn run(&self, engine: &mut Engine, now: Timestamp) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match self {
+            Self::Input(input) => engine.handle(now, input.clone(), &mut effects),
+            Self::Timeout => engine.handle_timeout(now, &mut effects),
+        }
+        effects
+    }
 }
 
 /// A law that does not hold.
@@ -169,7 +192,7 @@ impl History<'_> {
             let refused = step.effects.iter().any(|effect| match effect {
                 Effect::Opened { result, .. } => result.is_err(),
                 Effect::Reply { result, .. } => result.is_err(),
-                Effect::Log { .. } => false,
+                Effect::Note(_) => false,
             });
             holds(at, !refused || step.effects.len() == 1, || {
                 "a refusal came with something else".to_owned()

@@ -4,23 +4,29 @@
 //! `RELAY_MODEL_SEED=0..5000` a range of them. With `--nocapture` the first test prints how
 //! often each mark was reached.
 
+mod follower;
 mod laws;
 mod marks;
 mod plan;
 mod random;
 mod reference;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use laws::Step;
+use follower::{Follower, assert_told};
+use laws::{EngineInput, Step};
 use marks::Marks;
 use plan::{Event, Plan};
 use random::SplitMix;
 use reference::Model;
-use relay::engine::Engine;
+use relay::engine::{CallId, Effect, Engine, HandoverId, Input, Reply, Sign};
 
 /// How many seeds a test runs. Each draws its own bounds and weights.
 const SEEDS: Range<u64> = 0..170;
+
+/// One seed in so many is enough for what is compared whole after every step.
+const STATE_SEEDS_STEP: usize = 5;
 
 /// How many inputs a seed makes.
 const STEPS: usize = 2_000;
@@ -38,13 +44,10 @@ fn the_engine_does_what_the_model_does() {
             run.plan.now,
             run.plan.roster.clone(),
             run.plan.bounds,
-            random_bytes(seed),
+            boot_bytes(seed),
         );
         run.go(|engine, step| {
-            let effects = match step.event.clone() {
-                Event::Input(input) => model.handle(step.now, input),
-                Event::Timeout => model.handle_timeout(step.now),
-            };
+            let effects = model.handle(step.now, step.event.clone());
             assert_eq!(step.effects, effects, "effects: engine left, model right");
             assert_eq!(step.after, model.status(), "status: engine left, model right");
             assert_eq!(
@@ -81,13 +84,90 @@ fn every_history_keeps_the_contract() {
 }
 
 #[test]
-fn the_same_inputs_give_the_same_effects() {
-    let [first, second] = [(); 2].map(|()| {
-        let mut run = Run::new(1);
-        run.go(|_, _| {});
-        run.steps.clone()
+fn the_same_inputs_make_the_same_state_after_every_step() {
+    for seed in seeds().0.step_by(STATE_SEEDS_STEP) {
+        let mut run = Run::new(seed);
+        let mut twin = run.engine.clone();
+        let mut at = 0;
+        run.go(|engine, step| {
+            let before = twin.clone();
+            let effects = step.input.run(&mut twin, step.now);
+            assert_eq!(step.all_effects, effects, "step {at}");
+            assert!(*engine == twin, "step {at}: two engines differ");
+            if let [Effect::Opened { result: Err(_), .. } | Effect::Reply { result: Err(_), .. }] =
+                effects[..]
+            {
+                assert!(before == twin, "step {at}: a refusal changed something");
+            }
+            at += 1;
+        });
+    }
+}
+
+#[test]
+fn a_copy_taken_anywhere_goes_on_like_the_original() {
+    for seed in seeds().0.step_by(STATE_SEEDS_STEP) {
+        let mut run = Run::new(seed);
+        let snapshot_at = usize::try_from(seed).expect("a small seed") * 97 % STEPS;
+        let mut snapshot = None;
+        let mut at = 0;
+        run.go(|engine, _| {
+            at += 1;
+            if at == snapshot_at {
+                snapshot = Some(restored(engine));
+            }
+        });
+        let mut copy = snapshot.unwrap_or_else(|| Run::new(seed).engine.clone());
+        for (at, step) in run.steps.iter().enumerate().skip(snapshot_at) {
+            let effects = step.input.run(&mut copy, step.now);
+            assert_eq!(step.all_effects, effects, "step {at}: original left, copy right");
+        }
+        assert!(copy == run.engine, "the copy ends like the original");
+    }
+}
+
+/// Makes an engine anew from what is kept of another.
+#[cfg(feature = "serde")]
+fn restored(engine: &Engine) -> Engine {
+    let kept = serde_json::to_string(engine).expect("plain data");
+    serde_json::from_str(&kept).expect("what was written can be read")
+}
+
+/// Makes a copy of an engine.
+#[cfg(not(feature = "serde"))]
+fn restored(engine: &Engine) -> Engine {
+    engine.clone()
+}
+
+/// Inputs can be kept, too.
+#[cfg(feature = "serde")]
+#[test]
+fn inputs_are_read_as_they_were_written() {
+    let mut run = Run::new(1);
+    run.go(|_, step| {
+        if let EngineInput::Input(input) = &step.input {
+            let kept = serde_json::to_string(input).expect("plain data");
+            let read: Input = serde_json::from_str(&kept).expect("what was written can be read");
+            assert_eq!(*input, read);
+        }
     });
-    assert!(first == second, "two runs of seed 1 differ");
+}
+
+#[test]
+fn the_events_tell_all_that_a_person_may_see() {
+    for seed in seeds().0.step_by(STATE_SEEDS_STEP) {
+        let mut run = Run::new(seed);
+        let roster = run.plan.roster.clone();
+        let mut follower = Follower::default();
+        run.go(|engine, step| {
+            for effect in &step.all_effects {
+                if let Effect::Note(event) = effect {
+                    follower.note(event);
+                }
+            }
+            assert_told(&follower, &engine.overview(), &roster);
+        });
+    }
 }
 
 /// One seed's engine and what happened to it. Shows how to see it again when its test fails.
@@ -96,19 +176,20 @@ struct Run {
     plan: Plan,
     engine: Engine,
     steps: Vec<Step>,
+    /// The hand-overs in the replies to calls.
+    handovers: BTreeMap<CallId, HandoverId>,
 }
 
 impl Run {
     fn new(seed: u64) -> Self {
         let plan = Plan::new(seed);
-        let mut random = random_bytes(seed);
-        let random = Box::new(move || random.bytes());
-        let engine = Engine::new(plan.now, plan.roster.clone(), plan.bounds, random);
+        let engine = Engine::new(plan.now, plan.roster.clone(), plan.bounds, boot_bytes(seed));
         Self {
             seed,
             plan,
             engine,
             steps: Vec::new(),
+            handovers: BTreeMap::new(),
         }
     }
 
@@ -132,18 +213,67 @@ impl Run {
         self.steps.push(Step {
             now,
             event: event.clone(),
+            input: EngineInput::Timeout,
+            all_effects: Vec::new(),
             effects: Vec::new(),
             after: before.clone(),
             before,
         });
+        let input = self.input(event);
+        let all_effects = input.run(&mut self.engine, now);
+        let effects = all_effects.iter();
+        let effects = effects.filter_map(|effect| self.seen(effect)).collect();
         let step = self.steps.last_mut().expect("just pushed");
-        match event {
-            Event::Input(input) => self.engine.handle(now, input, &mut step.effects),
-            Event::Timeout => self.engine.handle_timeout(now, &mut step.effects),
-        }
+        step.input = input;
+        step.all_effects = all_effects;
+        step.effects = effects;
         step.after = self.engine.status();
         self.plan.saw(&step.event, &step.effects);
         check(&self.engine, step);
+    }
+}
+
+/// Between the calls of a plan and the hand-overs of the engine.
+impl Run {
+    /// Makes an event the engine's.
+    fn input(&self, event: Event) -> EngineInput {
+        EngineInput::Input(match event {
+            Event::Timeout => return EngineInput::Timeout,
+            Event::Input(input) => input,
+            Event::Seen(call, sign) => match (self.handovers.get(&call), sign) {
+                (Some(&handover), _) => Input::Signed { handover, sign },
+                (None, Sign::Cancelled | Sign::Lost) => Input::Cancelled { call },
+                (None, _) => Input::Signed {
+                    handover: HandoverId(u64::MAX),
+                    sign,
+                },
+            },
+        })
+    }
+
+    /// Takes the number of a hand-over out of a reply; none for an event that no caller hears of.
+    fn seen(&mut self, effect: &Effect) -> Option<Effect> {
+        match effect {
+            Effect::Reply {
+                call,
+                result,
+                handover,
+            } => {
+                let hands_over = matches!(result, Ok(Reply::Messages { deliveries, restarted })
+                    if !deliveries.is_empty() || restarted.is_some());
+                assert_eq!(handover.is_some(), hands_over, "{call:?}: {result:?}");
+                self.handovers.extend(handover.map(|handover| (*call, handover)));
+                Some(Effect::Reply {
+                    call: *call,
+                    result: result.clone(),
+                    handover: None,
+                })
+            }
+            Effect::Note(relay::engine::Event::Accepted { .. }) | Effect::Opened { .. } => {
+                Some(effect.clone())
+            }
+            Effect::Note(_) => None,
+        }
     }
 }
 
@@ -167,9 +297,9 @@ impl Drop for Run {
     }
 }
 
-/// Makes the bytes that the engine and the model both draw their ids from.
-fn random_bytes(seed: u64) -> SplitMix {
-    SplitMix::new(!seed)
+/// Makes the bytes of which the engine and the model both make their boot id.
+fn boot_bytes(seed: u64) -> [u8; 16] {
+    SplitMix::new(!seed ^ 1).bytes()
 }
 
 /// Returns the seeds to run, and whether the caller chose them.

@@ -45,8 +45,8 @@ marks! {
     WaitCancelled,
     /// The connection of a parked read is gone, so that its reply could not be written.
     WaitLost,
-    /// A parked read is said to be flushed.
-    FlushedWhileParked,
+    /// A parked read is said to be passed.
+    PassedWhileParked,
     /// The session of a parked read closes.
     WaitClosed,
     /// The relay stops while several reads are parked.
@@ -57,16 +57,16 @@ marks! {
     PostWhileStopping,
     /// A hand-over is undone by a broken end.
     UndoByBrokenEnd,
-    /// A flushed hand-over is undone by an orderly end of a stream.
+    /// A passed hand-over is undone by an orderly end of a stream.
     UndoByOrderlyStreamEnd,
-    /// A hand-over on an exchange is undone by an orderly end, because it was not flushed.
-    UndoByOrderlyEndUnflushed,
+    /// A hand-over on an exchange is undone by an orderly end, because it was not passed.
+    UndoByOrderlyEndUnpassed,
     /// A hand-over is undone because its call was cancelled.
     UndoByCancel,
     /// A hand-over is undone because its reply was lost.
     UndoByLoss,
-    /// A flushed hand-over is undone by a cancelled call or a lost reply.
-    UndoAfterFlush,
+    /// A passed hand-over is undone by a cancelled call or a lost reply.
+    UndoAfterPassing,
     /// A message is undone that was redelivered before.
     UndoAgain,
     /// Undone messages go in front of waiting ones.
@@ -83,15 +83,15 @@ marks! {
     ConfirmByCall,
     /// The same by a call that is refused.
     ConfirmByRefusedCall,
-    /// A hand-over is not confirmed by its session's next call, because it was not flushed.
-    UnflushedAtCall,
-    /// A flushed hand-over on an exchange is not confirmed by its session's next call.
+    /// A hand-over is not confirmed by its session's next call, because it was not passed.
+    UnpassedAtCall,
+    /// A passed hand-over on an exchange is not confirmed by its session's next call.
     CallOnExchange,
     /// A hand-over on an exchange is confirmed by bytes that came behind it.
     ConfirmByFollowed,
-    /// Bytes came behind a reply on an exchange that was not flushed yet.
-    FollowedUnflushed,
-    /// Bytes are said to have come behind a flushed reply on a stream.
+    /// Bytes came behind a reply on an exchange that was not passed yet.
+    FollowedUnpassed,
+    /// Bytes are said to have come behind a passed reply on a stream.
     FollowedOnStream,
     /// The same while only a keep-alive is missing.
     FollowedOnStreamWhenOverdue,
@@ -115,8 +115,8 @@ marks! {
     OverdueUndoneByEnd,
     /// An overdue hand-over is undone by a cancelled call or a lost reply.
     OverdueUndoneByNews,
-    /// A keep-alive is written to a stream before a reply is flushed.
-    KeptAliveUnflushed,
+    /// A keep-alive is written to a stream before a reply is passed.
+    KeptAliveUnpassed,
     /// A keep-alive is written behind a reply that is in doubt.
     KeptAliveInDoubt,
     /// A keep-alive is written behind two replies that are in doubt.
@@ -165,12 +165,12 @@ marks! {
     CallOnClosed,
     /// A session closes that is not open.
     CloseOfClosed,
-    /// A hand-over is flushed a second time.
-    FlushedAgain,
+    /// A hand-over is passed a second time.
+    PassedAgain,
     /// The same while only a keep-alive is missing.
-    FlushedAgainWhenOverdue,
-    /// A reply is flushed on which nothing hangs.
-    FlushedForNothing,
+    PassedAgainWhenOverdue,
+    /// A reply is passed on which nothing hangs.
+    PassedForNothing,
     /// A call is cancelled on which nothing hangs.
     CancelledForNothing,
     /// A reply is lost on which nothing hangs.

@@ -4,7 +4,8 @@
 
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
-    CallId, Carrier, Command, Effect, Ending, Input, Kind, PERSON, Reply, Roster, SessionId, Timestamp, Who,
+    CallId, Carrier, Command, Effect, Ending, Input, Kind, PERSON, Reply, Roster, SessionId, Sign, Timestamp,
+    Who,
 };
 
 use crate::random::SplitMix;
@@ -14,6 +15,8 @@ use crate::random::SplitMix;
 pub enum Event {
     /// `handle` is called.
     Input(Input),
+    /// `handle` is told what was seen of the reply to a call, or that its client gave it up while it waits.
+    Seen(CallId, Sign),
     /// `handle_timeout` is called.
     Timeout,
 }
@@ -21,6 +24,8 @@ pub enum Event {
 /// Draws what happens next.
 pub struct Plan {
     rng: SplitMix,
+    /// What the random bytes of calls are drawn from.
+    random: SplitMix,
     /// Who there is.
     pub roster: Roster,
     /// What is accepted.
@@ -35,15 +40,15 @@ pub struct Plan {
     tempo: u64,
     /// How many times in a hundred something is acted on as soon as it is due.
     punctual: u64,
-    /// How many replies in a hundred are flushed before anything else happens.
+    /// How many replies in a hundred are passed before anything else happens.
     prompt: u64,
-    /// How many times in a hundred bytes follow the latest flushed reply before anything else happens.
+    /// How many times in a hundred bytes follow the latest passed reply before anything else happens.
     chatty: u64,
     /// How many times in a hundred nobody calls for a while, so that replies on streams stay in doubt.
     quiet: u64,
     /// For how many more events nobody calls.
     quiet_left: u64,
-    /// How many times in a hundred the latest reply that told of the start is cancelled; if ever, it is not flushed.
+    /// How many times in a hundred the latest reply that told of the start is cancelled; if ever, it is not passed.
     unlucky: u64,
     /// How many reads in a hundred wait.
     patient: u64,
@@ -68,9 +73,9 @@ pub struct Plan {
     calls: Vec<CallId>,
     /// The latest calls whose replies had something in them.
     answered: Vec<CallId>,
-    /// The latest replies with something in them that were not yet said to be flushed.
-    unflushed: Vec<CallId>,
-    /// The latest calls that were said to be flushed, and not yet to be followed by bytes.
+    /// The latest replies with something in them that were not yet said to be passed.
+    unpassed: Vec<CallId>,
+    /// The latest calls that were said to be passed, and not yet to be followed by bytes.
     unfollowed: Vec<CallId>,
     /// The latest call whose reply told of the start.
     telling: Option<CallId>,
@@ -85,7 +90,7 @@ enum Action {
     Read,
     Pending,
     Peek,
-    Flush,
+    Pass,
     Follow,
     KeepAlive,
     Lose,
@@ -106,7 +111,7 @@ const ACTIONS: [Action; 15] = [
     Action::Read,
     Action::Pending,
     Action::Peek,
-    Action::Flush,
+    Action::Pass,
     Action::Follow,
     Action::KeepAlive,
     Action::Lose,
@@ -119,8 +124,8 @@ const ACTIONS: [Action; 15] = [
 
 /// What may happen while nobody calls.
 const QUIET_ACTIONS: [Action; 7] = [
-    Action::Flush,
-    Action::Flush,
+    Action::Pass,
+    Action::Pass,
     Action::KeepAlive,
     Action::KeepAlive,
     Action::Timeout,
@@ -142,7 +147,7 @@ impl Plan {
             Action::Post => rng.pick(&[5, 15, 30]),
             Action::Read => rng.pick(&[20, 40]),
             Action::Open => rng.pick(&[4, 8]),
-            Action::Flush => rng.pick(&[2, 2, 20, 40]),
+            Action::Pass => rng.pick(&[2, 2, 20, 40]),
             Action::Follow => rng.pick(&[0, 3, 10]),
             Action::KeepAlive => rng.pick(&[0, 4, 16]),
             Action::Close => rng.pick(&[1, 4, 8]),
@@ -190,7 +195,8 @@ impl Plan {
             gone: vec![SessionId(u64::MAX)],
             calls: vec![CallId(u64::MAX)],
             answered: vec![CallId(u64::MAX)],
-            unflushed: Vec::new(),
+            random: SplitMix::new(!seed),
+            unpassed: Vec::new(),
             unfollowed: Vec::new(),
             telling: None,
             rng,
@@ -203,22 +209,22 @@ impl Plan {
         if due.is_some_and(|due| due <= self.now) && self.rng.percent(self.punctual) {
             return Event::Timeout;
         }
-        if let Some(&call) = self.unflushed.last()
+        if let Some(&call) = self.unpassed.last()
             && self.rng.percent(self.prompt)
         {
-            self.unflushed.pop();
-            return Event::Input(Input::Flushed { call });
+            self.unpassed.pop();
+            return Event::Seen(call, Sign::Passed);
         }
         if let Some(&call) = self.unfollowed.last()
             && self.rng.percent(self.chatty)
         {
             self.unfollowed.pop();
-            return Event::Input(Input::Followed { call });
+            return Event::Seen(call, Sign::Followed);
         }
         if self.rng.percent(self.unlucky)
             && let Some(call) = self.telling.take()
         {
-            return Event::Input(Input::Cancelled { call });
+            return Event::Seen(call, Sign::Cancelled);
         }
         if self.rng.below(self.stop_one_in) == 0 {
             return Event::Input(Input::Stopping);
@@ -232,7 +238,7 @@ impl Plan {
             self.quiet_left -= 1;
             self.rng.pick(&QUIET_ACTIONS)
         };
-        if self.unflushed.is_empty() && matches!(action, Action::Flush | Action::Lose) {
+        if self.unpassed.is_empty() && matches!(action, Action::Pass | Action::Lose) {
             action = Action::Read;
         }
         let input = match action {
@@ -245,24 +251,16 @@ impl Plan {
                 let (session, agent) = self.open[self.rng.index(self.open.len())].clone();
                 self.call(action, session, agent.as_deref())
             }
-            Action::Flush => Input::Flushed {
-                call: self.unflushed(),
-            },
-            Action::Follow => Input::Followed {
-                call: self.unfollowed(),
-            },
+            Action::Pass => return Event::Seen(self.unpassed(), Sign::Passed),
+            Action::Follow => return Event::Seen(self.unfollowed(), Sign::Followed),
             Action::KeepAlive => Input::KeptAlive {
                 session: match self.latest {
                     Some(session) if self.rng.percent(50) => session,
                     Some(_) | None => self.open_or_gone(),
                 },
             },
-            Action::Lose => Input::Lost {
-                call: self.unflushed(),
-            },
-            Action::Cancel => Input::Cancelled {
-                call: self.rng.pick(&self.calls),
-            },
+            Action::Lose => return Event::Seen(self.unpassed(), Sign::Lost),
+            Action::Cancel => return Event::Seen(self.rng.pick(&self.calls), Sign::Cancelled),
             Action::Again => {
                 let latest = self.answered.len().saturating_sub(4);
                 let call = if self.rng.percent(50) {
@@ -270,11 +268,11 @@ impl Plan {
                 } else {
                     self.rng.pick(&self.calls)
                 };
-                self.news(call)
+                return self.news(call);
             }
             Action::FromNowhere => {
                 let call = CallId(u64::MAX - self.rng.below(3));
-                self.news(call)
+                return self.news(call);
             }
             Action::OnClosed => {
                 let session = self.rng.pick(&self.gone);
@@ -294,8 +292,8 @@ impl Plan {
                 remember(&mut self.gone, *session);
             }
             Event::Input(Input::Call { session, .. }) => self.latest = Some(*session),
-            Event::Input(Input::Flushed { call }) => remember(&mut self.unfollowed, *call),
-            Event::Input(_) | Event::Timeout => {}
+            Event::Seen(call, Sign::Passed) => remember(&mut self.unfollowed, *call),
+            Event::Input(_) | Event::Seen(..) | Event::Timeout => {}
         }
         for effect in effects {
             match effect {
@@ -319,6 +317,7 @@ impl Plan {
                             deliveries,
                             restarted,
                         }),
+                    ..
                 } => {
                     if deliveries.is_empty() && restarted.is_none() {
                         continue;
@@ -327,10 +326,10 @@ impl Plan {
                     if restarted.is_some() && self.unlucky > 0 {
                         self.telling = Some(*call);
                     } else {
-                        remember(&mut self.unflushed, *call);
+                        remember(&mut self.unpassed, *call);
                     }
                 }
-                Effect::Reply { .. } | Effect::Log { .. } => {}
+                Effect::Reply { .. } | Effect::Note(_) => {}
             }
         }
     }
@@ -366,6 +365,7 @@ impl Plan {
             events.push(Event::Input(Input::Call {
                 session,
                 call,
+                random: self.random.bytes(),
                 command,
             }));
         }
@@ -463,7 +463,7 @@ impl Plan {
             Action::Pending
             | Action::Open
             | Action::Close
-            | Action::Flush
+            | Action::Pass
             | Action::Follow
             | Action::KeepAlive
             | Action::Lose
@@ -476,6 +476,7 @@ impl Plan {
         Input::Call {
             session,
             call,
+            random: self.random.bytes(),
             command,
         }
     }
@@ -523,16 +524,16 @@ impl Plan {
         }
     }
 
-    /// Takes one of the replies that were not flushed yet; there is at least one.
-    fn unflushed(&mut self) -> CallId {
-        let at = self.rng.index(self.unflushed.len());
-        self.unflushed.remove(at)
+    /// Takes one of the replies that were not passed yet; there is at least one.
+    fn unpassed(&mut self) -> CallId {
+        let at = self.rng.index(self.unpassed.len());
+        self.unpassed.remove(at)
     }
 
-    /// Takes one of the calls that bytes may follow; now and then one that was not flushed yet.
+    /// Takes one of the calls that bytes may follow; now and then one that was not passed yet.
     fn unfollowed(&mut self) -> CallId {
-        if !self.unflushed.is_empty() && self.rng.percent(20) {
-            return self.rng.pick(&self.unflushed);
+        if !self.unpassed.is_empty() && self.rng.percent(20) {
+            return self.rng.pick(&self.unpassed);
         }
         if self.unfollowed.is_empty() {
             return self.rng.pick(&self.calls);
@@ -541,13 +542,9 @@ impl Plan {
         self.unfollowed.remove(at)
     }
 
-    fn news(&mut self, call: CallId) -> Input {
-        match self.rng.below(4) {
-            0 => Input::Flushed { call },
-            1 => Input::Followed { call },
-            2 => Input::Cancelled { call },
-            _ => Input::Lost { call },
-        }
+    fn news(&mut self, call: CallId) -> Event {
+        let signs = [Sign::Passed, Sign::Followed, Sign::Cancelled, Sign::Lost];
+        Event::Seen(call, self.rng.pick(&signs))
     }
 
     fn number(&mut self) -> u64 {

@@ -13,25 +13,23 @@ mod replies;
 mod sessions;
 mod waits;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, InboxView, Input, Kind, Message,
-    MessageId, Overview, Reason, Refusal, Reply, Roster, Seq, SessionId, SessionView, Status, Timestamp,
-    WaitView, Who,
+    MessageId, Overview, Reason, Refusal, Reply, Roster, Seq, SessionId, SessionView, Sign, Status,
+    Timestamp, WaitView, Who,
 };
 
 use crate::marks::{Mark, Marks};
-use crate::random::SplitMix;
+use crate::plan::Event;
 
 /// The whole state, as naive as it can be.
 pub struct Model {
     boot: Boot,
     bounds: Bounds,
     roster: Roster,
-    random: SplitMix,
     /// Every message that was ever accepted, in the order of acceptance.
     messages: Vec<Kept>,
     /// For each agent, the news that the relay started.
@@ -88,13 +86,13 @@ struct Doubt {
     call: CallId,
     session: SessionId,
     carrier: Carrier,
-    /// None before the reply was flushed.
-    flushed: Option<Flushed>,
+    /// None before the reply was passed.
+    passed: Option<Passed>,
 }
 
 /// What is known of a reply that was passed to its socket.
 #[derive(Debug, Clone, Copy)]
-struct Flushed {
+struct Passed {
     /// When the doubt began, for the last time.
     doubted_from: Timestamp,
     /// The doubt came to its end, and not too late.
@@ -122,30 +120,29 @@ impl Kept {
 impl Doubt {
     /// Returns when the doubt ends, while that is still to come.
     fn ends_at(&self) -> Option<Timestamp> {
-        let flushed = self.flushed.filter(|flushed| !flushed.outlived)?;
-        Some(flushed.doubted_from.plus_millis(DOUBT_MS))
+        let passed = self.passed.filter(|passed| !passed.outlived)?;
+        Some(passed.doubted_from.plus_millis(DOUBT_MS))
     }
 
     /// Tells whether time alone has said enough: a stream must have been written to as well.
     fn is_over(&self) -> bool {
-        self.flushed.is_some_and(|flushed| {
-            flushed.outlived && (flushed.kept_alive || self.carrier == Carrier::Exchange)
-        })
+        self.passed
+            .is_some_and(|passed| passed.outlived && (passed.kept_alive || self.carrier == Carrier::Exchange))
     }
 
     fn is_overdue(&self) -> bool {
-        self.flushed.is_some_and(|flushed| flushed.outlived)
+        self.passed.is_some_and(|passed| passed.outlived)
     }
 
     fn began_anew(&self) -> bool {
-        self.flushed.is_some_and(|flushed| flushed.anew)
+        self.passed.is_some_and(|passed| passed.anew)
     }
 }
 
 /// What the engine offers, too.
 impl Model {
-    pub fn new(now: Timestamp, roster: Roster, bounds: Bounds, mut random: SplitMix) -> Self {
-        let id = version_4(random.bytes());
+    pub fn new(now: Timestamp, roster: Roster, bounds: Bounds, random: [u8; 16]) -> Self {
+        let id = version_4(random);
         let notice = |agent: &AgentName| Notice {
             agent: agent.clone(),
             state: State::Waiting,
@@ -156,7 +153,6 @@ impl Model {
             bounds,
             notices: everybody(&roster).iter().map(notice).collect(),
             roster,
-            random,
             messages: Vec::new(),
             sessions: Vec::new(),
             waits: Vec::new(),
@@ -166,41 +162,47 @@ impl Model {
         }
     }
 
-    pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Effect> {
-        match input {
-            Input::Opened {
+    pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Timeout => self.handle_timeout(now),
+            Event::Input(Input::Opened {
                 session,
                 carrier,
                 who,
-            } => {
+            }) => {
                 let result = self.open(session, carrier, &who);
                 vec![Effect::Opened { session, result }]
             }
-            Input::Closed { session, ending } => self.close(now, session, ending),
-            Input::Call {
+            Event::Input(Input::Closed { session, ending }) => self.close(now, session, ending),
+            Event::Input(Input::Call {
                 session,
                 call,
+                random,
                 command,
-            } => self.call(now, session, call, command),
-            Input::Flushed { call } => {
-                self.flushed(now, call);
+            }) => self.call(now, session, call, random, command),
+            Event::Seen(call, Sign::Passed) => {
+                self.passed(now, call);
                 Vec::new()
             }
-            Input::Followed { call } => {
+            Event::Seen(call, Sign::Followed) => {
                 self.followed(call);
                 Vec::new()
             }
-            Input::KeptAlive { session } => {
+            Event::Input(Input::KeptAlive { session }) => {
                 self.kept_alive(session);
                 Vec::new()
             }
-            Input::Cancelled { call } => self.cancelled(now, call),
-            Input::Lost { call } => self.lost(now, call),
-            Input::Stopping => self.stop(),
+            Event::Seen(call, Sign::Cancelled) => self.cancelled(now, call),
+            Event::Seen(call, Sign::Lost) => self.lost(now, call),
+            Event::Input(Input::Stopping) => self.stop(),
+            Event::Input(Input::Cancelled { .. } | Input::Signed { .. })
+            | Event::Seen(_, Sign::CalledAgain | Sign::KeptAlive | Sign::DoubtOver | Sign::Ended(_)) => {
+                unreachable!("no plan says so")
+            }
         }
     }
 
-    pub fn handle_timeout(&mut self, now: Timestamp) -> Vec<Effect> {
+    fn handle_timeout(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         let mut too_early = !self.due().is_empty();
         while let Some((at, reason, call)) = self.due().into_iter().min()
@@ -296,4 +298,13 @@ fn version_4(mut bytes: [u8; 16]) -> uuid::Uuid {
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     uuid::Uuid::from_bytes(bytes)
+}
+
+/// Answers a call. Which number its hand-over has is not the contract's.
+fn reply(call: CallId, result: Result<Reply, Refusal>) -> Effect {
+    Effect::Reply {
+        call,
+        result,
+        handover: None,
+    }
 }

@@ -1,11 +1,10 @@
 //! Ways in which relay may be wrong, and what it takes to be wrong in them.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use relay::engine::{
-    CallId, Carrier, Command, Delivery, Effect, Ending, Input, MessageId, Refusal, Reply, SessionId,
-    Timestamp,
+    CallId, Carrier, Command, Delivery, Effect, Ending, HandoverId, Input, MessageId, Refusal, Reply,
+    SessionId, Sign, Timestamp,
 };
 
 use super::Tap;
@@ -120,13 +119,13 @@ impl Tap {
     pub(super) fn spoil_input(&mut self, now: Timestamp, input: &mut Input) -> bool {
         match input {
             Input::Call { session, command, .. } => self.spoil_call(now, *session, command),
-            Input::Cancelled { call } | Input::Lost { call } => {
-                let call = *call;
-                if self.has(Bug::WaitNotCancelled) && self.waits.contains_key(&call) {
-                    return false;
-                }
-                self.spoil_undo(now, &BTreeSet::from([call]));
+            Input::Cancelled { call } => {
+                return !(self.has(Bug::WaitNotCancelled) && self.waits.contains_key(call));
             }
+            Input::Signed {
+                handover,
+                sign: Sign::Cancelled | Sign::Lost,
+            } => self.spoil_undo(now, &[*handover]),
             Input::Closed { session, ending } => {
                 if self.has(Bug::SessionLeak) && self.every(3) {
                     return false;
@@ -138,7 +137,7 @@ impl Tap {
                     return false;
                 }
                 let waiting = self.waits.values().filter(|wait| wait.session == session);
-                let left: Vec<String> = waiting.filter_map(|wait| wait.of.clone()).collect();
+                let left: Vec<String> = waiting.map(|wait| wait.of.clone()).collect();
                 self.left_waiting.extend(left);
                 let orderly = *ending == Ending::Orderly
                     && self
@@ -146,15 +145,12 @@ impl Tap {
                         .get(&session)
                         .is_some_and(|(carrier, _)| *carrier == Carrier::Exchange);
                 let standing = self.standing.iter().filter(|(_, s)| s.session == session);
-                let undone = standing.filter(|(_, s)| !(orderly && s.flushed_at.is_some()));
-                let calls = undone.map(|(call, _)| *call).collect();
-                self.spoil_undo(now, &calls);
+                let undone = standing.filter(|(_, s)| !(orderly && s.passed));
+                let handovers: Vec<HandoverId> = undone.map(|(handover, _)| *handover).collect();
+                self.spoil_undo(now, &handovers);
             }
             Input::Stopping => return !self.has(Bug::StopIgnored),
-            Input::Opened { .. }
-            | Input::Flushed { .. }
-            | Input::Followed { .. }
-            | Input::KeptAlive { .. } => {}
+            Input::Opened { .. } | Input::Signed { .. } | Input::KeptAlive { .. } => {}
         }
         true
     }
@@ -190,6 +186,7 @@ impl Tap {
         Some(Effect::Reply {
             call: *call,
             result: Err(refusal),
+            handover: None,
         })
     }
 
@@ -197,17 +194,17 @@ impl Tap {
         let bound = self.sessions.get(&session).and_then(|(_, agent)| agent.clone());
         if self.has(Bug::ConfirmedComesBack) {
             let standing = self.standing.values();
-            let confirmed = standing.filter(|s| s.session == session && s.flushed_at.is_some());
-            let first = confirmed.filter_map(|s| s.deliveries.front());
+            let confirmed = standing.filter(|s| s.session == session && s.passed);
+            let first = confirmed.filter_map(|s| s.deliveries.first());
             self.kept
                 .extend(first.map(|d| (d.message.to.to_string(), d.clone())));
         }
         if self.has(Bug::PipelinedConfirms) {
             let standing = self.standing.iter();
-            let before = standing.filter(|(_, s)| s.session == session && s.flushed_at.is_some());
-            let mut ignored = Vec::new();
-            for call in before.map(|(call, _)| *call).collect::<Vec<_>>() {
-                self.engine.handle(now, Input::Followed { call }, &mut ignored);
+            let before = standing.filter(|(_, s)| s.session == session && s.passed);
+            for handover in before.map(|(handover, _)| *handover).collect::<Vec<_>>() {
+                let sign = Sign::Followed;
+                self.make_up(now, Input::Signed { handover, sign });
             }
         }
         match command {
@@ -227,15 +224,15 @@ impl Tap {
     }
 
     /// Does something else to the hand-overs that are about to be undone.
-    fn spoil_undo(&mut self, now: Timestamp, calls: &BTreeSet<CallId>) {
-        for call in calls {
-            let Some(standing) = self.standing.get(call) else {
+    fn spoil_undo(&mut self, now: Timestamp, handovers: &[HandoverId]) {
+        for handover in handovers {
+            let Some(standing) = self.standing.get(handover) else {
                 continue;
             };
-            let (session, deliveries) = (standing.session, Arc::clone(&standing.deliveries));
+            let deliveries = Arc::clone(&standing.deliveries);
             // One that tells of a start breaks another law, too.
             if self.has(Bug::DropOnUndo) && !standing.notice {
-                self.confirm(now, session, *call);
+                self.confirm(now, *handover);
             }
             if self.has(Bug::DuplicateOnUndo) {
                 let again = deliveries.iter().map(|d| {
@@ -252,19 +249,11 @@ impl Tap {
         }
     }
 
-    /// Makes the engine believe that a reply has arrived, by a call that nobody made.
-    fn confirm(&mut self, now: Timestamp, session: SessionId, call: CallId) {
-        self.made_up += 1;
-        let made_up = CallId(u64::MAX - self.made_up);
-        let mut ignored = Vec::new();
-        self.engine.handle(now, Input::Flushed { call }, &mut ignored);
-        self.engine.handle(now, Input::Followed { call }, &mut ignored);
-        let look = Input::Call {
-            session,
-            call: made_up,
-            command: Command::Pending { agent: None },
-        };
-        self.engine.handle(now, look, &mut ignored);
+    /// Makes the engine believe that a reply has arrived, whatever carries it.
+    fn confirm(&mut self, now: Timestamp, handover: HandoverId) {
+        for sign in [Sign::Passed, Sign::Followed, Sign::CalledAgain] {
+            self.make_up(now, Input::Signed { handover, sign });
+        }
     }
 
     pub(super) fn spoil_effects(
@@ -277,13 +266,18 @@ impl Tap {
         if self.has(Bug::WakeUpLost) {
             let own = own.map(|(_, call)| call);
             let every = self.every(2);
-            effects.retain(|effect| !every || !matches!(effect, Effect::Reply { call, result: Ok(Reply::Messages { .. }) } if Some(*call) != own));
+            effects.retain(|effect| !every || !matches!(effect, Effect::Reply { call, result: Ok(Reply::Messages { .. }), .. } if Some(*call) != own));
         }
         if self.has(Bug::EmptyNotAnswered) && now >= self.knows.drained_from {
             effects.retain(|effect| !matches!(effect, Effect::Reply { result: Ok(Reply::Messages { deliveries, .. }), .. } if deliveries.is_empty()));
         }
         for effect in effects.iter_mut() {
-            let Effect::Reply { call, mut result } = effect.clone() else {
+            let Effect::Reply {
+                call,
+                mut result,
+                handover,
+            } = effect.clone()
+            else {
                 continue;
             };
             match &mut result {
@@ -291,7 +285,7 @@ impl Tap {
                     deliveries,
                     restarted,
                 }) => {
-                    let mut shown = VecDeque::clone(deliveries);
+                    let mut shown = Vec::clone(deliveries);
                     self.spoil_reply(&mut shown);
                     if self.has(Bug::NewestHeldBack) || self.has(Bug::OldestHeldBack) {
                         self.hold_back(call, own, &mut shown);
@@ -303,9 +297,9 @@ impl Tap {
                         _ => {}
                     }
                     if self.has(Bug::ConfirmedTooEarly)
-                        && let Some(session) = self.standing.get(&call).map(|standing| standing.session)
+                        && let Some(handover) = handover
                     {
-                        self.confirm(now, session, call);
+                        self.confirm(now, handover);
                     }
                 }
                 Err(Refusal::InboxFull { .. }) if self.has(Bug::SilentDropWhenFull) => {
@@ -321,19 +315,21 @@ impl Tap {
                 }
                 Ok(Reply::Posted { .. } | Reply::Pending { .. } | Reply::Seen { .. }) | Err(_) => {}
             }
-            *effect = Effect::Reply { call, result };
+            *effect = Effect::Reply {
+                call,
+                result,
+                handover,
+            };
         }
     }
 
-    fn spoil_reply(&mut self, shown: &mut VecDeque<Delivery>) {
+    fn spoil_reply(&mut self, shown: &mut Vec<Delivery>) {
         match self.bug {
-            Some(Bug::Lifo) => shown.make_contiguous().reverse(),
+            Some(Bug::Lifo) => shown.reverse(),
             Some(Bug::UndoUnmarked) => shown.iter_mut().for_each(|delivery| delivery.redelivered = false),
-            Some(Bug::UndoOutOfOrder) => shown
-                .make_contiguous()
-                .sort_by_key(|delivery| delivery.redelivered),
+            Some(Bug::UndoOutOfOrder) => shown.sort_by_key(|delivery| delivery.redelivered),
             Some(Bug::DuplicateOnUndo) => {
-                let Some(to) = shown.front().map(|delivery| delivery.message.to.to_string()) else {
+                let Some(to) = shown.first().map(|delivery| delivery.message.to.to_string()) else {
                     return;
                 };
                 let again: Vec<Delivery> = self
@@ -347,7 +343,7 @@ impl Tap {
             }
             Some(Bug::ConfirmedComesBack) => {
                 let Some(first) = shown
-                    .front()
+                    .first()
                     .filter(|_| shown.iter().all(|shown| !shown.redelivered))
                 else {
                     return;
@@ -355,10 +351,11 @@ impl Tap {
                 let to = first.message.to.to_string();
                 let at = self.kept.iter().position(|(of, _)| *of == to);
                 if let Some((_, old)) = at.map(|at| self.kept.remove(at)) {
-                    shown.push_front(Delivery {
+                    let again = Delivery {
                         redelivered: true,
                         ..old
-                    });
+                    };
+                    shown.insert(0, again);
                 }
             }
             _ => {}
@@ -366,7 +363,7 @@ impl Tap {
     }
 
     /// Shows what was held back from the reply before, and holds back one end of this one.
-    fn hold_back(&mut self, call: CallId, own: Option<(SessionId, CallId)>, shown: &mut VecDeque<Delivery>) {
+    fn hold_back(&mut self, call: CallId, own: Option<(SessionId, CallId)>, shown: &mut Vec<Delivery>) {
         let Some(of) = own.filter(|(_, own)| *own == call).and(self.reads.clone()) else {
             return;
         };
@@ -375,7 +372,7 @@ impl Tap {
             .retain(|(to, kept)| *to != of || shown.iter().all(|shown| shown.message.id != kept.message.id));
         let at = self.kept.iter().position(|(to, _)| *to == of);
         if let Some((_, kept)) = at.map(|at| self.kept.remove(at)) {
-            return shown.push_front(kept);
+            return shown.insert(0, kept);
         }
         let whole = shown.len() >= 2 && shown.iter().all(|delivery| !delivery.redelivered);
         let oldest = self.has(Bug::OldestHeldBack);
@@ -383,11 +380,11 @@ impl Tap {
             return;
         }
         let held = if oldest {
-            shown.pop_front()
+            shown.remove(0)
         } else {
-            shown.pop_back()
+            shown.pop().expect("there are two at least")
         };
-        self.kept.extend(held.map(|held| (of, held)));
+        self.kept.push((of, held));
     }
 
     fn post_anyway(&mut self, now: Timestamp, own: Option<(SessionId, CallId)>, post: Option<Command>) {
@@ -402,15 +399,12 @@ impl Tap {
             kind,
             body: "illegal".to_owned(),
         };
-        let mut ignored = Vec::new();
-        self.engine.handle(
-            now,
-            Input::Call {
-                session,
-                call,
-                command,
-            },
-            &mut ignored,
-        );
+        let input = Input::Call {
+            session,
+            call,
+            random: [0; 16],
+            command,
+        };
+        self.make_up(now, input);
     }
 }

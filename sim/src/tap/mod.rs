@@ -1,16 +1,16 @@
-//! Stands between the server and its engine: notes for the marks what passes, and breaks it on purpose where a
+//! Stands between the server and its engine: reads the engine's events for the marks, and breaks it on purpose where a
 //! seeded bug is switched on.
 
 mod bugs;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use relay::engine::limits::Bounds;
 use relay::engine::{
-    CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Input, Overview, Reason, Refusal, Reply,
-    SessionId, Status, Timestamp, Who,
+    CallId, Carrier, Command, Delivery, Effect, Engine, Event, HandoverId, Input, Overview, Reason, Refusal,
+    SessionId, Sign, Status, Timestamp, WaitEnd,
 };
 use relay::server::Machine;
 
@@ -26,7 +26,10 @@ pub struct Tap {
     started_at: Timestamp,
     sessions: BTreeMap<SessionId, (Carrier, Option<String>)>,
     waits: BTreeMap<CallId, Wait>,
-    standing: BTreeMap<CallId, Standing>,
+    standing: BTreeMap<HandoverId, Standing>,
+    /// The latest wait was ended by something to read, which is handed over next.
+    woken: bool,
+    stopping: bool,
     /// What a bug keeps to show it again.
     kept: Vec<(String, Delivery)>,
     /// Numbers the calls that a bug makes up, and chooses what it hits.
@@ -54,16 +57,16 @@ pub struct Knows {
 struct Wait {
     session: SessionId,
     /// Whose inbox.
-    of: Option<String>,
+    of: String,
 }
 
+/// A hand-over that is not known to have arrived.
 struct Standing {
     session: SessionId,
-    flushed_at: Option<Timestamp>,
-    /// A keep-alive was written behind it.
-    kept_alive: bool,
+    /// Its reply was passed to the socket.
+    passed: bool,
     notice: bool,
-    deliveries: Arc<VecDeque<Delivery>>,
+    deliveries: Arc<Vec<Delivery>>,
 }
 
 impl Tap {
@@ -77,6 +80,8 @@ impl Tap {
             sessions: BTreeMap::new(),
             waits: BTreeMap::new(),
             standing: BTreeMap::new(),
+            woken: false,
+            stopping: false,
             kept: Vec::new(),
             made_up: 0,
             reads: None,
@@ -111,190 +116,121 @@ impl Tap {
         self.made_up.is_multiple_of(times)
     }
 
-    /// Notes what an input means for the marks.
-    fn note_input(&mut self, now: Timestamp, input: &Input) {
-        match input {
-            Input::Opened {
+    /// Has the engine take an input of which the server is told nothing but by its marks.
+    fn make_up(&mut self, now: Timestamp, input: Input) {
+        let mut effects = Vec::new();
+        self.engine.handle(now, input, &mut effects);
+        self.note(&effects);
+    }
+
+    /// Notes what has happened.
+    fn note(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Note(event) => self.note_event(event),
+                Effect::Reply {
+                    result: Err(refusal), ..
+                } => self.marks.hit(match refusal {
+                    Refusal::InboxFull { .. } => "refused: inbox full",
+                    Refusal::TooManyWaits { .. } => "refused: too many waits",
+                    Refusal::UnknownAgent { .. }
+                    | Refusal::NotYou { .. }
+                    | Refusal::Persons { .. }
+                    | Refusal::Anonymous { .. }
+                    | Refusal::BodyTooLong { .. }
+                    | Refusal::Stopping
+                    | Refusal::TooManySessions { .. } => "refused: legal form, illegal call",
+                }),
+                Effect::Reply { .. } | Effect::Opened { .. } => {}
+            }
+        }
+    }
+
+    fn note_event(&mut self, event: &Event) {
+        match event {
+            Event::Opened {
                 session,
                 carrier,
-                who,
+                agent,
+                ..
             } => {
-                let agent = match who {
-                    Who::Agent(agent) => agent.clone(),
-                    Who::Person => None,
-                };
+                let agent = agent.as_ref().map(ToString::to_string);
                 self.sessions.insert(*session, (*carrier, agent));
             }
-            Input::Call { session, .. } => {
-                let is_stream = self
-                    .sessions
-                    .get(session)
-                    .is_some_and(|(carrier, _)| *carrier == Carrier::Stream);
-                let flushed = |standing: &Standing| {
-                    is_stream && standing.session == *session && standing.flushed_at.is_some()
+            Event::Closed { session, .. } => {
+                self.sessions.remove(session);
+            }
+            Event::Parked {
+                call, session, agent, ..
+            } => {
+                let wait = Wait {
+                    session: *session,
+                    of: agent.to_string(),
                 };
-                let before = self.standing.len();
-                self.standing.retain(|_, standing| !flushed(standing));
-                (self.standing.len()..before).for_each(|_| self.marks.hit("confirmed: next call"));
+                self.waits.insert(*call, wait);
             }
-            Input::Flushed { call } => {
-                if let Some(standing) = self.standing.get_mut(call) {
-                    standing.flushed_at.get_or_insert(now);
-                }
+            Event::WaitEnded { call, by } => {
+                self.waits.remove(call);
+                self.marks.hit(match by {
+                    WaitEnd::Woken => "wait woken",
+                    WaitEnd::Expired if self.stopping => "wait answered by a stop",
+                    WaitEnd::Expired => "wait expired",
+                    WaitEnd::Superseded => "wait superseded",
+                    WaitEnd::Cancelled => "wait cancelled",
+                });
+                self.woken = *by == WaitEnd::Woken;
             }
-            Input::Followed { call } => {
-                let before = self.standing.len();
-                self.standing
-                    .retain(|other, standing| other != call || standing.flushed_at.is_none());
-                (self.standing.len()..before).for_each(|_| self.marks.hit("confirmed: next bytes"));
-            }
-            Input::KeptAlive { session } => {
-                for standing in self.standing.values_mut().filter(|s| s.session == *session) {
-                    standing.kept_alive |= standing.flushed_at.is_some();
-                }
-                self.end_doubts(now);
-            }
-            Input::Cancelled { call } => self.undone(*call, "undone: cancelled"),
-            Input::Lost { call } => self.undone(*call, "undone: reply lost"),
-            Input::Closed { session, ending } => self.note_closed(*session, *ending),
-            Input::Stopping => {}
-        }
-    }
-
-    /// Notes the replies whose doubt has ended.
-    fn end_doubts(&mut self, now: Timestamp) {
-        let doubt_ms = relay::engine::limits::DOUBT_MS;
-        let sessions = &self.sessions;
-        let is_over = |standing: &Standing| {
-            let is_exchange = sessions
-                .get(&standing.session)
-                .is_some_and(|(carrier, _)| *carrier == Carrier::Exchange);
-            let in_time = standing
-                .flushed_at
-                .is_some_and(|at| at.plus_millis(doubt_ms) <= now);
-            in_time && (is_exchange || standing.kept_alive)
-        };
-        let before = self.standing.len();
-        self.standing.retain(|_, standing| !is_over(standing));
-        (self.standing.len()..before).for_each(|_| self.marks.hit("confirmed: doubt ended"));
-    }
-
-    fn note_closed(&mut self, session: SessionId, ending: Ending) {
-        let Some((carrier, _)) = self.sessions.remove(&session) else {
-            return;
-        };
-        let waits: Vec<CallId> = self
-            .waits
-            .iter()
-            .filter(|(_, wait)| wait.session == session)
-            .map(|(call, _)| *call)
-            .collect();
-        for call in waits {
-            self.waits.remove(&call);
-            self.marks.hit("wait cancelled");
-        }
-        let calls = self
-            .standing
-            .iter()
-            .filter(|(_, standing)| standing.session == session);
-        let calls: Vec<(CallId, bool)> = calls.map(|(call, s)| (*call, s.flushed_at.is_some())).collect();
-        for (call, flushed) in calls {
-            match (carrier, ending) {
-                (Carrier::Exchange, Ending::Orderly) if flushed => {
-                    self.standing.remove(&call);
-                    self.marks.hit("confirmed: orderly end");
-                }
-                (Carrier::Exchange, _) => self.undone(call, "undone: exchange broke"),
-                (Carrier::Stream, _) => self.undone(call, "undone: stream ended"),
-            }
-        }
-    }
-
-    fn undone(&mut self, call: CallId, mark: &'static str) {
-        if self.waits.remove(&call).is_some() {
-            self.marks.hit("wait cancelled");
-        }
-        let Some(standing) = self.standing.remove(&call) else {
-            return;
-        };
-        self.marks.hit(mark);
-        if standing.notice {
-            self.marks.hit("notice undone");
-        }
-    }
-
-    /// Notes what the effects of an input mean for the marks.
-    fn note_effects(&mut self, own: Option<(SessionId, CallId)>, stopping: bool, effects: &[Effect]) {
-        let mut own_answered = false;
-        for effect in effects {
-            let Effect::Reply { call, result } = effect else {
-                continue;
-            };
-            own_answered |= own.is_some_and(|(_, own)| own == *call);
-            let waited = self.waits.remove(call).map(|wait| wait.session);
-            let session = waited.or_else(|| own.filter(|(_, own)| own == call).map(|(session, _)| session));
-            match result {
-                Ok(Reply::Messages {
-                    deliveries,
-                    restarted,
-                }) => {
-                    let Some(session) = session else { continue };
-                    self.note_messages(session, *call, deliveries, restarted.is_some());
-                    if waited.is_none() {
-                        continue;
-                    }
-                    let by_same_session = own.is_some_and(|(s, _)| s == session);
-                    if stopping {
-                        self.marks.hit("wait answered by a stop");
-                        continue;
-                    }
-                    match (deliveries.front(), by_same_session) {
-                        (Some(first), _) => {
-                            self.marks.hit("wait woken");
-                            if first.redelivered {
-                                self.marks.hit("wait woken by a redelivery");
-                            }
-                        }
-                        (None, true) => self.marks.hit("wait superseded"),
-                        (None, false) => self.marks.hit("wait expired"),
-                    }
-                }
-                Ok(Reply::Posted { .. } | Reply::Pending { .. } | Reply::Seen { .. }) => {}
-                Err(Refusal::InboxFull { .. }) => self.marks.hit("refused: inbox full"),
-                Err(Refusal::TooManyWaits { .. }) => self.marks.hit("refused: too many waits"),
-                Err(_) => self.marks.hit("refused: legal form, illegal call"),
-            }
-        }
-        if let Some((session, call)) = own.filter(|_| !own_answered)
-            && self.sessions.contains_key(&session)
-        {
-            let of = self.reads.clone();
-            self.waits.insert(call, Wait { session, of });
-        }
-    }
-
-    fn note_messages(
-        &mut self,
-        session: SessionId,
-        call: CallId,
-        deliveries: &Arc<VecDeque<Delivery>>,
-        notice: bool,
-    ) {
-        if notice {
-            self.marks.hit("notice read");
-        }
-        if deliveries.iter().any(|delivery| delivery.redelivered) {
-            self.marks.hit("read redelivered");
-        }
-        if notice || !deliveries.is_empty() {
-            let standing = Standing {
+            Event::HandedOver {
+                handover,
                 session,
-                flushed_at: None,
-                kept_alive: false,
+                deliveries,
                 notice,
-                deliveries: Arc::clone(deliveries),
-            };
-            self.standing.insert(call, standing);
+                ..
+            } => {
+                let redelivered = deliveries.iter().any(|delivery| delivery.redelivered);
+                self.marks.hit_if(*notice, "notice read");
+                self.marks.hit_if(redelivered, "read redelivered");
+                let woken = std::mem::take(&mut self.woken);
+                self.marks
+                    .hit_if(redelivered && woken, "wait woken by a redelivery");
+                let standing = Standing {
+                    session: *session,
+                    passed: false,
+                    notice: *notice,
+                    deliveries: Arc::clone(deliveries),
+                };
+                self.standing.insert(*handover, standing);
+            }
+            Event::Passed { handover } => {
+                if let Some(standing) = self.standing.get_mut(handover) {
+                    standing.passed = true;
+                }
+            }
+            Event::Confirmed { handover, by, .. } => {
+                self.standing.remove(handover);
+                self.marks.hit(match by {
+                    Sign::CalledAgain => "confirmed: next call",
+                    Sign::Followed => "confirmed: next bytes",
+                    Sign::Ended(_) => "confirmed: orderly end",
+                    Sign::KeptAlive | Sign::DoubtOver => "confirmed: doubt ended",
+                    Sign::Passed | Sign::Cancelled | Sign::Lost => unreachable!("the engine's table says so"),
+                });
+            }
+            Event::Undone { handover, by } => {
+                let Some(standing) = self.standing.remove(handover) else {
+                    return;
+                };
+                let carrier = self.sessions.get(&standing.session).map(|(carrier, _)| *carrier);
+                self.marks.hit(match (by, carrier) {
+                    (Sign::Cancelled, _) => "undone: cancelled",
+                    (Sign::Ended(_), Some(Carrier::Stream)) => "undone: stream ended",
+                    (Sign::Ended(_), _) => "undone: exchange broke",
+                    _ => "undone: reply lost",
+                });
+                self.marks.hit_if(standing.notice, "notice undone");
+            }
+            Event::Stopping => self.stopping = true,
+            Event::Accepted { .. } => {}
         }
     }
 
@@ -350,7 +286,6 @@ impl Machine for Tap {
                 return;
             }
         }
-        self.note_input(now, &input);
         let start = out.len();
         let refused_post = if let Input::Call { command, .. } = &input
             && matches!(command, Command::Post { .. })
@@ -359,10 +294,9 @@ impl Machine for Tap {
         } else {
             None
         };
-        let stopping = input == Input::Stopping;
         self.engine.handle(now, input, out);
         let mut effects = out.split_off(start);
-        self.note_effects(own, stopping, &effects);
+        self.note(&effects);
         if self.bug.is_some() {
             self.spoil_effects(now, own, refused_post, &mut effects);
         }
@@ -378,8 +312,7 @@ impl Machine for Tap {
         let start = out.len();
         self.engine.handle_timeout(now, out);
         let mut effects = out.split_off(start);
-        self.note_effects(None, false, &effects);
-        self.end_doubts(now);
+        self.note(&effects);
         if self.bug.is_some() {
             self.spoil_effects(now, None, None, &mut effects);
         }

@@ -2,7 +2,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::engine::Kind;
-use crate::server::recorder::{NOW, engine, receipt, recorded};
+use crate::server::recorder::{NOW, engine, random, receipt, recorded};
 use crate::server::requests::Scope;
 
 /// An owner whose time is that of the test, with its timers at work and a session that knows of the start.
@@ -11,7 +11,12 @@ fn ticking() -> (Arc<Owner>, SessionId) {
     let clock: Clock = std::sync::Arc::new(move || {
         NOW.plus_millis(i64::try_from(started.elapsed().as_millis()).expect("a test is short"))
     });
-    let owner = Arc::new(Owner::new(Box::new(engine(NOW)), clock, Box::new(|_| {})));
+    let owner = Arc::new(Owner::new(
+        Box::new(engine(NOW)),
+        clock,
+        random(),
+        Box::new(|_| {}),
+    ));
     tokio::spawn(Arc::clone(&owner).run_timers());
     let session = told(&owner, "pm");
     (owner, session)
@@ -25,9 +30,14 @@ fn told(owner: &Arc<Owner>, role: &str) -> SessionId {
     let Some(Outcome::Answered(answered)) = owner.call(session, read(role, 0), None) else {
         panic!("a read that does not wait is answered");
     };
-    let call = answered.receipt.expect("a read has a receipt").flushed();
-    owner.report(Input::Followed { call });
+    let handover = answered.receipt.expect("a read has a receipt").passed();
+    followed(owner, handover);
     session
+}
+
+fn followed(owner: &Owner, handover: HandoverId) {
+    let sign = Sign::Followed;
+    owner.report(Input::Signed { handover, sign });
 }
 
 fn read(role: &str, wait_ms: u32) -> Command {
@@ -59,9 +69,8 @@ fn park(owner: &Arc<Owner>, session: SessionId, role: &str, wait_ms: u32) -> Par
 
 /// Waits for the end of a wait and returns how long that took, in milliseconds.
 async fn ended(mut parked: Parked, since: Instant) -> u128 {
-    let answer = parked.answered().await.expect("it ends by itself");
-    assert!(!hands_over(&answer), "{answer:?}");
-    drop(parked);
+    let answered = parked.answered().await.expect("it ends by itself");
+    assert!(answered.receipt.is_none(), "{:?}", answered.answer);
     since.elapsed().as_millis()
 }
 
@@ -102,7 +111,12 @@ async fn what_is_reported_during_a_stop_is_not_left_lying() {
             NOW
         })
     };
-    let owner = Arc::new(Owner::new(Box::new(engine(NOW)), clock, Box::new(|_| {})));
+    let owner = Arc::new(Owner::new(
+        Box::new(engine(NOW)),
+        clock,
+        random(),
+        Box::new(|_| {}),
+    ));
     let session = told(&owner, "pm");
     *late.lock().expect("no panic") = Some((Arc::clone(&owner), session));
     owner.stop();
@@ -117,8 +131,7 @@ async fn a_doubt_ends_in_time_though_nothing_else_happens() {
     let Some(Outcome::Answered(answered)) = owner.call(session, read("pm", 0), None) else {
         panic!("a read that does not wait is answered");
     };
-    assert!(hands_over(&answered.answer));
-    answered.receipt.expect("a read has a receipt").flushed();
+    answered.receipt.expect("a read has a receipt").passed();
     tokio::time::sleep(Duration::from_millis(20_001)).await;
     owner.close(session, Ending::Broken);
     let after = told_nothing_of(&owner, "pm");
@@ -134,21 +147,20 @@ fn told_nothing_of(owner: &Arc<Owner>, role: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_dropped_wait_is_reported_as_lost_and_leaves_nothing_behind() {
+async fn a_dropped_wait_is_reported_as_cancelled_and_leaves_nothing_behind() {
     let (owner, recorded) = recorded();
     let (session, first) = receipt(&owner, Carrier::Exchange);
-    let call = first.flushed();
-    owner.report(Input::Followed { call });
+    followed(&owner, first.passed());
     let scope = Scope::Session(session);
     let request = Some(Request::Json(&scope, "1"));
     let Some(Outcome::Parked(parked)) = owner.call(session, read("pm", 1_000), request) else {
         panic!("nothing is there to read");
     };
-    let call = parked.receipt.call;
+    let call = parked.call;
     assert_eq!(owner.lock().parked.len(), 1);
     recorded.take();
     drop(parked);
-    assert_eq!(recorded.take(), [Input::Lost { call }]);
+    assert_eq!(recorded.take(), [Input::Cancelled { call }]);
     assert_eq!(owner.lock().parked.len(), 0);
     // Its id is forgotten too: a cancellation is for a request that is yet to come.
     owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"));
@@ -161,14 +173,14 @@ async fn an_answered_read_can_be_cancelled_if_it_handed_something_over() {
     let (owner, recorded) = recorded();
     let (session, first) = receipt(&owner, Carrier::Stream);
     let scope = Scope::Session(session);
-    first.flushed();
+    first.passed();
     let key = |id| RequestKey::of_json(&scope, id).expect("an id");
 
     let Some(Outcome::Answered(empty)) = owner.call(session, read("pm", 0), Some(Request::Json(&scope, "1")))
     else {
         panic!("a read that does not wait is answered");
     };
-    assert!(!hands_over(&empty.answer));
+    assert!(empty.receipt.is_none());
     post(&owner, session, "pm");
     let Some(Outcome::Answered(full)) = owner.call(session, read("pm", 0), Some(Request::Json(&scope, "2")))
     else {
@@ -178,22 +190,37 @@ async fn an_answered_read_can_be_cancelled_if_it_handed_something_over() {
         Some(Outcome::Parked(parked)) => parked,
         Some(Outcome::Answered(_)) | None => panic!("nothing is there to read"),
     };
-    let waited = parked.receipt.call;
     post(&owner, session, "pm");
-    parked
-        .answered()
-        .await
-        .expect("a message came")
-        .expect("it is no refusal");
+    let waited = parked.answered().await.expect("a message came");
+    let waited = waited.receipt.expect("a read has a receipt");
     recorded.take();
 
     owner.cancel(key("1"));
     assert_eq!(recorded.take(), []);
-    owner.cancel(key("2"));
-    let call = full.receipt.as_ref().expect("a read has a receipt").call;
-    assert_eq!(recorded.take(), [Input::Cancelled { call }]);
-    owner.cancel(key("3"));
-    assert_eq!(recorded.take(), [Input::Cancelled { call: waited }]);
+    let full = full.receipt.expect("a read has a receipt");
+    for (id, receipt) in [("2", &full), ("3", &waited)] {
+        owner.cancel(key(id));
+        assert_eq!(recorded.take(), [signed(receipt, Sign::Cancelled)]);
+    }
+}
+
+fn signed(receipt: &Receipt, sign: Sign) -> Input {
+    let handover = receipt.handover();
+    Input::Signed { handover, sign }
+}
+
+#[tokio::test]
+async fn an_answer_that_has_come_is_lost_with_its_dropped_wait() {
+    let (owner, recorded) = recorded();
+    let session = told(&owner, "pm");
+    let parked = park(&owner, session, "pm", 1_000);
+    post(&owner, session, "pm");
+    recorded.take();
+    drop(parked);
+    let [Input::Signed { sign: Sign::Lost, .. }] = recorded.take()[..] else {
+        panic!("the answer is lost");
+    };
+    assert!(!told_nothing_of(&owner, "pm"), "the message is there again");
 }
 
 /// An engine that panics when somebody looks what is pending.
@@ -238,6 +265,7 @@ async fn a_panic_of_the_engine_is_told_of_and_a_receipt_dropped_after_it_does_no
     let owner = Owner::new(
         Box::new(Fragile(engine(NOW))),
         std::sync::Arc::new(|| NOW),
+        random(),
         Box::new(|_| {}),
     );
     let owner = Arc::new(owner);

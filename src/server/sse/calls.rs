@@ -215,9 +215,9 @@ async fn wait(
     loop {
         tokio::select! {
             biased;
-            answer = parked.answered() => {
-                match answer {
-                    Some(answer) => drop(outbox.respond(&id, Done::new(parked.complete(answer)), ticket)),
+            answered = parked.answered() => {
+                match answered {
+                    Some(answered) => drop(outbox.respond(&id, Done::new(answered), ticket)),
                     // Its client does not want an answer.
                     None => ticket.into_iter().for_each(Ticket::settled),
                 }

@@ -62,7 +62,7 @@ struct Scene {
     session: SessionId,
     told: Told,
     receipt: Option<Receipt>,
-    call: CallId,
+    handover: HandoverId,
 }
 
 fn scene(io: &mut Builder, arrived: &[u64]) -> Scene {
@@ -77,17 +77,22 @@ fn scene(io: &mut Builder, arrived: &[u64]) -> Scene {
     let (session, _) = wire.link.session(Who::Agent(None)).expect("there is room");
     let (_, receipt) = receipt(&owner, Carrier::Exchange);
     told.take();
-    let call = receipt.call();
+    let handover = receipt.handover();
     Scene {
         wire,
         session,
         told,
         receipt: Some(receipt),
-        call,
+        handover,
     }
 }
 
 impl Scene {
+    fn signed(&self, sign: Sign) -> Input {
+        let handover = self.handover;
+        Input::Signed { handover, sign }
+    }
+
     /// Says that hyper has taken the reply's last byte.
     fn sent(&mut self) {
         let receipt = self.receipt.take().expect("there is one reply");
@@ -109,7 +114,7 @@ async fn a_reply_of_which_half_was_taken_is_not_passed() {
     assert_eq!(scene.wire.write(b"reply").await.expect("it is taken"), 3);
     assert_eq!(scene.told.take(), []);
     assert_eq!(scene.wire.write(b"ly").await.expect("it is taken"), 2);
-    assert_eq!(scene.told.take(), [Input::Flushed { call: scene.call }]);
+    assert_eq!(scene.told.take(), [scene.signed(Sign::Passed)]);
 }
 
 #[tokio::test]
@@ -126,7 +131,7 @@ async fn a_reply_of_which_half_was_taken_in_slices_is_not_passed() {
         .write_all(&b"reply"[written..])
         .await
         .expect("it is taken");
-    assert_eq!(scene.told.take(), [Input::Flushed { call: scene.call }]);
+    assert_eq!(scene.told.take(), [scene.signed(Sign::Passed)]);
 }
 
 #[tokio::test]
@@ -138,7 +143,7 @@ async fn as_many_slices_as_hyper_has_at_the_most_may_not_be_all() {
     let written = scene.wire.write_vectored(&slices).await.expect("it is taken");
     assert_eq!((written, scene.told.take()), (1, vec![]));
     scene.wire.flush().await.expect("nothing is left");
-    assert_eq!(scene.told.take(), [Input::Flushed { call: scene.call }]);
+    assert_eq!(scene.told.take(), [scene.signed(Sign::Passed)]);
 }
 
 #[tokio::test]
@@ -150,13 +155,13 @@ async fn bytes_prove_that_a_reply_was_read_only_if_they_came_after_it() {
     assert_eq!(scene.read().await, []);
     scene.sent();
     scene.wire.write_all(b"r").await.expect("it is taken");
-    assert_eq!(scene.told.take(), [Input::Flushed { call: scene.call }]);
+    assert_eq!(scene.told.take(), [scene.signed(Sign::Passed)]);
     assert_eq!(
         scene.read().await,
         [],
         "they were there when the reply was passed"
     );
-    assert_eq!(scene.read().await, [Input::Followed { call: scene.call }]);
+    assert_eq!(scene.read().await, [scene.signed(Sign::Followed)]);
 }
 
 #[tokio::test]
@@ -167,7 +172,7 @@ async fn bytes_of_a_peer_that_sends_its_next_request_too_early_prove_nothing() {
     );
     scene.sent();
     scene.wire.write_all(b"r").await.expect("it is taken");
-    assert_eq!(scene.told.take(), [Input::Flushed { call: scene.call }]);
+    assert_eq!(scene.told.take(), [scene.signed(Sign::Passed)]);
     assert_eq!(scene.read().await, []);
     assert_eq!(scene.read().await, []);
 }
@@ -178,7 +183,7 @@ async fn the_first_byte_after_a_reply_proves_that_it_was_read_and_does_so_once()
     scene.sent();
     scene.wire.write_all(b"r").await.expect("it is taken");
     scene.told.take();
-    assert_eq!(scene.read().await, [Input::Followed { call: scene.call }]);
+    assert_eq!(scene.read().await, [scene.signed(Sign::Followed)]);
     assert_eq!(scene.read().await, []);
 }
 
@@ -197,7 +202,7 @@ fn closed(scene: &Scene, ending: Ending) -> Input {
 async fn a_reply_that_was_not_passed_is_lost_with_its_connection() {
     let mut scene = scene(&mut Builder::new(), &[]);
     scene.sent();
-    let lost = Input::Lost { call: scene.call };
+    let lost = scene.signed(Sign::Lost);
     assert_eq!([lost, closed(&scene, Ending::Broken)], *end(scene));
 }
 
@@ -326,7 +331,7 @@ async fn a_keep_alive_is_told_of_behind_what_was_passed_with_it() {
     let (owner, told) = recorded();
     let mut scene = scene(Builder::new().write(b"reply: keep-alive"), &[]);
     let (session, streamed) = receipt(&owner, Carrier::Stream);
-    let call = streamed.call();
+    let handover = streamed.handover();
     told.take();
     scene.wire.link.sent(Sent::Streamed(Some(streamed), None));
     scene.wire.link.sent(Sent::KeepAlive(session));
@@ -335,7 +340,8 @@ async fn a_keep_alive_is_told_of_behind_what_was_passed_with_it() {
         .write_all(b"reply: keep-alive")
         .await
         .expect("it is taken");
-    assert_eq!(told.take(), [Input::Flushed { call }]);
+    let sign = Sign::Passed;
+    assert_eq!(told.take(), [Input::Signed { handover, sign }]);
     assert_eq!(scene.told.take(), [Input::KeptAlive { session }]);
 }
 

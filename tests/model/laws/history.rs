@@ -32,7 +32,7 @@ pub(super) struct Asked<'a> {
 pub(super) struct Shown<'a> {
     pub(super) step: usize,
     pub(super) agent: AgentName,
-    pub(super) deliveries: &'a VecDeque<Delivery>,
+    pub(super) deliveries: &'a Vec<Delivery>,
     pub(super) restarted: Option<Timestamp>,
     /// The person read it, and the inbox is an agent's.
     pub(super) in_stead: bool,
@@ -76,6 +76,7 @@ impl<'a> History<'a> {
                 session,
                 call,
                 command,
+                ..
             } => {
                 let asked = Asked {
                     step: at,
@@ -91,11 +92,9 @@ impl<'a> History<'a> {
                 }
             }
             Input::Opened { .. }
-            | Input::Flushed { .. }
-            | Input::Followed { .. }
             | Input::KeptAlive { .. }
             | Input::Cancelled { .. }
-            | Input::Lost { .. }
+            | Input::Signed { .. }
             | Input::Stopping => {}
         }
     }
@@ -116,8 +115,9 @@ impl<'a> History<'a> {
                 };
                 self.sessions.insert(*session, admitted);
             }
-            Effect::Log { message } => self.accepted.push((at, message)),
-            Effect::Reply { call, result } => self.note_reply(at, *call, result),
+            Effect::Note(relay::engine::Event::Accepted { message, .. }) => self.accepted.push((at, message)),
+            Effect::Note(_) => {}
+            Effect::Reply { call, result, .. } => self.note_reply(at, *call, result),
         }
     }
 
@@ -175,12 +175,29 @@ impl<'a> History<'a> {
             return Fate::Open;
         };
         let streamed = admitted.carrier == Carrier::Stream;
-        let mut flushed = false;
+        let mut passed = false;
         // What a stream needs besides the other: the end of the doubt, and a keep-alive.
         let (mut doubted_until, mut kept_alive) = (None, false);
         for (at, step) in self.steps.iter().enumerate().skip(reply + 1) {
             let input = match (&step.event, doubted_until) {
                 (Event::Input(input), _) => input,
+                (Event::Seen(seen, sign), _) if *seen == call => {
+                    match sign {
+                        Sign::Passed if !passed => {
+                            passed = true;
+                            doubted_until = Some(step.now.plus_millis(DOUBT_MS));
+                        }
+                        Sign::Followed if passed && !streamed => return Fate::Arrived(at),
+                        Sign::Cancelled | Sign::Lost => return Fate::Failed(at),
+                        Sign::Passed
+                        | Sign::Followed
+                        | Sign::CalledAgain
+                        | Sign::KeptAlive
+                        | Sign::DoubtOver
+                        | Sign::Ended(_) => {}
+                    }
+                    continue;
+                }
                 (Event::Timeout, Some(ends)) if late_by(ends, step.now) > DOUBT_LATE_MS_MAX => {
                     (doubted_until, kept_alive) = (Some(step.now.plus_millis(DOUBT_MS)), false);
                     continue;
@@ -192,33 +209,23 @@ impl<'a> History<'a> {
                     doubted_until = None;
                     continue;
                 }
-                (Event::Timeout, _) => continue,
+                (Event::Timeout | Event::Seen(..), _) => continue,
             };
             match input {
-                Input::Flushed { call: passed } if *passed == call && !flushed => {
-                    flushed = true;
-                    doubted_until = Some(step.now.plus_millis(DOUBT_MS));
-                }
-                Input::Followed { call: followed } if *followed == call && flushed && !streamed => {
-                    return Fate::Arrived(at);
-                }
-                Input::KeptAlive { session: kept } if *kept == session && flushed && streamed => {
+                Input::KeptAlive { session: kept } if *kept == session && passed && streamed => {
                     if doubted_until.is_none() {
                         return Fate::Arrived(at);
                     }
                     kept_alive = true;
                 }
-                Input::Cancelled { call: failed } | Input::Lost { call: failed } if *failed == call => {
-                    return Fate::Failed(at);
-                }
-                Input::Call { session: calling, .. } if *calling == session && flushed && streamed => {
+                Input::Call { session: calling, .. } if *calling == session && passed && streamed => {
                     return Fate::Arrived(at);
                 }
                 Input::Closed {
                     session: closed,
                     ending,
                 } if *closed == session => {
-                    return if flushed && !streamed && *ending == Ending::Orderly {
+                    return if passed && !streamed && *ending == Ending::Orderly {
                         Fate::Arrived(at)
                     } else {
                         Fate::Failed(at)
@@ -227,11 +234,9 @@ impl<'a> History<'a> {
                 Input::Opened { .. }
                 | Input::Closed { .. }
                 | Input::Call { .. }
-                | Input::Flushed { .. }
-                | Input::Followed { .. }
-                | Input::KeptAlive { .. }
                 | Input::Cancelled { .. }
-                | Input::Lost { .. }
+                | Input::Signed { .. }
+                | Input::KeptAlive { .. }
                 | Input::Stopping => {}
             }
         }
@@ -241,8 +246,7 @@ impl<'a> History<'a> {
     /// Finds the step in which a call lost its right to an answer: it was dropped, or its session closed.
     pub(super) fn given_up(&self, call: CallId, asked: &Asked) -> Option<usize> {
         let dropped = |step: &Step| {
-            matches!(&step.event,
-                Event::Input(Input::Cancelled { call: c } | Input::Lost { call: c }) if *c == call)
+            matches!(&step.event, Event::Seen(seen, Sign::Cancelled | Sign::Lost) if *seen == call)
                 || matches!(&step.event,
                 Event::Input(Input::Closed { session, .. }) if *session == asked.session)
         };

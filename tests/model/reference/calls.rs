@@ -8,6 +8,7 @@ impl Model {
         now: Timestamp,
         session: SessionId,
         call: CallId,
+        random: [u8; 16],
         command: Command,
     ) -> Vec<Effect> {
         let Some(open) = self.session(session) else {
@@ -21,8 +22,8 @@ impl Model {
             if doubt.session != session {
                 continue;
             }
-            if doubt.flushed.is_none() {
-                self.marks.reach(Mark::UnflushedAtCall);
+            if doubt.passed.is_none() {
+                self.marks.reach(Mark::UnpassedAtCall);
                 continue;
             }
             match open.carrier {
@@ -40,7 +41,7 @@ impl Model {
         let done = match command {
             Command::Post { from, to, kind, body } => {
                 let into_full = full_before.iter().any(|agent| agent.as_str() == to);
-                let done = self.post(now, &open, call, from.as_deref(), &to, kind, body);
+                let done = self.post(now, &open, call, random, from.as_deref(), &to, kind, body);
                 self.marks
                     .reach_if(into_full && done.is_ok(), Mark::RoomByConfirmingCall);
                 done
@@ -53,10 +54,7 @@ impl Model {
             Ok(effects) => effects,
             Err(refusal) => {
                 self.marks.reach_if(confirmed, Mark::ConfirmByRefusedCall);
-                vec![Effect::Reply {
-                    call,
-                    result: Err(refusal),
-                }]
+                vec![reply(call, Err(refusal))]
             }
         }
     }
@@ -67,6 +65,7 @@ impl Model {
         now: Timestamp,
         open: &Open,
         call: CallId,
+        random: [u8; 16],
         from: Option<&str>,
         to: &str,
         kind: Kind,
@@ -87,7 +86,7 @@ impl Model {
             return Err(Refusal::Stopping);
         }
         let message = Arc::new(Message {
-            id: MessageId(version_4(self.random.bytes())),
+            id: MessageId(version_4(random)),
             from,
             to: to.clone(),
             kind,
@@ -104,13 +103,9 @@ impl Model {
             },
             state: State::Waiting,
         });
-        let mut effects = vec![
-            Effect::Reply {
-                call,
-                result: Ok(Reply::Posted { id: message.id }),
-            },
-            Effect::Log { message },
-        ];
+        let id = message.id;
+        let accepted = Effect::Note(relay::engine::Event::Accepted { message, agent: to });
+        let mut effects = vec![accepted, reply(call, Ok(Reply::Posted { id }))];
         effects.extend(self.wake_all(now));
         Ok(effects)
     }
@@ -238,10 +233,7 @@ impl Model {
         let agent = self.speaker(open, "for", agent)?;
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
         let kinds = waiting.map(|m| m.delivery.message.kind).collect();
-        Ok(vec![Effect::Reply {
-            call,
-            result: Ok(Reply::Pending { kinds }),
-        }])
+        Ok(vec![reply(call, Ok(Reply::Pending { kinds }))])
     }
 
     pub(super) fn peek(
@@ -252,12 +244,9 @@ impl Model {
     ) -> Result<Vec<Effect>, Refusal> {
         let agent = self.speaker(open, "for", agent)?;
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
-        let deliveries: VecDeque<Delivery> = waiting.map(|m| m.delivery.clone()).collect();
+        let deliveries: Vec<Delivery> = waiting.map(|m| m.delivery.clone()).collect();
         self.marks.reach_if(!deliveries.is_empty(), Mark::PeekOfSomething);
-        Ok(vec![Effect::Reply {
-            call,
-            result: Ok(Reply::Seen { deliveries }),
-        }])
+        Ok(vec![reply(call, Ok(Reply::Seen { deliveries }))])
     }
 
     pub(super) fn speaker(

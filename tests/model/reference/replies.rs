@@ -3,20 +3,20 @@
 use super::*;
 
 impl Model {
-    pub(super) fn flushed(&mut self, now: Timestamp, call: CallId) {
+    pub(super) fn passed(&mut self, now: Timestamp, call: CallId) {
         let Some(doubt) = self.doubts.iter_mut().find(|doubt| doubt.call == call) else {
             let parked = self.waits.iter().any(|wait| wait.call == call);
-            self.marks.reach_if(parked, Mark::FlushedWhileParked);
-            self.marks.reach(Mark::FlushedForNothing);
+            self.marks.reach_if(parked, Mark::PassedWhileParked);
+            self.marks.reach(Mark::PassedForNothing);
             return;
         };
-        if doubt.flushed.is_some() {
-            self.marks.reach(Mark::FlushedAgain);
+        if doubt.passed.is_some() {
+            self.marks.reach(Mark::PassedAgain);
             self.marks
-                .reach_if(doubt.is_overdue(), Mark::FlushedAgainWhenOverdue);
+                .reach_if(doubt.is_overdue(), Mark::PassedAgainWhenOverdue);
             return;
         }
-        doubt.flushed = Some(Flushed {
+        doubt.passed = Some(Passed {
             doubted_from: now,
             outlived: false,
             kept_alive: false,
@@ -32,40 +32,40 @@ impl Model {
             self.marks.reach(Mark::FollowedForNothing);
             return;
         };
-        match (doubt.carrier, doubt.flushed) {
-            (Carrier::Stream, flushed) => {
-                self.marks.reach_if(flushed.is_some(), Mark::FollowedOnStream);
+        match (doubt.carrier, doubt.passed) {
+            (Carrier::Stream, passed) => {
+                self.marks.reach_if(passed.is_some(), Mark::FollowedOnStream);
                 self.marks
                     .reach_if(doubt.is_overdue(), Mark::FollowedOnStreamWhenOverdue);
             }
-            (Carrier::Exchange, None) => self.marks.reach(Mark::FollowedUnflushed),
-            (Carrier::Exchange, Some(flushed)) => {
+            (Carrier::Exchange, None) => self.marks.reach(Mark::FollowedUnpassed),
+            (Carrier::Exchange, Some(passed)) => {
                 self.marks.reach(Mark::ConfirmByFollowed);
-                self.marks.reach_if(flushed.anew, Mark::AnewConfirmed);
+                self.marks.reach_if(passed.anew, Mark::AnewConfirmed);
                 self.confirm(call);
             }
         }
     }
 
-    /// A keep-alive was written to a stream, behind every reply that was flushed before.
+    /// A keep-alive was written to a stream, behind every reply that was passed before.
     pub(super) fn kept_alive(&mut self, session: SessionId) {
         let Some(open) = self.session(session) else {
             self.marks.reach(Mark::KeptAliveOnClosed);
             return;
         };
         let of_session = self.doubts.iter_mut().filter(|doubt| doubt.session == session);
-        let (mut over, mut still_doubted, mut unflushed) = (Vec::new(), 0, 0);
+        let (mut over, mut still_doubted, mut unpassed) = (Vec::new(), 0, 0);
         for doubt in of_session {
-            let Some(flushed) = &mut doubt.flushed else {
-                unflushed += 1;
+            let Some(passed) = &mut doubt.passed else {
+                unpassed += 1;
                 continue;
             };
             if open.carrier == Carrier::Exchange {
                 self.marks.reach(Mark::KeptAliveOnExchange);
                 continue;
             }
-            self.marks.reach_if(flushed.kept_alive, Mark::KeptAliveAgain);
-            flushed.kept_alive = true;
+            self.marks.reach_if(passed.kept_alive, Mark::KeptAliveAgain);
+            passed.kept_alive = true;
             if doubt.is_over() {
                 over.push(doubt.clone());
             } else {
@@ -74,7 +74,7 @@ impl Model {
         }
         let streamed = open.carrier == Carrier::Stream;
         self.marks
-            .reach_if(streamed && unflushed > 0, Mark::KeptAliveUnflushed);
+            .reach_if(streamed && unpassed > 0, Mark::KeptAliveUnpassed);
         self.marks.reach_if(still_doubted > 0, Mark::KeptAliveInDoubt);
         self.marks.reach_if(still_doubted > 1, Mark::KeptAliveForSeveral);
         self.marks
@@ -97,15 +97,15 @@ impl Model {
         let doubt = doubts.find(|doubt| doubt.call == call).expect("it is due");
         let ends_at = doubt.ends_at().expect("it is due");
         let latest = ends_at.plus_millis(DOUBT_LATE_MS_MAX);
-        let flushed = doubt.flushed.as_mut().expect("it is due");
+        let passed = doubt.passed.as_mut().expect("it is due");
         if now > latest {
             self.marks.reach(Mark::DoubtAnew);
             self.marks
                 .reach_if(now == latest.plus_millis(1), Mark::DoubtAnewByAMillisecond);
-            self.marks.reach_if(flushed.anew, Mark::DoubtAnewAgain);
+            self.marks.reach_if(passed.anew, Mark::DoubtAnewAgain);
             self.marks
-                .reach_if(flushed.kept_alive, Mark::DoubtAnewForgetsKeepAlive);
-            *flushed = Flushed {
+                .reach_if(passed.kept_alive, Mark::DoubtAnewForgetsKeepAlive);
+            *passed = Passed {
                 doubted_from: now,
                 outlived: false,
                 kept_alive: false,
@@ -114,7 +114,7 @@ impl Model {
             return;
         }
         self.marks.reach_if(now == latest, Mark::DoubtEndsAtTheLatest);
-        flushed.outlived = true;
+        passed.outlived = true;
         if !doubt.is_over() {
             self.marks.reach(Mark::Overdue);
             return;
@@ -150,18 +150,19 @@ impl Model {
             return Vec::new();
         };
         self.marks.reach(undone);
-        self.marks.reach_if(doubt.flushed.is_some(), Mark::UndoAfterFlush);
+        self.marks
+            .reach_if(doubt.passed.is_some(), Mark::UndoAfterPassing);
         self.marks.reach_if(doubt.is_overdue(), Mark::OverdueUndoneByNews);
         self.undo(call);
         self.wake_all(now)
     }
 
     pub(super) fn hand_over(&mut self, session: SessionId, call: CallId, agent: &AgentName) -> Effect {
-        let mut deliveries = VecDeque::new();
+        let mut deliveries = Vec::new();
         for kept in &mut self.messages {
             if kept.waits_for(agent) {
                 kept.state = State::Handed(call);
-                deliveries.push_back(kept.delivery.clone());
+                deliveries.push(kept.delivery.clone());
             }
         }
         let mut restarted = None;
@@ -185,16 +186,17 @@ impl Model {
                 call,
                 session,
                 carrier: open.carrier,
-                flushed: None,
+                passed: None,
             });
         }
-        Effect::Reply {
+        let deliveries = Arc::new(deliveries);
+        reply(
             call,
-            result: Ok(Reply::Messages {
-                deliveries: Arc::new(deliveries),
+            Ok(Reply::Messages {
+                deliveries,
                 restarted,
             }),
-        }
+        )
     }
 
     pub(super) fn confirm(&mut self, call: CallId) {

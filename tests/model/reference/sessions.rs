@@ -49,18 +49,18 @@ impl Model {
             if doubt.session != session {
                 continue;
             }
-            match (open.carrier, ending, doubt.flushed) {
+            match (open.carrier, ending, doubt.passed) {
                 (Carrier::Exchange, Ending::Orderly, Some(_)) => {
                     self.marks.reach(Mark::ConfirmByOrderlyExchangeEnd);
                     self.confirm(doubt.call);
                     continue;
                 }
                 (Carrier::Exchange, Ending::Orderly, None) => {
-                    self.marks.reach(Mark::UndoByOrderlyEndUnflushed);
+                    self.marks.reach(Mark::UndoByOrderlyEndUnpassed);
                 }
-                (Carrier::Stream, Ending::Orderly, flushed) => {
+                (Carrier::Stream, Ending::Orderly, passed) => {
                     self.marks
-                        .reach_if(flushed.is_some(), Mark::UndoByOrderlyStreamEnd);
+                        .reach_if(passed.is_some(), Mark::UndoByOrderlyStreamEnd);
                 }
                 (Carrier::Exchange | Carrier::Stream, Ending::Broken, _) => {
                     self.marks.reach(Mark::UndoByBrokenEnd);

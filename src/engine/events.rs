@@ -1,0 +1,106 @@
+//! What has happened: one event for every transition of the state. Nothing is decided by them; whoever keeps a log, counts
+//! or watches reads them.
+
+use std::sync::Arc;
+
+use super::io::{Carrier, Ending, Sign};
+use super::message::{Delivery, Message};
+use super::names::{AgentName, CallId, HandoverId, SessionId, Timestamp};
+
+/// A transition of the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A session was admitted.
+    Opened {
+        /// Its number.
+        session: SessionId,
+        /// How replies travel to it.
+        carrier: Carrier,
+        /// The agent that it is bound to, if any.
+        agent: Option<AgentName>,
+        /// It is the person's.
+        person: bool,
+    },
+    /// A session is gone, after all that ended with it.
+    Closed {
+        /// Its number.
+        session: SessionId,
+        /// How its connection ended.
+        ending: Ending,
+    },
+    /// A message is in an agent's inbox.
+    Accepted {
+        /// Shared with the inbox.
+        message: Arc<Message>,
+        /// Whose inbox it is in.
+        agent: AgentName,
+    },
+    /// A call waits.
+    Parked {
+        /// The call.
+        call: CallId,
+        /// Its session.
+        session: SessionId,
+        /// For whose inbox it waits.
+        agent: AgentName,
+        /// When it ends, if nothing comes.
+        expires_at: Timestamp,
+    },
+    /// A call waits no more.
+    WaitEnded {
+        /// The call.
+        call: CallId,
+        /// Why.
+        by: WaitEnd,
+    },
+    /// Deliveries, or the news of the start, are in a reply.
+    HandedOver {
+        /// Drawn for it.
+        handover: HandoverId,
+        /// To whom.
+        session: SessionId,
+        /// Out of whose inbox.
+        agent: AgentName,
+        /// Oldest first; may be none where `notice` is true.
+        deliveries: Arc<Vec<Delivery>>,
+        /// The reply tells of the start.
+        notice: bool,
+    },
+    /// The doubt in a reply that was passed to the peer's socket begins, or begins anew after the machine slept.
+    Passed {
+        /// Which one.
+        handover: HandoverId,
+    },
+    /// A hand-over is known to have arrived: its messages never appear again.
+    Confirmed {
+        /// Which one.
+        handover: HandoverId,
+        /// What said so.
+        by: Sign,
+        /// What had been handed over. With the last copy of it the messages are freed, which is for the reader to do where
+        /// nobody waits for it.
+        deliveries: Arc<Vec<Delivery>>,
+    },
+    /// A hand-over was undone: its messages are back in their old places.
+    Undone {
+        /// Which one.
+        handover: HandoverId,
+        /// What said so.
+        by: Sign,
+    },
+    /// The relay is about to stop.
+    Stopping,
+}
+
+/// The ways in which a wait ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// There is something to read.
+    Woken,
+    /// Its time is over, or the relay stops.
+    Expired,
+    /// Its session waits for the same inbox by a newer call.
+    Superseded,
+    /// Its client cancelled it, or nobody is left to answer.
+    Cancelled,
+}

@@ -1,0 +1,77 @@
+//! Calls that wait. A wait is state, not a future: it is parked, and ends in exactly four ways ([`WaitEnd`]).
+
+use super::events::{Event, WaitEnd};
+use super::io::{Answer, Effect};
+use super::names::{AgentName, CallId, SessionId, Timestamp};
+use super::timers::Timer;
+use super::{Engine, Step};
+
+/// A parked read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Wait {
+    pub session: SessionId,
+    pub agent: AgentName,
+    pub expires_at: Timestamp,
+}
+
+impl Engine {
+    pub(super) fn park(&mut self, call: CallId, wait: Wait, step: &mut Step<'_>) {
+        let Wait {
+            session,
+            agent,
+            expires_at,
+        } = wait.clone();
+        self.timers.arm(expires_at, Timer::WaitExpires(call));
+        self.session_mut(session).waits.insert(call);
+        self.inbox_mut(&agent).waits.push_back(call);
+        let before = self.waits.insert(call, wait);
+        assert!(before.is_none(), "a call waits once");
+        step.note(Event::Parked {
+            call,
+            session,
+            agent,
+            expires_at,
+        });
+    }
+
+    fn unpark(&mut self, call: CallId, by: WaitEnd, step: &mut Step<'_>) -> Wait {
+        let wait = self.waits.remove(&call).expect("the call is parked");
+        self.timers.disarm(wait.expires_at, Timer::WaitExpires(call));
+        self.session_mut(wait.session).waits.remove(&call);
+        self.inbox_mut(&wait.agent).waits.retain(|other| *other != call);
+        step.note(Event::WaitEnded { call, by });
+        wait
+    }
+
+    /// Ends a wait and answers it with what is there.
+    pub(super) fn end_wait(&mut self, call: CallId, by: WaitEnd, step: &mut Step<'_>) {
+        let Wait { session, agent, .. } = self.unpark(call, by, step);
+        let Answer { reply, handover } = self.take(session, &agent, step);
+        step.out.push(Effect::Reply {
+            call,
+            result: Ok(reply),
+            handover,
+        });
+    }
+
+    /// Ends a wait that nobody wants answered; nothing if the call does not wait.
+    pub(super) fn cancel_wait(&mut self, call: CallId, step: &mut Step<'_>) {
+        if self.waits.contains_key(&call) {
+            self.unpark(call, WaitEnd::Cancelled, step);
+        }
+    }
+
+    /// Gives what is in an inbox to the read that has waited for it the longest. What the person takes in an agent's stead
+    /// may leave the news of the start, which goes to the next one that is to be told of it.
+    pub(super) fn wake(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        loop {
+            let mut waits = self.inboxes[agent].waits.iter();
+            let news = |call: &&CallId| self.has_news(self.waits[call].session, agent);
+            let Some(&call) = waits.find(news) else {
+                return;
+            };
+            self.end_wait(call, WaitEnd::Woken, step);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Somebody who knows nothing of a relay but its events, and should know from them all that a person may see.
+
+use std::collections::BTreeMap;
+
+use relay::engine::{
+    AgentName, CallId, Event, HandoverId, InboxView, MessageId, Overview, Roster, SessionId, SessionView,
+    Timestamp, WaitView,
+};
+
+/// What the events have told.
+#[derive(Default)]
+pub struct Follower {
+    sessions: BTreeMap<SessionId, SessionView>,
+    waits: BTreeMap<CallId, (SessionId, WaitView)>,
+    /// The messages that are not confirmed, with the hand-over that has each, in the order of acceptance.
+    messages: Vec<Followed>,
+}
+
+struct Followed {
+    id: MessageId,
+    agent: AgentName,
+    ts: Timestamp,
+    handover: Option<HandoverId>,
+}
+
+impl Follower {
+    /// Takes note of an event.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::Opened {
+                session,
+                carrier,
+                agent,
+                person,
+            } => {
+                let view = SessionView {
+                    session: *session,
+                    carrier: *carrier,
+                    agent: agent.clone(),
+                    person: *person,
+                    waits: Vec::new(),
+                };
+                self.sessions.insert(*session, view);
+            }
+            Event::Closed { session, .. } => {
+                self.sessions.remove(session).expect("it was open");
+            }
+            Event::Accepted { message, agent } => self.messages.push(Followed {
+                id: message.id,
+                agent: agent.clone(),
+                ts: message.ts,
+                handover: None,
+            }),
+            Event::Parked {
+                call,
+                session,
+                agent,
+                expires_at,
+            } => {
+                let view = WaitView {
+                    agent: agent.clone(),
+                    expires_at: *expires_at,
+                };
+                self.waits.insert(*call, (*session, view));
+            }
+            Event::WaitEnded { call, .. } => {
+                self.waits.remove(call).expect("it waited");
+            }
+            Event::HandedOver {
+                handover, deliveries, ..
+            } => {
+                for delivery in deliveries.iter() {
+                    let mut messages = self.messages.iter_mut();
+                    let message = messages.find(|message| message.id == delivery.message.id);
+                    let before = message.expect("it was accepted").handover.replace(*handover);
+                    assert_eq!(before, None, "handed over twice");
+                }
+            }
+            Event::Confirmed {
+                handover, deliveries, ..
+            } => {
+                let before = self.messages.len();
+                self.messages
+                    .retain(|message| message.handover != Some(*handover));
+                assert_eq!(before - self.messages.len(), deliveries.len());
+            }
+            Event::Undone { handover, .. } => {
+                for message in &mut self.messages {
+                    if message.handover == Some(*handover) {
+                        message.handover = None;
+                    }
+                }
+            }
+            Event::Passed { .. } | Event::Stopping => {}
+        }
+    }
+
+    /// Tells what a person should see.
+    pub fn sessions_and_inboxes(&self, roster: &Roster) -> (Vec<SessionView>, Vec<InboxView>) {
+        let mut sessions = self.sessions.clone();
+        for (session, wait) in self.waits.values() {
+            let view = sessions.get_mut(session).expect("who waits is there");
+            view.waits.push(wait.clone());
+        }
+        let person = AgentName::person();
+        let inbox = |agent: &AgentName| {
+            let of_agent = self.messages.iter().filter(|message| message.agent == *agent);
+            let unread = of_agent.clone().filter(|message| message.handover.is_none());
+            InboxView {
+                agent: agent.clone(),
+                unread: unread.clone().count(),
+                oldest: unread.map(|message| message.ts).min(),
+                in_doubt: of_agent.filter(|message| message.handover.is_some()).count(),
+            }
+        };
+        let names = roster.names().iter().chain([&person]);
+        (sessions.into_values().collect(), names.map(inbox).collect())
+    }
+}
+
+/// Compares what the events have told with what the engine shows.
+pub fn assert_told(follower: &Follower, overview: &Overview, roster: &Roster) {
+    let (sessions, inboxes) = follower.sessions_and_inboxes(roster);
+    assert_eq!(
+        overview.sessions, sessions,
+        "sessions: engine left, its events right"
+    );
+    assert_eq!(
+        overview.inboxes, inboxes,
+        "inboxes: engine left, its events right"
+    );
+}
