@@ -15,7 +15,7 @@ use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
 use crate::server::{Broken, Config, FileNotes, Guard, Notes, Random, Token, serve, stdout_log, wall_clock};
-use crate::tools::lift;
+use crate::tools;
 
 /// How often an idle stream is written to.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -115,7 +115,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     let banner = format!(
         "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
         args.port,
-        lift::TOOLS.join(", ")
+        tools::DEFAULT.names()
     );
     let (log, log_end) = stdout_log(banner);
     let config = Config {

@@ -18,7 +18,8 @@ use super::wire::Link;
 use super::{Shared, refuse, refuse_session};
 use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::{Command, Kind, Reply, Who, shown};
-use crate::tools::lift::Messages;
+use crate::tools::messages;
+use crate::tools::text::{Json, Object};
 
 /// What `POST /api/send` takes.
 #[derive(Deserialize)]
@@ -154,9 +155,11 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
     };
     let json = match answer {
         Err(refusal) => return refuse_session(&refusal),
-        Ok(Reply::Posted { id }) => serde_json::json!({"id": id.0}).to_string(),
-        Ok(Reply::Pending { kinds }) => serde_json::json!({"count": kinds.len()}).to_string(),
-        Ok(Reply::Seen { deliveries }) => format!("{{\"messages\":{}}}", array(&deliveries)),
+        Ok(Reply::Posted { id }) => object(|object| object.member("id").string(&id.to_string())),
+        Ok(Reply::Pending { kinds }) => object(|object| object.member("count").number(kinds.len())),
+        Ok(Reply::Seen { deliveries }) => object(|object| {
+            messages::write(&deliveries, object.member("messages"));
+        }),
         Ok(Reply::Messages {
             deliveries,
             restarted,
@@ -164,16 +167,20 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
             if waited && deliveries.is_empty() && restarted.is_none() && shared.stop.is_cancelled() {
                 return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
             }
-            let restarted = serde_json::json!(restarted.map(|at| at.to_string()));
-            format!(
-                "{{\"messages\":{},\"restarted\":{restarted}}}",
-                array(&deliveries)
-            )
+            object(|object| {
+                messages::write(&deliveries, object.member("messages"));
+                match restarted {
+                    Some(at) => messages::write_time(at, object.member("restarted")),
+                    None => object.member("restarted").null(),
+                }
+            })
         }
     };
     receipted(json.into(), receipt, link).into_response()
 }
 
-fn array(deliveries: &[crate::engine::Delivery]) -> String {
-    serde_json::to_string(&Messages(deliveries)).expect("texts and numbers are JSON")
+fn object(write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Json::document(&mut bytes).object(write);
+    bytes
 }

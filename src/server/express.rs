@@ -10,16 +10,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::json::{Any, Keys};
 use super::json_rpc::{Envelope, Invalid, VERSION, present, text, wrong};
-use super::owner::{Answered, Outcome, Owner, Receipt};
+use super::owner::{self, Answered, Outcome, Owner, Receipt};
 use super::requests::Request;
+use super::rpc::Caller;
 use crate::engine::{Command, SessionId};
-use crate::tools::{ToolResult, described, lift};
+use crate::tools::{Arguments, InvalidCall, Texts, Tool, ToolResult, Toolset, described};
 
 /// A plain `tools/call`.
 pub struct ToolCall<'a> {
@@ -28,7 +29,7 @@ pub struct ToolCall<'a> {
     /// The tool.
     pub name: Cow<'a, str>,
     /// Empty if none were given.
-    pub arguments: Map<String, Value>,
+    pub arguments: Arguments<'a>,
     /// As it was written, if the client wants to hear of progress.
     pub progress_token: Option<&'a RawValue>,
 }
@@ -57,8 +58,8 @@ impl<'a> Envelope<'a> {
             return Err(self.bad_params(wrong("name", params.name, "a string")));
         };
         let arguments = match params.arguments {
-            Value::Object(arguments) => arguments,
-            Value::Null => Map::new(),
+            Value::Object(arguments) => arguments.into(),
+            Value::Null => Arguments::default(),
             other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
                 let given = described(&other);
                 return Err(self.bad_params(format_args!("\"arguments\" is {given}; accepted: an object")));
@@ -127,12 +128,20 @@ impl<'de> Visitor<'de> for ParamsVisitor {
     }
 }
 
+impl ToolCall<'_> {
+    /// Tells whether it may wait for its answer.
+    pub fn may_wait(&self, toolset: &Toolset) -> bool {
+        let wait = toolset.wait_argument(&self.name);
+        wait.is_some_and(|argument| self.arguments.has(argument))
+    }
+}
+
 /// What came of a tool call.
 pub enum Called {
     /// It is answered.
     Done(Done),
     /// It waits.
-    Parked(super::owner::Parked),
+    Parked(Parked),
 }
 
 /// An answered tool call.
@@ -144,25 +153,48 @@ pub struct Done {
 }
 
 impl Done {
-    /// Translates what the engine said.
-    pub fn new(Answered { answer, receipt }: Answered) -> Self {
+    /// Makes the answer that tells a caller what was wrong.
+    pub fn error(reason: impl fmt::Display) -> Self {
         Self {
-            result: lift::answer(&answer),
+            result: ToolResult::error(reason),
+            receipt: None,
+        }
+    }
+
+    fn new(tool: &'static Tool, Answered { answer, receipt }: Answered) -> Self {
+        Self {
+            result: ToolResult::Answered { tool, answer },
             receipt,
         }
     }
 }
 
-/// Reads what a tool call asks of the engine.
+/// A call that waits, and the tool that has the words for its answer. Dropping it cancels the call.
+pub struct Parked {
+    call: owner::Parked,
+    tool: &'static Tool,
+}
+
+impl Parked {
+    /// Waits for the answer; none comes if the call was cancelled or its session closed.
+    pub async fn answered(&mut self) -> Option<Done> {
+        let answered = self.call.answered().await?;
+        Some(Done::new(self.tool, answered))
+    }
+}
+
+/// Reads what a tool call asks of the engine, and finds the tool that has the words for the answer.
 ///
 /// # Errors
 ///
-/// The answer that says what is wrong with it.
-pub fn command(name: &str, arguments: Map<String, Value>) -> Result<Command, Done> {
-    lift::command(name, arguments).map_err(|invalid| Done {
-        result: ToolResult::error(invalid),
-        receipt: None,
-    })
+/// [`InvalidCall`] when there is no such tool, or it takes other arguments.
+pub fn command(
+    toolset: &'static Toolset,
+    name: &str,
+    arguments: Arguments<'_>,
+) -> Result<(&'static Tool, Command), InvalidCall> {
+    let tool = toolset.find(name)?;
+    Ok((tool, tool.command(arguments)?))
 }
 
 /// Asks the engine for a session; returns nothing if the request was cancelled before it came. Both ways, this one and
@@ -170,26 +202,26 @@ pub fn command(name: &str, arguments: Map<String, Value>) -> Result<Command, Don
 pub fn ask(
     owner: &Arc<Owner>,
     session: SessionId,
-    command: Command,
+    (tool, command): (&'static Tool, Command),
     request: Option<Request<'_>>,
 ) -> Option<Called> {
     Some(match owner.call(session, command, request)? {
-        Outcome::Answered(answered) => Called::Done(Done::new(answered)),
-        Outcome::Parked(parked) => Called::Parked(parked),
+        Outcome::Answered(answered) => Called::Done(Done::new(tool, answered)),
+        Outcome::Parked(call) => Called::Parked(Parked { call, tool }),
     })
 }
 
 /// Calls a tool for a session; returns nothing if the request was cancelled before it came.
 pub fn call_tool(
     owner: &Arc<Owner>,
-    session: SessionId,
+    caller: &Caller,
     name: &str,
-    arguments: Map<String, Value>,
+    arguments: Arguments<'_>,
     request: Option<Request<'_>>,
 ) -> Option<Called> {
-    match command(name, arguments) {
-        Ok(command) => ask(owner, session, command, request),
-        Err(done) => Some(Called::Done(done)),
+    match command(caller.toolset, name, arguments) {
+        Ok(command) => ask(owner, caller.session, command, request),
+        Err(invalid) => Some(Called::Done(Done::error(invalid))),
     }
 }
 
@@ -202,52 +234,47 @@ pub fn cancelled_id<'a>(envelope: &Envelope<'a>) -> Option<&'a str> {
     request_id.map(RawValue::get)
 }
 
-/// Writes the JSON-RPC response of a tool call, as the session-based protocol versions have it.
-pub fn response(id: &RawValue, result: &ToolResult) -> Bytes {
-    let content = result.texts.iter().map(|text| Text { kind: "text", text });
-    let response = Response {
-        jsonrpc: "2.0",
-        id,
-        result: CallResult {
-            content: content.collect(),
-            is_error: result.is_error,
-        },
-    };
-    let room = result
-        .texts
-        .iter()
-        .map(|text| text.len() + text.len() / 8 + 128)
-        .sum();
-    let mut bytes = Vec::with_capacity(room);
-    serde_json::to_writer(&mut bytes, &response).expect("texts are JSON and memory takes them");
+/// What the result of a tool call looks like, which differs between versions of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// 2024-11-05 to 2025-11-25.
+    SessionBased,
+    /// 2026-07-28, whose results say of which type they are.
+    Stateless,
+}
+
+/// Room that is made for a response at first, in bytes: one without messages fits.
+const RESPONSE_BYTES: usize = 256;
+
+/// Makes the JSON-RPC response of a tool call; `id` is the request's as it was written.
+pub fn response(id: &RawValue, shape: Shape, result: &ToolResult) -> Bytes {
+    let mut bytes = Vec::with_capacity(RESPONSE_BYTES);
+    write_response(&mut bytes, id, shape, result);
     bytes.into()
 }
 
-#[derive(Serialize)]
-struct Response<'a> {
-    jsonrpc: &'static str,
-    id: &'a RawValue,
-    result: CallResult<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct CallResult<'a> {
-    content: Vec<Text<'a>>,
-    is_error: bool,
-}
-
-#[derive(Serialize)]
-struct Text<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: &'a str,
+/// Writes the same behind what is in `out`.
+pub fn write_response(out: &mut Vec<u8>, id: &RawValue, shape: Shape, result: &ToolResult) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.get().as_bytes());
+    out.extend_from_slice(match shape {
+        Shape::SessionBased => br#","result":{"content":["#,
+        Shape::Stateless => br#","result":{"resultType":"complete","content":["#,
+    });
+    result.write(&mut Texts::new(out));
+    out.extend_from_slice(if result.is_error() {
+        br#"],"isError":true}}"#
+    } else {
+        br#"],"isError":false}}"#
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{AgentName, Delivery, Kind, Message, MessageId, Refusal, Reply, Seq, Timestamp};
     use crate::server::json_rpc::read;
+    use crate::tools::DEFAULT;
 
     fn is_express(message: &str) -> bool {
         match read(message.as_bytes()) {
@@ -283,22 +310,66 @@ mod tests {
         }
     }
 
+    /// What rmcp writes in its handler's place.
+    fn written_by_rmcp(id: rmcp::model::RequestId, shape: Shape, result: &ToolResult) -> String {
+        let result = crate::server::rpc::wrapped(result);
+        let mut result = rmcp::model::ServerResult::CallToolResult(result);
+        match shape {
+            Shape::SessionBased => result.strip_result_type_for_legacy_peer(),
+            Shape::Stateless => result.fill_missing_cache_hints(),
+        }
+        let message = rmcp::model::ServerJsonRpcMessage::response(result, id);
+        serde_json::to_string(&message).expect("JSON")
+    }
+
     #[test]
-    fn a_response_is_what_rmcp_would_have_written() {
-        let result = ToolResult {
-            texts: vec!["a\"b".to_owned(), "é".to_owned()],
-            is_error: true,
+    fn a_response_is_byte_for_byte_what_rmcp_would_have_written() {
+        let delivery = |redelivered| Delivery {
+            seq: Seq(7),
+            message: Arc::new(Message {
+                id: MessageId(uuid::Uuid::from_u128(7)),
+                from: AgentName::new("pm").expect("a name"),
+                to: AgentName::person(),
+                kind: Kind::Free,
+                body: "a \"b\"\n\\ \u{1}\u{7f} é \u{2028}".to_owned(),
+                ts: Timestamp::from_millis(1_777_732_321_042),
+            }),
+            redelivered,
         };
-        let id = RawValue::from_string("7".to_owned()).expect("a number");
-        let ours: Value = serde_json::from_slice(&response(&id, &result)).expect("JSON");
-        let blocks = result
-            .texts
-            .iter()
-            .map(|text| rmcp::model::ContentBlock::text(text.clone()));
-        let mut theirs =
-            rmcp::model::ServerResult::CallToolResult(rmcp::model::CallToolResult::error(blocks.collect()));
-        theirs.strip_result_type_for_legacy_peer();
-        let theirs = rmcp::model::ServerJsonRpcMessage::response(theirs, rmcp::model::RequestId::Number(7));
-        assert_eq!(ours, serde_json::to_value(theirs).expect("JSON"));
+        let answered = |tool: &str, answer| ToolResult::Answered {
+            tool: DEFAULT.find(tool).expect("a tool"),
+            answer,
+        };
+        let deliveries = Arc::new([delivery(false), delivery(true)].into());
+        let restarted = Some(Timestamp::from_millis(0));
+        let kinds = vec![Kind::Status, Kind::Question];
+        let results = [
+            answered(
+                "read_messages",
+                Ok(Reply::Messages {
+                    deliveries,
+                    restarted,
+                }),
+            ),
+            answered("list_pending", Ok(Reply::Pending { kinds })),
+            answered(
+                "post_message",
+                Ok(Reply::Posted {
+                    id: MessageId(uuid::Uuid::max()),
+                }),
+            ),
+            answered("post_message", Err(Refusal::Stopping)),
+            ToolResult::error("a \"b\" \\ \n"),
+        ];
+        for result in &results {
+            for shape in [Shape::SessionBased, Shape::Stateless] {
+                for id in ["7", r#""a-b""#] {
+                    let raw = RawValue::from_string(id.to_owned()).expect("JSON");
+                    let ours = String::from_utf8(response(&raw, shape, result).into()).expect("UTF-8");
+                    let id = serde_json::from_str(id).expect("an id");
+                    assert_eq!(ours, written_by_rmcp(id, shape, result));
+                }
+            }
+        }
     }
 }

@@ -22,12 +22,12 @@ use tokio::time::{Instant, Interval};
 use uuid::Uuid;
 
 use super::accept::{self, Accepted, is_json};
-use super::express::{self, Called, Done, ToolCall};
+use super::express::{self, Called, Done, Shape, ToolCall};
 use super::json_rpc::{self, Envelope, Invalid};
 use super::orphans::Why;
 use super::owner::Receipt;
 use super::requests::{REQUEST_ID_BYTES_MAX, Request as Cancellable, RequestKey, Scope};
-use super::rpc::{self, Caller, Rpc};
+use super::rpc::{Caller, Rpc};
 use super::wire::{Link, Sent};
 use super::{REQUEST_BYTES_MAX, REQUEST_PATIENCE, Shared, agent_of, refuse, refuse_session};
 use crate::engine::Who;
@@ -80,7 +80,7 @@ pub(super) async fn exchange(
             Err(refusal) => return refuse_session(&refusal),
             Ok((session, agent)) => {
                 let scope = session_id(request.headers()).and_then(Scope::named);
-                Caller::new(session, agent, scope)
+                Caller::new(session, agent, scope, shared.toolset)
             }
         },
     };
@@ -99,7 +99,7 @@ pub(super) async fn exchange(
     }
     if is_session_based(&parts.headers) {
         match envelope.tool_call() {
-            Some(Ok(call)) if !(accepted.events && streams(&call)) => {
+            Some(Ok(call)) if !(accepted.events && streams(&caller, &call)) => {
                 return answer(&shared, &link, &caller, call).await;
             }
             Some(Err(invalid)) => return invalid.into_response(),
@@ -208,13 +208,12 @@ impl LostCall {
             Why::Restart
         };
         let result = ToolResult::error(why.as_str());
-        let response = if is_session_based(headers) {
-            express::response(&self.id, &result)
+        let shape = if is_session_based(headers) {
+            Shape::SessionBased
         } else {
-            let result = rpc::wrapped(result);
-            let response = serde_json::json!({"jsonrpc": "2.0", "id": self.id, "result": result});
-            response.to_string().into()
+            Shape::Stateless
         };
+        let response = express::response(&self.id, shape, &result);
         let event = [b"data: ", &*response, b"\n\n"].concat();
         let kind = [
             (header::CONTENT_TYPE, "text/event-stream"),
@@ -243,10 +242,10 @@ async fn answer(shared: &Arc<Shared>, link: &Link, caller: &Caller, call: ToolCa
         .scope
         .as_ref()
         .map(|scope| Cancellable::Json(scope, call.id.get()));
-    let called = express::call_tool(&shared.owner, caller.session, &call.name, call.arguments, request);
+    let called = express::call_tool(&shared.owner, caller, &call.name, call.arguments, request);
     let done = match called {
         Some(Called::Done(done)) => Some(done),
-        Some(Called::Parked(mut parked)) => parked.answered().await.map(Done::new),
+        Some(Called::Parked(mut parked)) => parked.answered().await,
         None => None,
     };
     // There is no response to a cancelled request, but there is one to an exchange.
@@ -257,7 +256,8 @@ async fn answer(shared: &Arc<Shared>, link: &Link, caller: &Caller, call: ToolCa
 }
 
 fn json_response(id: &RawValue, done: Done, link: &Link) -> Response {
-    receipted(express::response(id, &done.result), done.receipt, link)
+    let response = express::response(id, Shape::SessionBased, &done.result);
+    receipted(response, done.receipt, link)
 }
 
 /// Answers with JSON, and follows its bytes if something hangs on their arrival.
@@ -324,8 +324,8 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Tells whether a call's progress is told in a stream of events, which is rmcp's to write.
-fn streams(call: &ToolCall<'_>) -> bool {
-    call.progress_token.is_some() && call.arguments.contains_key("wait_seconds")
+fn streams(caller: &Caller, call: &ToolCall<'_>) -> bool {
+    call.progress_token.is_some() && call.may_wait(caller.toolset)
 }
 
 /// Gathers a request's body within its bounds of length and time.

@@ -45,7 +45,6 @@ use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use rmcp::model::Tool;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
@@ -62,6 +61,7 @@ pub use random::Random;
 pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence};
 
 use crate::engine::{Refusal, Roster};
+use crate::tools::{self, Toolset};
 use orphans::Orphans;
 use owner::Owner;
 use rpc::Rpc;
@@ -103,8 +103,8 @@ struct Shared {
     orphans: Arc<Orphans>,
     guard: Guard,
     roster: Roster,
-    /// As a session sees them that is not bound.
-    tools: Vec<Tool>,
+    /// Of a session that asks for none.
+    toolset: &'static Toolset,
     keep_alive: Duration,
     stop: CancellationToken,
 }
@@ -137,7 +137,7 @@ pub async fn serve<L: Listener>(
         streams: sse::Streams::new(config.stream_random),
         orphans: Arc::new(Orphans::new(config.notes)),
         guard: config.guard,
-        tools: rpc::tools_for(&config.roster, None),
+        toolset: tools::DEFAULT,
         roster: config.roster,
         keep_alive: config.keep_alive,
         stop: stop.clone(),

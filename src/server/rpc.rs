@@ -20,11 +20,11 @@ use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
 use super::Shared;
-use super::express::{Called, Done, call_tool};
-use super::owner::{Parked, Receipt};
+use super::express::{Called, Done, Parked, call_tool};
+use super::owner::Receipt;
 use super::requests::{Request, Scope};
 use crate::engine::{AgentName, Roster, SessionId, shown};
-use crate::tools::{ToolResult, lift};
+use crate::tools::{ToolResult, Toolset};
 
 /// When a waiting call first tells that it is alive, and how often after that, where its client asked for it.
 ///
@@ -47,6 +47,8 @@ pub struct Caller {
     pub agent: Option<AgentName>,
     /// Within what the ids of its requests mean one request, where its client can cancel one.
     pub scope: Option<Scope>,
+    /// The tools that it has.
+    pub toolset: &'static Toolset,
     /// Where the receipt of the reply is left for the transport.
     receipt: Arc<Mutex<Option<Receipt>>>,
     /// Whether its client has cancelled the request, and wants no answer.
@@ -55,11 +57,17 @@ pub struct Caller {
 
 impl Caller {
     /// Makes the caller of one request.
-    pub fn new(session: SessionId, agent: Option<AgentName>, scope: Option<Scope>) -> Self {
+    pub fn new(
+        session: SessionId,
+        agent: Option<AgentName>,
+        scope: Option<Scope>,
+        toolset: &'static Toolset,
+    ) -> Self {
         Self {
             session,
             agent,
             scope,
+            toolset,
             receipt: Arc::default(),
             is_cancelled: Arc::default(),
         }
@@ -97,7 +105,7 @@ impl Rpc {
         let mut ticks = progress_ticks();
         loop {
             tokio::select! {
-                answered = parked.answered() => return answered.map(Done::new),
+                answered = parked.answered() => return answered,
                 () = context.ct.cancelled() => return None,
                 _ = ticks.tick(), if token.is_some() => {
                     let token = token.clone().expect("a tick is for a token");
@@ -117,22 +125,22 @@ pub fn progress(token: ProgressToken, waited: Duration) -> ProgressNotificationP
 }
 
 /// Says what relay is and has, to every client that asks.
-pub fn server_info() -> ServerConfig {
+pub fn server_info(toolset: &Toolset) -> ServerConfig {
     let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
     info.server_info = Implementation::new("relay", env!("CARGO_PKG_VERSION"));
-    info.with_instructions(lift::INSTRUCTIONS)
+    info.with_instructions(toolset.instructions)
 }
 
 /// Returns the tools as a session sees them that is bound to `agent`, or to none.
-pub fn tools_for(roster: &Roster, agent: Option<&AgentName>) -> Vec<Tool> {
-    let definitions = lift::definitions(roster, agent);
+pub fn tools_for(toolset: &Toolset, roster: &Roster, agent: Option<&AgentName>) -> Vec<Tool> {
+    let definitions = toolset.definitions(roster, agent);
     serde_json::from_value(definitions).expect("the definitions are tools")
 }
 
 /// Wraps a result as rmcp has it.
-pub fn wrapped(result: ToolResult) -> CallToolResult {
-    let blocks = result.texts.into_iter().map(ContentBlock::text).collect();
-    if result.is_error {
+pub fn wrapped(result: &ToolResult) -> CallToolResult {
+    let blocks = result.texts().into_iter().map(ContentBlock::text).collect();
+    if result.is_error() {
         CallToolResult::error(blocks)
     } else {
         CallToolResult::success(blocks)
@@ -148,7 +156,7 @@ fn caller_of(context: &RequestContext<RoleServer>) -> Option<&Caller> {
 
 impl ServerHandler for Rpc {
     fn get_info(&self) -> ServerConfig {
-        server_info()
+        server_info(self.shared.toolset)
     }
 
     async fn list_tools(
@@ -156,10 +164,10 @@ impl ServerHandler for Rpc {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = match caller_of(&context).and_then(|caller| caller.agent.as_ref()) {
-            None => self.shared.tools.clone(),
-            Some(agent) => tools_for(&self.shared.roster, Some(agent)),
+        let Some(caller) = caller_of(&context) else {
+            return Err(unnamed_caller());
         };
+        let tools = tools_for(caller.toolset, &self.shared.roster, caller.agent.as_ref());
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -169,14 +177,14 @@ impl ServerHandler for Rpc {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(caller) = caller_of(&context) else {
-            return Err(ErrorData::internal_error("the transport named no caller", None));
+            return Err(unnamed_caller());
         };
-        let arguments = request.arguments.unwrap_or_default();
+        let arguments = request.arguments.unwrap_or_default().into();
         let id = caller
             .scope
             .as_ref()
             .map(|scope| Request::Rmcp(scope, &context.id));
-        let called = call_tool(&self.shared.owner, caller.session, &request.name, arguments, id);
+        let called = call_tool(&self.shared.owner, caller, &request.name, arguments, id);
         let done = match called {
             Some(Called::Done(done)) => Some(done),
             Some(Called::Parked(parked)) => self.wait(parked, &context).await,
@@ -190,7 +198,7 @@ impl ServerHandler for Rpc {
             .receipt
             .lock()
             .expect("nothing panics while it holds a receipt") = receipt;
-        Ok(CallToolResponse::from(wrapped(result)))
+        Ok(CallToolResponse::from(wrapped(&result)))
     }
 
     // rmcp answers these with empty lists by default; what was not advertised is not there.
@@ -286,6 +294,10 @@ impl ServerHandler for Rpc {
         }
         Err(unknown_method(&request.method, &context))
     }
+}
+
+fn unnamed_caller() -> ErrorData {
+    ErrorData::internal_error("the transport named no caller", None)
 }
 
 /// The methods that relay has, first those of the versions with a handshake.

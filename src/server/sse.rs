@@ -27,7 +27,7 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::express::{self, Done};
+use super::express::{self, Done, Shape};
 use super::orphans::{News, Ticket, Why};
 use super::random::Random;
 use super::requests::Scope;
@@ -35,7 +35,7 @@ use super::rpc::Caller;
 use super::wire::{Link, Sent};
 use super::{Shared, agent_of, refuse, refuse_session};
 use crate::engine::{AgentName, Carrier, Ending, SessionId, Who, uuid_v4};
-use crate::tools::ToolResult;
+use crate::tools::Toolset;
 
 pub(super) use calls::message;
 
@@ -73,6 +73,7 @@ struct Stream {
     named: bool,
     session: SessionId,
     agent: Option<AgentName>,
+    toolset: &'static Toolset,
     /// Within what the ids of its requests mean one request.
     scope: Scope,
     /// None once the relay stops: the stream ends when the calls that still hold a clone are answered.
@@ -183,7 +184,7 @@ impl Outbox {
         let Done { result, receipt } = done;
         let hangs_on = receipt.is_some() || ticket.is_some();
         let sent = hangs_on.then_some(Sent::Streamed(receipt, ticket));
-        self.send(&express::response(id, &result), sent)
+        self.send(&express::response(id, Shape::SessionBased, &result), sent)
     }
 
     fn has_room(&self) -> bool {
@@ -209,7 +210,12 @@ impl Stream {
     }
 
     fn caller(&self) -> Caller {
-        Caller::new(self.session, self.agent.clone(), Some(self.scope.clone()))
+        Caller::new(
+            self.session,
+            self.agent.clone(),
+            Some(self.scope.clone()),
+            self.toolset,
+        )
     }
 
     /// The agent that its client asked to be bound to.
@@ -254,11 +260,7 @@ impl Stream {
                         // Its client has made it anew.
                         ticket.into_iter().for_each(Ticket::settled);
                     } else if let Some(outbox) = self.outbox() {
-                        let answer = Done {
-                            result: ToolResult::error(why.as_str()),
-                            receipt: None,
-                        };
-                        outbox.respond(&id, answer, ticket);
+                        outbox.respond(&id, Done::error(why.as_str()), ticket);
                         told.insert(Box::from(id.get()), why);
                     }
                 }
@@ -308,6 +310,7 @@ pub(super) async fn open(
         named: old_id.is_some(),
         session,
         agent,
+        toolset: shared.toolset,
         scope: Scope::Session(session),
         outbox: Mutex::new(Some(Outbox {
             events,

@@ -1,42 +1,171 @@
 //! Tool dispatch: what an MCP client may call, what it means to the engine, and what it reads as the answer.
 //!
-//! Pure, like the engine: arguments in, a [`Command`](crate::engine::Command) out; a
-//! [`Reply`](crate::engine::Reply) in, text out. It must not know of transports, sessions or time.
-//! A file per toolset.
+//! Pure, like the engine: arguments in, a [`Command`] out; a [`Reply`] in, text out. It must not know of transports,
+//! sessions or time. A tool is one value, a toolset a list of them, and there is a file per toolset; a new tool is an
+//! entry in its toolset's file, and nothing else here or in a transport.
 
+pub mod arguments;
 pub mod lift;
+pub mod messages;
+pub mod text;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::engine::shown;
+use crate::engine::{AgentName, Command, Refusal, Reply, Roster, shown};
+pub use arguments::{Accepts, Argument, Arguments, Given, InvalidCall, Needed, Values, described};
+pub use text::Texts;
 
-/// What a tool call answers, before a transport wraps it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolResult {
-    /// The text blocks, in order; at least one.
-    pub texts: Vec<String>,
-    /// True when the call did nothing because something about it was wrong.
-    pub is_error: bool,
+/// The toolset of a session that asks for none.
+pub const DEFAULT: &Toolset = &lift::LIFT;
+
+/// A tool: what a client reads about it, and what a call of it means.
+#[derive(Debug)]
+pub struct Tool {
+    /// What it is called.
+    pub name: &'static str,
+    /// What a client reads about it.
+    pub description: &'static str,
+    /// All that it takes, in the order in which errors name it.
+    pub arguments: &'static [Argument],
+    /// Translates a call into what it means to the engine.
+    pub to_command: fn(Values<'_>) -> Command,
+    /// Translates the engine's answer into what the caller reads: one text at least.
+    pub to_texts: fn(&Reply, &mut Texts<'_>),
+}
+
+/// A family of tools over the engine, of which a session has one.
+#[derive(Debug)]
+pub struct Toolset {
+    /// The tools in the order in which they are listed.
+    pub tools: &'static [Tool],
+    /// What an agent is told when its session begins. It stands in every session's context.
+    pub instructions: &'static str,
+}
+
+impl Tool {
+    /// Translates a call into what it means to the engine.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCall`] when its arguments are not the ones that the tool takes.
+    pub fn command(&self, arguments: Arguments<'_>) -> Result<Command, InvalidCall> {
+        Ok((self.to_command)(arguments.checked(self)?))
+    }
+
+    /// Returns the tool as `tools/list` shows it.
+    fn definition(&self, roster: &Roster, bound: Option<&AgentName>) -> Value {
+        let schema = |argument: &Argument| (argument.name.to_owned(), argument.schema(roster, bound));
+        let required = self
+            .arguments
+            .iter()
+            .filter(|argument| argument.is_required(bound.is_some()));
+        json!({
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": {
+                "type": "object",
+                "properties": Value::Object(self.arguments.iter().map(schema).collect()),
+                "required": required.map(|argument| argument.name).collect::<Vec<_>>(),
+                "additionalProperties": false,
+            },
+        })
+    }
+
+    /// Lists the arguments as an error names them: `from, to, kind, body`.
+    fn argument_names(&self) -> String {
+        let names = self.arguments.iter().map(|argument| argument.name);
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Toolset {
+    /// Finds a tool.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCall::UnknownTool`] when there is none of that name.
+    pub fn find(&self, name: &str) -> Result<&'static Tool, InvalidCall> {
+        let found = self.tools.iter().find(|tool| tool.name == name);
+        found.ok_or_else(|| InvalidCall::UnknownTool {
+            name: shown(name),
+            known: self.names(),
+        })
+    }
+
+    /// Returns the tools as `tools/list` shows them to a session: with the roster, and with the session's own role
+    /// optional if it is bound.
+    pub fn definitions(&self, roster: &Roster, bound: Option<&AgentName>) -> Value {
+        self.tools
+            .iter()
+            .map(|tool| tool.definition(roster, bound))
+            .collect()
+    }
+
+    /// Returns the argument with which a call of a tool may wait for its answer, if there is such a tool and argument.
+    pub fn wait_argument(&self, tool: &str) -> Option<&'static str> {
+        let tool = self.tools.iter().find(|known| known.name == tool)?;
+        let wait = tool
+            .arguments
+            .iter()
+            .find(|argument| matches!(argument.accepts, Accepts::Wait));
+        wait.map(|argument| argument.name)
+    }
+
+    /// Lists the tools as a person reads them: `post_message, read_messages`.
+    pub fn names(&self) -> String {
+        let names = self.tools.iter().map(|tool| tool.name);
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What a tool call answers, before a transport wraps it. It is put into words when it is written.
+#[derive(Debug)]
+pub enum ToolResult {
+    /// What the engine said.
+    Answered {
+        /// The tool that was called, whose words it is put into.
+        tool: &'static Tool,
+        /// The engine's answer.
+        answer: Result<Reply, Refusal>,
+    },
+    /// The call did nothing, because something about it was wrong.
+    Refused {
+        /// What was wrong.
+        reason: String,
+    },
 }
 
 impl ToolResult {
     /// Makes the answer that tells a caller what was wrong: `Error: ` and the reason.
     pub fn error(reason: impl std::fmt::Display) -> Self {
-        Self {
-            texts: vec![format!("Error: {reason}")],
-            is_error: true,
+        let reason = reason.to_string();
+        Self::Refused { reason }
+    }
+
+    /// Tells whether the call did nothing because something about it was wrong.
+    pub fn is_error(&self) -> bool {
+        match self {
+            Self::Answered { answer, .. } => answer.is_err(),
+            Self::Refused { .. } => true,
         }
     }
-}
 
-/// Says what a JSON value is, so that an error can name it: `the number 5`, `an array`. A long text is cut.
-pub fn described(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => format!("the boolean {value}"),
-        Value::Number(value) => format!("the number {value}"),
-        Value::String(value) => format!("the string {:?}", shown(value)),
-        Value::Array(_) => "an array".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
+    /// Writes the texts: [`Self::texts`] says what they are, and [`Texts`] how they are written.
+    pub fn write(&self, texts: &mut Texts<'_>) {
+        match self {
+            Self::Answered {
+                tool,
+                answer: Ok(reply),
+            } => (tool.to_texts)(reply, texts),
+            Self::Answered {
+                answer: Err(refusal), ..
+            } => texts.plain(format_args!("Error: {refusal}")),
+            Self::Refused { reason } => texts.plain(format_args!("Error: {reason}")),
+        }
+    }
+
+    /// Returns the text blocks, in order; at least one.
+    pub fn texts(&self) -> Vec<String> {
+        text::unwrapped(|texts| self.write(texts))
     }
 }

@@ -1,6 +1,6 @@
 //! The tools from arguments to texts, on an engine.
 
-use relay::tools::{ToolResult, lift};
+use relay::tools::{DEFAULT, InvalidCall, Tool, ToolResult};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -9,23 +9,34 @@ fn arguments(value: Value) -> Map<String, Value> {
     value.as_object().expect("an object").clone()
 }
 
-/// What a tool call makes of a relay, as its caller reads it.
-fn called(relay: &mut Relay, call: u64, tool: &str, value: Value) -> ToolResult {
-    let command = match lift::command(tool, arguments(value)) {
-        Ok(command) => command,
-        Err(invalid) => return ToolResult::error(invalid),
-    };
-    match relay.call(A, call, command).first() {
-        Some(Effect::Reply { result, .. }) => lift::answer(result),
-        other => panic!("{other:?}"),
-    }
+fn command(tool: &str, value: Value) -> Result<(&'static Tool, Command), InvalidCall> {
+    let tool = DEFAULT.find(tool)?;
+    Ok((tool, tool.command(arguments(value).into())?))
 }
 
-fn text(texts: &[&str]) -> ToolResult {
-    ToolResult {
-        texts: texts.iter().map(|text| (*text).to_owned()).collect(),
-        is_error: false,
-    }
+fn asked(tool: &str, value: Value) -> Result<Command, InvalidCall> {
+    command(tool, value).map(|(_, command)| command)
+}
+
+/// What a tool call makes of a relay, as its caller reads it: the texts, and whether they tell of an error.
+type Told = (Vec<String>, bool);
+
+fn called(relay: &mut Relay, call: u64, tool: &str, value: Value) -> Told {
+    let result = match command(tool, value) {
+        Ok((tool, command)) => match relay.call(A, call, command).first() {
+            Some(Effect::Reply { result, .. }) => ToolResult::Answered {
+                tool,
+                answer: result.clone(),
+            },
+            other => panic!("{other:?}"),
+        },
+        Err(invalid) => ToolResult::error(invalid),
+    };
+    (result.texts(), result.is_error())
+}
+
+fn text(texts: &[&str]) -> Told {
+    (texts.iter().map(|text| (*text).to_owned()).collect(), false)
 }
 
 #[test]
@@ -89,10 +100,7 @@ fn the_start_is_told_in_a_second_text() {
 
 #[test]
 fn a_refusal_is_an_error_that_changes_nothing() {
-    let error = |text: &str| ToolResult {
-        texts: vec![text.to_owned()],
-        is_error: true,
-    };
+    let error = |text: &str| (vec![text.to_owned()], true);
     let mut relay = Relay::told();
     assert_eq!(
         called(&mut relay, 1, "read_messages", json!({"for": "dev-c"})),
@@ -169,7 +177,7 @@ fn every_bad_argument_is_named_with_what_is_accepted() {
         ),
     ];
     for (tool, value, reason) in bad {
-        let invalid = lift::command(tool, arguments(value)).unwrap_err();
+        let invalid = command(tool, value).unwrap_err();
         assert_eq!(invalid.to_string(), reason);
     }
 }
@@ -181,15 +189,14 @@ fn an_argument_that_is_left_out_or_null_is_left_out() {
             agent: None,
             wait_ms: 0,
         };
-        assert_eq!(lift::command("read_messages", arguments(value)), Ok(read));
+        assert_eq!(asked("read_messages", value), Ok(read));
     }
     for value in [json!({}), json!({"for": null})] {
         let look = Command::Pending { agent: None };
-        assert_eq!(lift::command("list_pending", arguments(value)), Ok(look));
+        assert_eq!(asked("list_pending", value), Ok(look));
     }
     let value = json!({"from": null, "to": "pm", "kind": "free", "body": "b"});
-    let command = post(None, "pm", "b");
-    assert_eq!(lift::command("post_message", arguments(value)), Ok(command));
+    assert_eq!(asked("post_message", value), Ok(post(None, "pm", "b")));
 }
 
 #[test]
@@ -197,6 +204,6 @@ fn a_wait_is_rounded_to_milliseconds() {
     for (seconds, wait_ms) in [(0.25, 250), (0.0015, 2), (279.9999, 280_000)] {
         let value = json!({"wait_seconds": seconds});
         let read = Command::Read { agent: None, wait_ms };
-        assert_eq!(lift::command("read_messages", arguments(value)), Ok(read));
+        assert_eq!(asked("read_messages", value), Ok(read));
     }
 }

@@ -21,6 +21,7 @@ use super::connection::Connect;
 use super::relay::{Relay, Trouble};
 use crate::engine::Roster;
 use crate::server::rpc::{progress, progress_ticks, server_info, tools_for};
+use crate::tools;
 
 /// How long a call with `wait_seconds` holds up the next one: it is answered by then if something was there.
 const TURN: Duration = Duration::from_millis(100);
@@ -126,7 +127,7 @@ impl<C: Connect> Bridge<C> {
 
 impl<C: Connect> ServerHandler for Bridge<C> {
     fn get_info(&self) -> ServerConfig {
-        server_info()
+        server_info(tools::DEFAULT)
     }
 
     /// Lists the tools of the running relay; while there is none, those of a relay with the default roles.
@@ -146,7 +147,11 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         };
         let tools = match self.answer(&question, &context).await? {
             Ok(Listed { tools }) => tools,
-            Err(_) => tools_for(&Roster::default(), self.relay.settings().agent.as_ref()),
+            Err(_) => tools_for(
+                tools::DEFAULT,
+                &Roster::default(),
+                self.relay.settings().agent.as_ref(),
+            ),
         };
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -157,9 +162,10 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
+        let wait = tools::DEFAULT.wait_argument(&request.name);
         let question = Question {
             method: "tools/call",
-            waits: arguments.contains_key("wait_seconds"),
+            waits: wait.is_some_and(|argument| arguments.contains_key(argument)),
             params: json!({"name": request.name, "arguments": arguments}),
         };
         let answer: Result<CallToolResult, Trouble> = self.answer(&question, &context).await?;

@@ -153,7 +153,7 @@ impl<C: Connect> Relay<C> {
             Trouble::WentAway => Cow::from(
                 "Error: relay went away during the call, which may or may not have been carried out; call again",
             ),
-            Trouble::Answered(reason) => Cow::from(ToolResult::error(reason).texts.concat()),
+            Trouble::Answered(reason) => Cow::from(ToolResult::error(reason).texts().concat()),
             Trouble::StdinEnded => Cow::from("Error: stdin ended while the call waited; nothing was taken"),
             Trouble::TooLate => Cow::from(
                 "Error: stdin ended and relay did not answer, so the call may or may not have been carried out",

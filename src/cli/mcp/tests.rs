@@ -28,6 +28,9 @@ use super::*;
 /// More than all that a test writes.
 const ROOM: usize = 1 << 20;
 
+/// A tool that may wait; the relay of these tests never answers it.
+const WAIT: &str = "read_messages";
+
 /// What a connection carried and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fact {
@@ -82,7 +85,7 @@ impl FakeRelay {
             return Response::default();
         };
         self.note(Fact::Asked(number, tool.to_owned()));
-        if tool == "wait" || tool == "hang" {
+        if tool == WAIT || tool == "hang" {
             std::future::pending::<()>().await;
         }
         let content = json!([{"type": "text", "text": tool}]);
@@ -257,7 +260,7 @@ impl Agent {
 }
 
 fn tool_call(id: u64, tool: &str) -> String {
-    let arguments = if tool == "wait" {
+    let arguments = if tool == WAIT {
         json!({"wait_seconds": 60})
     } else {
         json!({})
@@ -354,10 +357,10 @@ async fn a_wait_lets_the_next_call_begin_after_a_moment_and_gets_a_connection_of
     agent.hears(1).await;
     agent.is_heard().await;
     let started = tokio::time::Instant::now();
-    agent.write(&(tool_call(2, "wait") + &tool_call(3, "b"))).await;
+    agent.write(&(tool_call(2, WAIT) + &tool_call(3, "b"))).await;
     agent.hears(3).await;
     assert_eq!(started.elapsed().as_millis() / 10, 10);
-    let expected = [asked(1, "a"), Fact::InOrder(1), asked(2, "wait"), asked(3, "b")];
+    let expected = [asked(1, "a"), Fact::InOrder(1), asked(2, WAIT), asked(3, "b")];
     assert_eq!(relay.facts(), expected);
     agent.cancel(2).await;
     relay.noted(Fact::BrokenOff(2)).await;
@@ -410,8 +413,8 @@ async fn a_call_that_the_relay_does_not_answer_is_given_up_long_after_the_end_of
 async fn a_wait_is_given_up_some_time_after_the_end_of_stdin() {
     let relay = FakeRelay::default();
     let mut agent = Agent::start(&relay, ROOM).await;
-    agent.write(&tool_call(1, "wait")).await;
-    relay.noted(asked(1, "wait")).await;
+    agent.write(&tool_call(1, WAIT)).await;
+    relay.noted(asked(1, WAIT)).await;
     let started = tokio::time::Instant::now();
     agent.stdin = None;
     let answer = agent.hears(1).await;
@@ -422,7 +425,7 @@ async fn a_wait_is_given_up_some_time_after_the_end_of_stdin() {
     let cancelled = asked(2, "\"notifications/cancelled\"");
     assert_eq!(
         relay.facts(),
-        [asked(1, "wait"), Fact::BrokenOff(1), cancelled, Fact::InOrder(2)]
+        [asked(1, WAIT), Fact::BrokenOff(1), cancelled, Fact::InOrder(2)]
     );
 }
 
@@ -476,7 +479,7 @@ async fn everything_ends_at_once_when_stdin_ends_and_stdout_has_no_reader() {
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let params = json!({"name": "wait", "arguments": {"wait_seconds": 60}, "_meta": meta});
+    let params = json!({"name": WAIT, "arguments": {"wait_seconds": 60}, "_meta": meta});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let (mut stdin, bridge_stdin) = duplex(ROOM);
     let bridge = tokio::spawn(run(bridge_stdin, Deaf, settings("127.0.0.1:7331"), relay.clone()));
@@ -484,13 +487,13 @@ async fn everything_ends_at_once_when_stdin_ends_and_stdout_has_no_reader() {
         .write_all(format!("{call}\n").as_bytes())
         .await
         .expect("it is read");
-    relay.noted(asked(1, "wait")).await;
+    relay.noted(asked(1, WAIT)).await;
     let started = tokio::time::Instant::now();
     drop(stdin);
     let ended = bridge.await.expect("no panic").expect_err("nobody reads");
     assert_eq!(ended.kind(), io::ErrorKind::BrokenPipe);
     assert_eq!(started.elapsed(), Duration::ZERO);
-    assert_eq!(relay.facts(), [asked(1, "wait"), Fact::BrokenOff(1)]);
+    assert_eq!(relay.facts(), [asked(1, WAIT), Fact::BrokenOff(1)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,16 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Outbox, Stream};
 use crate::server::accept::is_json;
-use crate::server::express::{self, Called, Done, ToolCall};
+use crate::server::express::{self, Called, Done, Parked, ToolCall};
 use crate::server::http::collect;
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
-use crate::server::owner::Parked;
 use crate::server::requests::{Request as Cancellable, RequestKey};
 use crate::server::rpc::{Rpc, progress_ticks};
 use crate::server::wire::Sent;
 use crate::server::{Shared, refuse, refuse_twice};
-use crate::tools::ToolResult;
+use crate::tools::Toolset;
 
 /// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
 pub(in crate::server) async fn message(State(shared): State<Arc<Shared>>, request: Request) -> Response {
@@ -111,8 +110,7 @@ fn accept(
         (Some(Ok(call)), None) => return accepted(call_tool(shared, stream, outbox, call, passed)),
         // The client may have taken that answer for this call's, and ignore the next; or it may not.
         (Some(Ok(call)), Some(why)) => {
-            let result = ToolResult::error(why.as_str());
-            return accepted(outbox.send(&express::response(call.id, &result), None));
+            return accepted(outbox.respond(call.id, Done::error(why.as_str()), None));
         }
         (Some(Err(invalid)), _) => return refuse_message(&outbox, invalid),
     }
@@ -123,7 +121,7 @@ fn accept(
     match (envelope.method.as_deref(), envelope.id) {
         (Some(method), Some(id)) => match serde_json::from_value(message) {
             Ok(request) => {
-                let waits = method == "tools/call" && asks_to_wait(&request);
+                let waits = method == "tools/call" && asks_to_wait(stream.toolset, &request);
                 let ticket = waits.then(|| shared.orphans.wait(stream.id, stream.asked_agent(), id));
                 if method == "tools/call" {
                     shared.orphans.read(passed);
@@ -174,10 +172,10 @@ fn call_tool(
     call: ToolCall<'_>,
     passed: Passed,
 ) -> bool {
-    let waits = call.arguments.contains_key("wait_seconds");
-    let command = match express::command(&call.name, call.arguments) {
+    let waits = call.may_wait(stream.toolset);
+    let command = match express::command(stream.toolset, &call.name, call.arguments) {
         Ok(command) => command,
-        Err(done) => return outbox.respond(call.id, done, None),
+        Err(invalid) => return outbox.respond(call.id, Done::error(invalid), None),
     };
     shared.orphans.read(passed);
     // Before the call is made: whatever becomes of it, its client may wait for the answer for as long as it asked to.
@@ -217,7 +215,7 @@ async fn wait(
             biased;
             answered = parked.answered() => {
                 match answered {
-                    Some(answered) => drop(outbox.respond(&id, Done::new(answered), ticket)),
+                    Some(done) => drop(outbox.respond(&id, done, ticket)),
                     // Its client does not want an answer.
                     None => ticket.into_iter().for_each(Ticket::settled),
                 }
@@ -240,15 +238,17 @@ async fn wait(
 }
 
 /// Tells whether a tool call asks to wait for its answer.
-fn asks_to_wait(message: &ClientJsonRpcMessage) -> bool {
+fn asks_to_wait(toolset: &Toolset, message: &ClientJsonRpcMessage) -> bool {
     let JsonRpcMessage::Request(request) = message else {
         return false;
     };
     let ClientRequest::CallToolRequest(call) = &request.request else {
         return false;
     };
+    let wait = toolset.wait_argument(&call.params.name);
     let arguments = call.params.arguments.as_ref();
-    arguments.is_some_and(|arguments| arguments.contains_key("wait_seconds"))
+    wait.zip(arguments)
+        .is_some_and(|(wait, arguments)| arguments.contains_key(wait))
 }
 
 /// Has rmcp answer one request, as it does for each request over streamable HTTP.

@@ -8,6 +8,7 @@ use crate::server::guard::Guard;
 use crate::server::orphans::Orphans;
 use crate::server::recorder::{Told, recorded};
 use crate::server::wire::Wire;
+use crate::tools::DEFAULT;
 
 /// A stream with a session, as hyper asks for it, and the connection that it goes over.
 struct Scene {
@@ -41,6 +42,7 @@ async fn scene(keep_alive: Duration) -> Scene {
             id,
             session,
             agent: None,
+            toolset: DEFAULT,
             scope: Scope::Session(session),
             outbox: Mutex::new(Some(Outbox { events, unread })),
             client: Mutex::new(Met::New),
@@ -55,7 +57,7 @@ async fn scene(keep_alive: Duration) -> Scene {
             orphans: Arc::new(Orphans::new(Box::new(String::new()))),
             guard: Guard { port: 0, token: None },
             roster: Roster::default(),
-            tools: Vec::new(),
+            toolset: DEFAULT,
             keep_alive,
             stop: CancellationToken::new(),
         }),

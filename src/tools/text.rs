@@ -1,0 +1,298 @@
+//! Writing JSON in one pass: a document, or the texts of an answer, which are strings inside another document.
+//!
+//! A tool's answer is JSON within a string of the response's JSON, so what stands in it is escaped twice. Both are done
+//! here at once, while it is written: there is no text in between, nor a tree of values.
+
+use std::fmt::{self, Write as _};
+
+use serde::Deserialize;
+
+/// The text blocks of an answer, written as the items of MCP's `content`: `{"type":"text","text":"…"}`, with commas
+/// between them.
+#[derive(Debug)]
+pub struct Texts<'a> {
+    out: &'a mut Vec<u8>,
+    is_first: bool,
+}
+
+impl<'a> Texts<'a> {
+    /// Begins to write behind what is in `out`.
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out, is_first: true }
+    }
+
+    /// Adds a text as it reads.
+    pub fn plain(&mut self, text: impl fmt::Display) {
+        self.block(|out| write!(Escaped(out), "{text}").expect("memory takes it"));
+    }
+
+    /// Adds a text that is JSON.
+    pub fn json(&mut self, write: impl FnOnce(&mut Json<'_>)) {
+        let level = Level::InText;
+        self.block(|out| write(&mut Json { out, level }));
+    }
+
+    fn block(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if !std::mem::take(&mut self.is_first) {
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(br#"{"type":"text","text":""#);
+        write(self.out);
+        self.out.extend_from_slice(br#""}"#);
+    }
+}
+
+/// Returns the texts that `write` writes, read back out of what they are wrapped into.
+pub(super) fn unwrapped(write: impl FnOnce(&mut Texts<'_>)) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Block {
+        text: String,
+    }
+    let mut content = vec![b'['];
+    write(&mut Texts::new(&mut content));
+    content.push(b']');
+    let blocks: Vec<Block> = serde_json::from_slice(&content).expect("what is written here is JSON");
+    blocks.into_iter().map(|block| block.text).collect()
+}
+
+/// A place for one JSON value.
+#[derive(Debug)]
+pub struct Json<'a> {
+    out: &'a mut Vec<u8>,
+    level: Level,
+}
+
+/// What JSON is written into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// Nothing: it is a document.
+    Document,
+    /// A string of another document, where its quotes and backslashes are escaped once more.
+    InText,
+}
+
+impl<'a> Json<'a> {
+    /// Begins a document behind what is in `out`.
+    pub fn document(out: &'a mut Vec<u8>) -> Self {
+        let level = Level::Document;
+        Self { out, level }
+    }
+
+    /// Makes room for that many bytes that are about to be written.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.out.reserve(bytes);
+    }
+
+    /// Writes an object.
+    pub fn object(&mut self, write: impl FnOnce(&mut Object<'_>)) {
+        self.out.push(b'{');
+        write(&mut Object {
+            json: Json {
+                out: self.out,
+                level: self.level,
+            },
+            is_first: true,
+        });
+        self.out.push(b'}');
+    }
+
+    /// Writes an array with an item for each of `items`.
+    pub fn array<T>(&mut self, items: impl IntoIterator<Item = T>, mut write: impl FnMut(&mut Json<'_>, T)) {
+        self.out.push(b'[');
+        for (at, item) in items.into_iter().enumerate() {
+            if at > 0 {
+                self.out.push(b',');
+            }
+            write(self, item);
+        }
+        self.out.push(b']');
+    }
+
+    /// Writes a string.
+    pub fn string(&mut self, text: &str) {
+        self.quote();
+        escape(self.out, text, self.level);
+        self.quote();
+    }
+
+    /// Writes a number.
+    pub fn number(&mut self, number: usize) {
+        write!(Escaped(self.out), "{number}").expect("memory takes it");
+    }
+
+    /// Writes `true` or `false`.
+    pub fn boolean(&mut self, value: bool) {
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    /// Writes `null`.
+    pub fn null(&mut self) {
+        self.out.extend_from_slice(b"null");
+    }
+
+    fn quote(&mut self) {
+        match self.level {
+            Level::Document => self.out.push(b'"'),
+            Level::InText => self.out.extend_from_slice(br#"\""#),
+        }
+    }
+}
+
+/// An object that is being written.
+#[derive(Debug)]
+pub struct Object<'a> {
+    json: Json<'a>,
+    is_first: bool,
+}
+
+impl<'a> Object<'a> {
+    /// Writes a name and returns the place for its value, which must be filled.
+    pub fn member(&mut self, name: &str) -> &mut Json<'a> {
+        if !std::mem::take(&mut self.is_first) {
+            self.json.out.push(b',');
+        }
+        self.json.string(name);
+        self.json.out.push(b':');
+        &mut self.json
+    }
+}
+
+/// Takes text and puts it into a string of a document.
+struct Escaped<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        escape(self.0, text, Level::Document);
+        Ok(())
+    }
+}
+
+/// How many bytes are looked at together for one that has to be escaped.
+const TOGETHER: usize = 16;
+
+/// Writes a text as the content of a string, with the escapes that serde_json writes.
+fn escape(out: &mut Vec<u8>, text: &str, level: Level) {
+    let mut rest = text.as_bytes();
+    while let Some(at) = next_special(rest) {
+        out.extend_from_slice(&rest[..at]);
+        escape_byte(out, rest[at], level);
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+}
+
+/// Finds the next byte that has to be escaped.
+fn next_special(bytes: &[u8]) -> Option<usize> {
+    let (chunks, _) = bytes.as_chunks::<TOGETHER>();
+    // Without a branch for each byte, so that the compiler looks at all of them at once.
+    let plain = chunks
+        .iter()
+        .take_while(|chunk| !chunk.iter().fold(false, |found, byte| found | is_special(*byte)));
+    let from = plain.count() * TOGETHER;
+    let at = bytes[from..].iter().position(|byte| is_special(*byte))?;
+    Some(from + at)
+}
+
+fn is_special(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+fn escape_byte(out: &mut Vec<u8>, byte: u8, level: Level) {
+    // The backslash of the escape is itself escaped in a text, and so is a quote or backslash behind it.
+    let in_text = level == Level::InText;
+    out.extend_from_slice(if in_text { br"\\" } else { br"\" });
+    let short = match byte {
+        b'"' | b'\\' => {
+            if in_text {
+                out.push(b'\\');
+            }
+            byte
+        }
+        0x08 => b'b',
+        b'\t' => b't',
+        b'\n' => b'n',
+        0x0c => b'f',
+        b'\r' => b'r',
+        control => {
+            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
+            out.extend_from_slice(&[b'u', b'0', b'0', digit(control >> 4), digit(control & 0xf)]);
+            return;
+        }
+    };
+    out.push(short);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> String {
+        let mut out = Vec::new();
+        Json::document(&mut out).string(text);
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn a_string_is_written_as_serde_json_writes_it_in_a_document_and_in_a_text() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..20_000 {
+            let length = random.usize(0..80);
+            let text: String = (0..length)
+                .map(|_| match random.u8(0..8) {
+                    0 => '"',
+                    1 => '\\',
+                    2 => char::from(random.u8(0..0x20)),
+                    3 => random.char(..),
+                    _ => char::from(random.u8(0x20..0x80)),
+                })
+                .collect();
+            let json = serde_json::to_string(&text).expect("JSON");
+            assert_eq!(document(&text), json);
+            assert_eq!(unwrapped(|texts| texts.json(|json| json.string(&text))), [json]);
+            assert_eq!(unwrapped(|texts| texts.plain(&text)), [text]);
+        }
+    }
+
+    #[test]
+    fn every_place_of_a_byte_that_is_escaped_is_found() {
+        for length in 0..3 * TOGETHER {
+            for at in 0..length {
+                for special in ["\"", "\\", "\u{1f}", "\n"] {
+                    let mut text = "x".repeat(length);
+                    text.replace_range(at..=at, special);
+                    assert_eq!(next_special(text.as_bytes()), Some(at), "{text:?}");
+                }
+            }
+            assert_eq!(next_special("\u{7f}".repeat(length).as_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn values_stand_in_one_another() {
+        let mut out = b"before ".to_vec();
+        Json::document(&mut out).object(|object| {
+            object
+                .member("a\"")
+                .array([1, 22], |json, number| json.number(number));
+            object.member("b").array([(); 0], |_, ()| ());
+            object
+                .member("c")
+                .object(|object| object.member("d").boolean(false));
+            object.member("e").object(|_| ());
+            object.member("f").null();
+            object.member("g").boolean(true);
+        });
+        let expected = r#"before {"a\"":[1,22],"b":[],"c":{"d":false},"e":{},"f":null,"g":true}"#;
+        assert_eq!(String::from_utf8(out).expect("UTF-8"), expected);
+    }
+
+    #[test]
+    fn texts_come_one_after_the_other() {
+        let mut out = Vec::new();
+        let mut texts = Texts::new(&mut out);
+        texts.json(|json| json.array(["x"], |json, text| json.string(text)));
+        texts.plain("a \"b\"\n");
+        let expected = r#"{"type":"text","text":"[\"x\"]"},{"type":"text","text":"a \"b\"\n"}"#;
+        assert_eq!(String::from_utf8(out).expect("UTF-8"), expected);
+    }
+}
