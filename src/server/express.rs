@@ -32,11 +32,13 @@ pub struct ToolCall<'a> {
     pub arguments: Arguments<'a>,
     /// As it was written, if the client wants to hear of progress.
     pub progress_token: Option<&'a RawValue>,
+    /// The version of the protocol, if the request names it, as 2026-07-28 has it.
+    pub version: Option<Cow<'a, str>>,
 }
 
 impl<'a> Envelope<'a> {
     /// Returns the plain call that the message is, or what is wrong with the parameters of one; none if it is
-    /// anything else.
+    /// anything else, or names its version.
     pub fn tool_call(&self) -> Option<Result<ToolCall<'a>, Invalid>> {
         let id = self.id?;
         if self.method.as_deref() != Some("tools/call") {
@@ -78,6 +80,7 @@ impl<'a> Envelope<'a> {
             name,
             arguments,
             progress_token,
+            version: None,
         }))
     }
 }

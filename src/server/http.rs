@@ -89,6 +89,13 @@ pub(super) async fn exchange(
         Err(response) => return *response,
         Ok(body) => body,
     };
+    if is_session_based(&parts.headers)
+        && let Some(call) = ToolCall::plain(&body)
+        && call.version.is_none()
+        && !(accepted.events && streams(&caller, &call))
+    {
+        return answer(&shared, &link, &caller, call).await;
+    }
     let envelope = match json_rpc::read(&body) {
         Ok(envelope) => envelope,
         Err(invalid) => return invalid.into_response(),

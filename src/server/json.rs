@@ -215,6 +215,62 @@ impl<'de> Visitor<'de> for Any {
     }
 }
 
+/// Reads any value, keeps nothing of it, and makes sure that no key stands twice in it.
+pub(super) struct PassedOver;
+
+impl<'de> DeserializeSeed<'de> for PassedOver {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for PassedOver {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(Self)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut keys = Keys::new([]);
+        while map.next_key_seed(&mut keys)?.is_some() {
+            map.next_value_seed(Self)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,6 +278,11 @@ mod tests {
     fn any(json: &str) -> Result<Value, String> {
         let mut reader = serde_json::Deserializer::from_str(json);
         Any.deserialize(&mut reader).map_err(|error| error.to_string())
+    }
+
+    fn is_passed_over(json: &str) -> bool {
+        let mut reader = serde_json::Deserializer::from_str(json);
+        PassedOver.deserialize(&mut reader).is_ok() && reader.end().is_ok()
     }
 
     fn members(json: &str) -> Result<[Option<String>; 2], String> {
@@ -246,6 +307,7 @@ mod tests {
         ] {
             let plain: Value = serde_json::from_str(json).expect("JSON");
             assert_eq!(any(json), Ok(plain), "{json}");
+            assert!(is_passed_over(json), "{json}");
         }
     }
 
@@ -260,6 +322,7 @@ mod tests {
             let error = any(json).expect_err("a key stands twice");
             let reason = format!("the key {key:?} is given twice; accepted: each key once");
             assert!(error.starts_with(&reason), "{error}");
+            assert!(!is_passed_over(json), "{json}");
         }
     }
 

@@ -7,7 +7,7 @@
 //! # One call
 //!
 //! Bytes arrive over [`connections`] and [`wire`]; `guard` checks where they come from; [`sse`] or [`http`] reads the JSON-RPC
-//! message. A plain `tools/call` goes through [`express`] straight to the [`owner`]; all the rest of MCP goes
+//! message. A plain `tools/call` is read by [`plain_call`] and goes through [`express`] straight to the [`owner`]; all the rest of MCP goes
 //! through rmcp's service and its handler in [`rpc`], which calls the same owner. What the person's own commands ask for
 //! comes in under [`api`]. The reply's bytes carry a receipt with them, and `wire` reports it to the engine when the last
 //! of them is passed to the socket.
@@ -29,6 +29,7 @@ mod notes;
 mod orphans;
 mod owner;
 mod peer;
+mod plain_call;
 mod random;
 #[cfg(test)]
 mod recorder;

@@ -239,6 +239,15 @@ impl<'a> Arguments<'a> {
         self.0.iter().any(|(given, _)| given == name)
     }
 
+    /// Tells whether all names and texts are parts of what was read, not copies.
+    #[cfg(all(test, feature = "server"))]
+    pub fn are_borrowed(&self) -> bool {
+        self.0.iter().all(|(name, given)| {
+            let is_copy = matches!(given, Given::Text(Cow::Owned(_)));
+            matches!(name, Cow::Borrowed(_)) && !is_copy
+        })
+    }
+
     /// Checks that these are the arguments which a tool takes.
     ///
     /// # Errors

@@ -57,6 +57,11 @@ pub(in crate::server) async fn message(State(shared): State<Arc<Shared>>, reques
         let reason = "this session does not read its stream; read what is in it, then call again";
         return refuse(StatusCode::SERVICE_UNAVAILABLE, reason);
     }
+    if let Some(call) = ToolCall::plain(&body)
+        && call.version.is_none()
+    {
+        return accept_call(&shared, &stream, outbox, call);
+    }
     match json_rpc::read(&body) {
         Err(invalid) => invalid.into_response(),
         Ok(envelope) => accept(&shared, &stream, outbox, &envelope, &body),
@@ -95,24 +100,18 @@ fn accept(
     envelope: &Envelope<'_>,
     body: &Bytes,
 ) -> Response {
-    // A client that calls again has read what it was sent. Not what its call has it told, so this is asked before.
-    stream.link.settle();
-    let passed = shared.orphans.passed(stream.id);
-    let answered = match envelope.method.as_deref() {
-        Some("initialize" | "server/discover") => {
-            stream.meet_new();
-            None
-        }
-        Some(_) | None => stream.meet_again(shared, envelope.id),
+    let bad_call = match envelope.tool_call() {
+        Some(Ok(call)) => return accept_call(shared, stream, outbox, call),
+        Some(Err(invalid)) => Some(invalid),
+        None => None,
     };
-    match (envelope.tool_call(), answered) {
-        (None, _) => {}
-        (Some(Ok(call)), None) => return accepted(call_tool(shared, stream, outbox, call, passed)),
-        // The client may have taken that answer for this call's, and ignore the next; or it may not.
-        (Some(Ok(call)), Some(why)) => {
-            return accepted(outbox.respond(call.id, Done::error(why.as_str()), None));
-        }
-        (Some(Err(invalid)), _) => return refuse_message(&outbox, invalid),
+    let passed = hear(shared, stream);
+    match envelope.method.as_deref() {
+        Some("initialize" | "server/discover") => stream.meet_new(),
+        Some(_) | None => drop(stream.meet_again(shared, envelope.id)),
+    }
+    if let Some(invalid) = bad_call {
+        return refuse_message(&outbox, invalid);
     }
     let message = match envelope.checked(body) {
         Ok(message) => message,
@@ -145,6 +144,23 @@ fn accept(
         // Other notifications, and responses to requests that relay never makes, ask for nothing.
         (_, None) | (None, Some(_)) => StatusCode::ACCEPTED.into_response(),
     }
+}
+
+/// Takes a plain call.
+fn accept_call(shared: &Arc<Shared>, stream: &Arc<Stream>, outbox: Outbox, call: ToolCall<'_>) -> Response {
+    let passed = hear(shared, stream);
+    match stream.meet_again(shared, Some(call.id)) {
+        None => accepted(call_tool(shared, stream, outbox, call, passed)),
+        // The client may have taken that answer for this call's, and ignore the next; or it may not.
+        Some(why) => accepted(outbox.respond(call.id, Done::error(why.as_str()), None)),
+    }
+}
+
+/// Takes note that a client calls again: it has read what it was sent, which is returned. Not what its call has it told,
+/// so this comes first.
+fn hear(shared: &Shared, stream: &Stream) -> Passed {
+    stream.link.settle();
+    shared.orphans.passed(stream.id)
 }
 
 /// Answers a POST whose answer goes into the stream.
