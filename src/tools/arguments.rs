@@ -286,7 +286,10 @@ impl<'a> Arguments<'a> {
                 argument.check_word(given)?;
             }
         }
-        Ok(Values(self.0))
+        Ok(Values {
+            list: tool.arguments,
+            given: self.0,
+        })
     }
 
     fn get(&self, name: &str) -> Option<&Given<'a>> {
@@ -311,7 +314,10 @@ impl From<Map<String, Value>> for Arguments<'_> {
 ///
 /// All that is taken out of it was asked for in the tool's list; a tool that takes anything else has a bug.
 #[derive(Debug)]
-pub struct Values<'a>(Vec<(Cow<'a, str>, Given<'a>)>);
+pub struct Values<'a> {
+    list: &'static [Argument],
+    given: Vec<(Cow<'a, str>, Given<'a>)>,
+}
 
 impl Values<'_> {
     /// Takes a text that may be left out.
@@ -350,9 +356,19 @@ impl Values<'_> {
         }
     }
 
+    /// Tells whether all that was given has been taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.given.is_empty()
+    }
+
     fn take(&mut self, name: &str) -> Option<Given<'_>> {
-        let at = self.0.iter().position(|(given, _)| given == name)?;
-        Some(self.0.swap_remove(at).1)
+        let is_listed = self.list.iter().any(|argument| argument.name == name);
+        debug_assert!(
+            is_listed,
+            "a tool takes what is in its list, which {name:?} is not"
+        );
+        let at = self.given.iter().position(|(given, _)| given == name)?;
+        Some(self.given.swap_remove(at).1)
     }
 }
 
@@ -403,7 +419,7 @@ mod tests {
         arguments
     }
 
-    /// Panics if a tool takes what its list does not have, or as something else.
+    /// Panics if a tool takes what its list does not have, or as something else, or leaves something.
     #[test]
     fn every_tool_takes_what_its_list_has() {
         for tool in DEFAULT.tools {
@@ -436,7 +452,7 @@ mod tests {
 
     #[test]
     fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_unknown_word() {
-        fn taken(mut given: Values<'_>) -> Command {
+        fn taken(given: &mut Values<'_>) -> Command {
             Command::Peek {
                 agent: given.text("a"),
             }

@@ -97,7 +97,7 @@ const KINDS: [&str; Kind::ALL.len()] = {
     words
 };
 
-fn post(mut given: Values<'_>) -> Command {
+fn post(given: &mut Values<'_>) -> Command {
     Command::Post {
         from: given.text("from"),
         to: given.needed_text("to"),
@@ -115,7 +115,7 @@ fn posted(reply: &Reply, texts: &mut Texts<'_>) {
     texts.json(|json| json.object(|object| object.member("id").string(id)));
 }
 
-fn read(mut given: Values<'_>) -> Command {
+fn read(given: &mut Values<'_>) -> Command {
     Command::Read {
         agent: given.text("for"),
         wait_ms: given.wait_ms("wait_seconds"),
@@ -138,7 +138,7 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     }
 }
 
-fn list(mut given: Values<'_>) -> Command {
+fn list(given: &mut Values<'_>) -> Command {
     Command::Pending {
         agent: given.text("for"),
     }

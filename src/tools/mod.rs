@@ -28,7 +28,7 @@ pub struct Tool {
     /// All that it takes, in the order in which errors name it.
     pub arguments: &'static [Argument],
     /// Translates a call into what it means to the engine.
-    pub to_command: fn(Values<'_>) -> Command,
+    pub to_command: fn(&mut Values<'_>) -> Command,
     /// Translates the engine's answer into what the caller reads: one text at least.
     pub to_texts: fn(&Reply, &mut Texts<'_>),
 }
@@ -49,7 +49,13 @@ impl Tool {
     ///
     /// [`InvalidCall`] when its arguments are not the ones that the tool takes.
     pub fn command(&self, arguments: Arguments<'_>) -> Result<Command, InvalidCall> {
-        Ok((self.to_command)(arguments.checked(self)?))
+        let mut values = arguments.checked(self)?;
+        let command = (self.to_command)(&mut values);
+        debug_assert!(
+            values.is_empty(),
+            "a tool takes all that is in its list: {values:?} is left"
+        );
+        Ok(command)
     }
 
     /// Returns the tool as `tools/list` shows it.
