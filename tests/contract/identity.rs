@@ -98,7 +98,7 @@ fn what_is_wrong_with_a_call_is_named_with_what_is_accepted() {
         (
             "peek",
             json!({"for": "pm"}),
-            r#"unknown tool "peek"; known tools: post_message, read_messages, list_pending"#,
+            r#"unknown tool "peek"; known tools: post_message, read_messages, list_pending, show_messages"#,
         ),
     ];
     over_each(&WAYS, |relay, way| {
@@ -120,7 +120,10 @@ fn a_tool_list_is_short_and_asks_a_bound_session_for_less() {
             assert!(listed.to_string().len() <= 4_096, "{listed}");
             let tools = listed["tools"].as_array().expect("tools");
             let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
-            assert_eq!(names, ["post_message", "read_messages", "list_pending"]);
+            assert_eq!(
+                names,
+                ["post_message", "read_messages", "list_pending", "show_messages"]
+            );
             tools
                 .iter()
                 .map(|tool| tool["inputSchema"]["required"].clone())
@@ -131,12 +134,13 @@ fn a_tool_list_is_short_and_asks_a_bound_session_for_less() {
             [
                 json!(["from", "to", "kind", "body"]),
                 json!(["for"]),
+                json!(["for"]),
                 json!(["for"])
             ]
         );
         assert_eq!(
             required(relay.bound_session(way, "pm")),
-            [json!(["to", "kind", "body"]), json!([]), json!([])]
+            [json!(["to", "kind", "body"]), json!([]), json!([]), json!([])]
         );
     }
 }
