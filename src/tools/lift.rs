@@ -6,7 +6,7 @@ use crate::engine::{Command, Kind, Reply};
 /// The toolset. Its list stays under 4 kB with the largest roster, and its instructions under 1 kB: both stand in every
 /// session's context.
 pub static LIFT: Toolset = Toolset {
-    tools: &[POST_MESSAGE, READ_MESSAGES, LIST_PENDING, SHOW_MESSAGES],
+    tools: &[POST_MESSAGE, READ_MESSAGES, LIST_PENDING],
     instructions: INSTRUCTIONS,
 };
 
@@ -77,19 +77,6 @@ const LIST_PENDING: Tool = Tool {
     arguments: &[FOR],
     to_command: list,
     to_texts: pending,
-};
-
-const SHOW_MESSAGES: Tool = Tool {
-    name: "show_messages",
-    description: "Show the messages in your inbox, oldest first, without taking any.",
-    arguments: &[Argument {
-        name: "for",
-        accepts: Accepts::Text,
-        needed: Needed::UnlessBound,
-        description: "Your role",
-    }],
-    to_command: show,
-    to_texts: seen,
 };
 
 /// Whose inbox a tool is about.
@@ -170,19 +157,6 @@ fn pending(reply: &Reply, texts: &mut Texts<'_>) {
     });
 }
 
-fn show(given: &mut Values<'_>) -> Command {
-    Command::Peek {
-        agent: given.text("for"),
-    }
-}
-
-fn seen(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Seen { deliveries } = reply else {
-        unreachable!("a peek is answered with what was seen, not {reply:?}");
-    };
-    texts.json(|json| messages::write(deliveries, json));
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, Value, json};
@@ -253,7 +227,7 @@ mod tests {
         );
         assert_eq!(
             said("peek", json!({})),
-            "unknown tool \"peek\"; known tools: post_message, read_messages, list_pending, show_messages"
+            "unknown tool \"peek\"; known tools: post_message, read_messages, list_pending"
         );
     }
 
@@ -318,13 +292,12 @@ mod tests {
             [
                 json!(["from", "to", "kind", "body"]),
                 json!(["for"]),
-                json!(["for"]),
                 json!(["for"])
             ]
         );
         assert_eq!(
             required(roster.find("pm")),
-            [json!(["to", "kind", "body"]), json!([]), json!([]), json!([])]
+            [json!(["to", "kind", "body"]), json!([]), json!([])]
         );
     }
 

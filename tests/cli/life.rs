@@ -16,7 +16,7 @@ fn the_banner_is_three_lines_and_nothing_else() {
     });
     let banner = format!(
         "[relay] server ready on :{port}\n\
-         [relay] tools: post_message, read_messages, list_pending, show_messages\n\
+         [relay] tools: post_message, read_messages, list_pending\n\
          [relay] waiting for connections — Ctrl-C to stop\n"
     );
     until("the banner", || {

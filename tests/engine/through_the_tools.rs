@@ -112,9 +112,7 @@ fn a_refusal_is_an_error_that_changes_nothing() {
     );
     assert_eq!(
         called(&mut relay, 3, "shout", json!({})),
-        error(
-            "Error: unknown tool \"shout\"; known tools: post_message, read_messages, list_pending, show_messages"
-        )
+        error("Error: unknown tool \"shout\"; known tools: post_message, read_messages, list_pending")
     );
     assert_eq!(relay.pending(), [0, 0, 0]);
 }

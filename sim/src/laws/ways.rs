@@ -21,7 +21,7 @@ impl Case<'_> {
                     }
                 }
                 Asked::Tools => {
-                    let tools = ["post_message", "read_messages", "list_pending", "show_messages"];
+                    let tools = ["post_message", "read_messages", "list_pending"];
                     Outcome::Tools(tools.map(str::to_owned).into())
                 }
                 Asked::Post { .. } | Asked::Read { .. } | Asked::Pending { .. } | Asked::Illegal(_) => {
