@@ -1,9 +1,11 @@
 //! The whole server against a bare axum server that does only the wire work of a call, side by side in one run.
 //!
-//! `cargo bench --bench wire` prints calls per second over SSE and streamable HTTP at 3 and 32 sessions, each as a
-//! ratio to bare axum; the time from a post to the wake-up of a waiting read; memory when idle and per idle
-//! stream; and the time from the start of the process to its first answered call. `-- --seconds 5` takes longer
-//! rounds; `-- --against PATH` measures another relay, the last release say, in the same rounds. Everything runs on this machine: the load takes its share of the same cores.
+//! `cargo bench --bench wire` prints, over SSE, over streamable HTTP and over streamable HTTP as protocol version 2026-07-28 has
+//! it, at 3 and 32 sessions each: calls per second, as a ratio to bare axum; and user instructions a call, if valgrind is
+//! installed. Then the time from a post to the wake-up of a waiting read; memory when idle and per idle stream; and the time
+//! from the start of the process to its first answered call. `-- --seconds 5` takes longer rounds; `-- --against PATH` measures
+//! another relay, the last release say, in the same rounds. Everything runs on this machine: the load takes its share of the
+//! same cores, so the rates swing with whatever else it does. The instructions do not; they leave the kernel's out.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -11,18 +13,24 @@
 mod bare;
 #[path = "wire/client.rs"]
 mod client;
+#[path = "wire/instructions.rs"]
+mod instructions;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use client::{Caller, HttpCaller, SseCaller, list_pending, post, read, read_waiting};
+use client::{Call, Caller, HttpCaller, ModernCaller, SseCaller, list_pending, post, read, read_waiting};
 
 /// How often each pair is measured; the medians are compared.
 const ROUNDS: usize = 5;
+
+/// How many sessions call at a time.
+const SESSIONS: [usize; 2] = [3, 32];
 
 const ROLES: [&str; 3] = ["pm", "dev-a", "dev-b"];
 
@@ -36,15 +44,34 @@ fn main() {
     let seconds: f64 = at.map_or(2.0, |at| arguments[at + 1].parse().expect("a number of seconds"));
     let round = Duration::from_secs_f64(seconds);
     let at = arguments.iter().position(|argument| argument == "--against");
-    let other = at.map(|at| arguments[at + 1].as_str());
+    let other = at.map(|at| PathBuf::from(&arguments[at + 1]));
+    let other = other.map(Program::Relay);
+    let programs: Vec<Program> = [Program::relay(), Program::Bare]
+        .into_iter()
+        .chain(other)
+        .collect();
 
     println!(
-        "{:<22} {:>12} {:>12} {:>7} {:>12} {:>7}",
+        "{:<24} {:>12} {:>12} {:>7} {:>12} {:>7}",
         "calls per second", "relay", "bare axum", "ratio", "other relay", "ratio"
     );
-    for sessions in [3, 32] {
-        compare::<SseCaller>("SSE", sessions, round, other);
-        compare::<HttpCaller>("HTTP", sessions, round, other);
+    for sessions in SESSIONS {
+        compare::<SseCaller>("SSE", sessions, round, &programs);
+        compare::<HttpCaller>("HTTP", sessions, round, &programs);
+        compare::<ModernCaller>("2026-07-28", sessions, round, &programs);
+    }
+    if instructions::can_be_counted() {
+        println!(
+            "\n{:<24} {:>12} {:>12} {:>20}",
+            "instructions a call", "relay", "bare axum", "other relay"
+        );
+        for sessions in SESSIONS {
+            count::<SseCaller>("SSE", sessions, &programs);
+            count::<HttpCaller>("HTTP", sessions, &programs);
+            count::<ModernCaller>("2026-07-28", sessions, &programs);
+        }
+    } else {
+        println!("\ninstructions a call      not counted: valgrind is not installed");
     }
     wake_up();
     memory();
@@ -55,6 +82,37 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().expect("a runtime")
 }
 
+/// What can be measured.
+enum Program {
+    /// A relay, by the path of its binary.
+    Relay(PathBuf),
+    /// The bare axum server, which is this program.
+    Bare,
+}
+
+impl Program {
+    fn relay() -> Self {
+        Self::Relay(env!("CARGO_BIN_EXE_relay").into())
+    }
+
+    /// Makes the command that serves at a port.
+    fn serve(&self, port: u16) -> Command {
+        let port = port.to_string();
+        match self {
+            Self::Relay(binary) => {
+                let mut command = Command::new(binary);
+                command.args(["serve", "--port", &port]);
+                command
+            }
+            Self::Bare => {
+                let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+                command.args(["--bare", &port]);
+                command
+            }
+        }
+    }
+}
+
 /// A server process, ended when it is dropped.
 struct Server {
     child: Child,
@@ -63,26 +121,19 @@ struct Server {
 
 impl Server {
     fn relay() -> Self {
-        Self::relay_at(env!("CARGO_BIN_EXE_relay"))
+        Self::of(&Program::relay())
     }
 
-    fn relay_at(binary: &str) -> Self {
-        let port = free_port();
-        let mut command = Command::new(binary);
-        command.args(["serve", "--port", &port.to_string()]);
-        Self::spawn(command, port)
-    }
-
-    fn bare() -> Self {
-        let port = free_port();
-        let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
-        command.args(["--bare", &port.to_string()]);
-        Self::spawn(command, port)
+    fn of(program: &Program) -> Self {
+        Self::spawn(free_port(), |port| program.serve(port))
     }
 
     /// Starts a server and waits for its first line; its log is read and thrown away, as a terminal would.
-    fn spawn(mut command: Command, port: u16) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
+    fn spawn(port: u16, command: impl FnOnce(u16) -> Command) -> Self {
+        let mut child = command(port)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
         stdout
             .read_line(&mut String::new())
@@ -119,11 +170,8 @@ fn free_port() -> u16 {
 }
 
 /// Measures the servers in turns.
-fn compare<C: Caller>(transport: &str, sessions: usize, round: Duration, other: Option<&str>) {
-    let servers: Vec<Server> = [Server::relay(), Server::bare()]
-        .into_iter()
-        .chain(other.map(Server::relay_at))
-        .collect();
+fn compare<C: Caller>(transport: &str, sessions: usize, round: Duration, programs: &[Program]) {
+    let servers: Vec<Server> = programs.iter().map(Server::of).collect();
     let mut rates = vec![Vec::new(); servers.len()];
     let mut ratios = vec![Vec::new(); servers.len()];
     for _ in 0..ROUNDS {
@@ -137,9 +185,18 @@ fn compare<C: Caller>(transport: &str, sessions: usize, round: Duration, other: 
         }
     }
     let name = format!("{transport}, {sessions} sessions");
-    print!("{name:<22} {:>12.0}", median(rates.remove(0)));
+    print!("{name:<24} {:>12.0}", median(rates.remove(0)));
     for (rates, ratios) in rates.into_iter().zip(ratios.into_iter().skip(1)) {
         print!(" {:>12.0} {:>7.2}", median(rates), median(ratios));
+    }
+    println!();
+}
+
+/// Counts the instructions of each program.
+fn count<C: Caller>(transport: &str, sessions: usize, programs: &[Program]) {
+    print!("{:<24}", format!("{transport}, {sessions} sessions"));
+    for (program, width) in programs.iter().zip([12, 12, 20]) {
+        print!(" {:>width$.0}", instructions::per_call::<C>(program, sessions));
     }
     println!();
 }
@@ -149,7 +206,33 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Lets sessions call in a closed loop, three posts and a read, and counts.
+/// A session that posts to every role and reads.
+struct Session<C> {
+    caller: C,
+    posts: [Call; 3],
+    read: Call,
+}
+
+impl<C: Caller> Session<C> {
+    async fn open(port: u16, at: usize) -> Self {
+        let own = ROLES[at % 3];
+        Self {
+            caller: C::connect(port).await,
+            posts: ROLES.map(|to| post::<C>(own, to, &"b".repeat(200))),
+            read: read::<C>(own),
+        }
+    }
+
+    /// Makes four calls.
+    async fn round(&mut self) {
+        for post in &self.posts {
+            self.caller.call(post).await;
+        }
+        self.caller.call(&self.read).await;
+    }
+}
+
+/// Lets sessions call in a closed loop, and counts.
 fn calls_per_second<C: Caller>(port: u16, sessions: usize, round: Duration) -> f64 {
     let runtime = runtime();
     let calls = Arc::new(AtomicU64::new(0));
@@ -158,15 +241,9 @@ fn calls_per_second<C: Caller>(port: u16, sessions: usize, round: Duration) -> f
         .map(|at| {
             let (calls, stop) = (Arc::clone(&calls), Arc::clone(&stop));
             runtime.spawn(async move {
-                let mut caller = C::connect(port).await;
-                let own = ROLES[at % 3];
-                let posts = ROLES.map(|to| post(own, to, &"b".repeat(200)));
-                let read = read(own);
+                let mut session = Session::<C>::open(port, at).await;
                 while !stop.load(Ordering::Relaxed) {
-                    for post in &posts {
-                        caller.call(post).await;
-                    }
-                    caller.call(&read).await;
+                    session.round().await;
                     calls.fetch_add(4, Ordering::Relaxed);
                 }
             })
@@ -192,11 +269,11 @@ fn wake_up() {
     let micros = runtime().block_on(async {
         let mut reader = SseCaller::connect(server.port).await;
         let mut writer = SseCaller::connect(server.port).await;
-        reader.call(&read("pm")).await;
+        reader.call(&read::<SseCaller>("pm")).await;
         let (message, waiting, pending) = (
-            post("dev-a", "pm", "wake up"),
-            read_waiting("pm"),
-            list_pending("pm"),
+            post::<SseCaller>("dev-a", "pm", "wake up"),
+            read_waiting::<SseCaller>("pm"),
+            list_pending::<SseCaller>("pm"),
         );
         let mut micros = Vec::new();
         for _ in 0..1_000 {
@@ -248,7 +325,7 @@ fn start() {
             let server = Server::relay();
             runtime().block_on(async {
                 let mut caller = HttpCaller::connect(server.port).await;
-                caller.call(&post("pm", "dev-a", "first")).await;
+                caller.call(&post::<HttpCaller>("pm", "dev-a", "first")).await;
             });
             started.elapsed().as_secs_f64() * 1e3
         })

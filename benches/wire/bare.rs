@@ -30,6 +30,9 @@ struct Envelope<'a> {
 #[derive(Deserialize)]
 struct Params<'a> {
     name: &'a str,
+    /// A client of 2026-07-28 sends it in every request.
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +71,11 @@ fn answer(body: &[u8]) -> Vec<u8> {
         _ => r#"{\"id\":\"d7d1e478-f68a-4a40-a3c8-c0d1197d47cc\"}"#.to_owned(),
     };
     let id = envelope.id;
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":false}}}}"#)
+    let kind = match envelope.params.meta {
+        Some(_) => r#""resultType":"complete","#,
+        None => "",
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{kind}"content":[{{"type":"text","text":"{text}"}}],"isError":false}}}}"#)
         .into_bytes()
 }
 

@@ -5,38 +5,53 @@ use tokio::net::TcpStream;
 
 /// Calls a tool and waits for its answer.
 pub trait Caller: Send + Sized + 'static {
+    /// What a request's parameters say beside the tool and its arguments.
+    const META: &str = "";
+
     /// Opens what a session needs.
     fn connect(port: u16) -> impl Future<Output = Self> + Send;
 
     /// Sends a JSON-RPC request and waits for its response.
-    fn call(&mut self, request: &[u8]) -> impl Future<Output = ()> + Send;
+    fn call(&mut self, call: &Call) -> impl Future<Output = ()> + Send;
 }
 
-pub fn post(from: &str, to: &str, body: &str) -> Vec<u8> {
-    call(
+/// A tool call as a client of one kind sends it.
+pub struct Call {
+    tool: &'static str,
+    request: Vec<u8>,
+}
+
+pub fn post<C: Caller>(from: &str, to: &str, body: &str) -> Call {
+    call::<C>(
         "post_message",
         &format!(r#"{{"from":"{from}","to":"{to}","kind":"status","body":"{body}"}}"#),
     )
 }
 
-pub fn read(agent: &str) -> Vec<u8> {
-    call("read_messages", &format!(r#"{{"for":"{agent}"}}"#))
+pub fn read<C: Caller>(agent: &str) -> Call {
+    call::<C>("read_messages", &format!(r#"{{"for":"{agent}"}}"#))
 }
 
-pub fn read_waiting(agent: &str) -> Vec<u8> {
-    call(
+pub fn read_waiting<C: Caller>(agent: &str) -> Call {
+    call::<C>(
         "read_messages",
         &format!(r#"{{"for":"{agent}","wait_seconds":10}}"#),
     )
 }
 
-pub fn list_pending(agent: &str) -> Vec<u8> {
-    call("list_pending", &format!(r#"{{"for":"{agent}"}}"#))
+pub fn list_pending<C: Caller>(agent: &str) -> Call {
+    call::<C>("list_pending", &format!(r#"{{"for":"{agent}"}}"#))
 }
 
-fn call(tool: &str, arguments: &str) -> Vec<u8> {
-    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#)
-        .into_bytes()
+fn call<C: Caller>(tool: &'static str, arguments: &str) -> Call {
+    let meta = C::META;
+    let request = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}{meta}}}}}"#
+    );
+    Call {
+        tool,
+        request: request.into_bytes(),
+    }
 }
 
 /// Bytes that come in, cut where their reader says.
@@ -82,9 +97,10 @@ impl Incoming {
         assert!(count > 0, "the server closed the connection");
     }
 
-    async fn post(&mut self, path: &str, json: &[u8]) {
+    /// Posts JSON; `headers` are those beside the ones that every client sends, each with its line end.
+    async fn post(&mut self, path: &str, headers: &str, json: &[u8]) {
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n",
             json.len()
         );
         let mut bytes = head.into_bytes();
@@ -116,8 +132,27 @@ impl Caller for HttpCaller {
         Self(Incoming::connect(port).await)
     }
 
-    async fn call(&mut self, request: &[u8]) {
-        self.0.post("/mcp", request).await;
+    async fn call(&mut self, call: &Call) {
+        self.0.post("/mcp", "", &call.request).await;
+        self.0.response().await;
+    }
+}
+
+/// A client of protocol version 2026-07-28, which makes no handshake and says in every request who it is: what Claude Code is
+/// over streamable HTTP.
+pub struct ModernCaller(Incoming);
+
+impl Caller for ModernCaller {
+    const META: &str = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+    async fn connect(port: u16) -> Self {
+        Self(Incoming::connect(port).await)
+    }
+
+    async fn call(&mut self, Call { tool, request }: &Call) {
+        let headers =
+            format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
+        self.0.post("/mcp", &headers, request).await;
         self.0.response().await;
     }
 }
@@ -149,8 +184,8 @@ impl SseCaller {
     }
 
     /// Sends a request and waits until it was accepted.
-    pub async fn send(&mut self, request: &[u8]) {
-        self.calls.post(&self.path, request).await;
+    pub async fn send(&mut self, call: &Call) {
+        self.calls.post(&self.path, "", &call.request).await;
         self.calls.response().await;
     }
 
@@ -168,8 +203,8 @@ impl Caller for SseCaller {
         Self { stream, calls, path }
     }
 
-    async fn call(&mut self, request: &[u8]) {
-        self.send(request).await;
+    async fn call(&mut self, call: &Call) {
+        self.send(call).await;
         self.answer().await;
     }
 }
