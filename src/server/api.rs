@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::accept::is_json;
-use super::http::{collect, receipted};
+use super::dispatch::ResponseBody;
+use super::http::collect;
 use super::owner::{Answered, Outcome};
 use super::wire::Link;
 use super::{Shared, refuse, refuse_session};
@@ -176,7 +178,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
             })
         }
     };
-    receipted(json.into(), receipt, link).into_response()
+    ResponseBody::json(json.into(), receipt, link).map(Body::new)
 }
 
 fn object(write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {

@@ -6,14 +6,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{ConnectInfo, Request};
-use axum::http::Response;
+use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,7 +21,6 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::Service;
 
 use super::owner::Owner;
 use super::wire::{Evidence, Idle, Link, UnderWay, Wire};
@@ -68,13 +67,14 @@ impl Listener for tokio::net::TcpListener {
     }
 }
 
-/// Accepts and serves until `stop` is cancelled and what is under way then has had its time.
-pub(super) async fn serve<L: Listener>(
-    mut listener: L,
-    router: Router,
-    owner: Arc<Owner>,
-    stop: CancellationToken,
-) {
+/// Accepts connections and has their requests answered, until `stop` is cancelled and what is under way then has had its time.
+pub(super) async fn serve<L, A, F, B>(mut listener: L, answer: A, owner: Arc<Owner>, stop: CancellationToken)
+where
+    L: Listener,
+    A: Fn(Link, Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: http_body::Body<Data = Bytes, Error = axum::Error> + Send + Unpin + 'static,
+{
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let tasks = TaskTracker::new();
     let mut complaints = Complaints::default();
@@ -84,7 +84,7 @@ pub(super) async fn serve<L: Listener>(
     {
         let (io, place) = io;
         let wire = Wire::new(io, Arc::clone(&owner));
-        let connection = drive(wire, router.clone(), stop.clone());
+        let connection = drive(wire, answer.clone(), stop.clone());
         tasks.spawn(async move {
             connection.await;
             drop(place);
@@ -142,12 +142,25 @@ impl Complaints {
 }
 
 /// Serves one connection until it ends, rests for too long, or the relay stops.
-async fn drive<S>(wire: Wire<S>, router: Router, stop: CancellationToken)
+async fn drive<S, A, F, B>(wire: Wire<S>, answer: A, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Evidence + Send + Unpin + 'static,
+    A: Fn(Link, Request<Incoming>) -> F,
+    F: Future<Output = Response<B>>,
+    B: http_body::Body<Data = Bytes, Error = axum::Error> + Unpin + 'static,
 {
     let link = wire.link();
-    let service = service_fn(|request| answer(router.clone(), link.clone(), request));
+    let service = service_fn(|request| {
+        let under_way = link.begin();
+        let answered = answer(link.clone(), request);
+        async move {
+            let response = answered.await;
+            Ok::<_, Infallible>(response.map(|body| Answer {
+                body,
+                _under_way: under_way,
+            }))
+        }
+    });
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(wire), service);
@@ -208,36 +221,20 @@ impl Rest {
     }
 }
 
-/// Answers one request.
-async fn answer(
-    mut router: Router,
-    link: Link,
-    request: hyper::Request<hyper::body::Incoming>,
-) -> Result<Response<Answer>, std::convert::Infallible> {
-    let under_way = link.begin();
-    let mut request: Request = request.map(Body::new);
-    request.extensions_mut().insert(ConnectInfo(link));
-    let response = router.call(request).await?;
-    Ok(response.map(|body| Answer {
-        body,
-        _under_way: under_way,
-    }))
-}
-
 /// A response's body, which is the last of its request.
-struct Answer {
-    body: Body,
+struct Answer<B> {
+    body: B,
     _under_way: UnderWay,
 }
 
-impl http_body::Body for Answer {
-    type Data = bytes::Bytes;
-    type Error = axum::Error;
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Answer<B> {
+    type Data = Bytes;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<bytes::Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
@@ -338,7 +335,8 @@ mod tests {
         let (mut client, io) = tokio::io::duplex(1_024);
         let (owner, _) = recorded();
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(serve(Once(Some(io)), Router::new(), owner, stop.clone()));
+        let answer = async |_link, _request| Response::new(axum::body::Body::empty());
+        let serving = tokio::spawn(serve(Once(Some(io)), answer, owner, stop.clone()));
         let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
         client.write_all(request).await.expect("it is taken");
         let answered = client.read(&mut [0; 1_024]).await.expect("an answer");

@@ -18,7 +18,6 @@ use super::json::{Any, Keys};
 use super::json_rpc::{Envelope, Invalid, VERSION, present, text, wrong};
 use super::owner::{self, Answered, Outcome, Owner, Receipt};
 use super::requests::Request;
-use super::rpc::Caller;
 use crate::engine::{Command, SessionId};
 use crate::tools::{Arguments, InvalidCall, Texts, Tool, ToolResult, Toolset, described};
 
@@ -217,13 +216,14 @@ pub fn ask(
 /// Calls a tool for a session; returns nothing if the request was cancelled before it came.
 pub fn call_tool(
     owner: &Arc<Owner>,
-    caller: &Caller,
+    toolset: &'static Toolset,
+    session: SessionId,
     name: &str,
     arguments: Arguments<'_>,
     request: Option<Request<'_>>,
 ) -> Option<Called> {
-    match command(caller.toolset, name, arguments) {
-        Ok(command) => ask(owner, caller.session, command, request),
+    match command(toolset, name, arguments) {
+        Ok(command) => ask(owner, session, command, request),
         Err(invalid) => Some(Called::Done(Done::error(invalid))),
     }
 }

@@ -92,55 +92,81 @@ pub struct Guard {
 
 impl Guard {
     /// Returns why a request is not let in.
-    fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String)> {
+    pub(super) fn refusal<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Option<Refusal<'a>> {
         if let Some(token) = &self.token {
             let mut given = headers.get_all(AUTHORIZATION).iter();
             let (first, second) = (given.next(), given.next());
             if second.is_some() || !first.is_some_and(|first| token.is_carried_by(first.as_bytes())) {
-                let reason = "this relay wants a token; send the header Authorization: Bearer <token>";
-                return Some((StatusCode::UNAUTHORIZED, reason.to_owned()));
+                return Some(Refusal::Token);
             }
         } else {
-            let mut hosts: Vec<_> = headers.get_all(HOST).iter().map(shown).collect();
-            hosts.extend(uri.authority().map(|authority| authority.as_str().to_owned()));
-            if hosts.is_empty() {
-                hosts.push(String::new());
+            let mut hosts = headers.get_all(HOST).iter().map(HeaderValue::as_bytes).peekable();
+            let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
+            if hosts.peek().is_none() && authority.is_none() {
+                return Some(Refusal::Host(b""));
             }
-            if let Some(host) = hosts.iter().find(|host| !is_loopback(host)) {
-                let reason =
-                    format!("host {host:?} is not this machine; accepted: localhost, 127.x.x.x, [::1]");
-                return Some((StatusCode::FORBIDDEN, reason));
+            if let Some(host) = hosts.chain(authority).find(|host| !is_loopback(host)) {
+                return Some(Refusal::Host(host));
             }
         }
-        let origin = headers
-            .get_all(ORIGIN)
-            .iter()
-            .map(shown)
-            .find(|origin| !self.is_own_origin(origin))?;
-        let reason = format!(
-            "origin {origin:?} may not use this relay; accepted: none, or http://localhost:{}",
-            self.port
-        );
-        Some((StatusCode::FORBIDDEN, reason))
+        let mut origins = headers.get_all(ORIGIN).iter().map(HeaderValue::as_bytes);
+        origins
+            .find(|origin| !self.is_own_origin(origin))
+            .map(Refusal::Origin)
     }
 
-    fn is_own_origin(&self, origin: &str) -> bool {
-        let Some(authority) = origin.strip_prefix("http://") else {
+    fn is_own_origin(&self, origin: &[u8]) -> bool {
+        let Some(authority) = origin.strip_prefix(b"http://") else {
             return false;
         };
-        let port = authority
-            .rsplit_once(':')
-            .and_then(|(_, port)| port.parse::<u16>().ok());
+        let port = std::str::from_utf8(authority).ok().and_then(port_of);
         is_loopback(authority) && port.unwrap_or(80) == self.port
     }
 }
 
-fn shown(value: &HeaderValue) -> String {
-    crate::engine::shown(&String::from_utf8_lossy(value.as_bytes()))
+/// Why a request is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal<'a> {
+    /// It carries no token, or a wrong one.
+    Token,
+    /// Its host, which is this one, is not this machine.
+    Host(&'a [u8]),
+    /// It comes from a page of this origin.
+    Origin(&'a [u8]),
+}
+
+impl Refusal<'_> {
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Token => StatusCode::UNAUTHORIZED,
+            Self::Host(_) | Self::Origin(_) => StatusCode::FORBIDDEN,
+        }
+    }
+
+    /// Says what is wrong and what is accepted by a relay at a port.
+    fn reason(self, port: u16) -> String {
+        let shown = |value| crate::engine::shown(&String::from_utf8_lossy(value));
+        match self {
+            Self::Token => {
+                "this relay wants a token; send the header Authorization: Bearer <token>".to_owned()
+            }
+            Self::Host(host) => format!(
+                "host {:?} is not this machine; accepted: localhost, 127.x.x.x, [::1]",
+                shown(host)
+            ),
+            Self::Origin(origin) => format!(
+                "origin {:?} may not use this relay; accepted: none, or http://localhost:{port}",
+                shown(origin)
+            ),
+        }
+    }
 }
 
 /// Tells whether an authority, `name` or `name:port`, is a name of this machine.
-fn is_loopback(authority: &str) -> bool {
+fn is_loopback(authority: &[u8]) -> bool {
+    let Ok(authority) = std::str::from_utf8(authority) else {
+        return false;
+    };
     let name = match authority.rsplit_once(':') {
         Some((name, port)) if port.parse::<u16>().is_ok() => name,
         _ => authority,
@@ -151,20 +177,30 @@ fn is_loopback(authority: &str) -> bool {
         || name.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
 
+fn port_of(authority: &str) -> Option<u16> {
+    let (_, port) = authority.rsplit_once(':')?;
+    port.parse().ok()
+}
+
+/// Takes the token out of a request that is let in: whatever is logged of it behind the door cannot show it.
+pub(super) fn hide_token(headers: &mut HeaderMap) {
+    headers.remove(AUTHORIZATION);
+}
+
 /// Lets a request in, without the token that it has shown, or answers 401 or 403 with the reason.
 pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let has_one = request.headers().contains_key(AUTHORIZATION);
-    let Some((status, reason)) = shared.guard.refusal(request.uri(), request.headers()) else {
-        // Whatever is logged of a request behind the door cannot show it.
-        request.headers_mut().remove(AUTHORIZATION);
+    let guard = &shared.guard;
+    let Some(refusal) = guard.refusal(request.uri(), request.headers()) else {
+        hide_token(request.headers_mut());
         return next.run(request).await;
     };
-    let mut refusal = refuse(status, reason);
-    if status == StatusCode::UNAUTHORIZED {
+    let mut response = refuse(refusal.status(), refusal.reason(guard.port));
+    if refusal == Refusal::Token {
         let challenge = if has_one { WRONG_TOKEN } else { NO_TOKEN };
-        refusal.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
-    refusal
+    response
 }
 
 #[cfg(test)]
@@ -176,8 +212,9 @@ mod tests {
             let name = axum::http::HeaderName::from_static(name);
             (name, value.parse().expect("a header's value"))
         });
-        let refusal = guard.refusal(&Uri::from_static("/mcp"), &headers.collect());
-        refusal.map(|(status, _)| status.as_u16())
+        let (uri, headers) = (Uri::from_static("/mcp"), headers.collect());
+        let refusal = guard.refusal(&uri, &headers);
+        refusal.map(|refusal| refusal.status().as_u16())
     }
 
     #[test]
@@ -281,12 +318,9 @@ mod tests {
             }
             headers
         };
-        let refusal = guard.refusal(&Uri::from_static("/mcp"), &headers(&twice));
-        assert_eq!(
-            refusal.map(|(status, _)| status.as_u16()),
-            Some(401),
-            "two of them"
-        );
+        let (uri, twice) = (Uri::from_static("/mcp"), headers(&twice));
+        let refusal = guard.refusal(&uri, &twice);
+        assert_eq!(refusal, Some(Refusal::Token), "two of them");
         assert_eq!(
             status(&guard, &[right, ("origin", "http://evil.example")]),
             Some(403)

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion, RequestId};
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -22,16 +24,16 @@ use tokio::time::{Instant, Interval};
 use uuid::Uuid;
 
 use super::accept::{self, Accepted, is_json};
+use super::dispatch::{self, ResponseBody};
 use super::express::{self, Called, Done, Shape, ToolCall};
 use super::json_rpc::{self, Envelope, Invalid};
 use super::orphans::Why;
-use super::owner::Receipt;
 use super::requests::{REQUEST_ID_BYTES_MAX, Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
 use super::wire::{Link, Sent};
-use super::{REQUEST_BYTES_MAX, REQUEST_PATIENCE, Shared, agent_of, refuse, refuse_session};
-use crate::engine::Who;
-use crate::tools::ToolResult;
+use super::{REQUEST_BYTES_MAX, REQUEST_PATIENCE, Shared, agent_of, refuse, refuse_session, stateless};
+use crate::engine::{SessionId, Who};
+use crate::tools::{ToolResult, Toolset};
 
 /// rmcp's service for everything that does not take the short way.
 pub(super) type RmcpService = StreamableHttpService<Rpc, NeverSessionManager>;
@@ -39,7 +41,7 @@ pub(super) type RmcpService = StreamableHttpService<Rpc, NeverSessionManager>;
 /// The versions of the protocol whose plain calls look alike; 2026-07-28 asks for more in request and response.
 const SESSION_BASED_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 /// How long a client that lost a stream is asked to wait before it asks for the rest, in milliseconds: time enough to start relay
 /// again. The TypeScript and the Python SDK ask twice, then the one never answers its caller; Claude Code asks once and
@@ -50,117 +52,167 @@ const RESUME_MS: u32 = 2_000;
 /// since it does so over another connection. A relay that was started anew takes the old ones.
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// Answers one HTTP request at `/mcp`.
+/// Answers a `POST`.
 pub(super) async fn exchange(
-    State((shared, service)): State<(Arc<Shared>, RmcpService)>,
-    ConnectInfo(link): ConnectInfo<Link>,
-    request: Request,
-) -> Response {
-    if request.method() == Method::GET
-        && let Some(lost) = LostCall::named_in(request.headers())
-    {
-        return lost.resume(&shared, request.headers());
-    }
-    if request.method() != Method::POST {
-        let reason = format!("{} is not for \"/mcp\"; accepted: POST", request.method());
-        let allow = [(header::ALLOW, "POST")];
-        return (
-            allow,
-            Invalid::http(reason).response(StatusCode::METHOD_NOT_ALLOWED),
-        )
-            .into_response();
-    }
+    shared: &Arc<Shared>,
+    service: &RmcpService,
+    link: Link,
+    request: axum::http::Request<Incoming>,
+) -> axum::http::Response<ResponseBody> {
     let accepted = match Accepted::by(request.headers()) {
         Ok(accepted) => accepted,
-        Err(response) => return *response,
+        Err(response) => return response.map(ResponseBody::Routed),
     };
-    let caller = match agent_of(request.uri()) {
-        Err(response) => return *response,
+    let (session, agent) = match agent_of(request.uri()) {
+        Err(response) => return response.map(ResponseBody::Routed),
         Ok(agent) => match link.session(Who::Agent(agent)) {
-            Err(refusal) => return refuse_session(&refusal),
-            Ok((session, agent)) => {
-                let scope = session_id(request.headers()).and_then(Scope::named);
-                Caller::new(session, agent, scope, shared.toolset)
-            }
+            Err(refusal) => return refuse_session(&refusal).map(ResponseBody::Routed),
+            Ok(opened) => opened,
         },
     };
-    let (mut parts, body) = request.into_parts();
-    let body = match collect(body).await {
-        Err(response) => return *response,
+    let (parts, body) = request.into_parts();
+    let body = match dispatch::read(body).await {
+        Err(response) => return response.map(ResponseBody::Routed),
         Ok(body) => body,
     };
-    if is_session_based(&parts.headers)
-        && let Some(call) = ToolCall::plain(&body)
-        && call.version.is_none()
-        && !(accepted.events && streams(&caller, &call))
-    {
-        return answer(&shared, &link, &caller, call).await;
+    let scope = session_id(&parts.headers).and_then(Scope::named);
+    let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(shared.toolset, call));
+    let in_session = is_session_based(&parts.headers);
+    if in_session {
+        let plain = ToolCall::plain(&body).filter(|call| call.version.is_none());
+        if let Some(call) = plain.filter(is_short) {
+            return answer_in_session(shared, session, scope.as_ref(), call, &link).await;
+        }
+    } else if let Some(call) = stateless::plain_call(&parts.headers, &body).filter(is_short) {
+        let id = call.id;
+        let response = match answer(shared, session, scope.as_ref(), call).await {
+            Some(done) => {
+                let response = express::response(id, Shape::Stateless, &done.result);
+                return ResponseBody::json(response, done.receipt, &link);
+            }
+            None => stateless::cancelled(id),
+        };
+        return ResponseBody::json(response, None, &link);
     }
     let envelope = match json_rpc::read(&body) {
         Ok(envelope) => envelope,
-        Err(invalid) => return invalid.into_response(),
+        Err(invalid) => return invalid.into_response().map(ResponseBody::Routed),
     };
     if envelope.method.is_none() {
         let reason = "it is a response, and relay asks for none here; accepted: a request or a notification";
-        return Invalid::not_a_message(reason).into_response();
+        return Invalid::not_a_message(reason)
+            .into_response()
+            .map(ResponseBody::Routed);
     }
-    if is_session_based(&parts.headers) {
+    if in_session {
         match envelope.tool_call() {
-            Some(Ok(call)) if !(accepted.events && streams(&caller, &call)) => {
-                return answer(&shared, &link, &caller, call).await;
+            Some(Ok(call)) if is_short(&call) => {
+                return answer_in_session(shared, session, scope.as_ref(), call, &link).await;
             }
-            Some(Err(invalid)) => return invalid.into_response(),
+            Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::Routed),
             Some(Ok(_)) | None => {}
         }
     }
-    let mut message = match envelope.checked(&body) {
-        Ok(message) => message,
-        Err(invalid) => return invalid.into_response(),
+    let exchange = Exchange {
+        parts,
+        accepted,
+        caller: Caller::new(session, agent, scope, shared.toolset),
+        link,
     };
-    cancel(&shared, &caller, &envelope);
-    let is_handshake = envelope.method.as_deref() == Some("initialize");
-    // rmcp would say that the content type is wrong.
-    if ClientJsonRpcMessage::deserialize(&message).is_err() {
-        return Invalid::not_a_message("it is no request or notification of MCP").into_response();
-    }
-    let body = if accepted.events || !forgo_progress(&mut message) {
-        body.clone()
-    } else {
-        message.to_string().into()
-    };
-    let is_call = envelope.method.as_deref() == Some("tools/call");
-    let lost = envelope.id.filter(|_| is_call).map(|id| LostCall {
-        boot: shared.boot,
-        id: id.to_owned(),
-    });
-    parts.extensions.insert(caller.clone());
-    parts.headers.insert(header::ACCEPT, accept::BOTH);
-    let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
-    if is_in_plain_words(&response) {
-        return in_json_rpc(response).await;
-    }
-    let is_stream = is_event_stream(response.headers());
-    let first = lost.filter(|_| is_stream).map(|lost| lost.first_fields());
-    let keep_alive = is_stream.then(|| {
-        let every = shared.keep_alive;
-        tokio::time::interval_at(Instant::now() + every, every)
-    });
-    let mut response = response.map(|inner| {
-        Body::new(Followed {
-            inner,
-            first,
-            keep_alive,
+    // Boxed, so that the future of a plain call does not have room for it.
+    Box::pin(exchange.serve_by_rmcp(shared, service, &envelope, &body))
+        .await
+        .map(ResponseBody::Routed)
+}
+
+/// A request that is not answered the short way.
+struct Exchange {
+    parts: Parts,
+    accepted: Accepted,
+    caller: Caller,
+    link: Link,
+}
+
+impl Exchange {
+    async fn serve_by_rmcp(
+        self,
+        shared: &Shared,
+        service: &RmcpService,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Response {
+        let Self {
+            mut parts,
+            accepted,
             caller,
             link,
-        })
-    });
-    if is_handshake && response.status().is_success() {
-        let id = shared.streams.draw_id().to_string();
+        } = self;
+        let mut message = match envelope.checked(body) {
+            Ok(message) => message,
+            Err(invalid) => return invalid.into_response(),
+        };
+        cancel(shared, &caller, envelope);
+        let is_handshake = envelope.method.as_deref() == Some("initialize");
+        // rmcp would say that the content type is wrong.
+        if ClientJsonRpcMessage::deserialize(&message).is_err() {
+            return Invalid::not_a_message("it is no request or notification of MCP").into_response();
+        }
+        let body = if accepted.events || !forgo_progress(&mut message) {
+            body.clone()
+        } else {
+            message.to_string().into()
+        };
+        let is_call = envelope.method.as_deref() == Some("tools/call");
+        let lost = envelope.id.filter(|_| is_call).map(|id| LostCall {
+            boot: shared.boot,
+            id: id.to_owned(),
+        });
+        parts.extensions.insert(caller.clone());
+        parts.headers.insert(header::ACCEPT, accept::BOTH);
+        let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
+        if is_in_plain_words(&response) {
+            return in_json_rpc(response).await;
+        }
+        let is_stream = is_event_stream(response.headers());
+        let first = lost.filter(|_| is_stream).map(|lost| lost.first_fields());
+        let keep_alive = is_stream.then(|| {
+            let every = shared.keep_alive;
+            tokio::time::interval_at(Instant::now() + every, every)
+        });
+        let mut response = response.map(|inner| {
+            Body::new(Followed {
+                inner,
+                first,
+                keep_alive,
+                caller,
+                link,
+            })
+        });
+        if is_handshake && response.status().is_success() {
+            let id = shared.streams.draw_id().to_string();
+            response
+                .headers_mut()
+                .insert(SESSION_ID, id.try_into().expect("a uuid is a header's value"));
+        }
         response
-            .headers_mut()
-            .insert(SESSION_ID, id.try_into().expect("a uuid is a header's value"));
     }
-    response
+}
+
+/// Answers what is no `POST`: a client that asks for the rest of a stream which it lost, or a mistake.
+pub(super) async fn resume(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
+    if method == Method::GET
+        && let Some(lost) = LostCall::named_in(&headers)
+    {
+        return lost.resume(&shared, &headers);
+    }
+    let reason = format!("{method} is not for \"/mcp\"; accepted: POST");
+    let allow = [(header::ALLOW, "POST")];
+    let response = Invalid::http(reason).response(StatusCode::METHOD_NOT_ALLOWED);
+    (allow, response).into_response()
 }
 
 /// A call whose answer comes in a stream of events, as the id of the stream's first event names it: for a client that lost the
@@ -243,43 +295,36 @@ fn session_id(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION_ID)?.to_str().ok()
 }
 
-/// Answers a call the short way.
-async fn answer(shared: &Arc<Shared>, link: &Link, caller: &Caller, call: ToolCall<'_>) -> Response {
-    let request = caller
-        .scope
-        .as_ref()
-        .map(|scope| Cancellable::Json(scope, call.id.get()));
-    let called = express::call_tool(&shared.owner, caller, &call.name, call.arguments, request);
-    let done = match called {
-        Some(Called::Done(done)) => Some(done),
-        Some(Called::Parked(mut parked)) => parked.answered().await,
-        None => None,
-    };
-    // There is no response to a cancelled request, but there is one to an exchange.
-    let Some(done) = done else {
-        return StatusCode::ACCEPTED.into_response();
-    };
-    json_response(call.id, done, link)
+/// Calls a tool and waits for its answer; there is none if the request was cancelled.
+async fn answer(
+    shared: &Arc<Shared>,
+    session: SessionId,
+    scope: Option<&Scope>,
+    call: ToolCall<'_>,
+) -> Option<Done> {
+    let request = scope.map(|scope| Cancellable::Json(scope, call.id.get()));
+    match express::call_tool(&shared.owner, shared.toolset, session, &call.name, call.arguments, request)? {
+        Called::Done(done) => Some(done),
+        Called::Parked(mut parked) => parked.answered().await,
+    }
 }
 
-fn json_response(id: &RawValue, done: Done, link: &Link) -> Response {
-    let response = express::response(id, Shape::SessionBased, &done.result);
-    receipted(response, done.receipt, link)
-}
-
-/// Answers with JSON, and follows its bytes if something hangs on their arrival.
-pub(super) fn receipted(bytes: Bytes, receipt: Option<Receipt>, link: &Link) -> Response {
-    let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    match receipt {
-        None => (json, bytes).into_response(),
-        Some(receipt) => {
-            let body = Receipted {
-                bytes: Some(bytes),
-                receipt: Some(receipt),
-                link: link.clone(),
-            };
-            (json, Body::new(body)).into_response()
+/// Calls a tool and answers as the session-based versions have it.
+async fn answer_in_session(
+    shared: &Arc<Shared>,
+    session: SessionId,
+    scope: Option<&Scope>,
+    call: ToolCall<'_>,
+    link: &Link,
+) -> axum::http::Response<ResponseBody> {
+    let id = call.id;
+    match answer(shared, session, scope, call).await {
+        Some(done) => {
+            let response = express::response(id, Shape::SessionBased, &done.result);
+            ResponseBody::json(response, done.receipt, link)
         }
+        // There is no response to a cancelled request, but there is one to an exchange.
+        None => StatusCode::ACCEPTED.into_response().map(ResponseBody::Routed),
     }
 }
 
@@ -331,8 +376,8 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Tells whether a call's progress is told in a stream of events, which is rmcp's to write.
-fn streams(caller: &Caller, call: &ToolCall<'_>) -> bool {
-    call.progress_token.is_some() && call.may_wait(caller.toolset)
+fn streams(toolset: &Toolset, call: &ToolCall<'_>) -> bool {
+    call.progress_token.is_some() && call.may_wait(toolset)
 }
 
 /// Gathers a request's body within its bounds of length and time.
@@ -356,36 +401,6 @@ pub(super) async fn collect(body: Body) -> Result<Bytes, Box<Response>> {
             );
             Err(Box::new(refuse(StatusCode::REQUEST_TIMEOUT, reason)))
         }
-    }
-}
-
-/// A body of known bytes, with the receipt of the reply that they are.
-struct Receipted {
-    bytes: Option<Bytes>,
-    receipt: Option<Receipt>,
-    link: Link,
-}
-
-impl http_body::Body for Receipted {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Some(receipt) = self.receipt.take() {
-            self.link.sent(Sent::Reply(receipt));
-        }
-        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.bytes.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
     }
 }
 

@@ -6,8 +6,9 @@
 //!
 //! # One call
 //!
-//! Bytes arrive over [`connections`] and [`wire`]; `guard` checks where they come from; [`sse`] or [`http`] reads the JSON-RPC
-//! message. A plain `tools/call` is read by [`plain_call`] and goes through [`express`] straight to the [`owner`]; all the rest of MCP goes
+//! Bytes arrive over [`connections`] and [`wire`]; `guard` checks where they come from; [`dispatch`] hands what calls tools
+//! to [`sse`] or [`http`]. A plain `tools/call` is read by [`plain_call`] and goes through [`express`] straight to the
+//! [`owner`], also one of protocol version 2026-07-28 that [`stateless`] finds to be plain; all the rest of MCP goes
 //! through rmcp's service and its handler in [`rpc`], which calls the same owner. What the person's own commands ask for
 //! comes in under [`api`]. The reply's bytes carry a receipt with them, and `wire` reports it to the engine when the last
 //! of them is passed to the socket.
@@ -16,6 +17,7 @@ mod accept;
 mod api;
 mod clock;
 mod connections;
+mod dispatch;
 mod express;
 mod guard;
 mod health;
@@ -36,6 +38,7 @@ mod recorder;
 mod requests;
 pub(crate) mod rpc;
 mod sse;
+mod stateless;
 mod sync;
 mod wire;
 
@@ -63,6 +66,8 @@ pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence};
 
 use crate::engine::{Refusal, Roster};
 use crate::tools::{self, Toolset};
+use dispatch::Dispatch;
+use http::RmcpService;
 use orphans::Orphans;
 use owner::Owner;
 use rpc::Rpc;
@@ -154,7 +159,13 @@ pub async fn serve<L: Listener>(
         }
     };
     let orphans = Arc::clone(&shared.orphans);
-    let serving = connections::serve(listener, router(shared), Arc::clone(&owner), stop);
+    let dispatch = Arc::new(Dispatch::new(
+        Arc::clone(&shared),
+        rmcp_service(&shared),
+        router(shared),
+    ));
+    let answer = move |link, request| Arc::clone(&dispatch).answer(link, request);
+    let serving = connections::serve(listener, answer, Arc::clone(&owner), stop);
     let result = tokio::select! {
         biased;
         () = owner.broken() => Err(Broken),
@@ -168,8 +179,8 @@ pub async fn serve<L: Listener>(
     result.map(|()| owner.unread_at_stop())
 }
 
-fn router(shared: Arc<Shared>) -> Router {
-    let rmcp_config = StreamableHttpServerConfig::default()
+fn rmcp_service(shared: &Arc<Shared>) -> RmcpService {
+    let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .disable_allowed_hosts()
@@ -178,19 +189,20 @@ fn router(shared: Arc<Shared>) -> Router {
         .with_sse_keep_alive(None)
         // rmcp's own cancellation token would cut waiting calls off; relay answers them, and then they end.
         .with_max_request_body_bytes(REQUEST_BYTES_MAX);
-    let handler = Rpc::new(Arc::clone(&shared));
-    let service = StreamableHttpService::new(
+    let handler = Rpc::new(Arc::clone(shared));
+    StreamableHttpService::new(
         move || Ok(handler.clone()),
         Arc::new(NeverSessionManager::default()),
-        rmcp_config,
-    );
+        config,
+    )
+}
+
+/// Routes what [`dispatch`] leaves: all but the `POST`s to `/mcp` and `/message` that are let in.
+fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/sse", get(sse::open).head(unknown_method))
-        .route("/message", post(sse::message))
-        .route(
-            "/mcp",
-            any(http::exchange).with_state((Arc::clone(&shared), service)),
-        )
+        .route("/message", any(unknown_method))
+        .route("/mcp", any(http::resume))
         .route("/health", get(health::health))
         .route("/api/send", post(api::send))
         .route("/api/read", post(api::read))

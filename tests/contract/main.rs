@@ -14,6 +14,7 @@ mod order;
 mod pipelining;
 mod redelivery;
 mod restart;
+mod short_way;
 mod streams;
 mod token;
 mod waiting;

@@ -115,6 +115,13 @@ impl Response {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The response without the header that tells the time.
+    #[must_use]
+    pub fn undated(mut self) -> Self {
+        self.headers.retain(|(name, _)| name != "date");
+        self
+    }
+
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }

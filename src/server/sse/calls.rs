@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{Request, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use hyper::body::Incoming;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, JsonRpcMessage};
 use rmcp::transport::OneshotTransport;
 use serde_json::value::RawValue;
@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Outbox, Stream};
 use crate::server::accept::is_json;
+use crate::server::dispatch;
 use crate::server::express::{self, Called, Done, Parked, ToolCall};
-use crate::server::http::collect;
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
 use crate::server::requests::{Request as Cancellable, RequestKey};
@@ -25,7 +25,7 @@ use crate::server::{Shared, refuse, refuse_twice};
 use crate::tools::Toolset;
 
 /// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
-pub(in crate::server) async fn message(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<Incoming>) -> Response {
     let (parts, body) = request.into_parts();
     let content_type = parts.headers.get(header::CONTENT_TYPE);
     let content_type = content_type
@@ -35,13 +35,13 @@ pub(in crate::server) async fn message(State(shared): State<Arc<Shared>>, reques
         let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
     }
-    let body = match collect(body).await {
+    let body = match dispatch::read(body).await {
         Ok(body) => body,
         Err(response) => return *response,
     };
     // Only now: while the body arrived, the client may have come back with a stream anew.
     let (stream, outbox) = loop {
-        let stream = match find_stream(&shared, &parts.uri).await {
+        let stream = match find_stream(shared, &parts.uri).await {
             Ok(stream) => stream,
             Err(response) => return *response,
         };
@@ -60,11 +60,11 @@ pub(in crate::server) async fn message(State(shared): State<Arc<Shared>>, reques
     if let Some(call) = ToolCall::plain(&body)
         && call.version.is_none()
     {
-        return accept_call(&shared, &stream, outbox, call);
+        return accept_call(shared, &stream, outbox, call);
     }
     match json_rpc::read(&body) {
         Err(invalid) => invalid.into_response(),
-        Ok(envelope) => accept(&shared, &stream, outbox, &envelope, &body),
+        Ok(envelope) => accept(shared, &stream, outbox, &envelope, &body),
     }
 }
 

@@ -1,0 +1,178 @@
+//! A connection's requests: what calls tools goes to its transport at once, everything else through axum's router.
+//!
+//! For each request the router clones itself and boxes a future and a body, which takes longer than a step of the engine. So
+//! `POST /mcp` and `POST /message` pass it by. It knows nothing of what they bring.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderValue, Method, Request, Response, header};
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use hyper::body::Incoming;
+use tower::Service as _;
+
+use super::http::{self, RmcpService, collect};
+use super::owner::Receipt;
+use super::wire::{Link, Sent};
+use super::{REQUEST_BYTES_MAX, Shared, guard, sse};
+
+/// Where requests go.
+pub(super) struct Dispatch {
+    shared: Arc<Shared>,
+    rmcp: RmcpService,
+    router: Router,
+}
+
+impl Dispatch {
+    /// Puts the ways together.
+    pub fn new(shared: Arc<Shared>, rmcp: RmcpService, router: Router) -> Self {
+        Self { shared, rmcp, router }
+    }
+
+    /// Answers one request.
+    pub async fn answer(
+        self: Arc<Self>,
+        link: Link,
+        mut request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
+        // Who is not let in is told so behind the router.
+        if request.method() == Method::POST
+            && self
+                .shared
+                .guard
+                .refusal(request.uri(), request.headers())
+                .is_none()
+        {
+            match request.uri().path() {
+                "/mcp" => {
+                    guard::hide_token(request.headers_mut());
+                    return http::exchange(&self.shared, &self.rmcp, link, request).await;
+                }
+                "/message" => {
+                    guard::hide_token(request.headers_mut());
+                    return sse::message(&self.shared, request)
+                        .await
+                        .map(ResponseBody::Routed);
+                }
+                _ => {}
+            }
+        }
+        // Boxed, so that the future of a tool call does not have room for it.
+        Box::pin(self.route(link, request)).await
+    }
+
+    async fn route(&self, link: Link, request: Request<Incoming>) -> Response<ResponseBody> {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(link));
+        let Ok(response) = self.router.clone().call(request).await;
+        response.map(ResponseBody::Routed)
+    }
+}
+
+/// The body of a response.
+pub(super) enum ResponseBody {
+    /// Bytes that are known. The receipt goes to the connection once hyper has taken them.
+    Whole {
+        bytes: Option<Bytes>,
+        receipt: Option<(Receipt, Link)>,
+    },
+    /// What came through the router or from rmcp.
+    Routed(Body),
+}
+
+impl ResponseBody {
+    /// Makes a response of JSON, and follows its bytes if something hangs on their arrival.
+    pub fn json(bytes: Bytes, receipt: Option<Receipt>, link: &Link) -> Response<Self> {
+        let mut response = Response::new(Self::Whole {
+            bytes: Some(bytes),
+            receipt: receipt.map(|receipt| (receipt, link.clone())),
+        });
+        let json = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        response
+    }
+}
+
+impl http_body::Body for ResponseBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match &mut *self {
+            Self::Whole { bytes, receipt } => {
+                if let Some((receipt, link)) = receipt.take() {
+                    link.sent(Sent::Reply(receipt));
+                }
+                Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
+            }
+            Self::Routed(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole { bytes, .. } => bytes.is_none(),
+            Self::Routed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole { bytes, .. } => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Self::Routed(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Gathers a request's body within its bounds of length and time. One that has come with the head, as most have, is taken as it
+/// is, and no clock is set.
+///
+/// # Errors
+///
+/// Those of [`collect`].
+pub(super) async fn read(mut body: Incoming) -> Result<Bytes, Box<axum::response::Response>> {
+    let first = poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx))).await;
+    let first = match first {
+        Poll::Ready(None) => return Ok(Bytes::new()),
+        Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+            Ok(bytes) if body.is_end_stream() && bytes.len() <= REQUEST_BYTES_MAX => return Ok(bytes),
+            Ok(bytes) => Some(Ok(Frame::data(bytes))),
+            Err(trailers) => Some(Ok(trailers)),
+        },
+        Poll::Ready(Some(Err(error))) => Some(Err(error)),
+        Poll::Pending => None,
+    };
+    Box::pin(collect(Body::new(Begun { first, rest: body }))).await
+}
+
+/// A body whose first frame has been taken out.
+struct Begun {
+    first: Option<Result<Frame<Bytes>, hyper::Error>>,
+    rest: Incoming,
+}
+
+impl http_body::Body for Begun {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+}
