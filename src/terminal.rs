@@ -57,20 +57,24 @@ pub(crate) fn visible_lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
-/// Shows the beginning of a text in one line: line breaks and tabs are spaces, and what is left out after so many
-/// characters is `...`. A character is what a reader takes for one, or one code point that cannot be seen.
-pub(crate) fn preview(text: &str, characters_max: usize) -> String {
+/// Shows the beginning of a text in one line, behind what is in `shown` already: line breaks and tabs are spaces, and what is
+/// left out after so many characters is `...`. A character is what a reader takes for one, or one code point that cannot be
+/// seen.
+pub(crate) fn preview(text: &str, characters_max: usize, shown: &mut String) {
     let bytes = text.as_bytes();
     if is_plain(&bytes[..bytes.len().min(characters_max + 1)]) {
-        return match text.get(..characters_max) {
-            Some(head) if text.len() > characters_max => format!("{head}..."),
-            Some(_) | None => text.to_owned(),
-        };
+        match text.get(..characters_max) {
+            Some(head) if text.len() > characters_max => {
+                shown.push_str(head);
+                shown.push_str("...");
+            }
+            Some(_) | None => shown.push_str(text),
+        }
+        return;
     }
     // Two characters more than can be shown, so that an endless one at the end is seen to be one.
     let window = text.char_indices().nth((characters_max + 2) * CLUSTER_CHARS_MAX);
     let text = window.map_or(text, |(end, _)| &text[..end]);
-    let mut shown = String::with_capacity(characters_max + 3);
     for (count, piece) in pieces(text).enumerate() {
         if count == characters_max {
             shown.push_str("...");
@@ -78,15 +82,17 @@ pub(crate) fn preview(text: &str, characters_max: usize) -> String {
         }
         match piece {
             "\n" | "\r" | "\r\n" | "\t" | "\u{2028}" | "\u{2029}" => shown.push(' '),
-            piece => show(piece, &mut shown),
+            piece => show(piece, shown),
         }
     }
-    shown
 }
 
 /// Tells whether all bytes are ASCII that can be seen, as most are.
 fn is_plain(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| matches!(byte, b' '..=b'~'))
+    // Without a way out before the end the compiler takes many bytes at a time.
+    bytes
+        .iter()
+        .fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'))
 }
 
 /// Writes one piece of a text.
@@ -178,6 +184,12 @@ fn is_picture(part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn preview(text: &str, characters_max: usize) -> String {
+        let mut shown = String::new();
+        super::preview(text, characters_max, &mut shown);
+        shown
+    }
 
     /// What stays as it is: scripts with marks, and each way in which an emoji is put together.
     const WHOLE: [&str; 18] = [

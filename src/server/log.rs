@@ -5,7 +5,7 @@
     reason = "stdout may block, so a thread of its own writes to it"
 )]
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,6 +85,7 @@ fn write_lines(banner: &str, items: &Receiver<Item>, left_out: &AtomicU64) {
             .is_ok()
     };
     let mut open = write(banner);
+    let mut lines = Lines::new(Local, colour);
     while open && let Ok(first) = items.recv() {
         if matches!(first, Item::Line(_)) {
             std::thread::sleep(GATHER);
@@ -95,7 +96,7 @@ fn write_lines(banner: &str, items: &Receiver<Item>, left_out: &AtomicU64) {
         for item in std::iter::once(first).chain(items.try_iter()) {
             match item {
                 Item::Line(message) => {
-                    text.push_str(&line(&message, &Local, colour));
+                    lines.write(&message, &mut text);
                     text.push('\n');
                 }
                 Item::End(last_line, done) => {
@@ -123,22 +124,74 @@ fn write_lines(banner: &str, items: &Receiver<Item>, left_out: &AtomicU64) {
 /// reorder the line is shown as an escape.
 pub fn line<Z: TimeZone>(message: &Message, zone: &Z, colour: bool) -> String
 where
-    Z::Offset: std::fmt::Display,
+    Z::Offset: Display,
 {
-    let time = DateTime::<Utc>::from_timestamp_millis(message.ts.as_millis()).unwrap_or_default();
-    let time = time.with_timezone(zone).format("%H:%M:%S");
-    let Message { from, to, kind, .. } = message;
-    let (on, off) = match (colour, kind) {
-        (false, _) => ("", ""),
-        (true, Kind::Status) => ("\u{1b}[32m", "\u{1b}[0m"),
-        (true, Kind::Question) => ("\u{1b}[33m", "\u{1b}[0m"),
-        (true, Kind::Directive) => ("\u{1b}[36m", "\u{1b}[0m"),
-        (true, Kind::Free) => ("\u{1b}[2m", "\u{1b}[0m"),
-    };
-    format!(
-        "[{time}] {from} → {to} {on}[{kind}]{off} \"{}\"",
-        preview(without_heading(message), PREVIEW_CHARACTERS)
-    )
+    let mut text = String::new();
+    Lines::new(zone.clone(), colour).write(message, &mut text);
+    text
+}
+
+/// Writes messages as [`line`] does, and asks for the time of a zone once a second: it takes longer than all the rest.
+struct Lines<Z> {
+    zone: Z,
+    colour: bool,
+    /// The second of the latest message, since the Unix epoch, and how it is shown.
+    shown: Option<(i64, String)>,
+}
+
+impl<Z: TimeZone> Lines<Z>
+where
+    Z::Offset: Display,
+{
+    fn new(zone: Z, colour: bool) -> Self {
+        let shown = None;
+        Self { zone, colour, shown }
+    }
+
+    /// Writes a message behind `text`, without an end of the line.
+    fn write(&mut self, message: &Message, text: &mut String) {
+        let Message { from, to, kind, .. } = message;
+        let on = match (self.colour, kind) {
+            (false, _) => "",
+            (true, Kind::Status) => "\u{1b}[32m",
+            (true, Kind::Question) => "\u{1b}[33m",
+            (true, Kind::Directive) => "\u{1b}[36m",
+            (true, Kind::Free) => "\u{1b}[2m",
+        };
+        let off = if self.colour { "\u{1b}[0m" } else { "" };
+        let time = self.time(message.ts.as_millis());
+        for part in [
+            "[",
+            time,
+            "] ",
+            from.as_str(),
+            " → ",
+            to.as_str(),
+            " ",
+            on,
+            "[",
+            kind.as_str(),
+            "]",
+            off,
+            " \"",
+        ] {
+            text.push_str(part);
+        }
+        preview(without_heading(message), PREVIEW_CHARACTERS, text);
+        text.push('"');
+    }
+
+    /// Returns the time of day, `14:32:01`.
+    fn time(&mut self, millis: i64) -> &str {
+        let second = millis.div_euclid(1_000);
+        let shown = self.shown.take().filter(|(shown, _)| *shown == second);
+        let (_, text) = self.shown.insert(shown.unwrap_or_else(|| {
+            let time = DateTime::<Utc>::from_timestamp_millis(millis).unwrap_or_default();
+            let time = time.with_timezone(&self.zone).format("%H:%M:%S");
+            (second, time.to_string())
+        }));
+        text
+    }
 }
 
 /// Returns the body from its first character that is no space, or from behind a heading that says nothing but what the
@@ -149,6 +202,10 @@ fn without_heading(message: &Message) -> &str {
         "" => return &message.body,
         body => body,
     };
+    // Most bodies are long and have no heading, so the end of the first line is not looked for.
+    if !body.starts_with('#') {
+        return body;
+    }
     let (heading, rest) = body.split_once(['\n', '\r']).unwrap_or_default();
     let rest = rest.trim_start();
     if rest.is_empty() || !is_repeated(heading, message) {
@@ -230,6 +287,28 @@ mod tests {
         );
         let east = chrono::FixedOffset::east_opt(3_600).expect("an hour");
         assert!(line(&message(Kind::Status, ""), &east, false).starts_with("[15:32:01] "));
+    }
+
+    #[test]
+    fn each_second_has_a_time_of_its_own() {
+        let mut lines = Lines::new(Utc, false);
+        let mut times = Vec::new();
+        for millis in [-1, 0, 999, 1_000, 999, 59_999, 60_000, i64::MAX] {
+            let mut text = "before ".to_owned();
+            let ts = Timestamp::from_millis(millis);
+            lines.write(
+                &Message {
+                    ts,
+                    ..message(Kind::Free, "")
+                },
+                &mut text,
+            );
+            times.push(text["before [".len()..][..8].to_owned());
+        }
+        let expected = [
+            "23:59:59", "00:00:00", "00:00:00", "00:00:01", "00:00:00", "00:00:59", "00:01:00", "00:00:00",
+        ];
+        assert_eq!(times, expected);
     }
 
     #[test]
