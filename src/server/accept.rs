@@ -14,6 +14,8 @@ use crate::engine::shown;
 /// What rmcp wants to read in `Accept`.
 pub(super) const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
 /// The kinds of answers that a client takes; JSON is always one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accepted {
@@ -28,6 +30,10 @@ impl Accepted {
     ///
     /// 415 when the body is not said to be JSON, 406 when the answer may not be.
     pub fn by(headers: &HeaderMap) -> Result<Self, Box<Response>> {
+        // Word for word what MCP clients send, so that no list has to be read.
+        if is_only(headers, header::CONTENT_TYPE, JSON) && is_only(headers, header::ACCEPT, BOTH) {
+            return Ok(Self { events: true });
+        }
         let content_type = list_of(headers, header::CONTENT_TYPE);
         if !is_json(&content_type) {
             let content_type = shown(&content_type);
@@ -82,6 +88,12 @@ fn is_weight_of_nothing(parameter: &str) -> bool {
 pub(super) fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")
+}
+
+/// Tells whether a header stands once, with exactly that value.
+fn is_only(headers: &HeaderMap, name: HeaderName, expected: HeaderValue) -> bool {
+    let mut values = headers.get_all(name).iter();
+    values.next() == Some(&expected) && values.next().is_none()
 }
 
 /// Returns all values of a header as one list.

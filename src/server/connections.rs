@@ -165,6 +165,8 @@ where
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(wire), service);
     tokio::pin!(connection);
+    let stopped = stop.cancelled();
+    tokio::pin!(stopped);
     let mut rounds = tokio::time::interval_at(Instant::now() + HEAD_PATIENCE, HEAD_PATIENCE);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rest = Rest::default();
@@ -178,7 +180,7 @@ where
                 }
                 return;
             }
-            () = stop.cancelled(), if !stopping => {
+            () = stopped.as_mut(), if !stopping => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
             }
