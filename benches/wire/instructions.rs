@@ -62,7 +62,9 @@ fn converse<C: Caller>(port: u16, sessions: usize, rounds: usize) {
                 }
                 // Behind a read whose answer may not have arrived, relay looks for signs of that when the connection ends,
                 // which costs as much as many calls.
-                session.caller.call(&session.posts[0]).await;
+                for post in &session.posts {
+                    session.caller.call(post).await;
+                }
             })
         })
         .collect();

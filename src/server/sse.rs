@@ -143,14 +143,6 @@ impl Streams {
 
     /// Finds a stream, or waits a little for its client to reconnect.
     async fn await_stream(&self, id: Uuid) -> Option<Arc<Stream>> {
-        match self.find(id) {
-            Some(stream) => Some(stream),
-            // Boxed, and no clock is set before: almost always the stream is there.
-            None => Box::pin(self.await_return(id)).await,
-        }
-    }
-
-    async fn await_return(&self, id: Uuid) -> Option<Arc<Stream>> {
         let patience = tokio::time::sleep(STREAM_PATIENCE);
         tokio::pin!(patience);
         loop {
