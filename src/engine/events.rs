@@ -71,6 +71,23 @@ pub enum Event {
         /// Which one.
         handover: HandoverId,
     },
+    /// A keep-alive was written behind a reply that is in doubt.
+    KeptAlive {
+        /// Which hand-over's.
+        handover: HandoverId,
+    },
+    /// The doubt in a reply is over, and only a keep-alive behind it is missing.
+    Overdue {
+        /// Which hand-over's.
+        handover: HandoverId,
+    },
+    /// A reply was read, if its call is not cancelled in the next moment.
+    Read {
+        /// Which hand-over's.
+        handover: HandoverId,
+        /// What said so.
+        by: Sign,
+    },
     /// A hand-over is known to have arrived: its messages never appear again.
     Confirmed {
         /// Which one.

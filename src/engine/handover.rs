@@ -4,16 +4,20 @@
 //! place that says what a sign means; a new carrier is a new column of it, and nothing else in the engine knows one from
 //! another.
 //!
-//! | sign | stream | exchange |
-//! |---|---|---|
-//! | passed to the socket | the doubt begins | the doubt begins |
-//! | the peer sent more, behind it | - | confirmed, once passed |
-//! | the session's next call | confirmed, once passed | - |
-//! | a keep-alive, behind it | confirmed, once the doubt is over | - |
-//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed |
-//! | an orderly end | undone | confirmed, once passed; else undone |
-//! | a broken end | undone | undone |
-//! | cancelled, or the reply lost | undone | undone |
+//! | sign | stream | exchange | once read |
+//! |---|---|---|---|
+//! | passed to the socket | the doubt begins | the doubt begins | - |
+//! | the peer sent more, behind it | - | read, once passed | - |
+//! | the session's next call | read, once passed | - | - |
+//! | a keep-alive, behind it | confirmed, once the doubt is over | - | - |
+//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | confirmed |
+//! | an orderly end | undone | read, once passed; else undone | - |
+//! | a broken end | undone | undone | - |
+//! | the reply lost | undone | undone | - |
+//! | cancelled | undone | undone | undone |
+//!
+//! What was read is confirmed [`CANCEL_GRACE_MS`] later, whatever becomes of its session: a cancellation may have been overtaken
+//! by what its client sent next, or by the end of a connection.
 //!
 //! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed. One whose end is acted on later than
 //! [`DOUBT_LATE_MS_MAX`] does not count: the machine was asleep, and so was whoever could have said that the reply was lost.
@@ -23,7 +27,7 @@ use std::sync::Arc;
 
 use super::events::Event;
 use super::io::{Carrier, Ending, Sign};
-use super::limits::{DOUBT_LATE_MS_MAX, DOUBT_MS};
+use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use super::message::Delivery;
 use super::names::{AgentName, HandoverId, SessionId, Timestamp};
 use super::timers::Timer;
@@ -33,7 +37,9 @@ use super::{Engine, Step};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Handover {
+    /// Open, or gone since the reply was read.
     pub session: SessionId,
+    pub carrier: Carrier,
     pub agent: AgentName,
     /// Shared with the reply.
     pub deliveries: Arc<Vec<Delivery>>,
@@ -57,13 +63,21 @@ pub(super) enum Passage {
     },
     /// The doubt is over, and only a keep-alive behind it is missing.
     Overdue,
+    /// The peer has read it, if it does not say yet that it threw it away.
+    Read {
+        /// What said so.
+        by: Sign,
+        /// When it cannot be cancelled any more.
+        settles_at: Timestamp,
+    },
 }
 
 impl Passage {
-    /// Returns when the doubt ends, if that is still to come.
-    pub fn doubt_ends(self) -> Option<Timestamp> {
+    /// Returns when time alone says more, if it will.
+    pub fn ends_at(self) -> Option<Timestamp> {
         match self {
             Self::Passed { doubt_ends, .. } => Some(doubt_ends),
+            Self::Read { settles_at, .. } => Some(settles_at),
             Self::Written | Self::Overdue => None,
         }
     }
@@ -80,6 +94,8 @@ enum Verdict {
     KeptAlive,
     /// The doubt is over and proves nothing by itself.
     Overdue,
+    /// It has arrived, if its call is not cancelled in the next moment.
+    Read,
     /// It has arrived.
     Confirmed,
     /// It has not, or nobody can tell.
@@ -89,9 +105,14 @@ enum Verdict {
 /// The table: what a sign means for a reply that has come so far on such a carrier.
 fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
     use Carrier::{Exchange, Stream};
-    use Verdict::{Confirmed, DoubtBegins, KeptAlive, Overdue, Stands, Undone};
+    use Verdict::{Confirmed, DoubtBegins, KeptAlive, Overdue, Read, Stands, Undone};
     match (sign, carrier, passage) {
-        (Sign::Cancelled | Sign::Lost | Sign::Ended(Ending::Broken), _, _) => Undone,
+        (Sign::Cancelled, _, _) => Undone,
+
+        (Sign::DoubtOver, _, Passage::Read { .. }) => Confirmed,
+        (_, _, Passage::Read { .. }) => Stands,
+
+        (Sign::Lost | Sign::Ended(Ending::Broken), _, _) => Undone,
 
         (Sign::Passed, _, Passage::Written) => DoubtBegins,
         (Sign::Passed, _, Passage::Passed { .. } | Passage::Overdue) => Stands,
@@ -99,12 +120,12 @@ fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
         // Whatever came before the reply was passed was sent by somebody who had not read it.
         (Sign::CalledAgain | Sign::KeptAlive | Sign::Followed, _, Passage::Written) => Stands,
 
-        (Sign::CalledAgain, Stream, _) => Confirmed,
+        (Sign::CalledAgain, Stream, _) => Read,
         (Sign::KeptAlive, Stream, Passage::Passed { .. }) => KeptAlive,
         (Sign::KeptAlive, Stream, Passage::Overdue) => Confirmed,
         (Sign::Followed, Stream, _) => Stands,
 
-        (Sign::Followed, Exchange, _) => Confirmed,
+        (Sign::Followed, Exchange, _) => Read,
         (Sign::CalledAgain | Sign::KeptAlive, Exchange, _) => Stands,
 
         (
@@ -117,7 +138,7 @@ fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
         (Sign::DoubtOver, _, Passage::Passed { .. }) => Confirmed,
         (Sign::DoubtOver, _, Passage::Written | Passage::Overdue) => Stands,
 
-        (Sign::Ended(Ending::Orderly), Exchange, Passage::Passed { .. } | Passage::Overdue) => Confirmed,
+        (Sign::Ended(Ending::Orderly), Exchange, Passage::Passed { .. } | Passage::Overdue) => Read,
         (Sign::Ended(Ending::Orderly), _, _) => Undone,
     }
 }
@@ -153,9 +174,11 @@ impl Engine {
         }
         let id = HandoverId(self.handovers_made);
         self.handovers_made += 1;
-        self.session_mut(session).handovers.insert(id);
+        let state = self.session_mut(session);
+        state.handovers.insert(id);
         let handover = Handover {
             session,
+            carrier: state.carrier,
             agent: agent.clone(),
             deliveries: Arc::clone(&deliveries),
             notice,
@@ -181,16 +204,27 @@ impl Engine {
         let Some(handover) = self.handovers.get(&id) else {
             return;
         };
-        let carrier = self.sessions[&handover.session].carrier;
-        match judge(carrier, handover.passage, sign) {
+        match judge(handover.carrier, handover.passage, sign) {
             Verdict::Stands => {}
             Verdict::DoubtBegins => self.doubt(id, step),
             Verdict::KeptAlive => {
                 if let Passage::Passed { kept_alive, .. } = &mut self.handover_mut(id).passage {
                     *kept_alive = true;
                 }
+                step.note(Event::KeptAlive { handover: id });
             }
-            Verdict::Overdue => self.set_passage(id, Passage::Overdue),
+            Verdict::Overdue => {
+                self.set_passage(id, Passage::Overdue);
+                step.note(Event::Overdue { handover: id });
+            }
+            Verdict::Read => {
+                let settles_at = step.now.plus_millis(CANCEL_GRACE_MS);
+                self.set_passage(id, Passage::Read { by: sign, settles_at });
+                step.note(Event::Read {
+                    handover: id,
+                    by: sign,
+                });
+            }
             Verdict::Confirmed => self.confirm(id, sign, step),
             Verdict::Undone => self.undo(id, sign, step),
         }
@@ -208,12 +242,13 @@ impl Engine {
 
     /// Ends a doubt whose time has come, or begins it anew if it was slept through.
     pub(super) fn end_doubt(&mut self, id: HandoverId, step: &mut Step<'_>) {
-        let doubt_ends = self.handovers[&id].passage.doubt_ends();
-        let doubt_ends = doubt_ends.expect("a doubt that ends has a time");
-        if doubt_ends.plus_millis(DOUBT_LATE_MS_MAX) < step.now {
-            self.doubt(id, step);
-        } else {
-            self.sign(id, Sign::DoubtOver, step);
+        match self.handovers[&id].passage {
+            Passage::Passed { doubt_ends, .. } if doubt_ends.plus_millis(DOUBT_LATE_MS_MAX) < step.now => {
+                self.doubt(id, step);
+            }
+            Passage::Passed { .. } | Passage::Read { .. } | Passage::Written | Passage::Overdue => {
+                self.sign(id, Sign::DoubtOver, step);
+            }
         }
     }
 
@@ -229,8 +264,15 @@ impl Engine {
 
     fn confirm(&mut self, id: HandoverId, by: Sign, step: &mut Step<'_>) {
         let Handover {
-            agent, deliveries, ..
+            agent,
+            deliveries,
+            passage,
+            ..
         } = self.end_handover(id);
+        let by = match passage {
+            Passage::Read { by, .. } => by,
+            Passage::Written | Passage::Passed { .. } | Passage::Overdue => by,
+        };
         self.inbox_mut(&agent).release(&deliveries);
         step.note(Event::Confirmed {
             handover: id,
@@ -255,19 +297,23 @@ impl Engine {
     }
 
     fn end_handover(&mut self, id: HandoverId) -> Handover {
-        self.set_passage(id, Passage::Overdue);
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
-        self.session_mut(handover.session).handovers.remove(&id);
+        if let Some(at) = handover.passage.ends_at() {
+            self.timers.disarm(at, Timer::DoubtEnds(id));
+        }
+        if let Some(session) = self.sessions.get_mut(&handover.session) {
+            session.handovers.remove(&id);
+        }
         handover
     }
 
     /// Sets how far a reply has come, and the timer of its doubt with it.
     fn set_passage(&mut self, id: HandoverId, passage: Passage) {
         let before = std::mem::replace(&mut self.handover_mut(id).passage, passage);
-        if let Some(at) = before.doubt_ends() {
+        if let Some(at) = before.ends_at() {
             self.timers.disarm(at, Timer::DoubtEnds(id));
         }
-        if let Some(at) = passage.doubt_ends() {
+        if let Some(at) = passage.ends_at() {
             self.timers.arm(at, Timer::DoubtEnds(id));
         }
     }
@@ -290,39 +336,57 @@ mod tests {
         kept_alive: true,
     };
 
-    /// What a sign means for a reply that was written, passed, passed with a keep-alive behind it, and overdue.
-    fn row(carrier: Carrier, sign: Sign) -> [Verdict; 4] {
-        [Passage::Written, PASSED, KEPT_ALIVE, Passage::Overdue].map(|passage| judge(carrier, passage, sign))
+    const READ: Passage = Passage::Read {
+        by: Sign::CalledAgain,
+        settles_at: Timestamp::from_millis(1),
+    };
+
+    /// What a sign means for a reply that was written, passed, passed with a keep-alive behind it, overdue, and read.
+    fn row(carrier: Carrier, sign: Sign) -> [Verdict; 5] {
+        [Passage::Written, PASSED, KEPT_ALIVE, Passage::Overdue, READ]
+            .map(|passage| judge(carrier, passage, sign))
     }
 
     #[test]
     fn the_table_says_of_a_stream() {
-        use Verdict::{Confirmed, DoubtBegins, KeptAlive, Overdue, Stands, Undone};
+        use Verdict::{Confirmed, DoubtBegins, KeptAlive, Overdue, Read, Stands, Undone};
         let row = |sign| row(Carrier::Stream, sign);
-        assert_eq!(row(Sign::Passed), [DoubtBegins, Stands, Stands, Stands]);
-        assert_eq!(row(Sign::Followed), [Stands; 4]);
-        assert_eq!(row(Sign::CalledAgain), [Stands, Confirmed, Confirmed, Confirmed]);
-        assert_eq!(row(Sign::KeptAlive), [Stands, KeptAlive, KeptAlive, Confirmed]);
-        assert_eq!(row(Sign::DoubtOver), [Stands, Overdue, Confirmed, Stands]);
-        assert_eq!(row(Sign::Ended(Ending::Orderly)), [Undone; 4]);
-        for sign in [Sign::Ended(Ending::Broken), Sign::Cancelled, Sign::Lost] {
-            assert_eq!(row(sign), [Undone; 4]);
+        assert_eq!(row(Sign::Passed), [DoubtBegins, Stands, Stands, Stands, Stands]);
+        assert_eq!(row(Sign::Followed), [Stands; 5]);
+        assert_eq!(row(Sign::CalledAgain), [Stands, Read, Read, Read, Stands]);
+        assert_eq!(
+            row(Sign::KeptAlive),
+            [Stands, KeptAlive, KeptAlive, Confirmed, Stands]
+        );
+        assert_eq!(
+            row(Sign::DoubtOver),
+            [Stands, Overdue, Confirmed, Stands, Confirmed]
+        );
+        for ending in [Ending::Orderly, Ending::Broken] {
+            let ended = [Undone, Undone, Undone, Undone, Stands];
+            assert_eq!(row(Sign::Ended(ending)), ended);
         }
+        assert_eq!(row(Sign::Lost), [Undone, Undone, Undone, Undone, Stands]);
+        assert_eq!(row(Sign::Cancelled), [Undone; 5]);
     }
 
     #[test]
     fn the_table_says_of_an_exchange() {
-        use Verdict::{Confirmed, DoubtBegins, Stands, Undone};
+        use Verdict::{Confirmed, DoubtBegins, Read, Stands, Undone};
         let row = |sign| row(Carrier::Exchange, sign);
-        assert_eq!(row(Sign::Passed), [DoubtBegins, Stands, Stands, Stands]);
-        assert_eq!(row(Sign::Followed), [Stands, Confirmed, Confirmed, Confirmed]);
-        assert_eq!(row(Sign::CalledAgain), [Stands; 4]);
-        assert_eq!(row(Sign::KeptAlive), [Stands; 4]);
-        assert_eq!(row(Sign::DoubtOver), [Stands, Confirmed, Confirmed, Stands]);
-        let orderly = [Undone, Confirmed, Confirmed, Confirmed];
+        assert_eq!(row(Sign::Passed), [DoubtBegins, Stands, Stands, Stands, Stands]);
+        assert_eq!(row(Sign::Followed), [Stands, Read, Read, Read, Stands]);
+        assert_eq!(row(Sign::CalledAgain), [Stands; 5]);
+        assert_eq!(row(Sign::KeptAlive), [Stands; 5]);
+        assert_eq!(
+            row(Sign::DoubtOver),
+            [Stands, Confirmed, Confirmed, Stands, Confirmed]
+        );
+        let orderly = [Undone, Read, Read, Read, Stands];
         assert_eq!(row(Sign::Ended(Ending::Orderly)), orderly);
-        for sign in [Sign::Ended(Ending::Broken), Sign::Cancelled, Sign::Lost] {
-            assert_eq!(row(sign), [Undone; 4]);
-        }
+        let broken = [Undone, Undone, Undone, Undone, Stands];
+        assert_eq!(row(Sign::Ended(Ending::Broken)), broken);
+        assert_eq!(row(Sign::Lost), [Undone, Undone, Undone, Undone, Stands]);
+        assert_eq!(row(Sign::Cancelled), [Undone; 5]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::handover::Passage;
 use super::inbox::{Inbox, body_bytes};
 use super::timers::Timer;
 use super::{AgentName, CallId, Engine, HandoverId, Seq};
@@ -78,14 +79,23 @@ impl Engine {
             self.waits.len() <= self.bounds.waits_max,
             "no more reads are parked than the bound"
         );
-        let handovers: BTreeSet<HandoverId> = self
+        let of_sessions: BTreeSet<HandoverId> = self
             .sessions
             .values()
             .flat_map(|s| s.handovers.iter().copied())
             .collect();
+        let of_open = self.handovers.iter();
+        let of_open = of_open.filter(|(_, handover)| self.sessions.contains_key(&handover.session));
         assert!(
-            handovers.iter().eq(self.handovers.keys()),
-            "a hand-over stands as long as its session is open"
+            of_sessions.iter().eq(of_open.map(|(id, _)| id)),
+            "an open session knows its hand-overs"
+        );
+        assert!(
+            self.handovers.values().all(|handover| {
+                let was_read = matches!(handover.passage, Passage::Read { .. });
+                was_read || self.sessions.contains_key(&handover.session)
+            }),
+            "a hand-over outlives its session only if it was read"
         );
         let waits: BTreeSet<CallId> = self
             .sessions
@@ -104,7 +114,7 @@ impl Engine {
         assert!(parked == waits, "a wait stands in the line of its inbox");
         let next = HandoverId(self.handovers_made);
         assert!(
-            handovers.last().is_none_or(|last| *last < next),
+            self.handovers.keys().next_back().is_none_or(|last| *last < next),
             "a hand-over's number is used once"
         );
     }
@@ -117,7 +127,7 @@ impl Engine {
         let doubts = self
             .handovers
             .iter()
-            .filter_map(|(id, h)| Some((h.passage.doubt_ends()?, Timer::DoubtEnds(*id))));
+            .filter_map(|(id, h)| Some((h.passage.ends_at()?, Timer::DoubtEnds(*id))));
         let due: BTreeSet<_> = waits.chain(doubts).collect();
         assert!(
             due == *self.timers.all(),

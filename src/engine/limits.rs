@@ -24,6 +24,11 @@ pub const DOUBT_MS: i64 = 20_000;
 /// client and all, and begins anew. Far more than a busy machine delays a timer.
 pub const DOUBT_LATE_MS_MAX: i64 = 5_000;
 
+/// How long after the sign that a reply was read its call may still be cancelled, in milliseconds. A client that gives a call
+/// up sends its cancellation and its next call over two connections, which may overtake each other; the answer that came
+/// between was thrown away.
+pub const CANCEL_GRACE_MS: i64 = 2_000;
+
 /// The bounds that a server or a simulation may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -303,7 +303,14 @@ async fn answer(
     call: ToolCall<'_>,
 ) -> Option<Done> {
     let request = scope.map(|scope| Cancellable::Json(scope, call.id.get()));
-    match express::call_tool(&shared.owner, shared.toolset, session, &call.name, call.arguments, request)? {
+    match express::call_tool(
+        &shared.owner,
+        shared.toolset,
+        session,
+        &call.name,
+        call.arguments,
+        request,
+    )? {
         Called::Done(done) => Some(done),
         Called::Parked(mut parked) => parked.answered().await,
     }

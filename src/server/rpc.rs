@@ -184,7 +184,14 @@ impl ServerHandler for Rpc {
             .scope
             .as_ref()
             .map(|scope| Request::Rmcp(scope, &context.id));
-        let called = call_tool(&self.shared.owner, caller.toolset, caller.session, &request.name, arguments, id);
+        let called = call_tool(
+            &self.shared.owner,
+            caller.toolset,
+            caller.session,
+            &request.name,
+            arguments,
+            id,
+        );
         let done = match called {
             Some(Called::Done(done)) => Some(done),
             Some(Called::Parked(parked)) => self.wait(parked, &context).await,

@@ -67,6 +67,13 @@ impl Watched {
         }
     }
 
+    fn read(&self, call: u64, by: Sign) -> Event {
+        Event::Read {
+            handover: self.handover(call),
+            by,
+        }
+    }
+
     fn passed(&self, call: u64) -> Event {
         Event::Passed {
             handover: self.handover(call),
@@ -116,27 +123,36 @@ fn a_hand_over_that_is_confirmed() {
     let relay = &mut watched.0;
     relay.open(EXCHANGE, Carrier::Exchange, None);
     relay.events();
-    for (call, sign) in [(20, Sign::Followed), (30, Sign::Ended(Ending::Orderly))] {
-        let relay = &mut watched.0;
-        let n = relay.posts + 1;
-        relay.post(A, call + 1, &nth(n));
-        relay.call(EXCHANGE, call, read("dev-a"));
-        relay.passed(call);
-        relay.passed(call);
-        if sign == Sign::Followed {
-            relay.followed(call);
-        } else {
-            relay.close(EXCHANGE, Ending::Orderly);
-        }
-        let events = relay.events();
-        let expected = [
-            accepted_event(&nth(n)),
-            watched.handed_over(call, EXCHANGE, &[nth(n)]),
-            watched.passed(call),
-            watched.confirmed(call, sign, &[nth(n)]),
-        ];
-        assert_eq!(events[..4], expected);
-    }
+    relay.post(A, 1, &nth(1));
+    relay.call(EXCHANGE, 2, read("dev-a"));
+    relay.passed(2);
+    relay.passed(2);
+    relay.followed(2);
+    relay.followed(2);
+    relay.settle();
+    let events = relay.events();
+    let expected = [
+        accepted_event(&nth(1)),
+        watched.handed_over(2, EXCHANGE, &[nth(1)]),
+        watched.passed(2),
+        watched.read(2, Sign::Followed),
+        watched.confirmed(2, Sign::Followed, &[nth(1)]),
+    ];
+    assert_eq!(events, expected);
+    let relay = &mut watched.0;
+    let second = posted_at(CANCEL_GRACE_MS, &nth(2));
+    relay.post(A, 3, &nth(2));
+    relay.call(EXCHANGE, 4, read("dev-a"));
+    relay.passed(4);
+    relay.events();
+    let (session, ending) = (EXCHANGE, Ending::Orderly);
+    relay.close(session, ending);
+    let events = relay.events();
+    let was_read = watched.read(4, Sign::Ended(ending));
+    assert_eq!(events, [was_read, Event::Closed { session, ending }]);
+    watched.0.settle();
+    let confirmed = watched.confirmed(4, Sign::Ended(ending), &[second]);
+    assert_eq!(watched.0.events(), [confirmed]);
 }
 
 #[test]
@@ -147,24 +163,36 @@ fn what_confirms_a_streamed_hand_over() {
     watched.0.passed(2);
     watched.0.events();
     watched.0.call(A, 3, look("pm"));
+    let was_read = watched.read(2, Sign::CalledAgain);
+    assert_eq!(watched.0.events(), [was_read]);
+    watched.0.settle();
     let confirmed = watched.confirmed(2, Sign::CalledAgain, &[nth(1)]);
     assert_eq!(watched.0.events(), [confirmed]);
 
+    watched.0.timeout_at(DOUBT_MS);
     watched.0.post(B, 4, &nth(2));
     watched.0.call(A, 5, read("dev-a"));
     watched.0.passed(5);
     watched.0.events();
     watched.0.kept_alive(A);
-    watched.0.timeout_at(DOUBT_MS);
-    let confirmed = watched.confirmed(5, Sign::DoubtOver, &[nth(2)]);
-    assert_eq!(watched.0.events(), [confirmed]);
+    watched.0.timeout_at(2 * DOUBT_MS);
+    let kept_alive = Event::KeptAlive {
+        handover: watched.handover(5),
+    };
+    let second = posted_at(DOUBT_MS, &nth(2));
+    let confirmed = watched.confirmed(5, Sign::DoubtOver, &[second]);
+    assert_eq!(watched.0.events(), [kept_alive, confirmed]);
 
-    let third = posted_at(DOUBT_MS, &nth(3));
+    let third = posted_at(2 * DOUBT_MS, &nth(3));
     watched.0.post(B, 6, &nth(3));
     watched.0.call(A, 7, read("dev-a"));
     watched.0.passed(7);
-    watched.0.timeout_at(2 * DOUBT_MS);
     watched.0.events();
+    watched.0.timeout_at(3 * DOUBT_MS);
+    let overdue = Event::Overdue {
+        handover: watched.handover(7),
+    };
+    assert_eq!(watched.0.events(), [overdue]);
     watched.0.kept_alive(A);
     let confirmed = watched.confirmed(7, Sign::KeptAlive, &[third]);
     assert_eq!(watched.0.events(), [confirmed]);

@@ -59,9 +59,87 @@ fn bytes_that_follow_a_flushed_reply_confirm_it_on_an_exchange() {
     let mut relay = handed_to(EXCHANGE);
     relay.passed(10);
     assert_eq!(relay.followed(10), NONE);
-    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(CANCEL_GRACE_MS));
     assert_eq!(relay.lost(10), NONE);
     assert_confirmed(relay);
+}
+
+/// A client sends its cancellation and its next request over two connections, which may overtake each other.
+#[test]
+fn a_cancellation_that_was_overtaken_by_the_next_call_undoes_the_reply_all_the_same() {
+    for late_ms in [0, CANCEL_GRACE_MS - 1] {
+        let mut streamed = handed_to(A);
+        streamed.passed(10);
+        streamed.call(A, 11, read("pm"));
+        let mut gone = handed_to(A);
+        gone.passed(10);
+        gone.call(A, 11, read("pm"));
+        gone.close(A, Ending::Broken);
+        let mut followed = handed_to(EXCHANGE);
+        followed.passed(10);
+        followed.followed(10);
+        let mut ended = handed_to(EXCHANGE);
+        ended.passed(10);
+        ended.close(EXCHANGE, Ending::Orderly);
+        for mut relay in [streamed, gone, followed, ended] {
+            assert_eq!(relay.timeout_at(late_ms), NONE);
+            assert_eq!(relay.cancelled(10), NONE);
+            assert_eq!(relay.engine.poll_timeout(), None);
+            assert_undone(relay);
+        }
+    }
+}
+
+#[test]
+fn a_reply_that_was_read_cannot_be_cancelled_after_a_while() {
+    let mut relay = handed_to(A);
+    relay.passed(10);
+    relay.call(A, 11, read("pm"));
+    assert_eq!(relay.timeout_at(CANCEL_GRACE_MS), NONE);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_eq!(relay.cancelled(10), NONE);
+    assert_confirmed(relay);
+}
+
+#[test]
+fn a_reply_that_was_read_is_neither_lost_nor_confirmed_again_nor_undone_by_an_end() {
+    let mut relay = handed_to(A);
+    relay.passed(10);
+    relay.call(A, 11, read("pm"));
+    assert_eq!(relay.lost(10), NONE);
+    assert_eq!(relay.passed(10), NONE);
+    assert_eq!(relay.kept_alive(A), NONE);
+    assert_eq!(relay.call(A, 12, read("pm")), [nothing(12)]);
+    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(CANCEL_GRACE_MS));
+    assert_eq!(relay.close(A, Ending::Broken), NONE);
+    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(CANCEL_GRACE_MS));
+    assert_eq!(relay.settle(), NONE);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    assert_confirmed(relay);
+}
+
+#[test]
+fn what_was_read_keeps_its_room_until_it_cannot_be_cancelled() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_messages_max: 1,
+        ..ROOMY
+    });
+    relay.post(C, 1, &nth(1));
+    relay.call(A, 10, read("dev-a"));
+    relay.passed(10);
+    relay.call(A, 11, read("dev-a"));
+    let full = |effects: Vec<Effect>| {
+        matches!(
+            effects[..],
+            [Effect::Reply {
+                result: Err(Refusal::InboxFull { .. }),
+                ..
+            }]
+        )
+    };
+    assert!(full(relay.post(C, 2, &nth(2))));
+    relay.settle();
+    assert!(!full(relay.post(C, 3, &nth(2))));
 }
 
 #[test]
@@ -146,6 +224,7 @@ fn an_orderly_end_after_the_flush_confirms_on_an_exchange() {
     let mut relay = handed_to(EXCHANGE);
     relay.passed(10);
     assert_eq!(relay.close(EXCHANGE, Ending::Orderly), NONE);
+    assert_eq!(relay.settle(), NONE);
     assert_eq!(relay.engine.poll_timeout(), None);
     assert_confirmed(relay);
 }

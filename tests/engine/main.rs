@@ -18,7 +18,7 @@ mod waiting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
+use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Event, HandoverId,
     InboxView, Input, InvalidRoster, Kind, Message, MessageId, Overview, Reason, Refusal, Reply, Roster, Seq,
@@ -84,6 +84,9 @@ impl Relay {
             relay.passed(call);
         }
         relay.close(first, Ending::Orderly);
+        // The tests begin at the start all the same.
+        relay.settle();
+        relay.now = START;
         for session in [A, B, C] {
             relay.open(session, Carrier::Stream, None);
         }
@@ -226,6 +229,12 @@ impl Relay {
         let mut effects = Vec::new();
         self.engine.handle_timeout(self.now, &mut effects);
         self.seen(effects)
+    }
+
+    /// Lets as much time pass as a cancellation may be late by.
+    fn settle(&mut self) -> Vec<Effect> {
+        let ms = self.now.as_millis() - START.as_millis();
+        self.timeout_at(ms + CANCEL_GRACE_MS)
     }
 
     /// How many messages wait for each of the roster's agents.

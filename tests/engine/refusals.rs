@@ -160,7 +160,9 @@ fn assert_untouched(mut relay: Relay) {
     assert_eq!(relay.timeout_at(5_000), [nothing(4)]);
     // The next id is the one that the refused call did not take.
     relay.passed(6);
-    let third = posted_at(5_000, &nth(3));
+    relay.call(B, 9, look("pm"));
+    relay.settle();
+    let third = posted_at(5_000 + CANCEL_GRACE_MS, &nth(3));
     assert_eq!(relay.post(B, 8, &third), accepted(8, &third));
 }
 

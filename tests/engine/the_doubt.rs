@@ -342,6 +342,7 @@ fn a_doubt_that_began_anew_ends_like_any_other() {
     for (session, sign) in confirming {
         let mut relay = slept(session);
         assert_eq!(sign(&mut relay), NONE);
+        assert_eq!(relay.settle(), NONE);
         assert_eq!(relay.engine.poll_timeout(), None);
         assert_confirmed(relay);
     }

@@ -91,7 +91,11 @@ impl Follower {
                     }
                 }
             }
-            Event::Passed { .. } | Event::Stopping => {}
+            Event::Passed { .. }
+            | Event::KeptAlive { .. }
+            | Event::Overdue { .. }
+            | Event::Read { .. }
+            | Event::Stopping => {}
         }
     }
 

@@ -7,7 +7,7 @@ mod history;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
+use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Input, Message, MessageId,
     Refusal, Reply, Seq, SessionId, Sign, Status, Timestamp, Who,

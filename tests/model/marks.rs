@@ -145,8 +145,16 @@ marks! {
     AnewUndone,
     /// A hand-over is confirmed by the orderly end of its exchange.
     ConfirmByOrderlyExchangeEnd,
-    /// A message is accepted into room that the confirming call itself made.
-    RoomByConfirmingCall,
+    /// A reply that was read is confirmed when it cannot be cancelled any more.
+    ReadSettles,
+    /// A session closes after one of its replies was read, and before that is confirmed.
+    ReadOutlivesItsSession,
+    /// A reply that was read is undone by its cancellation, which was overtaken by the session's next call.
+    UndoWhenRead,
+    /// A reply that was read is said to be lost.
+    LostWhenRead,
+    /// Bytes are said to have come behind a reply that was read.
+    FollowedWhenRead,
     /// An agent is told of the start.
     NoticeTold,
     /// An agent is told of the start, and there is nothing else to tell.

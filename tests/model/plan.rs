@@ -2,6 +2,8 @@
 //!
 //! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
 
+use std::collections::VecDeque;
+
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
     CallId, Carrier, Command, Effect, Ending, Input, Kind, PERSON, Reply, Roster, SessionId, Sign, Timestamp,
@@ -48,6 +50,11 @@ pub struct Plan {
     quiet: u64,
     /// For how many more events nobody calls.
     quiet_left: u64,
+    /// One event in this many begins one of [`SILENCES`].
+    silent_one_in: u64,
+    /// What is left of a silence, and whose it is.
+    silence: VecDeque<Silent>,
+    silent: SessionId,
     /// How many times in a hundred the latest reply that told of the start is cancelled; if ever, it is not passed.
     unlucky: u64,
     /// How many reads in a hundred wait.
@@ -133,6 +140,47 @@ const QUIET_ACTIONS: [Action; 7] = [
     Action::Again,
 ];
 
+/// What happens around a session that reads two inboxes and then says nothing for longer than a doubt lasts. Chance alone
+/// almost never makes it.
+#[derive(Debug, Clone, Copy)]
+enum Silent {
+    /// A message for the agent at that place of the roster.
+    Post(usize),
+    Read(usize),
+    /// The reply to the call before the latest, or to the latest, is passed.
+    Pass,
+    /// The doubt of what has just been passed ends.
+    DoubtEnds,
+    KeepAlive,
+}
+
+const SILENCES: [&[Silent]; 2] = {
+    use Silent::{DoubtEnds, KeepAlive, Pass, Post, Read};
+    [
+        &[
+            Post(0),
+            Post(1),
+            Read(0),
+            Read(1),
+            Pass,
+            DoubtEnds,
+            Pass,
+            KeepAlive,
+            KeepAlive,
+        ],
+        &[
+            Post(0),
+            Post(1),
+            Read(0),
+            Read(1),
+            Pass,
+            Pass,
+            DoubtEnds,
+            KeepAlive,
+        ],
+    ]
+};
+
 /// How long a read may wait; one of them as long as a doubt, so that both can be due at the same moment.
 const WAITS_MS: [u32; 5] = [1, 10, 1_000, DOUBT_MS as u32, 280_000];
 
@@ -182,6 +230,9 @@ impl Plan {
             chatty: rng.pick(&[0, 2, 60]),
             quiet: rng.pick(&[0, 1, 4]),
             quiet_left: 0,
+            silent_one_in: 500,
+            silence: VecDeque::new(),
+            silent: SessionId(u64::MAX),
             unlucky: rng.pick(&[0, 2, 5]),
             patient: rng.pick(&[20, 60, 90]),
             stop_one_in: rng.pick(&[u64::MAX, 2_000]),
@@ -205,6 +256,13 @@ impl Plan {
 
     /// Draws the next event, at a moment not before the last one.
     pub fn next(&mut self, due: Option<Timestamp>) -> Event {
+        if let Some(silent) = self.silence.pop_front() {
+            return self.silent(silent);
+        }
+        if !self.open.is_empty() && self.rng.below(self.silent_one_in) == 0 {
+            self.silent = self.open[self.rng.index(self.open.len())].0;
+            self.silence = self.rng.pick(&SILENCES).iter().copied().collect();
+        }
         self.pass_time(due);
         if due.is_some_and(|due| due <= self.now) && self.rng.percent(self.punctual) {
             return Event::Timeout;
@@ -282,6 +340,42 @@ impl Plan {
             Action::Timeout => return Event::Timeout,
         };
         Event::Input(input)
+    }
+
+    /// Makes the next event of a silence.
+    fn silent(&mut self, silent: Silent) -> Event {
+        let session = self.silent;
+        let agent = |at: usize| self.roster.names()[at % self.roster.names().len()].to_string();
+        let command = match silent {
+            Silent::Post(at) => Command::Post {
+                from: Some(agent(at)),
+                to: agent(at),
+                kind: Kind::Free,
+                body: String::new(),
+            },
+            Silent::Read(at) => Command::Read {
+                agent: Some(agent(at)),
+                wait_ms: 0,
+            },
+            Silent::Pass if self.unpassed.is_empty() => return Event::Timeout,
+            Silent::Pass => {
+                let older = self.unpassed.len().saturating_sub(2);
+                return Event::Seen(self.unpassed.remove(older), Sign::Passed);
+            }
+            Silent::DoubtEnds => {
+                self.now = self.now.plus_millis(DOUBT_MS);
+                return Event::Timeout;
+            }
+            Silent::KeepAlive => return Event::Input(Input::KeptAlive { session }),
+        };
+        let call = CallId(self.number());
+        remember(&mut self.calls, call);
+        Event::Input(Input::Call {
+            session,
+            call,
+            random: self.random.bytes(),
+            command,
+        })
     }
 
     /// Takes note of what a shell would see.

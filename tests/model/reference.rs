@@ -15,7 +15,7 @@ mod waits;
 
 use std::sync::Arc;
 
-use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
+use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, InboxView, Input, Kind, Message,
     MessageId, Overview, Reason, Refusal, Reply, Roster, Seq, SessionId, SessionView, Sign, Status,
@@ -88,6 +88,8 @@ struct Doubt {
     carrier: Carrier,
     /// None before the reply was passed.
     passed: Option<Passed>,
+    /// When its session showed that it has read the reply; it may still say that it did not want it.
+    read_at: Option<Timestamp>,
 }
 
 /// What is known of a reply that was passed to its socket.
@@ -120,6 +122,9 @@ impl Kept {
 impl Doubt {
     /// Returns when the doubt ends, while that is still to come.
     fn ends_at(&self) -> Option<Timestamp> {
+        if let Some(read_at) = self.read_at {
+            return Some(read_at.plus_millis(CANCEL_GRACE_MS));
+        }
         let passed = self.passed.filter(|passed| !passed.outlived)?;
         Some(passed.doubted_from.plus_millis(DOUBT_MS))
     }
@@ -185,7 +190,7 @@ impl Model {
                 Vec::new()
             }
             Event::Seen(call, Sign::Followed) => {
-                self.followed(call);
+                self.followed(now, call);
                 Vec::new()
             }
             Event::Input(Input::KeptAlive { session }) => {

@@ -230,7 +230,8 @@ impl Tap {
                 self.marks.hit_if(standing.notice, "notice undone");
             }
             Event::Stopping => self.stopping = true,
-            Event::Accepted { .. } => {}
+            Event::Accepted { .. } | Event::KeptAlive { .. } | Event::Overdue { .. } | Event::Read { .. } => {
+            }
         }
     }
 

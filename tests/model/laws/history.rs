@@ -178,7 +178,16 @@ impl<'a> History<'a> {
         let mut passed = false;
         // What a stream needs besides the other: the end of the doubt, and a keep-alive.
         let (mut doubted_until, mut kept_alive) = (None, false);
+        // The session has shown that it has read the reply, which counts if it does not cancel the call until then.
+        let mut settles_at = None;
         for (at, step) in self.steps.iter().enumerate().skip(reply + 1) {
+            if let Some(settles_at) = settles_at {
+                match &step.event {
+                    Event::Seen(seen, Sign::Cancelled) if *seen == call => return Fate::Failed(at),
+                    Event::Timeout if settles_at <= step.now => return Fate::Arrived(at),
+                    Event::Seen(..) | Event::Timeout | Event::Input(_) => continue,
+                }
+            }
             let input = match (&step.event, doubted_until) {
                 (Event::Input(input), _) => input,
                 (Event::Seen(seen, sign), _) if *seen == call => {
@@ -187,7 +196,9 @@ impl<'a> History<'a> {
                             passed = true;
                             doubted_until = Some(step.now.plus_millis(DOUBT_MS));
                         }
-                        Sign::Followed if passed && !streamed => return Fate::Arrived(at),
+                        Sign::Followed if passed && !streamed => {
+                            settles_at = Some(step.now.plus_millis(CANCEL_GRACE_MS));
+                        }
                         Sign::Cancelled | Sign::Lost => return Fate::Failed(at),
                         Sign::Passed
                         | Sign::Followed
@@ -219,17 +230,16 @@ impl<'a> History<'a> {
                     kept_alive = true;
                 }
                 Input::Call { session: calling, .. } if *calling == session && passed && streamed => {
-                    return Fate::Arrived(at);
+                    settles_at = Some(step.now.plus_millis(CANCEL_GRACE_MS));
                 }
                 Input::Closed {
                     session: closed,
                     ending,
                 } if *closed == session => {
-                    return if passed && !streamed && *ending == Ending::Orderly {
-                        Fate::Arrived(at)
-                    } else {
-                        Fate::Failed(at)
-                    };
+                    if !passed || streamed || *ending == Ending::Broken {
+                        return Fate::Failed(at);
+                    }
+                    settles_at = Some(step.now.plus_millis(CANCEL_GRACE_MS));
                 }
                 Input::Opened { .. }
                 | Input::Closed { .. }
@@ -240,7 +250,8 @@ impl<'a> History<'a> {
                 | Input::Stopping => {}
             }
         }
-        Fate::Open
+        // Nothing came that could have cancelled it.
+        settles_at.map_or(Fate::Open, |_| Fate::Arrived(self.steps.len()))
     }
 
     /// Finds the step in which a call lost its right to an answer: it was dropped, or its session closed.

@@ -15,11 +15,9 @@ impl Model {
             self.marks.reach(Mark::CallOnClosed);
             return Vec::new();
         };
-        let mut full_before = everybody(&self.roster);
-        full_before.retain(|agent| self.is_full(agent));
         let mut confirmed = false;
         for doubt in self.doubts.clone() {
-            if doubt.session != session {
+            if doubt.session != session || doubt.read_at.is_some() {
                 continue;
             }
             if doubt.passed.is_none() {
@@ -34,17 +32,13 @@ impl Model {
                     self.marks.reach(Mark::ConfirmByCall);
                     self.marks
                         .reach_if(doubt.is_overdue(), Mark::OverdueConfirmedByCall);
-                    self.confirm(doubt.call);
+                    self.has_read(now, doubt.call);
                 }
             }
         }
         let done = match command {
             Command::Post { from, to, kind, body } => {
-                let into_full = full_before.iter().any(|agent| agent.as_str() == to);
-                let done = self.post(now, &open, call, random, from.as_deref(), &to, kind, body);
-                self.marks
-                    .reach_if(into_full && done.is_ok(), Mark::RoomByConfirmingCall);
-                done
+                self.post(now, &open, call, random, from.as_deref(), &to, kind, body)
             }
             Command::Read { agent, wait_ms } => self.read(now, &open, call, agent.as_deref(), wait_ms),
             Command::Pending { agent } => self.pending(&open, call, agent.as_deref()),
@@ -163,12 +157,6 @@ impl Model {
             messages_max,
             bytes_max,
         })
-    }
-
-    pub(super) fn is_full(&self, agent: &AgentName) -> bool {
-        let held = self.messages.iter();
-        let held = held.filter(|m| m.is_for(agent) && m.state != State::Read);
-        held.count() == self.bounds.inbox_messages_max
     }
 
     pub(super) fn read(

@@ -25,13 +25,17 @@ impl Model {
     }
 
     /// Bytes came behind a reply: they prove it on the connection that carried it, if the reply was gone by then.
-    pub(super) fn followed(&mut self, call: CallId) {
+    pub(super) fn followed(&mut self, now: Timestamp, call: CallId) {
         let Some(doubt) = self.doubts.iter().find(|doubt| doubt.call == call) else {
             let parked = self.waits.iter().any(|wait| wait.call == call);
             self.marks.reach_if(parked, Mark::FollowedWhileParked);
             self.marks.reach(Mark::FollowedForNothing);
             return;
         };
+        if doubt.read_at.is_some() {
+            self.marks.reach(Mark::FollowedWhenRead);
+            return;
+        }
         match (doubt.carrier, doubt.passed) {
             (Carrier::Stream, passed) => {
                 self.marks.reach_if(passed.is_some(), Mark::FollowedOnStream);
@@ -42,9 +46,16 @@ impl Model {
             (Carrier::Exchange, Some(passed)) => {
                 self.marks.reach(Mark::ConfirmByFollowed);
                 self.marks.reach_if(passed.anew, Mark::AnewConfirmed);
-                self.confirm(call);
+                self.has_read(now, call);
             }
         }
+    }
+
+    /// A session has shown that it has read a reply. That counts if it does not cancel the call soon.
+    pub(super) fn has_read(&mut self, now: Timestamp, call: CallId) {
+        let mut doubts = self.doubts.iter_mut();
+        let doubt = doubts.find(|doubt| doubt.call == call).expect("it stands");
+        doubt.read_at = Some(now);
     }
 
     /// A keep-alive was written to a stream, behind every reply that was passed before.
@@ -53,7 +64,8 @@ impl Model {
             self.marks.reach(Mark::KeptAliveOnClosed);
             return;
         };
-        let of_session = self.doubts.iter_mut().filter(|doubt| doubt.session == session);
+        let of_session = self.doubts.iter_mut();
+        let of_session = of_session.filter(|doubt| doubt.session == session && doubt.read_at.is_none());
         let (mut over, mut still_doubted, mut unpassed) = (Vec::new(), 0, 0);
         for doubt in of_session {
             let Some(passed) = &mut doubt.passed else {
@@ -95,6 +107,11 @@ impl Model {
     pub(super) fn doubt_ends(&mut self, now: Timestamp, call: CallId) {
         let mut doubts = self.doubts.iter_mut();
         let doubt = doubts.find(|doubt| doubt.call == call).expect("it is due");
+        if doubt.read_at.is_some() {
+            self.marks.reach(Mark::ReadSettles);
+            self.confirm(call);
+            return;
+        }
         let ends_at = doubt.ends_at().expect("it is due");
         let latest = ends_at.plus_millis(DOUBT_LATE_MS_MAX);
         let passed = doubt.passed.as_mut().expect("it is due");
@@ -141,6 +158,11 @@ impl Model {
             self.marks.reach(Mark::WaitLost);
             return Vec::new();
         }
+        let read = |doubt: &Doubt| doubt.call == call && doubt.read_at.is_some();
+        if self.doubts.iter().any(read) {
+            self.marks.reach(Mark::LostWhenRead);
+            return Vec::new();
+        }
         self.fail(now, call, Mark::UndoByLoss, Mark::LostForNothing)
     }
 
@@ -152,7 +174,11 @@ impl Model {
         self.marks.reach(undone);
         self.marks
             .reach_if(doubt.passed.is_some(), Mark::UndoAfterPassing);
-        self.marks.reach_if(doubt.is_overdue(), Mark::OverdueUndoneByNews);
+        self.marks.reach_if(
+            doubt.is_overdue() && doubt.read_at.is_none(),
+            Mark::OverdueUndoneByNews,
+        );
+        self.marks.reach_if(doubt.read_at.is_some(), Mark::UndoWhenRead);
         self.undo(call);
         self.wake_all(now)
     }
@@ -187,6 +213,7 @@ impl Model {
                 session,
                 carrier: open.carrier,
                 passed: None,
+                read_at: None,
             });
         }
         let deliveries = Arc::new(deliveries);

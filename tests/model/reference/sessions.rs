@@ -49,10 +49,14 @@ impl Model {
             if doubt.session != session {
                 continue;
             }
+            if doubt.read_at.is_some() {
+                self.marks.reach(Mark::ReadOutlivesItsSession);
+                continue;
+            }
             match (open.carrier, ending, doubt.passed) {
                 (Carrier::Exchange, Ending::Orderly, Some(_)) => {
                     self.marks.reach(Mark::ConfirmByOrderlyExchangeEnd);
-                    self.confirm(doubt.call);
+                    self.has_read(now, doubt.call);
                     continue;
                 }
                 (Carrier::Exchange, Ending::Orderly, None) => {
