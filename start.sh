@@ -139,7 +139,7 @@ check_values() {
   for role in "${list[@]}"; do
     [[ $role =~ ^[a-z0-9][a-z0-9_-]{0,31}$ ]] \
       || refuse_usage "bad role: \"$role\" has not 1 to 32 of a-z, 0-9, - and _, with a letter or a digit first"
-    [[ $role != user ]] || refuse_usage 'bad roles: "user" is yours, who are there beside every roster; leave it out'
+    [[ $role != user ]] || refuse_usage "bad roles: \"user\" is the person's own inbox, which is there beside every roster; leave it out"
     [[ $seen != *,$role,* ]] || refuse_usage "bad roles: \"$role\" is named twice"
     seen+=$role,
   done
@@ -218,7 +218,8 @@ check_port() {
   # shellcheck disable=SC2016
   printf 'relay already running? kill it with: kill $(lsof -ti:%s)\n' "$port" >&2
   [[ -n $at ]] \
-    || fail "port $port is taken: something answers there that is not a relay. Leave it alone, and choose another port with --port."
+    || fail "port $port is taken: something has it that does not answer as a relay does, unless it is one that is stopped or busy." \
+      'Leave it alone, and choose another port with --port.'
   stop=$(stop_command "$at")
   fail "port $port is taken: $found. $stop" 'Or choose another port with --port.'
 }

@@ -46,7 +46,8 @@ fn call(id: u64, tool: &str, arguments: &Value) -> String {
 fn down(port: u16) -> Reply {
     Reply {
         texts: vec![format!(
-            "Relay is not running. Start it with: relay serve --port {port}"
+            "Relay is not running on 127.0.0.1:{port}. Start it with: {} serve --port {port}",
+            env!("CARGO_BIN_EXE_relay")
         )],
         is_error: true,
     }
@@ -254,6 +255,30 @@ mod ends {
         drop(poster);
         relay.await_sessions(0);
         assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+    }
+
+    #[test]
+    fn a_closed_stdout_takes_no_messages() {
+        let relay = told_relay();
+        relay.session(Way::Http).post("pm", "dev-b", "precious");
+        let input = format!(
+            "{}\n{}\n",
+            initialize(),
+            call(1, "read_messages", &json!({"for": "dev-b"}))
+        );
+        let mut shell = std::process::Command::new("sh");
+        let bridge = format!("printf '%s' \"$1\" | exec \"$0\" mcp --port {} >&-", relay.port);
+        let output = shell
+            .args(["-c", &bridge, env!("CARGO_BIN_EXE_relay"), &input])
+            .output();
+        let output = output.expect("a shell");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.starts_with("relay mcp: cannot write to stdout: it is closed"),
+            "{said}"
+        );
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(bodies(&relay, "dev-b"), ["precious"]);
     }
 
     #[test]
@@ -502,8 +527,10 @@ mod the_relay {
         assert_eq!(agent.read("pm").bodies(), ["x"]);
         let port = free_port();
         let absent = Agent::start_with(port, &host).read("pm");
-        let advice =
-            format!("Relay is not running. Start it with: relay serve --host 127.0.0.2 --port {port}");
+        let advice = format!(
+            "Relay is not running on 127.0.0.2:{port}. Start it with: {} serve --host 127.0.0.2 --port {port}",
+            env!("CARGO_BIN_EXE_relay")
+        );
         assert_eq!((absent.texts, absent.is_error), (vec![advice], true));
     }
 

@@ -94,6 +94,7 @@ impl Stdio {
         };
         let own = settings.bound_to.as_ref();
         let bridge = mcp::Settings {
+            program: "relay".to_owned(),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, SERVER.1)),
             agent: own.map(|role| AgentName::new(role).expect("the plan's roles are legal")),
             token: None,

@@ -229,11 +229,14 @@ impl Stream {
             .expect("nothing panics while it holds what is known of a client")
     }
 
-    /// Settles that the client is new: it makes a handshake.
+    /// Settles that the client is new: it makes a handshake. If that took it so long that it was told of another's calls, its own
+    /// calls with the same ids are not those.
     fn meet_new(&self) {
         let mut client = self.client();
-        if matches!(*client, Met::NotYet) {
-            *client = Met::New;
+        match &mut *client {
+            Met::NotYet => *client = Met::New,
+            Met::Back(_, told) => told.clear(),
+            Met::New => {}
         }
     }
 

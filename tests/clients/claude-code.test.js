@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SERVERS, converse } from './support/claude.js';
 import { Agent, HTTP, NOTHING, ROLES, assertBetween, assertRead, errorText, postedId, readResult, soleJson } from './support/clients.js';
-import { Relay } from './support/process.js';
+import { Relay, relayBin } from './support/process.js';
 
 const post = (model, from, to, kind, body) => model.use('mcp__relay__post_message', { from, to, kind, body });
 const pending = async (model, role) => soleJson(await model.use('mcp__relay__list_pending', { for: role }));
@@ -132,7 +132,7 @@ test('Claude Code over stdio, started before the server: the model is told what 
   const relay = await Relay.absent(t);
   await converse(t, SERVERS.stdio(relay), async (model) => {
     const text = errorText(await post(model, 'dev-a', 'pm', 'status', 'too early'));
-    assert.equal(text, `Relay is not running. Start it with: relay serve --port ${relay.port}`);
+    assert.equal(text, `Relay is not running on 127.0.0.1:${relay.port}. Start it with: ${relayBin} serve --port ${relay.port}`);
     await relay.up();
     const message = await posted(model, 'dev-a', 'pm', 'status', 'in time');
     const inbox = await read(model, 'pm');

@@ -8,7 +8,7 @@ import { Relay, relayBin, relayEnv, start, within } from './support/process.js';
 
 facts(STDIO);
 
-const down = (relay) => `Relay is not running. Start it with: relay serve --port ${relay.port}`;
+const down = (relay) => `Relay is not running on 127.0.0.1:${relay.port}. Start it with: ${relayBin} serve --port ${relay.port}`;
 
 test('stdio bridge: started before the server, it answers the handshake and tools/list and says what to start', async (t) => {
   const relay = await Relay.absent(t);

@@ -118,6 +118,41 @@ fn a_read_that_is_cancelled_after_its_answer_was_written_is_undone() {
     assert_eq!(relay.session(Way::Http).read("dev-a").bodies(), ["again: m1"]);
 }
 
+/// Two connections carry the cancellation and the next call, which may overtake each other.
+#[test]
+fn a_cancellation_that_its_clients_next_call_has_overtaken_still_undoes_the_answer() {
+    over_each(&[Way::Sse, Way::ModernSse], |relay, way| {
+        let mut reader = relay.session(way);
+        let wait = reader.wait("dev-a", 60.0);
+        relay.session(Way::Http).post("pm", "dev-a", "m1");
+        assert_eq!(reader.finish(wait).bodies(), ["m1"]);
+        let pending = reader.call("list_pending", &json!({"for": "dev-a"})).json();
+        assert_eq!(pending["count"], 0);
+        reader.notify("notifications/cancelled", &json!({"requestId": 1}));
+        assert_eq!(reader.read("dev-a").bodies(), ["again: m1"]);
+    });
+}
+
+/// A forwarder between them makes an orderly end of a connection that was broken off.
+#[test]
+fn a_cancellation_after_the_orderly_end_of_its_connection_still_undoes_the_answer() {
+    over_each(&EXCHANGES, |relay, way| {
+        relay.session(Way::Http).post("pm", "dev-a", "m1");
+        let mut reader = relay.session(way);
+        let read = json!({"name": "read_messages", "arguments": {"for": "dev-a"}});
+        let read = reader.request_of(7, "tools/call", read);
+        reader.calls.send(&read.with("Mcp-Session-Id", "mine").bytes());
+        assert!(reader.calls.response().text().contains("m1"));
+        drop(reader);
+        relay.await_sessions(0);
+        let cancelled =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+        let cancel = Request::post("/mcp", cancelled.to_string());
+        relay.connect().exchange(&cancel.with("Mcp-Session-Id", "mine"));
+        assert_eq!(relay.session(Way::Http).read("dev-a").bodies(), ["again: m1"]);
+    });
+}
+
 #[test]
 fn a_wait_over_http_is_cancelled_by_who_names_its_session_id() {
     over_each(&EXCHANGES, |relay, way| {

@@ -274,7 +274,7 @@ fn a_port_taken_by_something_else_is_refused_and_said_to_be_no_relay() {
                     "relay already running? kill it with: kill $(lsof -ti:{port})\n"
                 ))
                 .and(contains(
-                    "something answers there that is not a relay. Leave it alone, and choose another port with --port.\n",
+                    "something has it that does not answer as a relay does, unless it is one that is stopped or busy.\n",
                 )),
             );
     }

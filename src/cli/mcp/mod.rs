@@ -96,6 +96,8 @@ pub struct Settings {
     pub agent: Option<AgentName>,
     /// What the relay asks for.
     pub token: Option<Token>,
+    /// The command that is this program, as errors name it.
+    pub program: String,
     /// What tells the relay whose request a cancellation is about; nobody else may have the same.
     pub session: Uuid,
 }
@@ -106,11 +108,18 @@ pub struct Settings {
 ///
 /// The system's, when stdio or the runtime fails.
 pub(super) fn main(args: Mcp) -> io::Result<()> {
+    // A closed stdout looks like one that takes everything, and answers with messages in them would be thrown away.
+    super::messages::check_stdout().map_err(|error| {
+        io::Error::other(format!(
+            "cannot write to stdout: {error}; nothing was read from stdin"
+        ))
+    })?;
     let mut random = super::serve::system_random()?;
     let settings = Settings {
         address: SocketAddr::new(args.host, args.port),
         agent: args.agent.0,
         token: args.token,
+        program: super::ourselves(),
         session: uuid::Builder::from_random_bytes(random()).into_uuid(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -115,6 +115,7 @@ impl<C: Connect> Relay<C> {
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
         let Settings {
             address: _,
+            program: _,
             agent,
             token,
             session,
@@ -164,7 +165,7 @@ impl<C: Connect> Relay<C> {
 
     fn not_running(&self) -> String {
         let address = self.settings.address;
-        let mut command = "relay serve".to_owned();
+        let mut command = format!("{} serve", self.settings.program);
         if address.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
             command += &format!(" --host {}", address.ip());
         }
@@ -172,9 +173,9 @@ impl<C: Connect> Relay<C> {
             command += &format!(" --port {}", address.port());
         }
         if address.ip().is_loopback() {
-            return format!("Relay is not running. Start it with: {command}");
+            return format!("Relay is not running on {address}. Start it with: {command}");
         }
-        format!("Relay is not running at {address}. Start it there with: {command} --token TOKEN")
+        format!("Relay is not running on {address}. Start it there with: {command} --token TOKEN")
     }
 }
 

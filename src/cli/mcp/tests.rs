@@ -189,6 +189,7 @@ fn settings(address: &str) -> Settings {
         address: address.parse().expect("an address"),
         agent: None,
         token: None,
+        program: "relay".to_owned(),
         session: Uuid::from_u128(7),
     }
 }
@@ -589,19 +590,19 @@ fn what_is_told_names_a_command_that_works() {
     for (address, expected) in [
         (
             "127.0.0.1:7331",
-            "Relay is not running. Start it with: relay serve",
+            "Relay is not running on 127.0.0.1:7331. Start it with: relay serve",
         ),
         (
             "127.0.0.1:9",
-            "Relay is not running. Start it with: relay serve --port 9",
+            "Relay is not running on 127.0.0.1:9. Start it with: relay serve --port 9",
         ),
         (
             "[::1]:7331",
-            "Relay is not running. Start it with: relay serve --host ::1",
+            "Relay is not running on [::1]:7331. Start it with: relay serve --host ::1",
         ),
         (
             "192.0.2.1:9",
-            "Relay is not running at 192.0.2.1:9. Start it there with: relay serve --host 192.0.2.1 --port 9 --token TOKEN",
+            "Relay is not running on 192.0.2.1:9. Start it there with: relay serve --host 192.0.2.1 --port 9 --token TOKEN",
         ),
     ] {
         assert_eq!(told(address, &Trouble::NotRunning), expected);
