@@ -375,6 +375,129 @@ mod a_client_of_sse {
         relay.restart();
         Client::new(&relay).hears_no_more();
     }
+
+    fn modern(id: u64, arguments: &Value, token: Option<&str>) -> String {
+        let mut meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        if let Some(token) = token {
+            meta["progressToken"] = json!(token);
+        }
+        let params = json!({"name": "read_messages", "arguments": arguments, "_meta": meta});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    }
+
+    fn cancelled(id: u64) -> String {
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+            .to_string()
+    }
+
+    fn waits() -> Value {
+        json!({"for": "dev-a", "wait_seconds": 60})
+    }
+
+    #[test]
+    fn that_makes_its_lost_call_anew_is_not_told_of_it_later() {
+        let mut relay = told_relay();
+        let mut before = Client::new(&relay);
+        before.wait(41);
+        let id = before.id();
+        relay.kill_and_restart();
+        let mut back = Client::back(&relay, &id);
+        back.post(call(41, "list_pending", &json!({"for": "dev-a"})));
+        assert_eq!(back.heard()["result"]["isError"], false);
+        drop(back);
+        relay.await_sessions(0);
+        Client::back(&relay, &id).hears_no_more();
+    }
+
+    #[test]
+    fn that_was_told_of_progress_has_no_answer_yet() {
+        for way in ["plain", "modern"] {
+            let mut relay = told_relay();
+            let mut before = Client::new(&relay);
+            let wait = match way {
+                "plain" => {
+                    let params = json!({"name": "read_messages", "arguments": waits(), "_meta": {"progressToken": "t"}});
+                    json!({"jsonrpc": "2.0", "id": 41, "method": "tools/call", "params": params}).to_string()
+                }
+                _ => modern(41, &waits(), Some("t")),
+            };
+            before.post(wait);
+            assert_eq!(before.heard()["method"], "notifications/progress");
+            before.post(call(42, "list_pending", &json!({"for": "dev-a"})));
+            assert_eq!(before.heard()["id"], 42);
+            relay.kill_and_restart();
+            assert_eq!(Client::new(&relay).heard(), told(41, RESTARTED), "{way}");
+        }
+    }
+
+    #[test]
+    fn of_the_latest_version_whose_stream_broke_alone_is_told_so() {
+        let relay = told_relay();
+        let mut broken = Client::new(&relay);
+        broken.post(modern(41, &waits(), None));
+        let id = broken.id();
+        until("it is noted", || {
+            last_note(&relay).is_some_and(|note| note.starts_with("+0"))
+        });
+        drop(broken);
+        relay.await_sessions(0);
+        let mut back = Client::back(&relay, &id);
+        assert_eq!(back.heard(), told(41, STREAM_ENDED));
+    }
+
+    #[test]
+    fn of_the_latest_version_that_cancelled_its_wait_is_not_answered() {
+        let relay = told_relay();
+        let mut client = Client::new(&relay);
+        client.post(modern(41, &waits(), None));
+        client.post(cancelled(41));
+        client.hears_no_more();
+        assert_eq!(last_note(&relay).as_deref(), Some("-0"));
+    }
+
+    #[test]
+    fn whose_cancellation_came_first_is_not_told_of_that_call() {
+        let relay = told_relay();
+        let mut client = Client::new(&relay);
+        client.post(cancelled(41));
+        client.wait(41);
+        client.hears_no_more();
+        let id = client.id();
+        drop(client);
+        relay.await_sessions(0);
+        Client::back(&relay, &id).hears_no_more();
+    }
+
+    #[test]
+    fn of_the_latest_version_shows_by_a_call_that_it_has_read_an_answer() {
+        let relay = told_relay();
+        let mut client = Client::new(&relay);
+        client.post(modern(41, &json!({"for": "dev-a", "wait_seconds": 0.01}), None));
+        assert_eq!(client.heard()["id"], 41);
+        client.post(modern(42, &json!({"for": "dev-a"}), None));
+        assert_eq!(client.heard()["id"], 42);
+        let id = client.id();
+        drop(client);
+        relay.await_sessions(0);
+        Client::back(&relay, &id).hears_no_more();
+    }
+
+    #[test]
+    fn of_the_latest_version_that_is_bound_is_told_of_calls_of_clients_bound_alike() {
+        let mut relay = told_relay();
+        let mut before = Client::bound(&relay, "dev-a");
+        before.post(modern(7, &json!({"wait_seconds": 60}), None));
+        until("it is noted", || {
+            last_note(&relay).is_some_and(|note| note.starts_with("+0"))
+        });
+        relay.kill_and_restart();
+        let (mut bound, mut free) = (Client::bound(&relay, "dev-a"), Client::new(&relay));
+        assert_eq!(bound.heard(), told(7, RESTARTED));
+        free.hears_no_more();
+    }
 }
 
 fn last_note(relay: &Relay) -> Option<String> {

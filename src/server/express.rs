@@ -326,6 +326,18 @@ mod tests {
     }
 
     #[test]
+    fn only_a_notification_cancels() {
+        let plain = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+        let request = plain.replace("\"method\"", "\"id\":8,\"method\"");
+        for (message, id) in [(plain, Some("7")), (&request, None)] {
+            let Ok(envelope) = read(message.as_bytes()) else {
+                panic!("{message} is a message");
+            };
+            assert_eq!(cancelled_id(&envelope), id, "{message}");
+        }
+    }
+
+    #[test]
     fn a_response_is_byte_for_byte_what_rmcp_would_have_written() {
         let delivery = |redelivered| Delivery {
             seq: Seq(7),

@@ -446,18 +446,20 @@ type Noted = (Uuid, Option<String>, Box<RawValue>);
 /// as a last one that was cut off, say nothing.
 fn noted_in(notes: &str) -> Vec<(bool, Noted)> {
     let mut noted = BTreeMap::new();
+    // By number, not by the text of it: they come back in the order in which they were made.
+    let number = |text: &str| text.parse::<u64>().ok();
     for line in notes
         .split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n'))
     {
-        if let Some(number) = line.strip_prefix('-') {
-            noted.remove(number);
-        } else if let Some(number) = line.strip_prefix('=') {
+        if let Some(number) = line.strip_prefix('-').and_then(number) {
+            noted.remove(&number);
+        } else if let Some(number) = line.strip_prefix('=').and_then(number) {
             noted
                 .entry(number)
                 .and_modify(|(was_answered, _)| *was_answered = true);
-        } else if let Some((number, call)) = line.strip_prefix('+').and_then(|line| line.split_once(' '))
-            && let Ok(call) = serde_json::from_str(call)
+        } else if let Some((text, call)) = line.strip_prefix('+').and_then(|line| line.split_once(' '))
+            && let (Some(number), Ok(call)) = (number(text), serde_json::from_str(call))
         {
             noted.insert(number, (false, call));
         }

@@ -286,6 +286,16 @@ mod tests {
     }
 
     #[test]
+    fn an_early_cancellation_that_comes_again_and_again_takes_one_place() {
+        let mut requests = Requests::default();
+        requests.cancel(key("a", "1"));
+        for _ in 0..EARLY_MAX {
+            assert_eq!(requests.cancel(key("a", "2")), None);
+        }
+        assert!(was_cancelled(&mut requests, "a", "1"));
+    }
+
+    #[test]
     fn a_forgotten_call_is_not_found() {
         let mut requests = Requests::default();
         let name = scope("a");

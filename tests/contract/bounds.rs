@@ -38,6 +38,11 @@ fn a_full_inbox_refuses_until_what_was_read_is_confirmed() {
         "they may come back"
     );
     reader.read("pm");
+    // What was read may still be cancelled, for two seconds.
+    until("there is room again", || {
+        !sender.call("post_message", &post["arguments"]).is_error
+    });
+    assert_eq!(reader.read("dev-a").bodies(), ["m"]);
     sender.post("pm", "dev-a", "there is room again");
     assert_eq!(reader.read("dev-a").bodies(), ["there is room again"]);
 }

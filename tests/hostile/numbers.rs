@@ -265,3 +265,24 @@ fn a_head_that_can_be_read_in_two_ways_is_carried_out_at_most_once() {
         scene.is_unharmed();
     }
 }
+
+/// rmcp answers those, in tasks of its own.
+#[test]
+fn waits_of_the_latest_version_whose_streams_broke_leave_nothing_behind() {
+    let relay = Relay::start();
+    let mut session = relay.session(Way::Http);
+    session.hear_of_start("pm");
+    drop(session);
+    let lose = |count: u32| {
+        for _ in 0..count {
+            let mut waits = relay.session(Way::ModernSse);
+            waits.wait("pm", 60.0);
+            drop(waits);
+        }
+        relay.await_sessions(0);
+        relay.resident_bytes()
+    };
+    let before = lose(50);
+    let grown = lose(300).saturating_sub(before);
+    assert!(grown < 4 * MEGABYTE, "grown by {grown} bytes");
+}

@@ -172,7 +172,10 @@ fn bad_roles_hosts_and_tokens_are_refused_with_what_is_accepted() {
             vec!["--roles", "pm, dev a"],
             "bad role: \"dev a\" has not 1 to 32",
         ),
-        (vec!["--roles", "pm,user"], "bad roles: \"user\" is yours"),
+        (
+            vec!["--roles", "pm,user"],
+            "bad roles: \"user\" is the person's own inbox",
+        ),
         (vec!["--roles", "pm,qa, pm"], "bad roles: \"pm\" is named twice"),
         (vec!["--host"], "--host needs an IP address"),
         (

@@ -291,3 +291,110 @@ fn a_note_that_was_cut_off_says_nothing() {
     assert_eq!(noted_in(&format!("nonsense\n+\n-7\n{whole}+2 [1]\n-1")).len(), 1);
     assert_eq!(noted_in(&format!("{whole}-1\n")).len(), 0);
 }
+
+#[tokio::test]
+async fn that_a_call_was_answered_is_still_known_two_lives_later() {
+    let notes = Kept::default();
+    wait(&start(&notes), 1, None, "1").passed();
+    drop(start(&notes));
+    let third = start(&notes);
+    assert_eq!(told(&third, 9, None), []);
+    assert_eq!(told(&third, 1, None), [("1".to_owned(), Why::Restart)]);
+}
+
+#[tokio::test]
+async fn news_of_an_answered_call_that_got_lost_is_still_for_its_own_client_only() {
+    let orphans = start(&Kept::default());
+    wait(&orphans, 1, None, "1").passed();
+    orphans.lose_stream(Uuid::from_u128(1));
+    drop(news(&orphans, 1, None));
+    assert_eq!(told(&orphans, 9, None), []);
+    assert_eq!(told(&orphans, 1, None), [("1".to_owned(), Why::StreamEnd)]);
+}
+
+#[tokio::test]
+async fn nothing_is_in_doubt_any_more_when_all_was_read() {
+    let orphans = start(&Kept::default());
+    wait(&orphans, 1, None, "1").passed();
+    assert!(orphans.in_doubt.load(Ordering::Acquire));
+    hear(&orphans, 1);
+    assert!(!orphans.in_doubt.load(Ordering::Acquire));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_passed_to_a_stream_known_to_be_lost_was_not_read() {
+    let orphans = start(&Kept::default());
+    let ticket = wait(&orphans, 1, None, "1");
+    orphans.lose_stream(Uuid::from_u128(1));
+    ticket.passed();
+    hear(&orphans, 1);
+    assert_eq!(told(&orphans, 1, None), [("1".to_owned(), Why::StreamEnd)]);
+    assert!(orphans.is_empty());
+}
+
+#[tokio::test]
+async fn an_orderly_end_forgets_what_was_lost_and_not_what_may_be_unread() {
+    let notes = Kept::default();
+    let orphans = start(&notes);
+    wait(&orphans, 1, None, "1").passed();
+    drop(wait(&orphans, 1, None, "2"));
+    orphans.forget_lost();
+    assert_eq!(told(&start(&notes), 1, None), [("1".to_owned(), Why::Restart)]);
+}
+
+#[tokio::test]
+async fn notes_of_many_waits_are_not_written_anew_for_each() {
+    #[derive(Clone, Default)]
+    struct Rewritten(Arc<Mutex<usize>>);
+    impl Notes for Rewritten {
+        fn read(&mut self) -> String {
+            String::new()
+        }
+        fn append(&mut self, _text: &str) {}
+        fn rewrite(&mut self, _text: &str) {
+            *self.0.lock().expect("no panic") += 1;
+        }
+    }
+    let notes = Rewritten::default();
+    let orphans = Arc::new(Orphans::new(Box::new(notes.clone())));
+    let tickets: Vec<Ticket> = (0..1_400)
+        .map(|stream| wait(&orphans, stream, None, "1"))
+        .collect();
+    assert!(*notes.0.lock().expect("no panic") < 10);
+    std::mem::forget(tickets);
+}
+
+#[tokio::test]
+async fn at_the_bound_the_oldest_of_the_life_before_is_forgotten() {
+    let notes = Kept::default();
+    let first = start(&notes);
+    for number in 0..ORPHANS_MAX + 100 {
+        std::mem::forget(wait(&first, 1, None, &number.to_string()));
+    }
+    let told = told(&start(&notes), 1, None);
+    let mut numbers: Vec<usize> = told.iter().map(|(id, _)| id.parse().expect("a number")).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (100..ORPHANS_MAX + 100).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_is_noted_in_one_life_is_not_mistaken_for_what_was_noted_in_the_one_before() {
+    let notes = Kept::default();
+    let first = start(&notes);
+    wait(&first, 1, None, "4").settled();
+    std::mem::forget([wait(&first, 1, None, "5"), wait(&first, 2, None, "6")]);
+    let second = start(&notes);
+    told(&second, 1, None);
+    hear(&second, 1);
+    assert_eq!(told(&start(&notes), 9, None), [("6".to_owned(), Why::Restart)]);
+}
+
+#[tokio::test]
+async fn who_does_not_name_its_stream_is_not_told_what_another_was_told_in_its_own() {
+    let orphans = start(&Kept::default());
+    drop(wait(&orphans, 1, None, "1"));
+    told(&orphans, 1, None);
+    orphans.lose_stream(Uuid::from_u128(1));
+    assert_eq!(told(&orphans, 9, None), []);
+    assert_eq!(told(&orphans, 1, None), [("1".to_owned(), Why::StreamEnd)]);
+}

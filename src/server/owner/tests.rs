@@ -300,3 +300,16 @@ impl Drop for Dropped {
         self.0.overview();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_ended_with_nothing_leaves_its_id_to_a_request_that_is_yet_to_come() {
+    let (owner, session) = ticking();
+    let scope = Scope::Session(session);
+    let request = Some(Request::Json(&scope, "1"));
+    let Some(Outcome::Parked(parked)) = owner.call(session, read("pm", 10), request) else {
+        panic!("nothing is there to read");
+    };
+    ended(parked, Instant::now()).await;
+    owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"));
+    assert!(owner.call(session, read("pm", 0), request).is_none());
+}

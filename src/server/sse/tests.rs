@@ -109,3 +109,47 @@ async fn what_was_read_makes_room_in_events_and_in_bytes() {
     scene.written().await;
     assert!(outbox.has_room());
 }
+
+#[tokio::test]
+async fn a_keep_alive_after_the_doubt_ends_the_note_of_an_answer() {
+    let mut scene = scene(Duration::from_secs(21)).await;
+    let (orphans, id) = (Arc::clone(&scene.body.shared.orphans), scene.body.stream.id);
+    let request = RawValue::from_string("1".to_owned()).expect("JSON");
+    tokio::time::pause();
+    orphans.wait(id, None, &request).passed();
+    tokio::time::advance(Duration::from_secs(22)).await;
+    scene.written().await;
+    orphans.lose_stream(id);
+    assert!(orphans.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_with_an_id_that_was_told_to_be_lost_is_refused_for_a_second() {
+    let scene = scene(Duration::from_secs(60)).await;
+    let stream = &scene.body.stream;
+    let request = RawValue::from_string("5".to_owned()).expect("JSON");
+    for (later, why) in [
+        (ON_ITS_WAY_MAX - Duration::from_millis(1), Some(Why::Restart)),
+        (ON_ITS_WAY_MAX, None),
+    ] {
+        let told = BTreeMap::from([(Box::from("5"), Why::Restart)]);
+        *stream.client() = Met::Back(Instant::now(), told);
+        tokio::time::advance(later).await;
+        assert_eq!(
+            stream.meet_again(&scene.body.shared, Some(&request)),
+            why,
+            "{later:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_that_comes_late_shows_that_what_was_told_was_not_its_client_s() {
+    let scene = scene(Duration::from_secs(60)).await;
+    let stream = &scene.body.stream;
+    let request = RawValue::from_string("5".to_owned()).expect("JSON");
+    let told = BTreeMap::from([(Box::from("5"), Why::Restart)]);
+    *stream.client() = Met::Back(Instant::now(), told);
+    stream.meet_new();
+    assert_eq!(stream.meet_again(&scene.body.shared, Some(&request)), None);
+}

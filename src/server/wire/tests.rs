@@ -12,13 +12,15 @@ struct Socket {
     /// What [`Evidence::arrived_bytes`] says, time after time; zero in the end.
     arrived: Mutex<VecDeque<u64>>,
     left_unread: bool,
+    /// How often it is asked for that before a reset comes.
+    looks_before_reset: AtomicUsize,
     /// The peer has only sent its last byte.
     half_closed: Arc<AtomicBool>,
 }
 
 impl Evidence for Socket {
     fn left_bytes_unread(&self) -> bool {
-        self.left_unread
+        self.left_unread || self.looks_before_reset.fetch_sub(1, Ordering::Relaxed) == 0
     }
 
     fn peer_has_closed(&self) -> bool {
@@ -71,6 +73,7 @@ fn scene(io: &mut Builder, arrived: &[u64]) -> Scene {
         io: io.build(),
         arrived: Mutex::new(arrived.iter().copied().collect()),
         left_unread: false,
+        looks_before_reset: AtomicUsize::new(usize::MAX),
         half_closed: Arc::default(),
     };
     let wire = Wire::new(socket, Arc::clone(&owner));
@@ -419,4 +422,50 @@ async fn a_socket_is_prepared_as_it_says() {
     wire.io.readable().await.expect("it is open");
     assert_eq!(wire.io.arrived_bytes(), 5);
     assert!(!wire.io.left_bytes_unread());
+}
+
+#[tokio::test]
+async fn an_end_is_broken_if_the_reset_came_while_it_was_looked_for() {
+    let mut scene = scene(&mut Builder::new(), &[]);
+    scene.wire.io.looks_before_reset = AtomicUsize::new(1);
+    scene.read().await;
+    assert_eq!([closed(&scene, Ending::Broken)], *end(scene));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_behind_a_later_reply_do_not_end_the_doubt_in_one_that_none_can_prove() {
+    let io = &mut Builder::new();
+    io.write(b"r")
+        .read(b"early")
+        .write(b"s")
+        .read(b"next")
+        .wait(LINGER * 2);
+    let mut scene = scene(io, &[1]);
+    scene.sent();
+    scene.wire.write_all(b"r").await.expect("it is taken");
+    scene.read().await;
+    let (owner, session) = (&scene.wire.link.0.owner, scene.session);
+    let read = crate::engine::Command::Read {
+        agent: Some("dev-a".to_owned()),
+        wait_ms: 0,
+    };
+    let Some(crate::server::owner::Outcome::Answered(answered)) = owner.call(session, read, None) else {
+        panic!("a read that does not wait is answered");
+    };
+    scene.receipt = answered.receipt;
+    scene.sent();
+    scene.wire.write_all(b"s").await.expect("it is taken");
+    assert!(matches!(
+        *scene.read().await,
+        [
+            ..,
+            Input::Signed {
+                sign: Sign::Followed,
+                ..
+            }
+        ]
+    ));
+    scene.wire.shutdown().await.expect("it ends");
+    scene.told.take();
+    assert_eq!([closed(&scene, Ending::Broken)], *end(scene));
 }
