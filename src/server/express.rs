@@ -247,7 +247,7 @@ pub enum Shape {
 }
 
 /// Room that is made for a response at first, in bytes: one without messages fits.
-const RESPONSE_BYTES: usize = 256;
+pub const RESPONSE_BYTES: usize = 256;
 
 /// Makes the JSON-RPC response of a tool call; `id` is the request's as it was written.
 pub fn response(id: &RawValue, shape: Shape, result: &ToolResult) -> Bytes {

@@ -19,7 +19,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::Frame;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
@@ -47,6 +47,9 @@ const STREAM_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many bytes may wait for a client that does not read its stream before its calls are refused.
 const UNREAD_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Room for what stands around a message in an event, in bytes.
+const EVENT_BYTES: usize = 32;
 
 /// How many events may wait for a client that does not read its stream before its calls are refused.
 const UNREAD_EVENTS_MAX: usize = 1_024;
@@ -169,11 +172,18 @@ impl Streams {
 impl Outbox {
     /// Sends a JSON-RPC message; returns whether the stream still takes it. What goes with it is dropped if not.
     fn send(&self, json: &[u8], sent: Option<Sent>) -> bool {
-        let mut bytes = BytesMut::with_capacity(json.len() + 24);
-        bytes.put_slice(b"event: message\ndata: ");
-        bytes.put_slice(json);
-        bytes.put_slice(b"\n\n");
-        let bytes = bytes.freeze();
+        self.write(json.len() + EVENT_BYTES, sent, |event| {
+            event.extend_from_slice(json)
+        })
+    }
+
+    /// Sends the message that `write` puts behind what is there, for which about that much room is made.
+    fn write(&self, room: usize, sent: Option<Sent>, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let mut bytes = Vec::with_capacity(room);
+        bytes.extend_from_slice(b"event: message\ndata: ");
+        write(&mut bytes);
+        bytes.extend_from_slice(b"\n\n");
+        let bytes = Bytes::from(bytes);
         self.unread.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         self.unread.events.fetch_add(1, Ordering::Relaxed);
         self.events.send(Event { bytes, sent }).is_ok()
@@ -182,9 +192,11 @@ impl Outbox {
     /// Sends the response of a tool call, which may have waited.
     fn respond(&self, id: &RawValue, done: Done, ticket: Option<Ticket>) -> bool {
         let Done { result, receipt } = done;
-        let hangs_on = receipt.is_some() || ticket.is_some();
-        let sent = hangs_on.then_some(Sent::Streamed(receipt, ticket));
-        self.send(&express::response(id, Shape::SessionBased, &result), sent)
+        let is_followed = receipt.is_some() || ticket.is_some();
+        let sent = is_followed.then_some(Sent::Streamed(receipt, ticket));
+        self.write(express::RESPONSE_BYTES, sent, |event| {
+            express::write_response(event, id, Shape::SessionBased, &result);
+        })
     }
 
     fn has_room(&self) -> bool {
