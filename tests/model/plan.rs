@@ -2,6 +2,8 @@
 //!
 //! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
 
+mod silence;
+
 use std::collections::VecDeque;
 
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
@@ -11,6 +13,7 @@ use relay::engine::{
 };
 
 use crate::random::SplitMix;
+use silence::{SILENCES, Silent};
 
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,47 +142,6 @@ const QUIET_ACTIONS: [Action; 7] = [
     Action::Timeout,
     Action::Again,
 ];
-
-/// What happens around a session that reads two inboxes and then says nothing for longer than a doubt lasts. Chance alone
-/// almost never makes it.
-#[derive(Debug, Clone, Copy)]
-enum Silent {
-    /// A message for the agent at that place of the roster.
-    Post(usize),
-    Read(usize),
-    /// The reply to the call before the latest, or to the latest, is passed.
-    Pass,
-    /// The doubt of what has just been passed ends.
-    DoubtEnds,
-    KeepAlive,
-}
-
-const SILENCES: [&[Silent]; 2] = {
-    use Silent::{DoubtEnds, KeepAlive, Pass, Post, Read};
-    [
-        &[
-            Post(0),
-            Post(1),
-            Read(0),
-            Read(1),
-            Pass,
-            DoubtEnds,
-            Pass,
-            KeepAlive,
-            KeepAlive,
-        ],
-        &[
-            Post(0),
-            Post(1),
-            Read(0),
-            Read(1),
-            Pass,
-            Pass,
-            DoubtEnds,
-            KeepAlive,
-        ],
-    ]
-};
 
 /// How long a read may wait; one of them as long as a doubt, so that both can be due at the same moment.
 const WAITS_MS: [u32; 5] = [1, 10, 1_000, DOUBT_MS as u32, 280_000];
@@ -340,42 +302,6 @@ impl Plan {
             Action::Timeout => return Event::Timeout,
         };
         Event::Input(input)
-    }
-
-    /// Makes the next event of a silence.
-    fn silent(&mut self, silent: Silent) -> Event {
-        let session = self.silent;
-        let agent = |at: usize| self.roster.names()[at % self.roster.names().len()].to_string();
-        let command = match silent {
-            Silent::Post(at) => Command::Post {
-                from: Some(agent(at)),
-                to: agent(at),
-                kind: Kind::Free,
-                body: String::new(),
-            },
-            Silent::Read(at) => Command::Read {
-                agent: Some(agent(at)),
-                wait_ms: 0,
-            },
-            Silent::Pass if self.unpassed.is_empty() => return Event::Timeout,
-            Silent::Pass => {
-                let older = self.unpassed.len().saturating_sub(2);
-                return Event::Seen(self.unpassed.remove(older), Sign::Passed);
-            }
-            Silent::DoubtEnds => {
-                self.now = self.now.plus_millis(DOUBT_MS);
-                return Event::Timeout;
-            }
-            Silent::KeepAlive => return Event::Input(Input::KeptAlive { session }),
-        };
-        let call = CallId(self.number());
-        remember(&mut self.calls, call);
-        Event::Input(Input::Call {
-            session,
-            call,
-            random: self.random.bytes(),
-            command,
-        })
     }
 
     /// Takes note of what a shell would see.

@@ -1,0 +1,75 @@
+//! The notes on disk of the calls that wait.
+
+use super::*;
+
+#[test]
+fn are_this_user_s_alone_and_stay_small() {
+    let relay = told_relay();
+    let mut client = Client::new(&relay);
+    for id in 0..1_500 {
+        let arguments = json!({"for": "dev-a", "wait_seconds": 0.001});
+        client.post(call(id, "read_messages", &arguments));
+        assert_eq!(client.heard()["id"], id);
+    }
+    let metadata = std::fs::metadata(notes(&relay)).expect("there are notes");
+    assert_eq!(metadata.mode() & 0o777, 0o600);
+    assert!(metadata.len() < 70 * 1024, "{} bytes", metadata.len());
+    let directory = notes(&relay);
+    let directory = directory.parent().expect("a directory");
+    let mode = std::fs::metadata(directory).expect("it is there").mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn of_a_relay_on_another_port_are_its_own() {
+    let mut relay = told_relay();
+    Client::new(&relay).wait(41);
+    let runtime = relay.runtime.path().to_str().expect("text").to_owned();
+    let other = Relay::start_with(&[], &[("XDG_RUNTIME_DIR", &runtime)]);
+    Client::new(&other).hears_no_more();
+    relay.kill_and_restart();
+    assert_eq!(Client::new(&relay).heard(), told(41, RESTARTED));
+}
+
+#[test]
+fn that_cannot_be_kept_cost_a_warning_and_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // Not even the superuser can make a directory in a file.
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").expect("room");
+    let file = file.to_str().expect("text");
+    let relay = Relay::start_with(&[], &[("XDG_RUNTIME_DIR", file)]);
+    let mut session = relay.session(Way::Http);
+    session.hear_of_start("dev-a");
+    drop(session);
+    relay.await_sessions(0);
+    let mut broken = Client::new(&relay);
+    broken.wait(41);
+    let id = broken.id();
+    drop(broken);
+    relay.await_sessions(0);
+    assert_eq!(Client::back(&relay, &id).heard(), told(41, STREAM_ENDED));
+    let stderr = relay.into_stderr();
+    assert_eq!(
+        stderr.matches("cannot note which calls wait").count(),
+        1,
+        "{stderr}"
+    );
+}
+
+#[test]
+fn in_a_directory_that_others_can_write_to_are_not_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let shared = directory.path().join("relay");
+    std::fs::create_dir(&shared).expect("room");
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&shared, open).expect("ours");
+    let path = directory.path().to_str().expect("text");
+    let relay = Relay::start_with(&[], &[("XDG_RUNTIME_DIR", path)]);
+    relay.health();
+    let stderr = relay.into_stderr();
+    assert!(
+        stderr.contains("is not a directory that is this user's alone"),
+        "{stderr}"
+    );
+}
