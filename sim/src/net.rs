@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use relay::server::{ACKNOWLEDGE_PATIENCE, Evidence, Listener};
+use relay::server::{ACKNOWLEDGE_PATIENCE, Listener, SocketState};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, Sleep};
@@ -150,7 +150,7 @@ impl ServerIo {
     }
 }
 
-impl Evidence for ServerIo {
+impl SocketState for ServerIo {
     fn left_bytes_unread(&self) -> bool {
         self.ledger
             .flow(self.client, |flow| flow.aborted || flow.written > flow.read)

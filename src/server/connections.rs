@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::owner::Owner;
-use super::wire::{Evidence, Idle, Link, UnderWay, Wire};
+use super::wire::{Idle, Link, SocketState, UnderWay, Wire};
 
 /// Most connections at a time; the next one waits in the system's queue. Every stream has one, and its calls come over a second.
 const CONNECTIONS_MAX: usize = 10_000;
@@ -48,7 +48,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(2);
 /// Where connections come from. Production listens on TCP; the simulation brings its own.
 pub trait Listener: Send {
     /// A connection.
-    type Io: AsyncRead + AsyncWrite + Evidence + Send + Unpin + 'static;
+    type Io: AsyncRead + AsyncWrite + SocketState + Send + Unpin + 'static;
 
     /// Waits for the next connection.
     ///
@@ -144,7 +144,7 @@ impl Complaints {
 /// Serves one connection until it ends, rests for too long, or the relay stops.
 async fn drive<S, A, F, B>(wire: Wire<S>, answer: A, stop: CancellationToken)
 where
-    S: AsyncRead + AsyncWrite + Evidence + Send + Unpin + 'static,
+    S: AsyncRead + AsyncWrite + SocketState + Send + Unpin + 'static,
     A: Fn(Link, Request<Incoming>) -> F,
     F: Future<Output = Response<B>>,
     B: http_body::Body<Data = Bytes, Error = axum::Error> + Unpin + 'static,
@@ -316,7 +316,7 @@ mod tests {
         }
     }
 
-    impl Evidence for DuplexStream {
+    impl SocketState for DuplexStream {
         fn left_bytes_unread(&self) -> bool {
             false
         }

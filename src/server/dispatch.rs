@@ -87,7 +87,7 @@ pub(super) enum ResponseBody {
 }
 
 impl ResponseBody {
-    /// Makes a response of JSON, and follows its bytes if something hangs on their arrival.
+    /// Makes a response of JSON, and follows its bytes if something is handed over in them.
     pub fn json(bytes: Bytes, receipt: Option<Receipt>, link: &Link) -> Response<Self> {
         let mut response = Response::new(Self::Whole {
             bytes: Some(bytes),

@@ -25,11 +25,11 @@ use uuid::Uuid;
 
 use super::accept::{self, Accepted, is_json};
 use super::dispatch::{self, ResponseBody};
-use super::express::{self, Called, Done, Shape, ToolCall};
 use super::json_rpc::{self, Envelope, Invalid};
 use super::orphans::Why;
 use super::requests::{REQUEST_ID_BYTES_MAX, Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
+use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
 use super::{REQUEST_BYTES_MAX, REQUEST_PATIENCE, Shared, agent_of, refuse, refuse_session, stateless};
 use crate::engine::{SessionId, Who};
@@ -87,7 +87,7 @@ pub(super) async fn exchange(
         let id = call.id;
         let response = match answer(shared, session, scope.as_ref(), call).await {
             Some(done) => {
-                let response = express::response(id, Shape::Stateless, &done.result);
+                let response = tool_calls::response(id, Shape::Stateless, &done.result);
                 return ResponseBody::json(response, done.receipt, &link);
             }
             None => stateless::cancelled(id),
@@ -180,7 +180,7 @@ impl Exchange {
             tokio::time::interval_at(Instant::now() + every, every)
         });
         let mut response = response.map(|inner| {
-            Body::new(Followed {
+            Body::new(RmcpBody {
                 inner,
                 first,
                 keep_alive,
@@ -272,7 +272,7 @@ impl LostCall {
         } else {
             Shape::Stateless
         };
-        let response = express::response(&self.id, shape, &result);
+        let response = tool_calls::response(&self.id, shape, &result);
         let event = [b"data: ", &*response, b"\n\n"].concat();
         let kind = [
             (header::CONTENT_TYPE, "text/event-stream"),
@@ -284,7 +284,7 @@ impl LostCall {
 
 /// Cancels what a client does not want any more, if it says which session it took up at its handshake.
 fn cancel(shared: &Shared, caller: &Caller, envelope: &Envelope<'_>) {
-    if let (Some(scope), Some(id)) = (&caller.scope, express::cancelled_id(envelope))
+    if let (Some(scope), Some(id)) = (&caller.scope, tool_calls::cancelled_id(envelope))
         && let Some(key) = RequestKey::of_json(scope, id)
     {
         shared.owner.cancel(key);
@@ -303,7 +303,7 @@ async fn answer(
     call: ToolCall<'_>,
 ) -> Option<Done> {
     let request = scope.map(|scope| Cancellable::Json(scope, call.id.get()));
-    match express::call_tool(
+    match tool_calls::call_tool(
         &shared.owner,
         shared.toolset,
         session,
@@ -327,7 +327,7 @@ async fn answer_in_session(
     let id = call.id;
     match answer(shared, session, scope, call).await {
         Some(done) => {
-            let response = express::response(id, Shape::SessionBased, &done.result);
+            let response = tool_calls::response(id, Shape::SessionBased, &done.result);
             ResponseBody::json(response, done.receipt, link)
         }
         // There is no response to a cancelled request, but there is one to an exchange.
@@ -412,7 +412,7 @@ pub(super) async fn collect(body: Body) -> Result<Bytes, Box<Response>> {
 }
 
 /// A body that rmcp writes. Once hyper has taken all of it, the receipt that its call has left goes to the connection.
-struct Followed<B> {
+struct RmcpBody<B> {
     inner: B,
     /// Goes before the first bytes.
     first: Option<Bytes>,
@@ -422,7 +422,7 @@ struct Followed<B> {
     link: Link,
 }
 
-impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Followed<B> {
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for RmcpBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 

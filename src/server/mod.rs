@@ -7,7 +7,7 @@
 //! # One call
 //!
 //! Bytes arrive over [`connections`] and [`wire`]; `guard` checks where they come from; [`dispatch`] hands what calls tools
-//! to [`sse`] or [`http`]. A plain `tools/call` is read by [`plain_call`] and goes through [`express`] straight to the
+//! to [`sse`] or [`http`]. A plain `tools/call` is read by [`plain_call`] and goes through [`tool_calls`] straight to the
 //! [`owner`], also one of protocol version 2026-07-28 that [`stateless`] finds to be plain; all the rest of MCP goes
 //! through rmcp's service and its handler in [`rpc`], which calls the same owner. What the person's own commands ask for
 //! comes in under [`api`]. The reply's bytes carry a receipt with them, and `wire` reports it to the engine when the last
@@ -18,7 +18,6 @@ mod api;
 mod clock;
 mod connections;
 mod dispatch;
-mod express;
 mod guard;
 mod health;
 mod http;
@@ -40,6 +39,7 @@ pub(crate) mod rpc;
 mod sse;
 mod stateless;
 mod sync;
+mod tool_calls;
 mod wire;
 
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub use notes::FileNotes;
 pub use orphans::Notes;
 pub use owner::{Machine, Unread};
 pub use random::Random;
-pub use wire::{ACKNOWLEDGE_PATIENCE, Evidence};
+pub use wire::{ACKNOWLEDGE_PATIENCE, SocketState};
 
 use crate::engine::{Refusal, Roster};
 use crate::tools::{self, Toolset};

@@ -216,7 +216,7 @@ impl Owner {
             carrier,
             who,
         });
-        let Some(Own::Opened(result)) = opened else {
+        let Some(StepAnswer::Opened(result)) = opened else {
             unreachable!("the engine answers every opened session");
         };
         result.map(|agent| (session, agent))
@@ -240,7 +240,7 @@ impl Owner {
                 random: (state.random)(),
                 command,
             };
-            if let Some(Own::Answer(answer, handover)) = self.step_locked(state, input) {
+            if let Some(StepAnswer::Answer(answer, handover)) = self.step_locked(state, input) {
                 if let Some(handover) = handover {
                     state.requests.answer_at_once(request, call, handover);
                 }
@@ -354,7 +354,7 @@ impl Owner {
         })
     }
 
-    fn step(&self, input: Input) -> Option<Own> {
+    fn step(&self, input: Input) -> Option<StepAnswer> {
         self.with(|state| self.step_locked(state, input))
     }
 
@@ -414,7 +414,7 @@ impl Owner {
         self.step_locked(state, input);
     }
 
-    fn step_locked(&self, state: &mut State, input: Input) -> Option<Own> {
+    fn step_locked(&self, state: &mut State, input: Input) -> Option<StepAnswer> {
         let own_call = match &input {
             Input::Call { call, .. } => Some(*call),
             Input::Opened { .. }
@@ -433,7 +433,7 @@ impl Owner {
     }
 
     /// Carries out all effects in order, and returns what concerns the input's own call or session.
-    fn carry_out(&self, state: &mut State, own_call: Option<CallId>) -> Option<Own> {
+    fn carry_out(&self, state: &mut State, own_call: Option<CallId>) -> Option<StepAnswer> {
         let mut own = None;
         let State {
             effects,
@@ -444,12 +444,12 @@ impl Owner {
         } = state;
         for effect in effects.drain(..) {
             match effect {
-                Effect::Opened { result, .. } => own = Some(Own::Opened(result)),
+                Effect::Opened { result, .. } => own = Some(StepAnswer::Opened(result)),
                 Effect::Reply {
                     call,
                     result,
                     handover,
-                } if Some(call) == own_call => own = Some(Own::Answer(result, handover)),
+                } if Some(call) == own_call => own = Some(StepAnswer::Answer(result, handover)),
                 Effect::Reply {
                     call,
                     result,
@@ -525,7 +525,7 @@ impl Owner {
 }
 
 /// What a step says to whoever made it.
-enum Own {
+enum StepAnswer {
     Answer(Answer, Option<HandoverId>),
     Opened(Result<Option<AgentName>, Refusal>),
 }

@@ -13,10 +13,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::express::ToolCall;
 use super::json::{Any, Keys, PassedOver};
 use super::json_rpc::VERSION;
 use super::requests::REQUEST_ID_BYTES_MAX;
+use super::tool_calls::ToolCall;
 use crate::tools::{Arguments, Given};
 
 /// Most arguments of a call that is read here: each name is looked for among those before it.

@@ -20,9 +20,9 @@ use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
 use super::Shared;
-use super::express::{Called, Done, Parked, call_tool};
 use super::owner::Receipt;
 use super::requests::{Request, Scope};
+use super::tool_calls::{Called, Done, Parked, call_tool};
 use crate::engine::{AgentName, Roster, SessionId, shown};
 use crate::tools::{ToolResult, Toolset};
 

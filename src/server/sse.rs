@@ -27,11 +27,11 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::express::{self, Done, Shape};
 use super::orphans::{News, Ticket, Why};
 use super::random::Random;
 use super::requests::Scope;
 use super::rpc::Caller;
+use super::tool_calls::{self, Done, Shape};
 use super::wire::{Link, Sent};
 use super::{Shared, agent_of, refuse, refuse_session};
 use crate::engine::{AgentName, Carrier, Ending, SessionId, Who, uuid_v4};
@@ -194,8 +194,8 @@ impl Outbox {
         let Done { result, receipt } = done;
         let is_followed = receipt.is_some() || ticket.is_some();
         let sent = is_followed.then_some(Sent::Streamed(receipt, ticket));
-        self.write(express::RESPONSE_BYTES, sent, |event| {
-            express::write_response(event, id, Shape::SessionBased, &result);
+        self.write(tool_calls::RESPONSE_BYTES, sent, |event| {
+            tool_calls::write_response(event, id, Shape::SessionBased, &result);
         })
     }
 

@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, HeaderName};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::express::ToolCall;
 use super::http::VERSION as VERSION_HEADER;
+use super::tool_calls::ToolCall;
 
 /// The version that is meant.
 const STATELESS: &str = "2026-07-28";

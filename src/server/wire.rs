@@ -41,7 +41,7 @@ const LOOKS_MAX: u32 = 100;
 const SLICES_MAX: usize = 64;
 
 /// What a socket knows of its peer's end.
-pub trait Evidence {
+pub trait SocketState {
     /// Tells, once the peer has closed the connection, whether it left bytes unread that were sent to it.
     ///
     /// A kernel answers such bytes with a reset. On loopback the reset is there before the close is seen.
@@ -59,7 +59,7 @@ pub trait Evidence {
     fn prepare(&self);
 }
 
-impl Evidence for tokio::net::TcpStream {
+impl SocketState for tokio::net::TcpStream {
     fn left_bytes_unread(&self) -> bool {
         !matches!(socket2::SockRef::from(self).take_error(), Ok(None))
     }
@@ -204,7 +204,7 @@ impl Link {
 
     /// Writes, and reports what goes with the bytes in hyper's buffer if all of it was written; nobody who has read one of
     /// them gets past [`Self::settle`] before that.
-    fn write<S: Evidence + Unpin>(
+    fn write<S: SocketState + Unpin>(
         &self,
         mut io: Pin<&mut S>,
         bytes: usize,
@@ -228,14 +228,14 @@ impl Link {
         polled
     }
 
-    fn all_passed(&self, io: &impl Evidence) {
+    fn all_passed(&self, io: &impl SocketState) {
         if self.0.has_sent.load(Ordering::Acquire) {
             self.report(&mut self.state(), io, 0);
         }
     }
 
     /// Reports what goes with bytes that were passed; `arrived_before` is how many had arrived, unread, just before.
-    fn report(&self, state: &mut ConnectionState, io: &impl Evidence, arrived_before: u64) {
+    fn report(&self, state: &mut ConnectionState, io: &impl SocketState, arrived_before: u64) {
         let ConnectionState {
             sent,
             passed,
@@ -336,7 +336,7 @@ pub struct Wire<S> {
     look_again: Option<(Pin<Box<Sleep>>, u32)>,
 }
 
-impl<S: Evidence> Wire<S> {
+impl<S: SocketState> Wire<S> {
     /// Watches a connection that was just accepted.
     pub fn new(io: S, owner: Arc<Owner>) -> Self {
         io.prepare();
@@ -365,7 +365,7 @@ impl<S: Evidence> Wire<S> {
     }
 }
 
-impl<S: Evidence> Wire<S> {
+impl<S: SocketState> Wire<S> {
     /// Notes how the connection ended, now that the peer has sent its last byte. With a reply in doubt that is known only
     /// once its process has closed the connection too; hyper would close it at once, so it is not told before.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -404,7 +404,7 @@ impl<S> Drop for Wire<S> {
     }
 }
 
-impl<S: AsyncRead + Evidence + Unpin> AsyncRead for Wire<S> {
+impl<S: AsyncRead + SocketState + Unpin> AsyncRead for Wire<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -425,7 +425,7 @@ impl<S: AsyncRead + Evidence + Unpin> AsyncRead for Wire<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Evidence + Unpin> AsyncWrite for Wire<S> {
+impl<S: AsyncRead + AsyncWrite + SocketState + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let Self { io, link, .. } = &mut *self;
         link.write(Pin::new(io), buf.len(), |io| io.poll_write(cx, buf))

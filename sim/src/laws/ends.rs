@@ -199,7 +199,7 @@ impl<'a> Case<'a> {
         if read.outcome == Outcome::Unknown(TOLD) {
             return None;
         }
-        if self.is_vouched_for(read) {
+        if self.is_confirmed_by_a_parallel_call(read) {
             return Some(Excuse::ParallelCall);
         }
         let late = read

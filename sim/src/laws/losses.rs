@@ -17,7 +17,7 @@ impl Case<'_> {
                     opened_ms + TOLD_WITHIN_MS + 2 * self.plan.params.latency_ms_max + 2 * SKEW_MS;
                 if record.ended_ms > told_until_ms
                     && !self.is_disturbed_since_its_return(record, opened_ms, told_until_ms)
-                    && !self.is_vouched_for(record)
+                    && !self.is_confirmed_by_a_parallel_call(record)
                 {
                     return broken(format!(
                         "{} lost its stream at {} ms, had one again at {opened_ms} ms, and was not told by {told_until_ms} ms",

@@ -50,7 +50,7 @@ pub struct Report {
     pub redelivered: u64,
     /// Accepted messages that nobody read, because the server was killed before.
     pub lost_by_restart: u64,
-    /// Accepted messages that nobody read, because a session vouched for a reply with a call that it made in parallel.
+    /// Accepted messages that nobody read, because a session confirmed a reply by a call that it made in parallel.
     pub lost_by_parallel_call: u64,
     /// Accepted messages that nobody read, because a client threw the answer away and its cancellation came too late.
     pub lost_by_late_cancellation: u64,
@@ -288,7 +288,7 @@ impl<'a> Case<'a> {
 
     /// Tells whether a session over HTTP+SSE made another call before a call was answered, which says that it has read all
     /// that was passed to its stream.
-    fn is_vouched_for(&self, call: &Record) -> bool {
+    fn is_confirmed_by_a_parallel_call(&self, call: &Record) -> bool {
         let meanwhile = |other: &Record| {
             let overlaps = other.ended_ms >= call.sent_ms && other.sent_ms <= call.ended_ms;
             other.agent == call.agent && overlaps && !std::ptr::eq(other, call)

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use super::calls::Calls;
 use super::connection::Connect;
-use super::relay::{Relay, Trouble};
+use super::relay::{AskError, Relay};
 use crate::engine::Roster;
 use crate::server::rpc::{progress, progress_ticks, server_info, tools_for};
 use crate::tools;
@@ -55,9 +55,9 @@ impl<C: Connect> Bridge<C> {
         &self,
         question: &Question,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Result<T, Trouble>, ErrorData> {
+    ) -> Result<Result<T, AskError>, ErrorData> {
         let answer = self.asked(question, context).await?;
-        if matches!(answer, Err(Trouble::StdinEnded)) {
+        if matches!(answer, Err(AskError::StdinEnded)) {
             // The connection of the call is broken off by now.
             self.relay.cancel(&context.id).await;
         }
@@ -68,7 +68,7 @@ impl<C: Connect> Bridge<C> {
         &self,
         question: &Question,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Result<T, Trouble>, ErrorData> {
+    ) -> Result<Result<T, AskError>, ErrorData> {
         let started = Instant::now();
         let mut ticks = progress_ticks();
         let token = context.meta.get_progress_token();
@@ -85,7 +85,7 @@ impl<C: Connect> Bridge<C> {
                     return Err(ErrorData::internal_error("nobody reads the answers any more", None));
                 }
                 () = &mut given_up => {
-                    let trouble = if question.waits { Trouble::StdinEnded } else { Trouble::TooLate };
+                    let trouble = if question.waits { AskError::StdinEnded } else { AskError::TooLate };
                     return Ok(Err(trouble));
                 }
                 _ = ticks.tick(), if token.is_some() => {
@@ -103,7 +103,7 @@ impl<C: Connect> Bridge<C> {
         &self,
         question: &Question,
         context: &RequestContext<RoleServer>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, AskError> {
         let id = &context.id;
         let open = self.calls.turn(id, question.waits).await;
         let mut asking = pin!(self.relay.ask(open, id, question.method, &question.params));
@@ -168,7 +168,7 @@ impl<C: Connect> ServerHandler for Bridge<C> {
             waits: wait.is_some_and(|argument| arguments.contains_key(argument)),
             params: json!({"name": request.name, "arguments": arguments}),
         };
-        let answer: Result<CallToolResult, Trouble> = self.answer(&question, &context).await?;
+        let answer: Result<CallToolResult, AskError> = self.answer(&question, &context).await?;
         let mut result = answer.unwrap_or_else(|trouble| self.relay.tell(&trouble));
         // The relay was asked in a version that does not have it; rmcp strips it for agents that do not either.
         result.result_type = Some(ResultType::COMPLETE);

@@ -64,7 +64,7 @@ pub struct Mcp {
         default_value = "",
         hide_default_value = true
     )]
-    agent: Own,
+    agent: BoundRole,
 
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
@@ -73,9 +73,9 @@ pub struct Mcp {
 
 /// The role of the bridge's agent, if it has one of its own.
 #[derive(Debug, Clone)]
-struct Own(Option<AgentName>);
+struct BoundRole(Option<AgentName>);
 
-impl std::str::FromStr for Own {
+impl std::str::FromStr for BoundRole {
     type Err = InvalidName;
 
     /// Takes a role; an empty one, from a variable that is not set, is none.

@@ -32,7 +32,7 @@ pub struct Relay<C> {
 
 /// Why a call did not get its answer.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum AskError {
     /// Nothing listens.
     NotRunning,
     /// There may be a relay, but no way to it.
@@ -47,7 +47,7 @@ pub enum Trouble {
     TooLate,
 }
 
-impl Trouble {
+impl AskError {
     /// Tells a relay that is not there from one that cannot be reached.
     fn of_connecting(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::ConnectionRefused {
@@ -81,7 +81,7 @@ impl<C: Connect> Relay<C> {
         id: &RequestId,
         method: &str,
         params: &Value,
-    ) -> Result<(T, C::Connection), Trouble> {
+    ) -> Result<(T, C::Connection), AskError> {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let answer = self.send(open, message.to_string().into()).await?;
         let result = result_of(answer.status, &answer.body)?;
@@ -102,14 +102,14 @@ impl<C: Connect> Relay<C> {
         &self,
         open: Option<C::Connection>,
         message: Bytes,
-    ) -> Result<Answer<C::Connection>, Trouble> {
+    ) -> Result<Answer<C::Connection>, AskError> {
         let connection = match open {
             Some(connection) => connection,
-            None => self.connect.connect().await.map_err(Trouble::of_connecting)?,
+            None => self.connect.connect().await.map_err(AskError::of_connecting)?,
         };
         exchange(connection, self.request(message))
             .await
-            .map_err(|_| Trouble::WentAway)
+            .map_err(|_| AskError::WentAway)
     }
 
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
@@ -144,19 +144,19 @@ impl<C: Connect> Relay<C> {
     }
 
     /// Tells an agent what went wrong and what to do.
-    pub fn tell(&self, trouble: &Trouble) -> CallToolResult {
+    pub fn tell(&self, trouble: &AskError) -> CallToolResult {
         let address = self.settings.address;
         let text = match trouble {
-            Trouble::NotRunning => Cow::from(self.not_running()),
-            Trouble::Unreachable(error) => {
+            AskError::NotRunning => Cow::from(self.not_running()),
+            AskError::Unreachable(error) => {
                 Cow::from(format!("Error: relay cannot be reached at {address}: {error}"))
             }
-            Trouble::WentAway => Cow::from(
+            AskError::WentAway => Cow::from(
                 "Error: relay went away during the call, which may or may not have been carried out; call again",
             ),
-            Trouble::Answered(reason) => Cow::from(ToolResult::error(reason).texts().concat()),
-            Trouble::StdinEnded => Cow::from("Error: stdin ended while the call waited; nothing was taken"),
-            Trouble::TooLate => Cow::from(
+            AskError::Answered(reason) => Cow::from(ToolResult::error(reason).texts().concat()),
+            AskError::StdinEnded => Cow::from("Error: stdin ended while the call waited; nothing was taken"),
+            AskError::TooLate => Cow::from(
                 "Error: stdin ended and relay did not answer, so the call may or may not have been carried out",
             ),
         };
@@ -180,7 +180,7 @@ impl<C: Connect> Relay<C> {
 }
 
 /// Reads what the relay, or whatever has its port, answered.
-fn result_of<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, Trouble> {
+fn result_of<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, AskError> {
     #[derive(Deserialize)]
     struct Said<T> {
         result: Option<T>,
@@ -197,11 +197,11 @@ fn result_of<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, 
             let message = message
                 .as_str()
                 .map_or_else(|| message.to_string(), str::to_owned);
-            Err(Trouble::Answered(message))
+            Err(AskError::Answered(message))
         }
         Ok(_) | Err(_) => {
             let reason = format!("what answers at the relay's port is no relay (status {status})");
-            Err(Trouble::Answered(reason))
+            Err(AskError::Answered(reason))
         }
     }
 }

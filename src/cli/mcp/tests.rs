@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::calls::{Calls, UNDER_WAY_MAX, Unusable};
-use super::relay::{Relay, Trouble};
+use super::relay::{AskError, Relay};
 use super::*;
 
 /// More than all that a test writes.

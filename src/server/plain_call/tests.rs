@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::Command;
-use crate::server::express::command;
 use crate::server::json_rpc;
+use crate::server::tool_calls::command;
 use crate::tools::{DEFAULT, InvalidCall};
 
 /// What a call means.

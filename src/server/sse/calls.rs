@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::{Outbox, Stream};
 use crate::server::accept::is_json;
 use crate::server::dispatch;
-use crate::server::express::{self, Called, Done, Parked, ToolCall};
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
 use crate::server::requests::{Request as Cancellable, RequestKey};
 use crate::server::rpc::{Rpc, progress_ticks};
+use crate::server::tool_calls::{self, Called, Done, Parked, ToolCall};
 use crate::server::wire::Sent;
 use crate::server::{Shared, refuse, refuse_twice};
 use crate::tools::Toolset;
@@ -146,7 +146,8 @@ fn accept(
             Err(_) => Invalid::not_a_message("it is no request of MCP").into_response(),
         },
         (Some("notifications/cancelled"), None) => {
-            let key = express::cancelled_id(envelope).and_then(|id| RequestKey::of_json(&stream.scope, id));
+            let key =
+                tool_calls::cancelled_id(envelope).and_then(|id| RequestKey::of_json(&stream.scope, id));
             key.into_iter().for_each(|key| shared.owner.cancel(key));
             StatusCode::ACCEPTED.into_response()
         }
@@ -198,7 +199,7 @@ fn call_tool(
     passed: Passed,
 ) -> bool {
     let waits = call.may_wait(stream.toolset);
-    let command = match express::command(stream.toolset, &call.name, call.arguments) {
+    let command = match tool_calls::command(stream.toolset, &call.name, call.arguments) {
         Ok(command) => command,
         Err(invalid) => return outbox.respond(call.id, Done::error(invalid), None),
     };
@@ -206,7 +207,7 @@ fn call_tool(
     // Before the call is made: whatever becomes of it, its client may wait for the answer for as long as it asked to.
     let ticket = waits.then(|| shared.orphans.wait(stream.id, stream.asked_agent(), call.id));
     let request = Some(Cancellable::Json(&stream.scope, call.id.get()));
-    match express::ask(&shared.owner, stream.session, command, request) {
+    match tool_calls::ask(&shared.owner, stream.session, command, request) {
         None => {
             ticket.into_iter().for_each(Ticket::settled);
             true

@@ -9,7 +9,7 @@ use crate::server::recorder::{Told, receipt, recorded};
 /// A socket that does what a test has written down, and knows what its kernel would.
 struct Socket {
     io: Mock,
-    /// What [`Evidence::arrived_bytes`] says, time after time; zero in the end.
+    /// What [`SocketState::arrived_bytes`] says, time after time; zero in the end.
     arrived: Mutex<VecDeque<u64>>,
     left_unread: bool,
     /// How often it is asked for that before a reset comes.
@@ -18,7 +18,7 @@ struct Socket {
     half_closed: Arc<AtomicBool>,
 }
 
-impl Evidence for Socket {
+impl SocketState for Socket {
     fn left_bytes_unread(&self) -> bool {
         self.left_unread || self.looks_before_reset.fetch_sub(1, Ordering::Relaxed) == 0
     }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn what_is_told_names_a_command_that_works() {
-    let told = |address: &str, trouble: &Trouble| {
+    let told = |address: &str, trouble: &AskError| {
         let result = Relay::new(settings(address), FakeRelay::default()).tell(trouble);
         assert_eq!(result.is_error, Some(true));
         result.content[0].as_text().expect("a text").text.clone()
@@ -27,9 +27,9 @@ fn what_is_told_names_a_command_that_works() {
             "Relay is not running on 192.0.2.1:9. Start it there with: relay serve --host 192.0.2.1 --port 9 --token TOKEN",
         ),
     ] {
-        assert_eq!(told(address, &Trouble::NotRunning), expected);
+        assert_eq!(told(address, &AskError::NotRunning), expected);
     }
-    let unreachable = Trouble::Unreachable(io::Error::other("no answer within 5 s"));
+    let unreachable = AskError::Unreachable(io::Error::other("no answer within 5 s"));
     assert_eq!(
         told("[2001:db8::1]:7331", &unreachable),
         "Error: relay cannot be reached at [2001:db8::1]:7331: no answer within 5 s"

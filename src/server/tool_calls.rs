@@ -1,8 +1,7 @@
-//! The short way of a plain `tools/call`: read, called and written without rmcp's service in between.
+//! Tool calls: what one is, how it is made, and how its answer is written, whatever transport it came over.
 //!
-//! rmcp's service spawns four tasks and opens two channels for each request, which is fine for a handshake and
-//! halves the calls per second. So what is certainly a plain call of the session-based protocol versions goes
-//! this way, and everything else goes rmcp's. Both end in [`call_tool`].
+//! A plain call passes rmcp's service by, which spawns four tasks and opens two channels for each request: fine for a
+//! handshake, but it halves the calls per second. Everything else goes through rmcp. Both end in [`call_tool`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -150,7 +149,7 @@ pub enum Called {
 pub struct Done {
     /// What the caller reads.
     pub result: ToolResult,
-    /// Goes with the reply's bytes, if anything hangs on their arrival.
+    /// Goes with the reply's bytes, if something is handed over in them.
     pub receipt: Option<Receipt>,
 }
 
@@ -279,7 +278,7 @@ mod tests {
     use crate::server::json_rpc::read;
     use crate::tools::DEFAULT;
 
-    fn is_express(message: &str) -> bool {
+    fn is_plain_call(message: &str) -> bool {
         match read(message.as_bytes()) {
             Ok(envelope) => matches!(envelope.tool_call(), Some(Ok(_))),
             Err(_) => false,
@@ -293,7 +292,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":"a\"b","method":"tools/call","params":{"name":"x","arguments":{}}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":3}}}"#,
         ] {
-            assert!(is_express(plain), "{plain}");
+            assert!(is_plain_call(plain), "{plain}");
         }
         for other in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
@@ -309,7 +308,7 @@ mod tests {
             r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}]"#,
             r#"{"jsonrpc":"2.0","id":1"#,
         ] {
-            assert!(!is_express(other), "{other}");
+            assert!(!is_plain_call(other), "{other}");
         }
     }
 
