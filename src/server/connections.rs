@@ -4,7 +4,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -22,28 +21,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::limits::{
+    ACCEPT_PAUSE, COMPLAINT_EVERY, CONNECTIONS_MAX, HEAD_PATIENCE, IDLE_ROUNDS_MAX, STOP_PATIENCE,
+};
 use super::owner::Owner;
 use super::wire::{Idle, Link, SocketState, UnderWay, Wire};
-
-/// Most connections at a time; the next one waits in the system's queue. Every stream has one, and its calls come over a second.
-const CONNECTIONS_MAX: usize = 10_000;
-
-/// How long a connection may take for the head of its first request, and for any head that it has begun: what a
-/// silent flood can cost another client.
-const HEAD_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How many times [`HEAD_PATIENCE`] a connection may rest between two requests: five minutes, longer than the pools of clients
-/// keep one, so that it is the client who closes it.
-const IDLE_ROUNDS_MAX: u32 = 60;
-
-/// How long nothing is accepted after the system could not, for want of files for instance.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// How often the person is told that connections cannot be accepted.
-const COMPLAINT_EVERY: Duration = Duration::from_secs(60);
-
-/// How long the end of a relay waits for its connections to finish.
-const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where connections come from. Production listens on TCP; the simulation brings its own.
 pub trait Listener: Send {
@@ -252,6 +234,8 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Answer<B> {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+    use std::time::Duration;
 
     use super::*;
     use crate::server::recorder::recorded;

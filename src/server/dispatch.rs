@@ -18,9 +18,10 @@ use hyper::body::Incoming;
 use tower::Service as _;
 
 use super::http::{self, RmcpService, collect};
+use super::limits::REQUEST_BYTES_MAX;
 use super::owner::Receipt;
 use super::wire::{Link, Sent};
-use super::{REQUEST_BYTES_MAX, Shared, guard, sse};
+use super::{Shared, guard, sse};
 
 /// Where requests go.
 pub(super) struct Dispatch {

@@ -26,12 +26,13 @@ use uuid::Uuid;
 use super::accept::{self, Accepted, is_json};
 use super::dispatch::{self, ResponseBody};
 use super::json_rpc::{self, Envelope, Invalid};
+use super::limits::{REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE};
 use super::orphans::Why;
-use super::requests::{REQUEST_ID_BYTES_MAX, Request as Cancellable, RequestKey, Scope};
+use super::requests::{Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
 use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
-use super::{REQUEST_BYTES_MAX, REQUEST_PATIENCE, Shared, agent_of, refuse, refuse_session, stateless};
+use super::{Shared, agent_of, refuse, refuse_session, stateless};
 use crate::engine::{SessionId, Who};
 use crate::tools::{ToolResult, Toolset};
 

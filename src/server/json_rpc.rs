@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::json::{Any, Members};
-use super::requests::REQUEST_ID_BYTES_MAX;
+use super::limits::REQUEST_ID_BYTES_MAX;
 use crate::engine::shown;
 use crate::tools::described;
 

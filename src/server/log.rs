@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Local, TimeZone, Utc};
 
+use super::limits::{LINES_MAX, LOG_END_PATIENCE};
 use crate::engine::{Kind, Message};
 use crate::terminal::preview;
 
@@ -23,14 +24,8 @@ pub type MessageLog = Box<dyn Fn(Arc<Message>) + Send + Sync>;
 /// How much of a body a line shows, in characters as a reader counts them.
 const PREVIEW_CHARACTERS: usize = 60;
 
-/// How many lines may wait for a slow stdout. More are counted and left out.
-const LINES_MAX: usize = 1_024;
-
 /// How long lines are gathered before they are written together, so that a burst wakes the writer once.
 const GATHER: Duration = Duration::from_millis(5);
-
-/// How long the end of a relay waits for the last lines to be written.
-const END_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What goes to the thread that writes.
 enum Item {
@@ -47,7 +42,7 @@ impl LogEnd {
     pub fn write(self, last_line: String) {
         let (done, written) = sync_channel(1);
         if self.0.try_send(Item::End(last_line, done)).is_ok() {
-            let _ = written.recv_timeout(END_PATIENCE);
+            let _ = written.recv_timeout(LOG_END_PATIENCE);
         }
     }
 }

@@ -25,6 +25,7 @@ mod http;
 mod interleavings;
 mod json;
 mod json_rpc;
+mod limits;
 mod log;
 mod notes;
 mod orphans;
@@ -57,26 +58,22 @@ use uuid::Uuid;
 pub use clock::{Clock, wall_clock};
 pub use connections::Listener;
 pub use guard::{Guard, Token};
+pub use limits::ACKNOWLEDGE_PATIENCE;
 pub use log::{LogEnd, MessageLog, line, stdout_log};
 pub use notes::FileNotes;
 pub use orphans::Notes;
 pub use owner::{Machine, Unread};
 pub use random::Random;
-pub use wire::{ACKNOWLEDGE_PATIENCE, SocketState};
+pub use wire::SocketState;
 
 use crate::engine::{Refusal, Roster};
 use crate::tools::{self, Toolset};
 use dispatch::Dispatch;
 use http::RmcpService;
+use limits::REQUEST_BYTES_MAX;
 use orphans::Orphans;
 use owner::Owner;
 use rpc::Rpc;
-
-/// Longest request body, in bytes: a message body of 1 MiB may take six bytes for each of its own in JSON.
-const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// How long a request body may take to arrive, so that a trickling client does not hold its buffer for ever.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a relay is started with.
 pub struct Config {

@@ -21,20 +21,11 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::limits::{ORPHANS_MAX, RETURN_PATIENCE, STALE_BYTES_MAX};
 use crate::engine::limits::DOUBT_MS;
 
 /// How long it is in doubt whether an answer was read that was passed to a stream which stays open.
 const DOUBT: Duration = Duration::from_millis(DOUBT_MS.unsigned_abs());
-
-/// How long a client is given to come back. Claude Code gives a silent call up after five minutes.
-const RETURN_PATIENCE: Duration = Duration::from_secs(600);
-
-/// How many orphans are kept, and so at the most told to one client, whose stream takes them at once. The oldest is forgotten
-/// first: its client waits until it gives up by itself.
-const ORPHANS_MAX: usize = 1_000;
-
-/// How many bytes of notes are behind before they are written anew: some hundred waits.
-const STALE_BYTES_MAX: usize = 64 * 1024;
 
 /// Where notes are kept over the end of a relay. What cannot be kept is not: nothing fails because of it.
 pub trait Notes: Send {

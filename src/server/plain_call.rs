@@ -15,12 +15,9 @@ use serde_json::value::RawValue;
 
 use super::json::{Any, Keys, PassedOver};
 use super::json_rpc::VERSION;
-use super::requests::REQUEST_ID_BYTES_MAX;
+use super::limits::{ARGUMENTS_MAX, REQUEST_ID_BYTES_MAX};
 use super::tool_calls::ToolCall;
 use crate::tools::{Arguments, Given};
-
-/// Most arguments of a call that is read here: each name is looked for among those before it.
-const ARGUMENTS_MAX: usize = 16;
 
 /// What a client can do, which a request that names its version has to say.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";

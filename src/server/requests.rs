@@ -9,18 +9,8 @@ use std::sync::Arc;
 
 use rmcp::model::RequestId;
 
+use super::limits::{ANSWERED_MAX, EARLY_MAX, REQUEST_ID_BYTES_MAX};
 use crate::engine::{CallId, HandoverId, SessionId};
-
-/// How many answered reads can still be cancelled: their answers may cross with their cancellations. The oldest is
-/// forgotten first. Only reads that handed something over count.
-const ANSWERED_MAX: usize = 8_192;
-
-/// How many cancellations are remembered that came before the requests which they are about. The oldest is forgotten first.
-const EARLY_MAX: usize = 1_024;
-
-/// Longest text of a request's id, in bytes; one that is longer is refused. Of a session's id too; requests that have a
-/// longer one cannot be cancelled by a request.
-pub const REQUEST_ID_BYTES_MAX: usize = 256;
 
 /// Within what a request's id means one request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

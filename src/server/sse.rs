@@ -13,7 +13,6 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, State};
@@ -27,6 +26,9 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::limits::{
+    HANDSHAKE_PATIENCE, ON_ITS_WAY_MAX, STREAM_PATIENCE, UNREAD_BYTES_MAX, UNREAD_EVENTS_MAX,
+};
 use super::orphans::{News, Ticket, Why};
 use super::random::Random;
 use super::requests::Scope;
@@ -42,25 +44,8 @@ pub(super) use calls::message;
 /// How long a client is asked to wait before it reconnects, in milliseconds.
 const RETRY_MS: u32 = 200;
 
-/// How long a call waits for its stream to come back: a few times what a client waits before it reconnects.
-const STREAM_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How many bytes may wait for a client that does not read its stream before its calls are refused.
-const UNREAD_BYTES_MAX: usize = 8 * 1024 * 1024;
-
 /// Room for what stands around a message in an event, in bytes.
 const EVENT_BYTES: usize = 32;
-
-/// How many events may wait for a client that does not read its stream before its calls are refused.
-const UNREAD_EVENTS_MAX: usize = 1_024;
-
-/// How long a client that has opened a stream is given to make a handshake. One that makes none has come back, and is told
-/// which of its calls have lost their stream. A new one sends its handshake within milliseconds.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_millis(500);
-
-/// How long a call may be on its way: one that arrives so soon after its id was told to have lost its stream may have been made
-/// before that was heard.
-const ON_ITS_WAY_MAX: Duration = Duration::from_secs(1);
 
 /// All open streams.
 pub(super) struct Streams {

@@ -9,33 +9,14 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::limits::{ACKNOWLEDGE_PATIENCE, LINGER, LOOK_AGAIN, LOOKS_MAX};
 use super::orphans::Ticket;
 use super::owner::{Owner, Receipt};
 use crate::engine::{AgentName, Carrier, Ending, HandoverId, Input, Refusal, SessionId, Sign, Who};
-
-/// How long a peer may take nothing that it was sent before a connection counts as broken, so that a reply which a dead
-/// network has swallowed is taken back, not counted as read: shorter than the engine's doubt.
-///
-/// A kernel counts both: bytes that are not acknowledged, and bytes for which a peer that does not read has no room.
-/// tcp(7), `TCP_USER_TIMEOUT`: "transmitted data may remain unacknowledged, or buffered data may remain untransmitted (due to
-/// zero window size)".
-pub const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long relay waits, after it has closed its own end behind a reply that matters, for the peer to close its own. A peer
-/// that does not has not been seen to read the reply.
-const LINGER: Duration = Duration::from_secs(3);
-
-/// How often relay looks again for the end of a peer that has only sent its last byte, with a reply in doubt that it may
-/// still read.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
-
-/// How many times it looks: for longer than the engine doubts.
-const LOOKS_MAX: u32 = 100;
 
 /// How many slices hyper writes at once, at the most: <https://docs.rs/hyper/1/src/hyper/proto/h1/io.rs.html>.
 const SLICES_MAX: usize = 64;

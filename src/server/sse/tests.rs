@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http_body_util::BodyExt as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};

@@ -1,0 +1,111 @@
+//! Every bound of the shell: its value, its unit and the reason for it. The engine has its own
+//! ([`crate::engine::limits`]).
+//!
+//! Reaching a bound is a refusal that the caller sees, or a line that the person sees. Where something is forgotten instead,
+//! its bound says so.
+
+use std::time::Duration;
+
+// Connections.
+
+/// Most connections at a time; the next one waits in the system's queue. Every stream has one, and its calls come over a second.
+pub const CONNECTIONS_MAX: usize = 10_000;
+
+/// How long a connection may take for the head of its first request, and for any head that it has begun: what a
+/// silent flood can cost another client.
+pub const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many times [`HEAD_PATIENCE`] a connection may rest between two requests: five minutes, longer than the pools of clients
+/// keep one, so that it is the client who closes it.
+pub const IDLE_ROUNDS_MAX: u32 = 60;
+
+/// How long nothing is accepted after the system could not, for want of files for instance.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the person is told that connections cannot be accepted.
+pub const COMPLAINT_EVERY: Duration = Duration::from_secs(60);
+
+/// How long the end of a relay waits for its connections to finish.
+pub const STOP_PATIENCE: Duration = Duration::from_secs(2);
+
+// Sockets.
+
+/// How long a peer may take nothing that it was sent before a connection counts as broken, so that a reply which a dead
+/// network has swallowed is taken back, not counted as read: shorter than the engine's doubt.
+///
+/// A kernel counts both: bytes that are not acknowledged, and bytes for which a peer that does not read has no room.
+/// tcp(7), `TCP_USER_TIMEOUT`: "transmitted data may remain unacknowledged, or buffered data may remain untransmitted (due to
+/// zero window size)".
+pub const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long relay waits, after it has closed its own end behind a reply that matters, for the peer to close its own. A peer
+/// that does not has not been seen to read the reply.
+pub const LINGER: Duration = Duration::from_secs(3);
+
+/// How often relay looks again for the end of a peer that has only sent its last byte, with a reply in doubt that it may
+/// still read.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// How many times it looks: for longer than the engine doubts.
+pub const LOOKS_MAX: u32 = 100;
+
+// Requests.
+
+/// Longest request body, in bytes: a message body of 1 MiB may take six bytes for each of its own in JSON.
+pub const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long a request body may take to arrive, so that a trickling client does not hold its buffer for ever.
+pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many answered reads can still be cancelled: their answers may cross with their cancellations. The oldest is
+/// forgotten first. Only reads that handed something over count.
+pub const ANSWERED_MAX: usize = 8_192;
+
+/// How many cancellations are remembered that came before the requests which they are about. The oldest is forgotten first.
+pub const EARLY_MAX: usize = 1_024;
+
+/// Longest text of a request's id, in bytes; one that is longer is refused. Of a session's id too; requests that have a
+/// longer one cannot be cancelled by a request.
+pub const REQUEST_ID_BYTES_MAX: usize = 256;
+
+/// Most arguments of a call that is read here: each name is looked for among those before it.
+pub const ARGUMENTS_MAX: usize = 16;
+
+// Streams.
+
+/// How long a call waits for its stream to come back: a few times what a client waits before it reconnects.
+pub const STREAM_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many bytes may wait for a client that does not read its stream before its calls are refused.
+pub const UNREAD_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How many events may wait for a client that does not read its stream before its calls are refused.
+pub const UNREAD_EVENTS_MAX: usize = 1_024;
+
+/// How long a client that has opened a stream is given to make a handshake. One that makes none has come back, and is told
+/// which of its calls have lost their stream. A new one sends its handshake within milliseconds.
+pub const HANDSHAKE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a call may be on its way: one that arrives so soon after its id was told to have lost its stream may have been made
+/// before that was heard.
+pub const ON_ITS_WAY_MAX: Duration = Duration::from_secs(1);
+
+// Waits whose stream was lost.
+
+/// How long a client is given to come back. Claude Code gives a silent call up after five minutes.
+pub const RETURN_PATIENCE: Duration = Duration::from_secs(600);
+
+/// How many orphans are kept, and so at the most told to one client, whose stream takes them at once. The oldest is forgotten
+/// first: its client waits until it gives up by itself.
+pub const ORPHANS_MAX: usize = 1_000;
+
+/// How many bytes of notes are behind before they are written anew: some hundred waits.
+pub const STALE_BYTES_MAX: usize = 64 * 1024;
+
+// The log.
+
+/// How many lines may wait for a slow stdout. More are counted and left out.
+pub const LINES_MAX: usize = 1_024;
+
+/// How long the end of a relay waits for the last lines to be written.
+pub const LOG_END_PATIENCE: Duration = Duration::from_millis(500);
