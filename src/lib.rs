@@ -3,10 +3,30 @@
 //! # The map
 //!
 //! - [`engine`]: the pure core. Who may post and read, what waits for whom, when a message counts as read.
-//! - [`tools`]: pure too. MCP tool calls to engine commands, engine replies to text.
+//! - [`tools`]: pure too. MCP tool calls to engine commands, engine replies to text; a toolset is a table of tools.
 //! - `server`: the shell. Owns the engine; HTTP, SSE, streamable HTTP; decides nothing about messages.
 //! - `terminal`: what a person's terminal is shown of text from outside.
 //! - `cli`: a file per subcommand; the stdio bridge is one of them.
+//!
+//! # One call
+//!
+//! ```text
+//! bytes    server/connections, wire          how they came, and how the connection ended
+//!   |      server/dispatch, guard            whether they are let in, and to which transport
+//!   |      server/sse, http                  whose session it is
+//!   |      server/plain_call or json_rpc     the message: tool and arguments
+//!   v      tools (lift)                      the command that the tool makes of them
+//! command  server/owner                      the lock and the step
+//!   v      engine                            what is true now
+//! effects  server/owner                      the answer to its call, events to the log
+//!   |      tools (lift)                      the text that the same tool makes of the answer
+//!   |      server/tool_calls                 the message around it
+//!   v      server/wire                       what became of its bytes, told to the engine
+//! bytes
+//! ```
+//!
+//! What is no plain call of a tool (a handshake, a list of tools, news of progress) goes through rmcp's service and its handler
+//! in `server/rpc`, which makes calls in the same way.
 
 #[cfg(feature = "server")]
 pub mod cli;
