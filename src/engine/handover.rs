@@ -73,12 +73,19 @@ pub(super) enum Passage {
 }
 
 impl Passage {
-    /// Returns when time alone says more, if it will.
-    pub fn ends_at(self) -> Option<Timestamp> {
+    /// Returns when the doubt ends, if that is still to come.
+    pub fn doubt_ends(self) -> Option<Timestamp> {
         match self {
             Self::Passed { doubt_ends, .. } => Some(doubt_ends),
+            Self::Written | Self::Overdue | Self::Read { .. } => None,
+        }
+    }
+
+    /// Returns from when on a reply that was read cannot be cancelled any more.
+    pub fn settles_at(self) -> Option<Timestamp> {
+        match self {
             Self::Read { settles_at, .. } => Some(settles_at),
-            Self::Written | Self::Overdue => None,
+            Self::Written | Self::Passed { .. } | Self::Overdue => None,
         }
     }
 }
@@ -298,9 +305,7 @@ impl Engine {
 
     fn end_handover(&mut self, id: HandoverId) -> Handover {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
-        if let Some(at) = handover.passage.ends_at() {
-            self.timers.disarm(at, Timer::DoubtEnds(id));
-        }
+        self.stop_timer(id, handover.passage);
         if let Some(session) = self.sessions.get_mut(&handover.session) {
             session.handovers.remove(&id);
         }
@@ -310,11 +315,28 @@ impl Engine {
     /// Sets how far a reply has come, and the timer of its doubt with it.
     fn set_passage(&mut self, id: HandoverId, passage: Passage) {
         let before = std::mem::replace(&mut self.handover_mut(id).passage, passage);
-        if let Some(at) = before.ends_at() {
+        self.stop_timer(id, before);
+        if let Some(at) = passage.doubt_ends() {
+            self.timers.arm(at, Timer::DoubtEnds(id));
+        }
+        if let Some(at) = passage.settles_at() {
+            self.timers.settle(at, id);
+        }
+    }
+
+    fn stop_timer(&mut self, id: HandoverId, passage: Passage) {
+        if let Some(at) = passage.doubt_ends() {
             self.timers.disarm(at, Timer::DoubtEnds(id));
         }
-        if let Some(at) = passage.ends_at() {
-            self.timers.arm(at, Timer::DoubtEnds(id));
+        if let Some(at) = passage.settles_at() {
+            self.timers.unsettle(at, id);
+        }
+    }
+
+    /// Confirms what was read and cannot be cancelled any more.
+    pub(super) fn settle(&mut self, step: &mut Step<'_>) {
+        while let Some(id) = self.timers.settled(step.now) {
+            self.sign(id, Sign::DoubtOver, step);
         }
     }
 

@@ -124,13 +124,16 @@ impl Engine {
             .waits
             .iter()
             .map(|(call, wait)| (wait.expires_at, Timer::WaitExpires(*call)));
-        let doubts = self
-            .handovers
-            .iter()
-            .filter_map(|(id, h)| Some((h.passage.ends_at()?, Timer::DoubtEnds(*id))));
-        let due: BTreeSet<_> = waits.chain(doubts).collect();
+        let handovers = self.handovers.iter();
+        let doubts = handovers
+            .clone()
+            .filter_map(|(id, h)| Some((h.passage.doubt_ends()?, Timer::DoubtEnds(*id))));
+        let exact: BTreeSet<_> = waits.chain(doubts).collect();
+        let settling: BTreeSet<_> = handovers
+            .filter_map(|(id, h)| Some((h.passage.settles_at()?, *id)))
+            .collect();
         assert!(
-            due == *self.timers.all(),
+            (&exact, &settling) == self.timers.all(),
             "whatever ends by itself has its timer, and nothing else has"
         );
     }

@@ -29,6 +29,10 @@ pub const DOUBT_LATE_MS_MAX: i64 = 5_000;
 /// between was thrown away.
 pub const CANCEL_GRACE_MS: i64 = 2_000;
 
+/// How long after that what was read may stay unconfirmed while nothing happens, in milliseconds. Every input confirms what is
+/// due; a timer for each reply would wake the relay for each.
+pub const SETTLE_SLACK_MS: i64 = 1_000;
+
 /// The bounds that a server or a simulation may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -169,6 +169,7 @@ impl Engine {
     /// `now` must not be earlier than in the call before.
     pub fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
         let step = &mut Step::new(now, out);
+        self.settle(step);
         match input {
             Input::Opened {
                 session,
@@ -201,6 +202,7 @@ impl Engine {
     /// Does all that is due at `now`, earliest first; nothing when called too early.
     pub fn handle_timeout(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         let step = &mut Step::new(now, out);
+        self.settle(step);
         while let Some(timer) = self.timers.due(now) {
             match timer {
                 Timer::WaitExpires(call) => self.end_wait(call, WaitEnd::Expired, step),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::limits::SETTLE_SLACK_MS;
 use super::names::{CallId, HandoverId, Timestamp};
 
 /// Something that ends by itself. Of what is due at the same moment, waits come first, then lower numbers.
@@ -26,37 +27,58 @@ pub enum Reason {
 /// All timers that run, the earliest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Timers(BTreeSet<(Timestamp, Timer)>);
+pub(super) struct Timers {
+    exact: BTreeSet<(Timestamp, Timer)>,
+    /// What was read, with the moment from which on the next input confirms it.
+    settling: BTreeSet<(Timestamp, HandoverId)>,
+}
 
 impl Timers {
     /// Lets a timer run until that moment.
     pub fn arm(&mut self, at: Timestamp, timer: Timer) {
-        self.0.insert((at, timer));
+        self.exact.insert((at, timer));
     }
 
     /// Stops the timer that was to run until that moment.
     pub fn disarm(&mut self, at: Timestamp, timer: Timer) {
-        self.0.remove(&(at, timer));
+        self.exact.remove(&(at, timer));
+    }
+
+    /// Has the first input from that moment on confirm what was read.
+    pub fn settle(&mut self, at: Timestamp, handover: HandoverId) {
+        self.settling.insert((at, handover));
+    }
+
+    /// Forgets that something was to be confirmed from that moment on.
+    pub fn unsettle(&mut self, at: Timestamp, handover: HandoverId) {
+        self.settling.remove(&(at, handover));
+    }
+
+    /// Returns the next hand-over that is to be confirmed by `now`. It is due until it is unsettled.
+    pub fn settled(&self, now: Timestamp) -> Option<HandoverId> {
+        let (at, handover) = self.settling.first()?;
+        (*at <= now).then_some(*handover)
     }
 
     /// Returns the next moment at which something ends, and what.
     pub fn next(&self) -> Option<(Timestamp, Reason)> {
-        let (at, timer) = self.0.first()?;
-        let reason = match timer {
-            Timer::WaitExpires(_) => Reason::WaitExpires,
-            Timer::DoubtEnds(_) => Reason::DoubtEnds,
-        };
-        Some((*at, reason))
+        let exact = self.exact.first().map(|(at, timer)| match timer {
+            Timer::WaitExpires(_) => (*at, Reason::WaitExpires),
+            Timer::DoubtEnds(_) => (*at, Reason::DoubtEnds),
+        });
+        let settling = self.settling.first();
+        let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));
+        exact.into_iter().chain(settling).min()
     }
 
     /// Returns the next timer that has run out by `now`. It runs on until it is disarmed.
     pub fn due(&self, now: Timestamp) -> Option<Timer> {
-        let (at, timer) = self.0.first()?;
+        let (at, timer) = self.exact.first()?;
         (*at <= now).then_some(*timer)
     }
 
-    /// Returns all timers, for the invariants.
-    pub fn all(&self) -> &BTreeSet<(Timestamp, Timer)> {
-        &self.0
+    /// Returns all timers, and what is to be confirmed when, for the invariants.
+    pub fn all(&self) -> (&BTreeSet<(Timestamp, Timer)>, &BTreeSet<(Timestamp, HandoverId)>) {
+        (&self.exact, &self.settling)
     }
 }

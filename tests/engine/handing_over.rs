@@ -59,7 +59,7 @@ fn bytes_that_follow_a_flushed_reply_confirm_it_on_an_exchange() {
     let mut relay = handed_to(EXCHANGE);
     relay.passed(10);
     assert_eq!(relay.followed(10), NONE);
-    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(CANCEL_GRACE_MS));
+    assert_eq!(relay.engine.poll_timeout(), settles_at(0));
     assert_eq!(relay.lost(10), NONE);
     assert_confirmed(relay);
 }
@@ -110,9 +110,9 @@ fn a_reply_that_was_read_is_neither_lost_nor_confirmed_again_nor_undone_by_an_en
     assert_eq!(relay.passed(10), NONE);
     assert_eq!(relay.kept_alive(A), NONE);
     assert_eq!(relay.call(A, 12, read("pm")), [nothing(12)]);
-    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(CANCEL_GRACE_MS));
+    assert_eq!(relay.engine.poll_timeout(), settles_at(0));
     assert_eq!(relay.close(A, Ending::Broken), NONE);
-    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(CANCEL_GRACE_MS));
+    assert_eq!(relay.engine.poll_timeout(), settles_at(0));
     assert_eq!(relay.settle(), NONE);
     assert_eq!(relay.engine.poll_timeout(), None);
     assert_confirmed(relay);

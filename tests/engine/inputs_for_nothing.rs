@@ -69,7 +69,7 @@ fn repeated_good_news_is_ignored() {
     for _ in 0..2 {
         assert_eq!(relay.passed(10), NONE);
         assert_eq!(relay.followed(10), NONE);
-        assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(CANCEL_GRACE_MS));
+        assert_eq!(relay.engine.poll_timeout(), settles_at(0));
     }
     assert_eq!(relay.settle(), NONE);
     assert_eq!(relay.followed(10), NONE);

@@ -18,7 +18,7 @@ mod waiting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
+use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, SETTLE_SLACK_MS};
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Event, HandoverId,
     InboxView, Input, InvalidRoster, Kind, Message, MessageId, Overview, Reason, Refusal, Reply, Roster, Seq,
@@ -413,6 +413,11 @@ fn assert_undone(mut relay: Relay) {
     let both = shown(99, [again(&nth(1)), again(&nth(2))]);
     assert_eq!(relay.call(session, 99, read("dev-a")), [both]);
     assert_eq!(relay.call(session, 98, read("dev-a")), [nothing(98)]);
+}
+
+/// When the timer of a reply that was read that many milliseconds after the start runs out, if nothing else comes.
+fn settles_at(ms: i64) -> Option<(Timestamp, Reason)> {
+    doubt_ends_at(ms + CANCEL_GRACE_MS + SETTLE_SLACK_MS)
 }
 
 fn doubt_ends_at(ms: i64) -> Option<(Timestamp, Reason)> {

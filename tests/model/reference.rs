@@ -15,7 +15,7 @@ mod waits;
 
 use std::sync::Arc;
 
-use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
+use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, SETTLE_SLACK_MS};
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, InboxView, Input, Kind, Message,
     MessageId, Overview, Reason, Refusal, Reply, Roster, Seq, SessionId, SessionView, Sign, Status,
@@ -123,7 +123,7 @@ impl Doubt {
     /// Returns when the doubt ends, while that is still to come.
     fn ends_at(&self) -> Option<Timestamp> {
         if let Some(read_at) = self.read_at {
-            return Some(read_at.plus_millis(CANCEL_GRACE_MS));
+            return Some(read_at.plus_millis(CANCEL_GRACE_MS + SETTLE_SLACK_MS));
         }
         let passed = self.passed.filter(|passed| !passed.outlived)?;
         Some(passed.doubted_from.plus_millis(DOUBT_MS))
@@ -168,6 +168,7 @@ impl Model {
     }
 
     pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        self.settle(now);
         match event {
             Event::Timeout => self.handle_timeout(now),
             Event::Input(Input::Opened {

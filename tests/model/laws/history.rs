@@ -182,9 +182,11 @@ impl<'a> History<'a> {
         let mut settles_at = None;
         for (at, step) in self.steps.iter().enumerate().skip(reply + 1) {
             if let Some(settles_at) = settles_at {
+                if settles_at <= step.now {
+                    return Fate::Arrived(at);
+                }
                 match &step.event {
                     Event::Seen(seen, Sign::Cancelled) if *seen == call => return Fate::Failed(at),
-                    Event::Timeout if settles_at <= step.now => return Fate::Arrived(at),
                     Event::Seen(..) | Event::Timeout | Event::Input(_) => continue,
                 }
             }

@@ -58,6 +58,19 @@ impl Model {
         doubt.read_at = Some(now);
     }
 
+    /// Confirms what was read so long ago that it cannot be cancelled any more: whatever happens, that is looked at first.
+    pub(super) fn settle(&mut self, now: Timestamp) {
+        for doubt in self.doubts.clone() {
+            if doubt
+                .read_at
+                .is_some_and(|at| at.plus_millis(CANCEL_GRACE_MS) <= now)
+            {
+                self.marks.reach(Mark::ReadSettles);
+                self.confirm(doubt.call);
+            }
+        }
+    }
+
     /// A keep-alive was written to a stream, behind every reply that was passed before.
     pub(super) fn kept_alive(&mut self, session: SessionId) {
         let Some(open) = self.session(session) else {
@@ -107,11 +120,6 @@ impl Model {
     pub(super) fn doubt_ends(&mut self, now: Timestamp, call: CallId) {
         let mut doubts = self.doubts.iter_mut();
         let doubt = doubts.find(|doubt| doubt.call == call).expect("it is due");
-        if doubt.read_at.is_some() {
-            self.marks.reach(Mark::ReadSettles);
-            self.confirm(call);
-            return;
-        }
         let ends_at = doubt.ends_at().expect("it is due");
         let latest = ends_at.plus_millis(DOUBT_LATE_MS_MAX);
         let passed = doubt.passed.as_mut().expect("it is due");
