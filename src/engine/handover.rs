@@ -225,6 +225,9 @@ impl Engine {
                 step.note(Event::Overdue { handover: id });
             }
             Verdict::Read => {
+                // Nothing that the session does says any more about it.
+                let session = handover.session;
+                self.session_mut(session).handovers.remove(&id);
                 let settles_at = step.now.plus_millis(CANCEL_GRACE_MS);
                 self.set_passage(id, Passage::Read { by: sign, settles_at });
                 step.note(Event::Read {
@@ -306,8 +309,8 @@ impl Engine {
     fn end_handover(&mut self, id: HandoverId) -> Handover {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
         self.stop_timer(id, handover.passage);
-        if let Some(session) = self.sessions.get_mut(&handover.session) {
-            session.handovers.remove(&id);
+        if handover.passage.settles_at().is_none() {
+            self.session_mut(handover.session).handovers.remove(&id);
         }
         handover
     }

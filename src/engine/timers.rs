@@ -77,8 +77,12 @@ impl Timers {
         (*at <= now).then_some(*timer)
     }
 
-    /// Returns all timers, and what is to be confirmed when, for the invariants.
-    pub fn all(&self) -> (&BTreeSet<(Timestamp, Timer)>, &BTreeSet<(Timestamp, HandoverId)>) {
-        (&self.exact, &self.settling)
+    /// Tells whether these are all timers, and that all that is to be confirmed, for the invariants.
+    pub fn are(
+        &self,
+        exact: &BTreeSet<(Timestamp, Timer)>,
+        settling: &BTreeSet<(Timestamp, HandoverId)>,
+    ) -> bool {
+        (&self.exact, &self.settling) == (exact, settling)
     }
 }
