@@ -531,7 +531,7 @@ enum StepAnswer {
 }
 
 impl Parked {
-    /// Waits for the answer; none comes if the call was cancelled or its session closed.
+    /// Waits for the answer. None comes if the call was cancelled; whoever closes its session must drop this, too.
     pub async fn answered(&mut self) -> Option<Answered> {
         let (answer, handover) = (&mut self.answer).await.ok()?;
         self.answered = true;

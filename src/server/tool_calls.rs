@@ -177,7 +177,7 @@ pub struct Parked {
 }
 
 impl Parked {
-    /// Waits for the answer; none comes if the call was cancelled or its session closed.
+    /// Waits for the answer. None comes if the call was cancelled; whoever closes its session must drop this, too.
     pub async fn answered(&mut self) -> Option<Done> {
         let answered = self.call.answered().await?;
         Some(Done::new(self.tool, answered))
