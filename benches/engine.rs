@@ -5,7 +5,7 @@
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use relay::engine::limits::Bounds;
 use relay::engine::{
-    CallId, Carrier, Command, Effect, Engine, Input, Kind, Roster, SessionId, Sign, Timestamp, Who,
+    CallId, Carrier, Command, Effect, Engine, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_777_732_321_000);
@@ -39,12 +39,12 @@ fn post(call: u64, to: &str) -> Input {
         call: CallId(call),
         // Ids need not be good here, only different.
         random: u128::from(call).to_le_bytes(),
-        command: Command::Post {
+        command: Command::Mail(mail::Command::Post {
             from: Some("pm".to_owned()),
             to: to.to_owned(),
             kind: Kind::Status,
             body: "b".repeat(200),
-        },
+        }),
     }
 }
 
@@ -54,10 +54,10 @@ fn read(call: u64, agent: &str) -> Input {
         call: CallId(call),
         // Ids need not be good here, only different.
         random: u128::from(call).to_le_bytes(),
-        command: Command::Read {
+        command: Command::Mail(mail::Command::Read {
             agent: Some(agent.to_owned()),
             wait_ms: 0,
-        },
+        }),
     }
 }
 

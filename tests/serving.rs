@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use relay::engine::limits::Bounds;
-use relay::engine::{Command, Effect, Engine, Input, Overview, Reason, Roster, Status, Timestamp};
+use relay::engine::{Command, Effect, Engine, Input, Overview, Reason, Roster, Status, Timestamp, mail};
 use relay::server::{Broken, Config, Guard, Machine, serve, wall_clock};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,7 +18,7 @@ impl Machine for Fragile {
         let looks = matches!(
             &input,
             Input::Call {
-                command: Command::Pending { .. },
+                command: Command::Mail(mail::Command::Pending { .. }),
                 ..
             }
         );

@@ -1,12 +1,8 @@
 //! All that can happen to the engine, and all that it can want: plain values.
 
-use std::sync::Arc;
-
 use super::events::Event;
-use super::message::{Delivery, Kind};
-use super::names::{
-    AgentName, CallId, HandoverId, MessageId, PERSON, RandomBytes, Roster, SessionId, Timestamp,
-};
+use super::names::{AgentName, CallId, HandoverId, RandomBytes, SessionId};
+use super::{agents, mail, sessions};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,38 +111,12 @@ pub enum Ending {
     Broken,
 }
 
-/// An operation that a session may ask for. Names are as given, not checked yet.
+/// An operation that a session may ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Command {
-    /// Puts a message into an agent's inbox.
-    Post {
-        /// The sender; may be left out by a bound session and by the person's.
-        from: Option<String>,
-        /// The recipient.
-        to: String,
-        /// What it is for.
-        kind: Kind,
-        /// The text.
-        body: String,
-    },
-    /// Takes all messages out of an agent's inbox.
-    Read {
-        /// Whose inbox; may be left out by a bound session and by the person's.
-        agent: Option<String>,
-        /// How long to wait if there is neither a message nor the start to tell of, in milliseconds; 0 answers at once.
-        wait_ms: u32,
-    },
-    /// Counts what waits in an agent's inbox, and takes nothing.
-    Pending {
-        /// Whose inbox; may be left out by a bound session and by the person's.
-        agent: Option<String>,
-    },
-    /// Shows what waits in an agent's inbox, and takes nothing.
-    Peek {
-        /// Whose inbox; may be left out by a bound session and by the person's.
-        agent: Option<String>,
-    },
+    /// To post, to read, or to look.
+    Mail(mail::Command),
 }
 
 /// Everything that the engine can want done, in the order in which it is to be done.
@@ -188,121 +158,60 @@ pub(super) struct Answer {
 }
 
 /// An answer that hands nothing over.
-impl From<Reply> for Answer {
-    fn from(reply: Reply) -> Self {
-        Self {
-            reply,
+impl<R: Into<Reply>> From<R> for Outcome {
+    fn from(reply: R) -> Self {
+        Self::Answered(Answer {
+            reply: reply.into(),
             handover: None,
-        }
+        })
     }
 }
 
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The message is in the recipient's inbox.
-    Posted {
-        /// Its identity.
-        id: MessageId,
-    },
-    /// What was in the inbox, oldest first; empty when nothing came in time.
-    Messages {
-        /// Shared with the hand-over that stands until the reply is known to have arrived.
-        deliveries: Arc<Vec<Delivery>>,
-        /// Present in the agent's first reply after a start: when the relay started. An agent's news is its own: the
-        /// person who reads in its stead does not take it.
-        restarted: Option<Timestamp>,
-    },
-    /// What waits in the inbox, oldest first. Hand-overs that stand are not counted.
-    Pending {
-        /// One kind a message.
-        kinds: Vec<Kind>,
-    },
-    /// What waits in the inbox, oldest first. Hand-overs that stand are not shown.
-    Seen {
-        /// All of them stay where they are.
-        deliveries: Vec<Delivery>,
-    },
+    /// To a [`Command::Mail`].
+    Mail(mail::Reply),
 }
 
-/// Why the engine did not do what was asked. Nothing was changed by it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// A sender, recipient or reader is not in the roster.
-    #[error("unknown role {name:?}; known roles: {known}")]
-    UnknownAgent {
-        /// As given, cut if it is long.
-        name: String,
-        /// Who there is.
-        known: Roster,
-    },
-    /// A bound session named another agent than its own.
-    #[error(
-        "{argument:?} is {name:?}, but this session is bound to {bound:?}; leave {argument:?} out or give {bound:?}"
-    )]
-    NotYou {
-        /// The argument: `from` or `for`.
-        argument: &'static str,
-        /// As given.
-        name: String,
-        /// The session's agent.
-        bound: String,
-    },
-    /// An agent's session named the person.
-    #[error(
-        "{argument:?} is {PERSON:?}, which is the person's own inbox and name: only the relay command reads it or speaks for it; known roles: {known}"
-    )]
-    Persons {
-        /// The argument: `from`, `for` or `agent`.
-        argument: &'static str,
-        /// Who else there is.
-        known: Roster,
-    },
-    /// A session that is not bound did not say who it is.
-    #[error("missing argument {argument:?}; give your role, one of: {known}")]
-    Anonymous {
-        /// The argument: `from` or `for`.
-        argument: &'static str,
-        /// Who there is.
-        known: Roster,
-    },
-    /// A body is longer than a message may be.
-    #[error("body has {bytes} bytes; accepted: at most {bytes_max}")]
-    BodyTooLong {
-        /// Its length.
-        bytes: usize,
-        /// The bound.
-        bytes_max: usize,
-    },
-    /// The recipient's inbox has no room for the message.
-    #[error(
-        "inbox of {agent:?} is full: {messages} messages, {bytes} bytes; accepted: at most {messages_max} messages and {bytes_max} bytes; post again after it was read"
-    )]
-    InboxFull {
-        /// Whose inbox.
-        agent: String,
-        /// How many it holds.
-        messages: usize,
-        /// How many body bytes it holds.
-        bytes: usize,
-        /// The bound on messages.
-        messages_max: usize,
-        /// The bound on body bytes.
-        bytes_max: usize,
-    },
+    /// Somebody may not be named so.
+    Agents(agents::Refusal),
+    /// There is no room for another session.
+    Sessions(sessions::Refusal),
+    /// A message cannot be posted, or a read not wait.
+    Mail(mail::Refusal),
     /// The relay is about to stop, and what it took now would be gone.
-    #[error("relay is stopping; post again after its next start")]
     Stopping,
-    /// Too many reads are parked.
-    #[error("as many reads wait already as are accepted: {waits}; read without waiting")]
-    TooManyWaits {
-        /// How many are parked.
-        waits: usize,
-    },
-    /// Too many sessions are open.
-    #[error("as many sessions are open already as are accepted: {sessions}; close one")]
-    TooManySessions {
-        /// How many are open.
-        sessions: usize,
-    },
+}
+
+impl Refusal {
+    /// Returns what the caller can do about it.
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Agents(refusal) => refusal.class(),
+            Self::Sessions(refusal) => refusal.class(),
+            Self::Mail(refusal) => refusal.class(),
+            Self::Stopping => Class::Full,
+        }
+    }
+}
+
+/// What a caller can do about a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Ask in another way: it would be refused at any time.
+    Bad,
+    /// Name something that there is.
+    Unknown,
+    /// Nothing: somebody else has taken its place.
+    Fenced,
+    /// Ask again later: there is no room for it now.
+    Full,
+    /// Do without: it is not offered here.
+    Unsupported,
+    /// Look again: what is there contradicts it.
+    Conflict,
 }

@@ -2,50 +2,197 @@
 
 use std::sync::Arc;
 
+use super::agents::{NamedAs, Speaker};
 use super::events::{Event, WaitEnd};
 use super::handover::HandedOver;
-use super::io::{Answer, Outcome, Refusal, Reply};
-use super::message::{Kind, Message};
-use super::names::{AgentName, CallId, MessageId, RandomBytes, SessionId, uuid_v4};
-use super::sessions::Speaker;
+use super::io::{self, Answer, Outcome};
+use super::message::{Delivery, Kind, Message};
+use super::names::{AgentName, CallId, MessageId, RandomBytes, SessionId, Timestamp, uuid_v4};
 use super::waits::Wait;
 use super::{Engine, Step};
 
+/// What may be asked about messages. Names are as given, not checked yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Command {
+    /// Puts a message into an agent's inbox.
+    Post {
+        /// The sender; may be left out by a bound session and by the person's.
+        from: Option<String>,
+        /// The recipient.
+        to: String,
+        /// What it is for.
+        kind: Kind,
+        /// The text.
+        body: String,
+    },
+    /// Takes all messages out of an agent's inbox.
+    Read {
+        /// Whose inbox; may be left out by a bound session and by the person's.
+        agent: Option<String>,
+        /// How long to wait if there is neither a message nor the start to tell of, in milliseconds; 0 answers at once.
+        wait_ms: u32,
+    },
+    /// Counts what waits in an agent's inbox, and takes nothing.
+    Pending {
+        /// Whose inbox; may be left out by a bound session and by the person's.
+        agent: Option<String>,
+    },
+    /// Shows what waits in an agent's inbox, and takes nothing.
+    Peek {
+        /// Whose inbox; may be left out by a bound session and by the person's.
+        agent: Option<String>,
+    },
+}
+
+impl From<Command> for io::Command {
+    fn from(command: Command) -> Self {
+        Self::Mail(command)
+    }
+}
+
+/// The answer to a [`Command`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The message is in the recipient's inbox.
+    Posted {
+        /// Its identity.
+        id: MessageId,
+    },
+    /// What was in the inbox, oldest first; empty when nothing came in time.
+    Messages {
+        /// Shared with the hand-over that stands until the reply is known to have arrived.
+        deliveries: Arc<Vec<Delivery>>,
+        /// Present in the agent's first reply after a start: when the relay started. An agent's news is its own: the
+        /// person who reads in its stead does not take it.
+        restarted: Option<Timestamp>,
+    },
+    /// What waits in the inbox, oldest first. Hand-overs that stand are not counted.
+    Pending {
+        /// One kind a message.
+        kinds: Vec<Kind>,
+    },
+    /// What waits in the inbox, oldest first. Hand-overs that stand are not shown.
+    Seen {
+        /// All of them stay where they are.
+        deliveries: Vec<Delivery>,
+    },
+}
+
+impl From<Reply> for io::Reply {
+    fn from(reply: Reply) -> Self {
+        Self::Mail(reply)
+    }
+}
+
+/// Why a [`Command`] was not carried out. Nothing was changed by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// A body is longer than a message may be.
+    BodyTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// The recipient's inbox has no room for the message.
+    InboxFull {
+        /// Whose inbox.
+        agent: AgentName,
+        /// How many it holds.
+        messages: usize,
+        /// How many body bytes it holds.
+        bytes: usize,
+        /// The bound on messages.
+        messages_max: usize,
+        /// The bound on body bytes.
+        bytes_max: usize,
+    },
+    /// Too many reads are parked.
+    TooManyWaits {
+        /// How many are parked.
+        waits: usize,
+    },
+}
+
+impl Refusal {
+    pub(super) fn class(&self) -> io::Class {
+        match self {
+            Self::BodyTooLong { .. } => io::Class::Bad,
+            Self::InboxFull { .. } | Self::TooManyWaits { .. } => io::Class::Full,
+        }
+    }
+}
+
+impl From<Refusal> for io::Refusal {
+    fn from(refusal: Refusal) -> Self {
+        Self::Mail(refusal)
+    }
+}
+
 /// A message that is to be posted.
-pub(super) struct Draft {
-    pub from: Speaker,
-    pub to: AgentName,
-    pub kind: Kind,
-    pub body: String,
+struct Draft {
+    from: Speaker,
+    to: AgentName,
+    kind: Kind,
+    body: String,
 }
 
 impl Engine {
+    /// Carries a command out.
+    pub(super) fn mail(
+        &mut self,
+        session: SessionId,
+        call: CallId,
+        random: RandomBytes,
+        command: Command,
+        step: &mut Step<'_>,
+    ) -> Result<Outcome, io::Refusal> {
+        let speaker =
+            |engine: &Self, named, given: Option<String>| engine.speaker(session, named, given.as_deref());
+        match command {
+            Command::Post { from, to, kind, body } => {
+                let from = speaker(self, NamedAs::Sender, from)?;
+                let to = self.known(&to)?;
+                self.post(Draft { from, to, kind, body }, random, step)
+            }
+            Command::Read { agent, wait_ms } => {
+                let reader = speaker(self, NamedAs::Reader, agent)?;
+                Ok(self.read(session, call, reader, wait_ms, step)?)
+            }
+            Command::Pending { agent } => Ok(self.pending(&speaker(self, NamedAs::Reader, agent)?).into()),
+            Command::Peek { agent } => Ok(self.peek(&speaker(self, NamedAs::Reader, agent)?).into()),
+        }
+    }
+
     /// Puts a message into an inbox. Its id is made of `random`.
-    pub(super) fn post(
+    fn post(
         &mut self,
         draft: Draft,
         random: RandomBytes,
         step: &mut Step<'_>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<Outcome, io::Refusal> {
         let Draft { from, to, kind, body } = draft;
         if body.len() > self.bounds.body_bytes_max {
             return Err(Refusal::BodyTooLong {
                 bytes: body.len(),
                 bytes_max: self.bounds.body_bytes_max,
-            });
+            }
+            .into());
         }
         let inbox = self.inboxes.get_mut(&to).expect("each agent has an inbox");
         if !inbox.has_room(body.len(), &self.bounds) {
             return Err(Refusal::InboxFull {
-                agent: to.to_string(),
+                agent: to,
                 messages: inbox.messages(),
                 bytes: inbox.bytes(),
                 messages_max: self.bounds.inbox_messages_max,
                 bytes_max: self.bounds.inbox_bytes_max,
-            });
+            }
+            .into());
         }
         if self.stopping {
-            return Err(Refusal::Stopping);
+            return Err(io::Refusal::Stopping);
         }
         let id = MessageId(uuid_v4(random));
         let message = Arc::new(Message {
@@ -62,11 +209,11 @@ impl Engine {
             agent: to.clone(),
         });
         step.has_news(to);
-        Ok(Outcome::Answered(Reply::Posted { id }.into()))
+        Ok(Reply::Posted { id }.into())
     }
 
     /// Answers a read, or parks it if there is nothing to say and it may wait.
-    pub(super) fn read(
+    fn read(
         &mut self,
         session: SessionId,
         call: CallId,
@@ -99,15 +246,15 @@ impl Engine {
         Ok(Outcome::Parked)
     }
 
-    pub(super) fn pending(&self, reader: &Speaker) -> Outcome {
+    fn pending(&self, reader: &Speaker) -> Reply {
         let waiting = self.inboxes[reader.agent()].waiting();
         let kinds = waiting.map(|delivery| delivery.message.kind).collect();
-        Outcome::Answered(Reply::Pending { kinds }.into())
+        Reply::Pending { kinds }
     }
 
-    pub(super) fn peek(&self, reader: &Speaker) -> Outcome {
+    fn peek(&self, reader: &Speaker) -> Reply {
         let deliveries = self.inboxes[reader.agent()].waiting().cloned().collect();
-        Outcome::Answered(Reply::Seen { deliveries }.into())
+        Reply::Seen { deliveries }
     }
 
     /// Takes all that is in an inbox into an answer.
@@ -122,7 +269,8 @@ impl Engine {
             reply: Reply::Messages {
                 deliveries,
                 restarted: notice.then_some(started_at),
-            },
+            }
+            .into(),
             handover: id,
         }
     }

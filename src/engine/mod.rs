@@ -6,9 +6,11 @@
 //!
 //! # Rooms
 //!
-//! `sessions` has who is connected and the one gate by which a session speaks for an agent; `mail` posts and reads; `inbox`
-//! is one agent's queue; `waits` has the calls that are parked; `handover` the table of what confirms and what undoes a
-//! reply that was handed over; `timers` what ends by itself; `events` what has happened.
+//! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
+//! speaks for an agent; `sessions`, who is connected; `mail`, which posts and reads. A topic's commands, replies and
+//! refusals stand beside its code. Beneath them are `inbox`, one agent's queue; `waits`, the calls that are parked;
+//! `handover`, the table of what confirms and what undoes a reply that was handed over; `timers`, what ends by itself; and
+//! `events`, what has happened.
 //!
 //! # Laws
 //!
@@ -23,17 +25,18 @@
 //!   ([`Who::Person`]) reads its inbox or speaks for it.
 //! - Every transition is told of by an [`Event`].
 
+pub mod agents;
 mod events;
 mod handover;
 mod inbox;
 mod invariants;
 mod io;
 pub mod limits;
-mod mail;
+pub mod mail;
 mod message;
 mod names;
 mod overview;
-mod sessions;
+pub mod sessions;
 mod timers;
 mod waits;
 
@@ -43,9 +46,8 @@ pub use events::{Event, WaitEnd};
 use handover::Handover;
 use inbox::Inbox;
 use io::{Answer, Outcome};
-pub use io::{Carrier, Command, Effect, Ending, Input, Refusal, Reply, Sign, Who};
+pub use io::{Carrier, Class, Command, Effect, Ending, Input, Refusal, Reply, Sign, Who};
 use limits::Bounds;
-use mail::Draft;
 pub use message::{Delivery, Kind, Message};
 pub use names::{
     AgentName, Boot, CallId, HandoverId, InvalidName, InvalidRoster, MessageId, PERSON, RandomBytes, Roster,
@@ -259,19 +261,8 @@ impl Engine {
         command: Command,
         step: &mut Step<'_>,
     ) -> Result<Outcome, Refusal> {
-        let reader = |engine: &Self, agent: Option<String>| engine.speaker(session, "for", agent.as_deref());
         match command {
-            Command::Post { from, to, kind, body } => {
-                let from = self.speaker(session, "from", from.as_deref())?;
-                let to = self.known(&to)?;
-                self.post(Draft { from, to, kind, body }, random, step)
-            }
-            Command::Read { agent, wait_ms } => {
-                let reader = reader(self, agent)?;
-                self.read(session, call, reader, wait_ms, step)
-            }
-            Command::Pending { agent } => Ok(self.pending(&reader(self, agent)?)),
-            Command::Peek { agent } => Ok(self.peek(&reader(self, agent)?)),
+            Command::Mail(command) => self.mail(session, call, random, command, step),
         }
     }
 

@@ -1,10 +1,11 @@
-//! Who is connected, and for whom it may speak.
+//! Who is connected.
 
 use std::collections::BTreeSet;
 
+use super::agents::NamedAs;
 use super::events::Event;
-use super::io::{Carrier, Ending, Refusal, Sign, Who};
-use super::names::{AgentName, CallId, HandoverId, PERSON, SessionId, shown};
+use super::io::{self, Carrier, Ending, Sign, Who};
+use super::names::{AgentName, CallId, HandoverId, PERSON, SessionId};
 use super::{Engine, Step};
 
 /// An open session, with what ends when it does.
@@ -19,19 +20,27 @@ pub(super) struct Session {
     pub waits: BTreeSet<CallId>,
 }
 
-/// An agent for whom a session may speak. Only [`Engine::speaker`] makes one: whoever asks for it has been let through.
-#[derive(Debug)]
-pub(super) struct Speaker(AgentName);
+/// Why a session was not opened. Nothing was changed by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Too many sessions are open.
+    TooMany {
+        /// How many are open.
+        sessions: usize,
+    },
+}
 
-impl Speaker {
-    /// Returns the agent.
-    pub fn agent(&self) -> &AgentName {
-        &self.0
+impl Refusal {
+    pub(super) fn class(&self) -> io::Class {
+        match self {
+            Self::TooMany { .. } => io::Class::Full,
+        }
     }
+}
 
-    /// Returns the agent.
-    pub fn into_agent(self) -> AgentName {
-        self.0
+impl From<Refusal> for io::Refusal {
+    fn from(refusal: Refusal) -> Self {
+        Self::Sessions(refusal)
     }
 }
 
@@ -42,17 +51,18 @@ impl Engine {
         carrier: Carrier,
         who: Who,
         step: &mut Step<'_>,
-    ) -> Result<Option<AgentName>, Refusal> {
+    ) -> Result<Option<AgentName>, io::Refusal> {
         let (agent, person) = match who {
             Who::Person => (None, true),
             Who::Agent(None) => (None, false),
-            Who::Agent(Some(name)) if name == PERSON => return Err(self.persons("agent")),
+            Who::Agent(Some(name)) if name == PERSON => {
+                return Err(self.refuse_person(NamedAs::Session).into());
+            }
             Who::Agent(Some(name)) => (Some(self.known(&name)?), false),
         };
         if self.sessions.len() >= self.bounds.sessions_max {
-            return Err(Refusal::TooManySessions {
-                sessions: self.sessions.len(),
-            });
+            let sessions = self.sessions.len();
+            return Err(Refusal::TooMany { sessions }.into());
         }
         let state = Session {
             carrier,
@@ -82,60 +92,6 @@ impl Engine {
         self.sign_all(session, Sign::Ended(ending), step);
         self.sessions.remove(&session);
         step.note(Event::Closed { session, ending });
-    }
-
-    /// Finds out for whom a session speaks in `argument`. The one gate: what posts or reads asks for the [`Speaker`] that it
-    /// gives.
-    pub(super) fn speaker(
-        &self,
-        session: SessionId,
-        argument: &'static str,
-        given: Option<&str>,
-    ) -> Result<Speaker, Refusal> {
-        let Session {
-            agent: bound, person, ..
-        } = &self.sessions[&session];
-        if *person {
-            return self.known(given.unwrap_or(PERSON)).map(Speaker);
-        }
-        if given == Some(PERSON) {
-            return Err(self.persons(argument));
-        }
-        match (given, bound) {
-            (None, None) => Err(Refusal::Anonymous {
-                argument,
-                known: self.roster.clone(),
-            }),
-            (None, Some(bound)) => Ok(Speaker(bound.clone())),
-            (Some(name), None) => self.known(name).map(Speaker),
-            (Some(name), Some(bound)) => {
-                let named = self.known(name)?;
-                if named == *bound {
-                    return Ok(Speaker(named));
-                }
-                Err(Refusal::NotYou {
-                    argument,
-                    name: named.to_string(),
-                    bound: bound.to_string(),
-                })
-            }
-        }
-    }
-
-    fn persons(&self, argument: &'static str) -> Refusal {
-        let known = self.roster.clone();
-        Refusal::Persons { argument, known }
-    }
-
-    /// Finds the agent of a name, or the person.
-    pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
-        match self.inboxes.get_key_value(name) {
-            Some((agent, _)) => Ok(agent.clone()),
-            None => Err(Refusal::UnknownAgent {
-                name: shown(name),
-                known: self.roster.clone(),
-            }),
-        }
     }
 
     /// Tells whether a reply to a session is one in which an agent is told of the start: the person who reads in an

@@ -17,11 +17,12 @@ use super::dispatch::ResponseBody;
 use super::http::collect;
 use super::owner::{Answered, Outcome};
 use super::wire::Link;
-use super::{Shared, refuse, refuse_session};
+use super::{Shared, refuse, refuse_as};
 use crate::engine::limits::WAIT_SECONDS_MAX;
-use crate::engine::{Command, Kind, Reply, Who, shown};
-use crate::tools::messages;
+use crate::engine::mail::{Command, Reply};
+use crate::engine::{self, Kind, Who, shown};
 use crate::tools::text::{Json, Object};
+use crate::tools::{self, messages};
 
 /// What `POST /api/send` takes.
 #[derive(Deserialize)]
@@ -145,9 +146,9 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
 async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response {
     let session = match link.session(Who::Person) {
         Ok((session, _)) => session,
-        Err(refusal) => return refuse_session(&refusal),
+        Err(refusal) => return refuse_as(tools::DEFAULT, &refusal),
     };
-    let (answered, waited) = match shared.owner.call(session, command, None) {
+    let (answered, waited) = match shared.owner.call(session, command.into(), None) {
         Some(Outcome::Answered(answered)) => (Some(answered), false),
         Some(Outcome::Parked(mut parked)) => (parked.answered().await, true),
         None => (None, false),
@@ -155,17 +156,20 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
     let Some(Answered { answer, receipt }) = answered else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "the call was cancelled");
     };
-    let json = match answer {
-        Err(refusal) => return refuse_session(&refusal),
-        Ok(Reply::Posted { id }) => object(|object| object.member("id").string(&id.to_string())),
-        Ok(Reply::Pending { kinds }) => object(|object| object.member("count").number(kinds.len())),
-        Ok(Reply::Seen { deliveries }) => object(|object| {
+    let reply = match answer {
+        Err(refusal) => return refuse_as(tools::DEFAULT, &refusal),
+        Ok(engine::Reply::Mail(reply)) => reply,
+    };
+    let json = match reply {
+        Reply::Posted { id } => object(|object| object.member("id").string(&id.to_string())),
+        Reply::Pending { kinds } => object(|object| object.member("count").number(kinds.len())),
+        Reply::Seen { deliveries } => object(|object| {
             messages::write(&deliveries, object.member("messages"));
         }),
-        Ok(Reply::Messages {
+        Reply::Messages {
             deliveries,
             restarted,
-        }) => {
+        } => {
             if waited && deliveries.is_empty() && restarted.is_none() && shared.stop.is_cancelled() {
                 return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
             }

@@ -32,7 +32,7 @@ use super::requests::{Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
 use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
-use super::{Shared, agent_of, refuse, refuse_session, stateless};
+use super::{Shared, agent_of, refuse, refuse_as, stateless};
 use crate::engine::{SessionId, Who};
 use crate::tools::{ToolResult, Toolset};
 
@@ -67,7 +67,7 @@ pub(super) async fn exchange(
     let (session, agent) = match agent_of(request.uri()) {
         Err(response) => return response.map(ResponseBody::Routed),
         Ok(agent) => match link.session(Who::Agent(agent)) {
-            Err(refusal) => return refuse_session(&refusal).map(ResponseBody::Routed),
+            Err(refusal) => return refuse_as(shared.toolset, &refusal).map(ResponseBody::Routed),
             Ok(opened) => opened,
         },
     };

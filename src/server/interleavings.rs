@@ -7,7 +7,9 @@ use super::owner::{Outcome, Owner, Parked, Receipt};
 use super::requests::{Request, RequestKey, Scope};
 use super::sync::Arc;
 use crate::engine::limits::Bounds;
-use crate::engine::{Carrier, Command, Engine, Input, Kind, Reply, Roster, SessionId, Sign, Timestamp, Who};
+use crate::engine::{
+    Carrier, Command, Engine, Input, Kind, Reply, Roster, SessionId, Sign, Timestamp, Who, mail,
+};
 
 const ORDERS: usize = 3_000;
 
@@ -43,19 +45,19 @@ fn open(owner: &Owner, carrier: Carrier) -> SessionId {
 }
 
 fn read(wait_ms: u32) -> Command {
-    Command::Read {
+    Command::Mail(mail::Command::Read {
         agent: Some("pm".to_owned()),
         wait_ms,
-    }
+    })
 }
 
 fn post(owner: &Arc<Owner>, session: SessionId) {
-    let command = Command::Post {
+    let command = Command::Mail(mail::Command::Post {
         from: Some("dev-a".to_owned()),
         to: "pm".to_owned(),
         kind: Kind::Free,
         body: "x".to_owned(),
-    };
+    });
     assert!(matches!(
         owner.call(session, command, None),
         Some(Outcome::Answered(_))
@@ -74,7 +76,7 @@ fn take(owner: &Arc<Owner>, session: SessionId) -> Taken {
     let Some(Outcome::Answered(answered)) = owner.call(session, read(0), None) else {
         panic!("a read that does not wait is answered");
     };
-    let Ok(Reply::Messages { deliveries, .. }) = answered.answer else {
+    let Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })) = answered.answer else {
         panic!("a read is answered by messages");
     };
     Taken {

@@ -66,7 +66,7 @@ pub use owner::{Machine, Unread};
 pub use random::Random;
 pub use wire::SocketState;
 
-use crate::engine::{Refusal, Roster};
+use crate::engine::{Class, Refusal, Roster};
 use crate::tools::{self, Toolset};
 use dispatch::Dispatch;
 use http::RmcpService;
@@ -219,19 +219,19 @@ fn refuse(status: StatusCode, reason: impl std::fmt::Display) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
-/// The HTTP face of a refused session.
-fn refuse_session(refusal: &Refusal) -> Response {
-    let status = match refusal {
-        Refusal::TooManySessions { .. } | Refusal::Stopping => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::UnknownAgent { .. }
-        | Refusal::NotYou { .. }
-        | Refusal::Anonymous { .. }
-        | Refusal::Persons { .. }
-        | Refusal::BodyTooLong { .. }
-        | Refusal::InboxFull { .. }
-        | Refusal::TooManyWaits { .. } => StatusCode::BAD_REQUEST,
-    };
-    refuse(status, refusal)
+/// An answer that is the engine's refusal, in the words of a toolset.
+fn refuse_as(toolset: &Toolset, refusal: &Refusal) -> Response {
+    refuse(status_of(refusal.class()), (toolset.refused)(refusal))
+}
+
+/// What a refusal is in HTTP. Not 404, with which streamable HTTP says that a session is gone and is to be begun anew.
+fn status_of(class: Class) -> StatusCode {
+    match class {
+        Class::Bad | Class::Unknown => StatusCode::BAD_REQUEST,
+        Class::Fenced | Class::Conflict => StatusCode::CONFLICT,
+        Class::Full => StatusCode::SERVICE_UNAVAILABLE,
+        Class::Unsupported => StatusCode::NOT_IMPLEMENTED,
+    }
 }
 
 /// Reads the query of a transport's address: `agent` is all that there is, and an empty one is none.

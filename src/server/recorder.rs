@@ -7,6 +7,7 @@ use super::random::Random;
 use crate::engine::limits::Bounds;
 use crate::engine::{
     Carrier, Command, Effect, Engine, Input, Overview, Reason, Roster, SessionId, Status, Timestamp, Who,
+    mail,
 };
 
 /// When it is, always.
@@ -80,10 +81,10 @@ pub fn recorded() -> (Arc<Owner>, Told) {
 /// Opens a session and returns it with the receipt of a read's reply, which tells of the start.
 pub fn receipt(owner: &Arc<Owner>, carrier: Carrier) -> (SessionId, Receipt) {
     let (session, _) = owner.open(carrier, Who::Agent(None)).expect("there is room");
-    let read = Command::Read {
+    let read = Command::Mail(mail::Command::Read {
         agent: Some("pm".to_owned()),
         wait_ms: 0,
-    };
+    });
     let Some(Outcome::Answered(answered)) = owner.call(session, read, None) else {
         panic!("a read that does not wait is answered");
     };

@@ -35,7 +35,7 @@ use super::requests::Scope;
 use super::rpc::Caller;
 use super::tool_calls::{self, Done, Shape};
 use super::wire::{Link, Sent};
-use super::{Shared, agent_of, refuse, refuse_session};
+use super::{Shared, agent_of, refuse, refuse_as};
 use crate::engine::{AgentName, Carrier, Ending, SessionId, Who, uuid_v4};
 use crate::tools::Toolset;
 
@@ -297,7 +297,7 @@ pub(super) async fn open(
     }
     let (session, agent) = match shared.owner.open(Carrier::Stream, Who::Agent(agent)) {
         Ok(opened) => opened,
-        Err(refusal) => return refuse_session(&refusal),
+        Err(refusal) => return refuse_as(shared.toolset, &refusal),
     };
     let old_id = headers
         .get("last-event-id")

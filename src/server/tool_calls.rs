@@ -274,7 +274,9 @@ pub fn write_response(out: &mut Vec<u8>, id: &RawValue, shape: Shape, result: &T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{AgentName, Delivery, Kind, Message, MessageId, Refusal, Reply, Seq, Timestamp};
+    use crate::engine::{
+        AgentName, Delivery, Kind, Message, MessageId, Refusal, Reply, Seq, Timestamp, mail,
+    };
     use crate::server::json_rpc::read;
     use crate::tools::DEFAULT;
 
@@ -360,17 +362,17 @@ mod tests {
         let results = [
             answered(
                 "read_messages",
-                Ok(Reply::Messages {
+                Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,
                     restarted,
-                }),
+                })),
             ),
-            answered("list_pending", Ok(Reply::Pending { kinds })),
+            answered("list_pending", Ok(Reply::Mail(mail::Reply::Pending { kinds }))),
             answered(
                 "post_message",
-                Ok(Reply::Posted {
+                Ok(Reply::Mail(mail::Reply::Posted {
                     id: MessageId(uuid::Uuid::max()),
-                }),
+                })),
             ),
             answered("post_message", Err(Refusal::Stopping)),
             ToolResult::error("a \"b\" \\ \n"),

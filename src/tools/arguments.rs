@@ -400,7 +400,7 @@ pub fn described(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Command;
+    use crate::engine::{Command, mail};
     use crate::tools::{DEFAULT, Texts};
 
     /// The arguments of a call in which everything has a value that is accepted, or nothing that may be left out has.
@@ -453,9 +453,8 @@ mod tests {
     #[test]
     fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_unknown_word() {
         fn taken(given: &mut Values<'_>) -> Command {
-            Command::Peek {
-                agent: given.text("a"),
-            }
+            let agent = given.text("a");
+            Command::Mail(mail::Command::Peek { agent })
         }
         let argument = |name, accepts, needed| Argument {
             name,
@@ -474,6 +473,7 @@ mod tests {
             arguments: Vec::from(list).leak(),
             to_command: taken,
             to_texts: |_, _: &mut Texts<'_>| (),
+            refused: |_| String::new(),
         };
         let told = |value: Value| {
             let Value::Object(map) = value else {

@@ -1,13 +1,15 @@
 //! The toolset of the source design: `post_message`, `read_messages`, `list_pending`.
 
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, messages};
-use crate::engine::{Command, Kind, Reply};
+use crate::engine::agents::{self, NamedAs};
+use crate::engine::{Command, Kind, PERSON, Refusal, Reply, mail, sessions};
 
 /// The toolset. Its list stays under 4 kB with the largest roster, and its instructions under 1 kB: both stand in every
 /// session's context.
 pub static LIFT: Toolset = Toolset {
     tools: &[POST_MESSAGE, READ_MESSAGES, LIST_PENDING],
     instructions: INSTRUCTIONS,
+    refused,
 };
 
 const INSTRUCTIONS: &str = "\
@@ -53,6 +55,7 @@ const POST_MESSAGE: Tool = Tool {
     ],
     to_command: post,
     to_texts: posted,
+    refused,
 };
 
 const READ_MESSAGES: Tool = Tool {
@@ -69,6 +72,7 @@ const READ_MESSAGES: Tool = Tool {
     ],
     to_command: read,
     to_texts: taken,
+    refused,
 };
 
 const LIST_PENDING: Tool = Tool {
@@ -77,6 +81,7 @@ const LIST_PENDING: Tool = Tool {
     arguments: &[FOR],
     to_command: list,
     to_texts: pending,
+    refused,
 };
 
 /// Whose inbox a tool is about.
@@ -98,16 +103,17 @@ const KINDS: [&str; Kind::ALL.len()] = {
 };
 
 fn post(given: &mut Values<'_>) -> Command {
-    Command::Post {
+    let command = mail::Command::Post {
         from: given.text("from"),
         to: given.needed_text("to"),
         kind: Kind::parse(&given.needed_text("kind")).expect("it is one of the words"),
         body: given.needed_text("body"),
-    }
+    };
+    command.into()
 }
 
 fn posted(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Posted { id } = reply else {
+    let Reply::Mail(mail::Reply::Posted { id }) = reply else {
         unreachable!("a post is answered with an id, not {reply:?}");
     };
     let mut buffer = uuid::Uuid::encode_buffer();
@@ -116,17 +122,18 @@ fn posted(reply: &Reply, texts: &mut Texts<'_>) {
 }
 
 fn read(given: &mut Values<'_>) -> Command {
-    Command::Read {
+    let command = mail::Command::Read {
         agent: given.text("for"),
         wait_ms: given.wait_ms("wait_seconds"),
-    }
+    };
+    command.into()
 }
 
 fn taken(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Messages {
+    let Reply::Mail(mail::Reply::Messages {
         deliveries,
         restarted,
-    } = reply
+    }) = reply
     else {
         unreachable!("a read is answered with messages, not {reply:?}");
     };
@@ -139,13 +146,14 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
 }
 
 fn list(given: &mut Values<'_>) -> Command {
-    Command::Pending {
+    let command = mail::Command::Pending {
         agent: given.text("for"),
-    }
+    };
+    command.into()
 }
 
 fn pending(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Pending { kinds } = reply else {
+    let Reply::Mail(mail::Reply::Pending { kinds }) = reply else {
         unreachable!("a look is answered with kinds, not {reply:?}");
     };
     texts.json(|json| {
@@ -155,6 +163,68 @@ fn pending(reply: &Reply, texts: &mut Texts<'_>) {
             each.array(kinds, |json, kind| json.string(kind.as_str()));
         });
     });
+}
+
+/// Says what was wrong, and what would be accepted.
+fn refused(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Agents(refusal) => misnamed(refusal),
+        Refusal::Sessions(sessions::Refusal::TooMany { sessions }) => {
+            format!("as many sessions are open already as are accepted: {sessions}; close one")
+        }
+        Refusal::Mail(refusal) => not_carried(refusal),
+        Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
+    }
+}
+
+fn misnamed(refusal: &agents::Refusal) -> String {
+    let argument = |named: &NamedAs| match named {
+        NamedAs::Sender => "from",
+        NamedAs::Reader => FOR.name,
+        NamedAs::Session => "agent",
+    };
+    match refusal {
+        agents::Refusal::Unknown { name, known } => format!("unknown role {name:?}; known roles: {known}"),
+        agents::Refusal::NotYou { named, name, bound } => {
+            let (argument, name, bound) = (argument(named), name.as_str(), bound.as_str());
+            format!(
+                "{argument:?} is {name:?}, but this session is bound to {bound:?}; leave {argument:?} out or give {bound:?}"
+            )
+        }
+        agents::Refusal::Person { named, known } => {
+            let argument = argument(named);
+            format!(
+                "{argument:?} is {PERSON:?}, which is the person's own inbox and name: only the relay command reads it or speaks for it; known roles: {known}"
+            )
+        }
+        agents::Refusal::Anonymous { named, known } => {
+            let argument = argument(named);
+            format!("missing argument {argument:?}; give your role, one of: {known}")
+        }
+    }
+}
+
+fn not_carried(refusal: &mail::Refusal) -> String {
+    match refusal {
+        mail::Refusal::BodyTooLong { bytes, bytes_max } => {
+            format!("body has {bytes} bytes; accepted: at most {bytes_max}")
+        }
+        mail::Refusal::InboxFull {
+            agent,
+            messages,
+            bytes,
+            messages_max,
+            bytes_max,
+        } => {
+            let agent = agent.as_str();
+            format!(
+                "inbox of {agent:?} is full: {messages} messages, {bytes} bytes; accepted: at most {messages_max} messages and {bytes_max} bytes; post again after it was read"
+            )
+        }
+        mail::Refusal::TooManyWaits { waits } => {
+            format!("as many reads wait already as are accepted: {waits}; read without waiting")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -182,11 +252,13 @@ mod tests {
     #[test]
     fn a_post_needs_all_but_the_sender() {
         let full = json!({"from": "pm", "to": "dev-a", "kind": "status", "body": "b"});
-        let post = |from: Option<&str>| Command::Post {
-            from: from.map(str::to_owned),
-            to: "dev-a".to_owned(),
-            kind: Kind::Status,
-            body: "b".to_owned(),
+        let post = |from: Option<&str>| {
+            Command::Mail(mail::Command::Post {
+                from: from.map(str::to_owned),
+                to: "dev-a".to_owned(),
+                kind: Kind::Status,
+                body: "b".to_owned(),
+            })
         };
         assert_eq!(
             command("post_message", arguments(full.clone())),
@@ -240,10 +312,8 @@ mod tests {
             )
         };
         let read = |wait_ms| {
-            Ok(Command::Read {
-                agent: Some("pm".to_owned()),
-                wait_ms,
-            })
+            let agent = Some("pm".to_owned());
+            Ok(Command::Mail(mail::Command::Read { agent, wait_ms }))
         };
         assert_eq!(wait(json!(0)), read(0));
         assert_eq!(wait(json!(280)), read(280_000));

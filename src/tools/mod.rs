@@ -31,6 +31,8 @@ pub struct Tool {
     pub to_command: fn(&mut Values<'_>) -> Command,
     /// Translates the engine's answer into what the caller reads: one text at least.
     pub to_texts: fn(&Reply, &mut Texts<'_>),
+    /// Translates the engine's refusal into what the caller reads behind `Error: `.
+    pub refused: fn(&Refusal) -> String,
 }
 
 /// A family of tools over the engine, of which a session has one.
@@ -40,6 +42,8 @@ pub struct Toolset {
     pub tools: &'static [Tool],
     /// What an agent is told when its session begins. It stands in every session's context.
     pub instructions: &'static str,
+    /// Says why a session was not opened.
+    pub refused: fn(&Refusal) -> String,
 }
 
 impl Tool {
@@ -164,8 +168,9 @@ impl ToolResult {
                 answer: Ok(reply),
             } => (tool.to_texts)(reply, texts),
             Self::Answered {
-                answer: Err(refusal), ..
-            } => texts.plain(format_args!("Error: {refusal}")),
+                tool,
+                answer: Err(refusal),
+            } => texts.plain(format_args!("Error: {}", (tool.refused)(refusal))),
             Self::Refused { reason } => texts.plain(format_args!("Error: {reason}")),
         }
     }

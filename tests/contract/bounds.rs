@@ -26,6 +26,12 @@ fn a_full_inbox_refuses_until_what_was_read_is_confirmed() {
     for other in &mut others {
         assert_eq!(other.call("post_message", &post["arguments"]), full);
     }
+    let send = Request::post("/api/send", r#"{"to":"dev-a","body":"m"}"#);
+    assert_eq!(
+        relay.connect().exchange(&send).status,
+        503,
+        "it may be accepted later"
+    );
     sender.post("dev-b", "pm", "another inbox has room");
     assert_eq!(relay.pending(), json!({"pm": 1, "dev-a": 10_000, "dev-b": 0}));
 

@@ -14,14 +14,14 @@ fn with_dev_a() -> Relay {
     relay
 }
 
-fn not_you(call: u64, argument: &'static str, name: &str) -> Effect {
+fn not_you(call: u64, named: NamedAs, other: &str) -> Effect {
     refused(
         call,
-        Refusal::NotYou {
-            argument,
-            name: name.to_owned(),
-            bound: "dev-a".to_owned(),
-        },
+        Refusal::Agents(agents::Refusal::NotYou {
+            named,
+            name: name(other),
+            bound: name("dev-a"),
+        }),
     )
 }
 
@@ -40,12 +40,12 @@ fn a_bound_session_need_not_name_itself() {
         accepted(1, &to_pm)
     );
     relay.post(A, 2, &message(2, 0, "pm", "dev-a"));
-    let look = Command::Pending { agent: None };
+    let look = Command::Mail(mail::Command::Pending { agent: None });
     assert_eq!(relay.call(DEV_A, 3, look), [kinds(3, [Kind::Status])]);
-    let read = Command::Read {
+    let read = Command::Mail(mail::Command::Read {
         agent: None,
         wait_ms: 0,
-    };
+    });
     let mine = shown(4, [message(2, 0, "pm", "dev-a")]);
     assert_eq!(relay.call(DEV_A, 4, read), [mine]);
 }
@@ -65,34 +65,40 @@ fn a_bound_session_may_not_name_another() {
     relay.post(A, 1, &message(1, 0, "dev-b", "pm"));
     assert_eq!(
         relay.call(DEV_A, 2, post(Some("pm"), "dev-b", "")),
-        [not_you(2, "from", "pm")]
+        [not_you(2, NamedAs::Sender, "pm")]
     );
-    assert_eq!(relay.call(DEV_A, 3, read("pm")), [not_you(3, "for", "pm")]);
+    assert_eq!(
+        relay.call(DEV_A, 3, read("pm")),
+        [not_you(3, NamedAs::Reader, "pm")]
+    );
     assert_eq!(
         relay.call(DEV_A, 4, wait("dev-b", WAIT_MS)),
-        [not_you(4, "for", "dev-b")]
+        [not_you(4, NamedAs::Reader, "dev-b")]
     );
-    assert_eq!(relay.call(DEV_A, 5, look("pm")), [not_you(5, "for", "pm")]);
+    assert_eq!(
+        relay.call(DEV_A, 5, look("pm")),
+        [not_you(5, NamedAs::Reader, "pm")]
+    );
     assert_eq!(relay.pending(), [1, 0, 0]);
 }
 
 #[test]
 fn a_bound_session_that_names_an_unknown_agent_hears_that_it_is_unknown() {
     let mut relay = with_dev_a();
-    let unknown = Refusal::UnknownAgent {
+    let unknown = Refusal::Agents(agents::Refusal::Unknown {
         name: "dev-c".to_owned(),
         known: Roster::default(),
-    };
+    });
     assert_eq!(relay.call(DEV_A, 1, read("dev-c")), [refused(1, unknown)]);
 }
 
 #[test]
 fn a_session_cannot_be_bound_to_an_unknown_agent() {
     let mut relay = Relay::told();
-    let unknown = Refusal::UnknownAgent {
+    let unknown = Refusal::Agents(agents::Refusal::Unknown {
         name: "dev-c".to_owned(),
         known: Roster::default(),
-    };
+    });
     let refused = Effect::Opened {
         session: DEV_A,
         result: Err(unknown),

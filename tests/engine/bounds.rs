@@ -10,7 +10,10 @@ fn a_body_of_the_greatest_length_is_accepted_and_one_more_byte_is_not() {
     });
     let too_long = |call, bytes| {
         let bytes_max = 4;
-        [refused(call, Refusal::BodyTooLong { bytes, bytes_max })]
+        [refused(
+            call,
+            Refusal::Mail(mail::Refusal::BodyTooLong { bytes, bytes_max }),
+        )]
     };
     let body = |body: &str| post(Some("pm"), "dev-a", body);
     assert_eq!(relay.call(A, 1, body("12345")), too_long(1, 5));
@@ -24,13 +27,13 @@ fn a_body_of_the_greatest_length_is_accepted_and_one_more_byte_is_not() {
 fn full(call: u64, messages: usize, bytes: usize, bounds: Bounds) -> Effect {
     refused(
         call,
-        Refusal::InboxFull {
-            agent: "dev-a".to_owned(),
+        Refusal::Mail(mail::Refusal::InboxFull {
+            agent: name("dev-a"),
             messages,
             bytes,
             messages_max: bounds.inbox_messages_max,
             bytes_max: bounds.inbox_bytes_max,
-        },
+        }),
     )
 }
 
@@ -143,7 +146,12 @@ fn so_many_reads_may_wait_and_not_one_more() {
         waits_max: 2,
         ..ROOMY
     });
-    let too_many = |call| [refused(call, Refusal::TooManyWaits { waits: 2 })];
+    let too_many = |call| {
+        [refused(
+            call,
+            Refusal::Mail(mail::Refusal::TooManyWaits { waits: 2 }),
+        )]
+    };
     assert_eq!(relay.call(A, 1, wait("pm", 10)), NONE);
     assert_eq!(relay.call(A, 2, wait("dev-a", 20)), NONE);
     assert_eq!(relay.call(B, 3, wait("dev-a", 30)), too_many(3));
@@ -163,7 +171,7 @@ fn a_wait_may_supersede_while_no_further_one_is_accepted() {
     });
     relay.call(A, 1, wait("dev-a", WAIT_MS));
     assert_eq!(relay.call(A, 2, wait("dev-a", WAIT_MS)), [nothing(1)]);
-    let too_many = Refusal::TooManyWaits { waits: 1 };
+    let too_many = Refusal::Mail(mail::Refusal::TooManyWaits { waits: 1 });
     assert_eq!(relay.call(B, 3, wait("dev-a", WAIT_MS)), [refused(3, too_many)]);
 }
 
@@ -178,7 +186,10 @@ fn so_many_sessions_may_be_open_and_not_one_more() {
     assert_eq!(relay.open(B, Carrier::Exchange, None), opened(B, Ok(None)));
     assert_eq!(
         relay.open(C, Carrier::Stream, None),
-        opened(C, Err(Refusal::TooManySessions { sessions: 2 }))
+        opened(
+            C,
+            Err(Refusal::Sessions(sessions::Refusal::TooMany { sessions: 2 }))
+        )
     );
     assert_eq!(relay.engine.status().sessions, 2);
     assert_eq!(relay.call(C, 1, look("pm")), NONE);

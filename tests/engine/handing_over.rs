@@ -132,7 +132,7 @@ fn what_was_read_keeps_its_room_until_it_cannot_be_cancelled() {
         matches!(
             effects[..],
             [Effect::Reply {
-                result: Err(Refusal::InboxFull { .. }),
+                result: Err(Refusal::Mail(mail::Refusal::InboxFull { .. })),
                 ..
             }]
         )

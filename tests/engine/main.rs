@@ -18,11 +18,12 @@ mod waiting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use relay::engine::agents::NamedAs;
 use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, SETTLE_SLACK_MS};
 use relay::engine::{
-    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Event, HandoverId,
+    AgentName, Boot, CallId, Carrier, Class, Command, Delivery, Effect, Ending, Engine, Event, HandoverId,
     InboxView, Input, InvalidRoster, Kind, Message, MessageId, Overview, Reason, Refusal, Reply, Roster, Seq,
-    SessionId, SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who,
+    SessionId, SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who, agents, mail, sessions,
 };
 
 /// 2026-05-02T14:30:00Z, when every relay here starts.
@@ -121,7 +122,7 @@ impl Relay {
                     result,
                     handover,
                 } => {
-                    let hands_over = matches!(&result, Ok(Reply::Messages { deliveries, restarted })
+                    let hands_over = matches!(&result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, restarted }))
                         if !deliveries.is_empty() || restarted.is_some());
                     assert_eq!(handover.is_some(), hands_over, "{result:?}");
                     self.handovers.extend(handover.map(|handover| (call.0, handover)));
@@ -180,12 +181,12 @@ impl Relay {
 
     fn post(&mut self, session: SessionId, call: u64, delivery: &Delivery) -> Vec<Effect> {
         let message = &delivery.message;
-        let command = Command::Post {
+        let command = Command::Mail(mail::Command::Post {
             from: Some(message.from.to_string()),
             to: message.to.to_string(),
             kind: message.kind,
             body: message.body.clone(),
-        };
+        });
         self.call(session, call, command)
     }
 
@@ -300,25 +301,25 @@ fn read(agent: &str) -> Command {
 }
 
 fn wait(agent: &str, wait_ms: u32) -> Command {
-    Command::Read {
+    Command::Mail(mail::Command::Read {
         agent: Some(agent.to_owned()),
         wait_ms,
-    }
+    })
 }
 
 fn look(agent: &str) -> Command {
-    Command::Pending {
+    Command::Mail(mail::Command::Pending {
         agent: Some(agent.to_owned()),
-    }
+    })
 }
 
 fn post(from: Option<&str>, to: &str, body: &str) -> Command {
-    Command::Post {
+    Command::Mail(mail::Command::Post {
         from: from.map(str::to_owned),
         to: to.to_owned(),
         kind: Kind::Free,
         body: body.to_owned(),
-    }
+    })
 }
 
 fn reply(call: u64, result: Result<Reply, Refusal>) -> Effect {
@@ -336,17 +337,17 @@ fn refused(call: u64, refusal: Refusal) -> Effect {
 /// The answer to an accepted post.
 fn accepted(call: u64, delivery: &Delivery) -> [Effect; 1] {
     let id = delivery.message.id;
-    [reply(call, Ok(Reply::Posted { id }))]
+    [reply(call, Ok(Reply::Mail(mail::Reply::Posted { id })))]
 }
 
 fn shown(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
     let deliveries: Vec<Delivery> = deliveries.into_iter().collect();
     reply(
         call,
-        Ok(Reply::Messages {
+        Ok(Reply::Mail(mail::Reply::Messages {
             deliveries: Arc::new(deliveries),
             restarted: None,
-        }),
+        })),
     )
 }
 
@@ -359,16 +360,16 @@ fn told(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
     let deliveries: Vec<Delivery> = deliveries.into_iter().collect();
     reply(
         call,
-        Ok(Reply::Messages {
+        Ok(Reply::Mail(mail::Reply::Messages {
             deliveries: Arc::new(deliveries),
             restarted: Some(START),
-        }),
+        })),
     )
 }
 
 fn kinds(call: u64, kinds: impl IntoIterator<Item = Kind>) -> Effect {
     let kinds = kinds.into_iter().collect();
-    reply(call, Ok(Reply::Pending { kinds }))
+    reply(call, Ok(Reply::Mail(mail::Reply::Pending { kinds })))
 }
 
 /// A relay that handed two messages for `dev-a` to `session`, in the reply to call 10.

@@ -14,13 +14,13 @@ fn a_post_is_answered_with_an_id_and_logged() {
         body: "caf\u{e9}?\n".to_owned(),
         ts: START.plus_millis(1_234),
     };
-    let command = Command::Post {
+    let command = Command::Mail(mail::Command::Post {
         from: Some("pm".to_owned()),
         to: "dev-b".to_owned(),
         kind: Kind::Question,
         body: "caf\u{e9}?\n".to_owned(),
-    };
-    let posted = Reply::Posted { id: MessageId(id(1)) };
+    });
+    let posted = Reply::Mail(mail::Reply::Posted { id: MessageId(id(1)) });
     relay.events();
     assert_eq!(relay.call(A, 1, command), [reply(1, Ok(posted))]);
     let accepted = Event::Accepted {
@@ -82,12 +82,12 @@ fn a_look_lists_the_kinds_in_order_and_takes_nothing() {
     let mut relay = Relay::told();
     let sent = [Kind::Question, Kind::Free, Kind::Question, Kind::Directive];
     for (call, kind) in (1..).zip(sent) {
-        let command = Command::Post {
+        let command = Command::Mail(mail::Command::Post {
             from: Some("pm".to_owned()),
             to: "dev-a".to_owned(),
             kind,
             body: String::new(),
-        };
+        });
         relay.call(A, call, command);
     }
     assert_eq!(relay.call(B, 11, look("dev-a")), [kinds(11, sent)]);
@@ -141,9 +141,9 @@ fn there_is_an_inbox_for_each_agent_of_the_roster_and_no_other() {
     let to_qa = message(1, 0, "dev-a", "qa");
     assert_eq!(relay.post(A, 1, &to_qa), accepted(1, &to_qa));
     assert_eq!(relay.pending(), [1, 0]);
-    let unknown = Refusal::UnknownAgent {
+    let unknown = Refusal::Agents(agents::Refusal::Unknown {
         name: "pm".to_owned(),
         known: roster,
-    };
+    });
     assert_eq!(relay.call(A, 2, read("pm")), [refused(2, unknown)]);
 }

@@ -1,14 +1,21 @@
 //! What is refused, in which words, and that nothing changes by it.
 
+use relay::tools::DEFAULT;
+
 use super::*;
+
+/// What the caller of a tool reads of a refusal.
+fn said(refusal: &Refusal) -> String {
+    (DEFAULT.refused)(refusal)
+}
 
 /// Every kind of refused call, on a relay that [`at_its_bounds`] made, and what it says.
 fn refused_calls() -> Vec<(SessionId, Command, &'static str)> {
     let dev_b = SessionId(4);
-    let anonymous_read = Command::Read {
+    let anonymous_read = Command::Mail(mail::Command::Read {
         agent: None,
         wait_ms: 0,
-    };
+    });
     vec![
         (
             C,
@@ -38,7 +45,7 @@ fn refused_calls() -> Vec<(SessionId, Command, &'static str)> {
         ),
         (
             C,
-            Command::Pending { agent: None },
+            Command::Mail(mail::Command::Pending { agent: None }),
             "missing argument \"for\"; give your role, one of: pm, dev-a, dev-b",
         ),
         (
@@ -103,13 +110,57 @@ fn a_refusal_names_the_value_and_what_is_accepted() {
         else {
             panic!("{effects:?}");
         };
-        assert_eq!(refusal.to_string(), text);
+        assert_eq!(said(refusal), text);
     }
-    let refusal = Refusal::TooManySessions { sessions: 4 };
+    let refusal = Refusal::Sessions(sessions::Refusal::TooMany { sessions: 4 });
     assert_eq!(
-        refusal.to_string(),
+        said(&refusal),
         "as many sessions are open already as are accepted: 4; close one"
     );
+}
+
+#[test]
+fn the_class_of_a_refusal_says_what_can_be_done_about_it() {
+    let known = Roster::default();
+    let (named, dev_a) = (NamedAs::Sender, name("dev-a"));
+    let full = mail::Refusal::InboxFull {
+        agent: dev_a.clone(),
+        messages: 1,
+        bytes: 1,
+        messages_max: 1,
+        bytes_max: 1,
+    };
+    let too_long = mail::Refusal::BodyTooLong {
+        bytes: 2,
+        bytes_max: 1,
+    };
+    let unknown = agents::Refusal::Unknown {
+        name: "x".to_owned(),
+        known: known.clone(),
+    };
+    let not_you = agents::Refusal::NotYou {
+        named,
+        name: name("pm"),
+        bound: dev_a,
+    };
+    let person = agents::Refusal::Person {
+        named,
+        known: known.clone(),
+    };
+    let refusals: [(Refusal, Class); 9] = [
+        (unknown.into(), Class::Unknown),
+        (not_you.into(), Class::Bad),
+        (person.into(), Class::Bad),
+        (agents::Refusal::Anonymous { named, known }.into(), Class::Bad),
+        (too_long.into(), Class::Bad),
+        (full.into(), Class::Full),
+        (mail::Refusal::TooManyWaits { waits: 1 }.into(), Class::Full),
+        (sessions::Refusal::TooMany { sessions: 1 }.into(), Class::Full),
+        (Refusal::Stopping, Class::Full),
+    ];
+    for (refusal, class) in refusals {
+        assert_eq!(refusal.class(), class, "{refusal:?}");
+    }
 }
 
 #[test]
@@ -131,12 +182,12 @@ fn a_refused_session_changes_nothing() {
         let before = (relay.engine.status(), relay.engine.poll_timeout());
         let effects = relay.open(SessionId(5), Carrier::Stream, agent);
         let refusal = if sessions_are_the_matter {
-            Refusal::TooManySessions { sessions: 4 }
+            Refusal::Sessions(sessions::Refusal::TooMany { sessions: 4 })
         } else {
-            Refusal::UnknownAgent {
+            Refusal::Agents(agents::Refusal::Unknown {
                 name: "dev-c".to_owned(),
                 known: Roster::default(),
-            }
+            })
         };
         let refused = Effect::Opened {
             session: SessionId(5),
@@ -172,19 +223,19 @@ fn arguments_are_judged_before_the_state_is() {
     let unknown = |call, name: &str| {
         [refused(
             call,
-            Refusal::UnknownAgent {
+            Refusal::Agents(agents::Refusal::Unknown {
                 name: name.to_owned(),
                 known: Roster::default(),
-            },
+            }),
         )]
     };
     let long = "12345678901";
     assert_eq!(relay.call(C, 5, post(Some("x"), "y", long)), unknown(5, "x"));
     assert_eq!(relay.call(C, 6, post(Some("pm"), "y", long)), unknown(6, "y"));
-    let too_long = Refusal::BodyTooLong {
+    let too_long = Refusal::Mail(mail::Refusal::BodyTooLong {
         bytes: 11,
         bytes_max: 10,
-    };
+    });
     assert_eq!(
         relay.call(C, 7, post(Some("pm"), "dev-a", long)),
         [refused(7, too_long)]
@@ -203,7 +254,7 @@ fn nothing_is_posted_while_the_relay_stops() {
     assert!(matches!(
         &unknown[..],
         [Effect::Reply {
-            result: Err(Refusal::UnknownAgent { .. }),
+            result: Err(Refusal::Agents(agents::Refusal::Unknown { .. })),
             ..
         }]
     ));

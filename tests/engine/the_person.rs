@@ -14,27 +14,27 @@ fn with_person() -> Relay {
     relay
 }
 
-fn persons(argument: &'static str) -> Refusal {
+fn persons(named: NamedAs) -> Refusal {
     let known = Roster::default();
-    Refusal::Persons { argument, known }
+    Refusal::Agents(agents::Refusal::Person { named, known })
 }
 
 fn peek(agent: Option<&str>) -> Command {
-    Command::Peek {
+    Command::Mail(mail::Command::Peek {
         agent: agent.map(str::to_owned),
-    }
+    })
 }
 
 fn seen(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
     let deliveries = deliveries.into_iter().collect();
-    reply(call, Ok(Reply::Seen { deliveries }))
+    reply(call, Ok(Reply::Mail(mail::Reply::Seen { deliveries })))
 }
 
 /// A read of the person's own inbox.
-const OWN: Command = Command::Read {
+const OWN: Command = Command::Mail(mail::Command::Read {
     agent: None,
     wait_ms: 0,
-};
+});
 
 #[test]
 fn an_agent_posts_to_the_person_who_reads_it() {
@@ -73,16 +73,16 @@ fn no_agent_speaks_for_the_person_or_reads_its_inbox() {
     relay.post(A, 1, &question);
     let mut call = 2;
     for session in [A, dev_a] {
-        for (command, argument) in [
-            (post(Some("user"), "pm", ""), "from"),
-            (read("user"), "for"),
-            (wait("user", WAIT_MS), "for"),
-            (look("user"), "for"),
-            (peek(Some("user")), "for"),
+        for (command, named) in [
+            (post(Some("user"), "pm", ""), NamedAs::Sender),
+            (read("user"), NamedAs::Reader),
+            (wait("user", WAIT_MS), NamedAs::Reader),
+            (look("user"), NamedAs::Reader),
+            (peek(Some("user")), NamedAs::Reader),
         ] {
             assert_eq!(
                 relay.call(session, call, command),
-                [refused(call, persons(argument))]
+                [refused(call, persons(named))]
             );
             call += 1;
         }
@@ -95,12 +95,12 @@ fn no_session_is_bound_to_the_person() {
     let mut relay = Relay::told();
     let refused = Effect::Opened {
         session: PERSON,
-        result: Err(persons("agent")),
+        result: Err(persons(NamedAs::Session)),
     };
     assert_eq!(relay.open(PERSON, Carrier::Stream, Some("user")), [refused]);
     assert_eq!(relay.engine.status().sessions, 3);
     assert_eq!(
-        persons("agent").to_string(),
+        (relay::tools::DEFAULT.refused)(&persons(NamedAs::Session)),
         "\"agent\" is \"user\", which is the person's own inbox and name: only the relay command reads it or speaks \
          for it; known roles: pm, dev-a, dev-b"
     );
@@ -118,10 +118,10 @@ fn the_person_is_in_no_roster() {
 #[test]
 fn the_person_names_a_stranger_in_vain() {
     let mut relay = with_person();
-    let unknown = Refusal::UnknownAgent {
+    let unknown = Refusal::Agents(agents::Refusal::Unknown {
         name: "dev-c".to_owned(),
         known: Roster::default(),
-    };
+    });
     assert_eq!(
         relay.call(PERSON, 1, post(Some("dev-c"), "pm", "")),
         [refused(1, unknown.clone())]
@@ -158,10 +158,10 @@ fn the_person_waits_for_what_comes() {
     let mut relay = with_person();
     relay.call(PERSON, 1, OWN);
     relay.passed(1);
-    let wait = Command::Read {
+    let wait = Command::Mail(mail::Command::Read {
         agent: None,
         wait_ms: WAIT_MS,
-    };
+    });
     assert_eq!(relay.call(PERSON, 2, wait), NONE);
     let question = message(1, 0, "dev-b", "user");
     let mut effects = Vec::from(accepted(3, &question));

@@ -67,7 +67,7 @@ fn a_read_does_not_wait_while_the_start_is_still_to_be_told() {
     relay.open(A, Carrier::Stream, None);
     assert_eq!(relay.call(A, 1, wait("dev-a", WAIT_MS)), [told(1, [])]);
     assert_eq!(relay.engine.poll_timeout(), None);
-    let too_many = Refusal::TooManyWaits { waits: 0 };
+    let too_many = Refusal::Mail(mail::Refusal::TooManyWaits { waits: 0 });
     assert_eq!(relay.call(A, 2, wait("dev-a", WAIT_MS)), [refused(2, too_many)]);
 }
 

@@ -185,14 +185,14 @@ fn every_bad_argument_is_named_with_what_is_accepted() {
 #[test]
 fn an_argument_that_is_left_out_or_null_is_left_out() {
     for value in [json!({}), json!({"for": null, "wait_seconds": null})] {
-        let read = Command::Read {
+        let read = Command::Mail(mail::Command::Read {
             agent: None,
             wait_ms: 0,
-        };
+        });
         assert_eq!(asked("read_messages", value), Ok(read));
     }
     for value in [json!({}), json!({"for": null})] {
-        let look = Command::Pending { agent: None };
+        let look = Command::Mail(mail::Command::Pending { agent: None });
         assert_eq!(asked("list_pending", value), Ok(look));
     }
     let value = json!({"from": null, "to": "pm", "kind": "free", "body": "b"});
@@ -203,7 +203,7 @@ fn an_argument_that_is_left_out_or_null_is_left_out() {
 fn a_wait_is_rounded_to_milliseconds() {
     for (seconds, wait_ms) in [(0.25, 250), (0.0015, 2), (279.9999, 280_000)] {
         let value = json!({"wait_seconds": seconds});
-        let read = Command::Read { agent: None, wait_ms };
+        let read = Command::Mail(mail::Command::Read { agent: None, wait_ms });
         assert_eq!(asked("read_messages", value), Ok(read));
     }
 }

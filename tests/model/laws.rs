@@ -10,7 +10,7 @@ use std::sync::Arc;
 use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Input, Message, MessageId,
-    Refusal, Reply, Seq, SessionId, Sign, Status, Timestamp, Who,
+    Refusal, Reply, Seq, SessionId, Sign, Status, Timestamp, Who, mail,
 };
 
 use crate::plan::Event;
@@ -110,11 +110,8 @@ impl History<'_> {
         let told = self.told();
         for (call, asked) in &self.calls {
             let wait_ms = match asked.command {
-                Command::Read { wait_ms, .. } if *wait_ms > 0 => i64::from(*wait_ms),
-                Command::Read { .. }
-                | Command::Post { .. }
-                | Command::Pending { .. }
-                | Command::Peek { .. } => 0,
+                Command::Mail(mail::Command::Read { wait_ms, .. }) if *wait_ms > 0 => i64::from(*wait_ms),
+                Command::Mail(_) => 0,
             };
             let answered = asked.answers.first();
             if !self.was_open(asked.session, asked.step) || answered.is_some_and(|(at, _)| *at == asked.step)
@@ -158,10 +155,10 @@ impl History<'_> {
             }
             let Some((
                 at,
-                Ok(Reply::Messages {
+                Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,
                     restarted,
-                }),
+                })),
             )) = answered
             else {
                 continue;
@@ -181,7 +178,7 @@ impl History<'_> {
         let Event::Input(Input::Call { session, command, .. }) = &self.steps[at].event else {
             return false;
         };
-        let waits = matches!(command, Command::Read { wait_ms, .. } if *wait_ms > 0);
+        let waits = matches!(command, Command::Mail(mail::Command::Read { wait_ms, .. }) if *wait_ms > 0);
         waits
             && *session == older.session
             && self.speaker(*session, command) == self.speaker(older.session, older.command)
@@ -226,8 +223,8 @@ impl History<'_> {
                 let step = &self.steps[*at];
                 let agent = self.speaker(asked.session, asked.command);
                 let counted = match answer {
-                    Ok(Reply::Pending { kinds }) => kinds.len(),
-                    Ok(Reply::Seen { deliveries }) => {
+                    Ok(Reply::Mail(mail::Reply::Pending { kinds })) => kinds.len(),
+                    Ok(Reply::Mail(mail::Reply::Seen { deliveries })) => {
                         for delivery in deliveries {
                             let mut accepted = self.accepted.iter();
                             let known =
@@ -238,7 +235,9 @@ impl History<'_> {
                         }
                         deliveries.len()
                     }
-                    Ok(Reply::Posted { .. } | Reply::Messages { .. }) | Err(_) => continue,
+                    Ok(Reply::Mail(mail::Reply::Posted { .. } | mail::Reply::Messages { .. })) | Err(_) => {
+                        continue;
+                    }
                 };
                 let mut pending = step.after.pending.iter();
                 let count = pending.find(|(name, _)| Some(name) == agent.as_ref());
@@ -257,10 +256,10 @@ impl History<'_> {
         let mut ids = BTreeSet::new();
         for asked in self.calls.values() {
             for (at, answer) in &asked.answers {
-                let Ok(Reply::Posted { id }) = answer else {
+                let Ok(Reply::Mail(mail::Reply::Posted { id })) = answer else {
                     continue;
                 };
-                let Command::Post { to, kind, body, .. } = asked.command else {
+                let Command::Mail(mail::Command::Post { to, kind, body, .. }) = asked.command else {
                     return broken(*at, "something else than a post was answered as one");
                 };
                 let step = &self.steps[*at];
@@ -419,7 +418,7 @@ impl History<'_> {
         });
         let held: Vec<Held> = held.collect();
         for asked in self.calls.values() {
-            let Command::Post { to, body, .. } = asked.command else {
+            let Command::Mail(mail::Command::Post { to, body, .. }) = asked.command else {
                 continue;
             };
             let Some((at, answer)) = asked.answers.first() else {
@@ -438,19 +437,16 @@ impl History<'_> {
             let right = match answer {
                 Ok(_) => short && room && !stopping,
                 Err(Refusal::Stopping) => short && room && stopping,
-                Err(Refusal::BodyTooLong { .. }) => !short,
-                Err(Refusal::InboxFull {
+                Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) => !short,
+                Err(Refusal::Mail(mail::Refusal::InboxFull {
                     messages: messages_told,
                     bytes: bytes_told,
                     ..
-                }) => !room && (*messages_told, *bytes_told) == (messages, bytes),
+                })) => !room && (*messages_told, *bytes_told) == (messages, bytes),
                 Err(
-                    Refusal::UnknownAgent { .. }
-                    | Refusal::Persons { .. }
-                    | Refusal::NotYou { .. }
-                    | Refusal::Anonymous { .. }
-                    | Refusal::TooManyWaits { .. }
-                    | Refusal::TooManySessions { .. },
+                    Refusal::Mail(mail::Refusal::TooManyWaits { .. })
+                    | Refusal::Agents(_)
+                    | Refusal::Sessions(_),
                 ) => true,
             };
             holds(*at, right, || {

@@ -20,7 +20,7 @@ use marks::Marks;
 use plan::{Event, Plan};
 use random::SplitMix;
 use reference::Model;
-use relay::engine::{CallId, Effect, Engine, HandoverId, Input, Reply, Sign};
+use relay::engine::{CallId, Effect, Engine, HandoverId, Input, Reply, Sign, mail};
 
 /// How many seeds a test runs. Each draws its own bounds and weights.
 const SEEDS: Range<u64> = 0..170;
@@ -259,7 +259,7 @@ impl Run {
                 result,
                 handover,
             } => {
-                let hands_over = matches!(result, Ok(Reply::Messages { deliveries, restarted })
+                let hands_over = matches!(result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, restarted }))
                     if !deliveries.is_empty() || restarted.is_some());
                 assert_eq!(handover.is_some(), hands_over, "{call:?}: {result:?}");
                 self.handovers.extend(handover.map(|handover| (*call, handover)));

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
     CallId, Carrier, Command, Effect, Ending, Input, Kind, PERSON, Reply, Roster, SessionId, Sign, Timestamp,
-    Who,
+    Who, mail,
 };
 
 use crate::random::SplitMix;
@@ -333,10 +333,10 @@ impl Plan {
                 Effect::Reply {
                     call,
                     result:
-                        Ok(Reply::Messages {
+                        Ok(Reply::Mail(mail::Reply::Messages {
                             deliveries,
                             restarted,
-                        }),
+                        })),
                     ..
                 } => {
                     if deliveries.is_empty() && restarted.is_none() {
@@ -378,10 +378,10 @@ impl Plan {
         let names = roster.names().iter().map(|agent| (agents, agent.as_str()));
         for (session, name) in names.chain([(person, PERSON)]) {
             let call = CallId(self.number());
-            let command = Command::Read {
+            let command = Command::Mail(mail::Command::Read {
                 agent: Some(name.to_owned()),
                 wait_ms: 0,
-            };
+            });
             events.push(Event::Input(Input::Call {
                 session,
                 call,
@@ -459,7 +459,7 @@ impl Plan {
         remember(&mut self.calls, call);
         let me = self.me(bound);
         let command = match action {
-            Action::Post => Command::Post {
+            Action::Post => Command::Mail(mail::Command::Post {
                 from: me,
                 to: if self.rng.percent(self.illegal) {
                     self.stranger()
@@ -470,16 +470,16 @@ impl Plan {
                 },
                 kind: self.rng.pick(&Kind::ALL),
                 body: self.body(),
-            },
-            Action::Read => Command::Read {
+            }),
+            Action::Read => Command::Mail(mail::Command::Read {
                 agent: me,
                 wait_ms: if self.rng.percent(self.patient) {
                     self.rng.pick(&WAITS_MS)
                 } else {
                     0
                 },
-            },
-            Action::Peek => Command::Peek { agent: me },
+            }),
+            Action::Peek => Command::Mail(mail::Command::Peek { agent: me }),
             Action::Pending
             | Action::Open
             | Action::Close
@@ -491,7 +491,7 @@ impl Plan {
             | Action::Again
             | Action::FromNowhere
             | Action::OnClosed
-            | Action::Timeout => Command::Pending { agent: me },
+            | Action::Timeout => Command::Mail(mail::Command::Pending { agent: me }),
         };
         Input::Call {
             session,

@@ -15,11 +15,12 @@ mod waits;
 
 use std::sync::Arc;
 
+use relay::engine::agents::NamedAs;
 use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, SETTLE_SLACK_MS};
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, InboxView, Input, Kind, Message,
     MessageId, Overview, Reason, Refusal, Reply, Roster, Seq, SessionId, SessionView, Sign, Status,
-    Timestamp, WaitView, Who,
+    Timestamp, WaitView, Who, agents, mail,
 };
 
 use crate::marks::{Mark, Marks};

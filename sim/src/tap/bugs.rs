@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use relay::engine::{
     CallId, Carrier, Command, Delivery, Effect, Ending, HandoverId, Input, MessageId, Refusal, Reply,
-    SessionId, Sign, Timestamp,
+    SessionId, Sign, Timestamp, agents, mail,
 };
 
 use super::Tap;
@@ -159,7 +159,7 @@ impl Tap {
     pub(super) fn refuses(&mut self, input: &Input) -> Option<Effect> {
         let Input::Call {
             call,
-            command: Command::Post { to, body, .. },
+            command: Command::Mail(mail::Command::Post { to, body, .. }),
             ..
         } = input
         else {
@@ -167,22 +167,18 @@ impl Tap {
         };
         let bounds = self.knows.bounds;
         let tight = bounds.inbox_messages_max < 10_000 && body.len() <= bounds.body_bytes_max;
-        let known = self
-            .engine
-            .status()
-            .pending
-            .iter()
-            .any(|(name, _)| name.as_str() == to);
-        if !self.has(Bug::FullTooEarly) || !tight || !known || !self.refused.insert(to.clone()) {
+        let pending = self.engine.status().pending;
+        let (agent, _) = pending.into_iter().find(|(name, _)| name.as_str() == to)?;
+        if !self.has(Bug::FullTooEarly) || !tight || !self.refused.insert(to.clone()) {
             return None;
         }
-        let refusal = Refusal::InboxFull {
-            agent: to.clone(),
+        let refusal = Refusal::Mail(mail::Refusal::InboxFull {
+            agent,
             messages: 0,
             bytes: 0,
             messages_max: bounds.inbox_messages_max,
             bytes_max: bounds.inbox_bytes_max,
-        };
+        });
         Some(Effect::Reply {
             call: *call,
             result: Err(refusal),
@@ -208,18 +204,26 @@ impl Tap {
             }
         }
         match command {
-            Command::Post { from, .. } if self.has(Bug::BindingIgnored) && bound.is_some() => *from = bound,
-            Command::Read { agent, .. } if self.has(Bug::LeakToOtherRole) && bound.is_none() => {
+            Command::Mail(mail::Command::Post { from, .. })
+                if self.has(Bug::BindingIgnored) && bound.is_some() =>
+            {
+                *from = bound
+            }
+            Command::Mail(mail::Command::Read { agent, .. })
+                if self.has(Bug::LeakToOtherRole) && bound.is_none() =>
+            {
                 if self.every(4) {
                     let pending = self.engine.status().pending;
                     let full = pending.into_iter().find(|(_, count)| *count > 0);
                     *agent = full.map(|(name, _)| name.to_string()).or_else(|| agent.take());
                 }
             }
-            Command::Read { wait_ms, .. } if self.has(Bug::WaitEndsEarly) && *wait_ms > 1_500 => {
+            Command::Mail(mail::Command::Read { wait_ms, .. })
+                if self.has(Bug::WaitEndsEarly) && *wait_ms > 1_500 =>
+            {
                 *wait_ms -= 1_000
             }
-            Command::Post { .. } | Command::Read { .. } | Command::Pending { .. } | Command::Peek { .. } => {}
+            Command::Mail(_) => {}
         }
     }
 
@@ -266,10 +270,10 @@ impl Tap {
         if self.has(Bug::WakeUpLost) {
             let own = own.map(|(_, call)| call);
             let every = self.every(2);
-            effects.retain(|effect| !every || !matches!(effect, Effect::Reply { call, result: Ok(Reply::Messages { .. }), .. } if Some(*call) != own));
+            effects.retain(|effect| !every || !matches!(effect, Effect::Reply { call, result: Ok(Reply::Mail(mail::Reply::Messages { .. })), .. } if Some(*call) != own));
         }
         if self.has(Bug::EmptyNotAnswered) && now >= self.knows.drained_from {
-            effects.retain(|effect| !matches!(effect, Effect::Reply { result: Ok(Reply::Messages { deliveries, .. }), .. } if deliveries.is_empty()));
+            effects.retain(|effect| !matches!(effect, Effect::Reply { result: Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })), .. } if deliveries.is_empty()));
         }
         for effect in effects.iter_mut() {
             let Effect::Reply {
@@ -281,10 +285,10 @@ impl Tap {
                 continue;
             };
             match &mut result {
-                Ok(Reply::Messages {
+                Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,
                     restarted,
-                }) => {
+                })) => {
                     let mut shown = Vec::clone(deliveries);
                     self.spoil_reply(&mut shown);
                     if self.has(Bug::NewestHeldBack) || self.has(Bug::OldestHeldBack) {
@@ -302,18 +306,23 @@ impl Tap {
                         self.confirm(now, handover);
                     }
                 }
-                Err(Refusal::InboxFull { .. }) if self.has(Bug::SilentDropWhenFull) => {
-                    result = Ok(Reply::Posted {
+                Err(Refusal::Mail(mail::Refusal::InboxFull { .. })) if self.has(Bug::SilentDropWhenFull) => {
+                    result = Ok(Reply::Mail(mail::Reply::Posted {
                         id: MessageId(uuid::Uuid::nil()),
-                    });
+                    }));
                 }
-                Err(Refusal::BodyTooLong { .. }) if self.has(Bug::RefusedButPosted) => {
+                Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) if self.has(Bug::RefusedButPosted) => {
                     self.post_anyway(now, own, post.clone());
                 }
-                Err(Refusal::UnknownAgent { name, .. }) if self.has(Bug::RefusalMisnames) => {
+                Err(Refusal::Agents(agents::Refusal::Unknown { name, .. }))
+                    if self.has(Bug::RefusalMisnames) =>
+                {
                     *name = "somebody".to_owned();
                 }
-                Ok(Reply::Posted { .. } | Reply::Pending { .. } | Reply::Seen { .. }) | Err(_) => {}
+                Ok(Reply::Mail(
+                    mail::Reply::Posted { .. } | mail::Reply::Pending { .. } | mail::Reply::Seen { .. },
+                ))
+                | Err(_) => {}
             }
             *effect = Effect::Reply {
                 call,
@@ -388,17 +397,19 @@ impl Tap {
     }
 
     fn post_anyway(&mut self, now: Timestamp, own: Option<(SessionId, CallId)>, post: Option<Command>) {
-        let (Some((session, _)), Some(Command::Post { from, to, kind, .. })) = (own, post) else {
+        let (Some((session, _)), Some(Command::Mail(mail::Command::Post { from, to, kind, .. }))) =
+            (own, post)
+        else {
             return;
         };
         self.made_up += 1;
         let call = CallId(u64::MAX - self.made_up);
-        let command = Command::Post {
+        let command = Command::Mail(mail::Command::Post {
             from,
             to,
             kind,
             body: "illegal".to_owned(),
-        };
+        });
         let input = Input::Call {
             session,
             call,

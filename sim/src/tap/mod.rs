@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use relay::engine::limits::Bounds;
 use relay::engine::{
     CallId, Carrier, Command, Delivery, Effect, Engine, Event, HandoverId, Input, Overview, Reason, Refusal,
-    SessionId, Sign, Status, Timestamp, WaitEnd,
+    SessionId, Sign, Status, Timestamp, WaitEnd, mail,
 };
 use relay::server::Machine;
 
@@ -100,7 +100,7 @@ impl Tap {
     fn reads(&self, input: &Input) -> Option<String> {
         let Input::Call {
             session,
-            command: Command::Read { agent, .. },
+            command: Command::Mail(mail::Command::Read { agent, .. }),
             ..
         } = input
         else {
@@ -131,15 +131,12 @@ impl Tap {
                 Effect::Reply {
                     result: Err(refusal), ..
                 } => self.marks.hit(match refusal {
-                    Refusal::InboxFull { .. } => "refused: inbox full",
-                    Refusal::TooManyWaits { .. } => "refused: too many waits",
-                    Refusal::UnknownAgent { .. }
-                    | Refusal::NotYou { .. }
-                    | Refusal::Persons { .. }
-                    | Refusal::Anonymous { .. }
-                    | Refusal::BodyTooLong { .. }
-                    | Refusal::Stopping
-                    | Refusal::TooManySessions { .. } => "refused: legal form, illegal call",
+                    Refusal::Mail(mail::Refusal::InboxFull { .. }) => "refused: inbox full",
+                    Refusal::Mail(mail::Refusal::TooManyWaits { .. }) => "refused: too many waits",
+                    Refusal::Mail(mail::Refusal::BodyTooLong { .. })
+                    | Refusal::Agents(_)
+                    | Refusal::Sessions(_)
+                    | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
                 Effect::Reply { .. } | Effect::Opened { .. } => {}
             }
@@ -289,7 +286,7 @@ impl Machine for Tap {
         }
         let start = out.len();
         let refused_post = if let Input::Call { command, .. } = &input
-            && matches!(command, Command::Post { .. })
+            && matches!(command, Command::Mail(mail::Command::Post { .. }))
         {
             Some(command.clone())
         } else {

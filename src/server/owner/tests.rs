@@ -1,7 +1,7 @@
 use tokio::time::Instant;
 
 use super::*;
-use crate::engine::Kind;
+use crate::engine::{Kind, mail};
 use crate::server::recorder::{NOW, engine, random, receipt, recorded};
 use crate::server::requests::Scope;
 
@@ -41,19 +41,19 @@ fn followed(owner: &Owner, handover: HandoverId) {
 }
 
 fn read(role: &str, wait_ms: u32) -> Command {
-    Command::Read {
+    Command::Mail(mail::Command::Read {
         agent: Some(role.to_owned()),
         wait_ms,
-    }
+    })
 }
 
 fn post(owner: &Arc<Owner>, session: SessionId, to: &str) {
-    let command = Command::Post {
+    let command = Command::Mail(mail::Command::Post {
         from: Some("pm".to_owned()),
         to: to.to_owned(),
         kind: Kind::Free,
         body: "x".to_owned(),
-    };
+    });
     assert!(matches!(
         owner.call(session, command, None),
         Some(Outcome::Answered(_))
@@ -231,7 +231,7 @@ impl Machine for Fragile {
         let looks = matches!(
             &input,
             Input::Call {
-                command: Command::Pending { .. },
+                command: Command::Mail(mail::Command::Pending { .. }),
                 ..
             }
         );
@@ -285,7 +285,13 @@ async fn a_panic_of_the_engine_is_told_of_and_a_receipt_dropped_after_it_does_no
 
     let looking = std::thread::spawn({
         let owner = Arc::clone(&owner);
-        move || drop(owner.call(session, Command::Pending { agent: None }, None))
+        move || {
+            drop(owner.call(
+                session,
+                Command::Mail(mail::Command::Pending { agent: None }),
+                None,
+            ))
+        }
     });
     assert!(looking.join().is_err());
     owner.broken().await;

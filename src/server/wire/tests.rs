@@ -5,6 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_test::io::{Builder, Mock};
 
 use super::*;
+use crate::engine::mail;
 use crate::server::recorder::{Told, receipt, recorded};
 
 /// A socket that does what a test has written down, and knows what its kernel would.
@@ -446,11 +447,12 @@ async fn bytes_behind_a_later_reply_do_not_end_the_doubt_in_one_that_none_can_pr
     scene.wire.write_all(b"r").await.expect("it is taken");
     scene.read().await;
     let (owner, session) = (&scene.wire.link.0.owner, scene.session);
-    let read = crate::engine::Command::Read {
+    let read = mail::Command::Read {
         agent: Some("dev-a".to_owned()),
         wait_ms: 0,
     };
-    let Some(crate::server::owner::Outcome::Answered(answered)) = owner.call(session, read, None) else {
+    let Some(crate::server::owner::Outcome::Answered(answered)) = owner.call(session, read.into(), None)
+    else {
         panic!("a read that does not wait is answered");
     };
     scene.receipt = answered.receipt;

@@ -127,10 +127,10 @@ impl<'a> History<'a> {
         };
         asked.answers.push((at, result));
         let (session, command) = (asked.session, asked.command);
-        let Ok(Reply::Messages {
+        let Ok(Reply::Mail(mail::Reply::Messages {
             deliveries,
             restarted,
-        }) = result
+        })) = result
         else {
             return;
         };
@@ -155,9 +155,12 @@ impl<'a> History<'a> {
 
     /// Finds out for whom a call that was not refused speaks.
     pub(super) fn speaker(&self, session: SessionId, command: &Command) -> Option<AgentName> {
+        let Command::Mail(command) = command;
         let given = match command {
-            Command::Post { from, .. } => from,
-            Command::Read { agent, .. } | Command::Pending { agent } | Command::Peek { agent } => agent,
+            mail::Command::Post { from, .. } => from,
+            mail::Command::Read { agent, .. }
+            | mail::Command::Pending { agent }
+            | mail::Command::Peek { agent } => agent,
         };
         if let Some(name) = given {
             return AgentName::new(name).ok();

@@ -49,16 +49,16 @@ impl Plan {
         let session = self.silent;
         let agent = |at: usize| self.roster.names()[at % self.roster.names().len()].to_string();
         let command = match silent {
-            Silent::Post(at) => Command::Post {
+            Silent::Post(at) => Command::Mail(mail::Command::Post {
                 from: Some(agent(at)),
                 to: agent(at),
                 kind: Kind::Free,
                 body: String::new(),
-            },
-            Silent::Read(at) => Command::Read {
+            }),
+            Silent::Read(at) => Command::Mail(mail::Command::Read {
                 agent: Some(agent(at)),
                 wait_ms: 0,
-            },
+            }),
             Silent::Pass if self.unpassed.is_empty() => return Event::Timeout,
             Silent::Pass => {
                 let older = self.unpassed.len().saturating_sub(2);

@@ -37,12 +37,14 @@ impl Model {
             }
         }
         let done = match command {
-            Command::Post { from, to, kind, body } => {
+            Command::Mail(mail::Command::Post { from, to, kind, body }) => {
                 self.post(now, &open, call, random, from.as_deref(), &to, kind, body)
             }
-            Command::Read { agent, wait_ms } => self.read(now, &open, call, agent.as_deref(), wait_ms),
-            Command::Pending { agent } => self.pending(&open, call, agent.as_deref()),
-            Command::Peek { agent } => self.peek(&open, call, agent.as_deref()),
+            Command::Mail(mail::Command::Read { agent, wait_ms }) => {
+                self.read(now, &open, call, agent.as_deref(), wait_ms)
+            }
+            Command::Mail(mail::Command::Pending { agent }) => self.pending(&open, call, agent.as_deref()),
+            Command::Mail(mail::Command::Peek { agent }) => self.peek(&open, call, agent.as_deref()),
         };
         match done {
             Ok(effects) => effects,
@@ -65,7 +67,7 @@ impl Model {
         kind: Kind,
         body: String,
     ) -> Result<Vec<Effect>, Refusal> {
-        let from = self.speaker(open, "from", from)?;
+        let from = self.speaker(open, NamedAs::Sender, from)?;
         let to = match self.known(to) {
             Ok(to) => to,
             Err(refusal) => {
@@ -99,7 +101,7 @@ impl Model {
         });
         let id = message.id;
         let accepted = Effect::Note(relay::engine::Event::Accepted { message, agent: to });
-        let mut effects = vec![accepted, reply(call, Ok(Reply::Posted { id }))];
+        let mut effects = vec![accepted, reply(call, Ok(Reply::Mail(mail::Reply::Posted { id })))];
         effects.extend(self.wake_all(now));
         Ok(effects)
     }
@@ -114,10 +116,10 @@ impl Model {
             .reach_if(body.len() == bytes_max + 1, Mark::BodyOneOver);
         self.marks
             .reach_if(body.chars().count() <= bytes_max, Mark::BodyTooLongInBytesOnly);
-        Err(Refusal::BodyTooLong {
+        Err(Refusal::Mail(mail::Refusal::BodyTooLong {
             bytes: body.len(),
             bytes_max,
-        })
+        }))
     }
 
     /// Counts what was accepted and is not known to have been read.
@@ -150,13 +152,13 @@ impl Model {
         self.marks.reach(full_of);
         self.marks
             .reach_if(fits(messages_waiting, bytes_waiting), Mark::InboxFullOfHandovers);
-        Err(Refusal::InboxFull {
-            agent: to.to_string(),
+        Err(Refusal::Mail(mail::Refusal::InboxFull {
+            agent: to.clone(),
             messages,
             bytes,
             messages_max,
             bytes_max,
-        })
+        }))
     }
 
     pub(super) fn read(
@@ -167,7 +169,7 @@ impl Model {
         agent: Option<&str>,
         wait_ms: u32,
     ) -> Result<Vec<Effect>, Refusal> {
-        let agent = self.speaker(open, "for", agent)?;
+        let agent = self.speaker(open, NamedAs::Reader, agent)?;
         let empty = !self.messages.iter().any(|m| m.waits_for(&agent));
         let noticed = !self.is_notice_due(open.session, &agent);
         self.marks.reach_if(
@@ -195,7 +197,7 @@ impl Model {
             }
             None if at_the_bound => {
                 self.marks.reach(Mark::TooManyWaits);
-                return Err(Refusal::TooManyWaits { waits });
+                return Err(Refusal::Mail(mail::Refusal::TooManyWaits { waits }));
             }
             None => {}
         }
@@ -218,10 +220,10 @@ impl Model {
         call: CallId,
         agent: Option<&str>,
     ) -> Result<Vec<Effect>, Refusal> {
-        let agent = self.speaker(open, "for", agent)?;
+        let agent = self.speaker(open, NamedAs::Reader, agent)?;
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
         let kinds = waiting.map(|m| m.delivery.message.kind).collect();
-        Ok(vec![reply(call, Ok(Reply::Pending { kinds }))])
+        Ok(vec![reply(call, Ok(Reply::Mail(mail::Reply::Pending { kinds })))])
     }
 
     pub(super) fn peek(
@@ -230,27 +232,30 @@ impl Model {
         call: CallId,
         agent: Option<&str>,
     ) -> Result<Vec<Effect>, Refusal> {
-        let agent = self.speaker(open, "for", agent)?;
+        let agent = self.speaker(open, NamedAs::Reader, agent)?;
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
         let deliveries: Vec<Delivery> = waiting.map(|m| m.delivery.clone()).collect();
         self.marks.reach_if(!deliveries.is_empty(), Mark::PeekOfSomething);
-        Ok(vec![reply(call, Ok(Reply::Seen { deliveries }))])
+        Ok(vec![reply(
+            call,
+            Ok(Reply::Mail(mail::Reply::Seen { deliveries })),
+        )])
     }
 
     pub(super) fn speaker(
         &mut self,
         open: &Open,
-        argument: &'static str,
+        named: NamedAs,
         given: Option<&str>,
     ) -> Result<AgentName, Refusal> {
-        let posting = argument == "from";
+        let posting = named == NamedAs::Sender;
         if given == Some("user") && !open.person {
             self.marks.reach(if posting {
                 Mark::PersonNamedPosting
             } else {
                 Mark::PersonNamedReading
             });
-            return Err(self.persons(argument));
+            return Err(self.persons(named));
         }
         if open.person && given.is_none() {
             self.marks.reach(Mark::PersonLeftOut);
@@ -263,10 +268,10 @@ impl Model {
                 } else {
                     Mark::AnonymousRead
                 });
-                return Err(Refusal::Anonymous {
-                    argument,
+                return Err(Refusal::Agents(agents::Refusal::Anonymous {
+                    named,
                     known: self.roster.clone(),
-                });
+                }));
             };
             self.marks.reach(Mark::BoundLeftOut);
             return Ok(bound.clone());
@@ -294,24 +299,24 @@ impl Model {
         } else {
             Mark::NotYouReading
         });
-        Err(Refusal::NotYou {
-            argument,
-            name: name.to_owned(),
-            bound: bound.to_string(),
-        })
+        Err(Refusal::Agents(agents::Refusal::NotYou {
+            named,
+            name: agent,
+            bound: bound.clone(),
+        }))
     }
 
-    pub(super) fn persons(&self, argument: &'static str) -> Refusal {
+    pub(super) fn persons(&self, named: NamedAs) -> Refusal {
         let known = self.roster.clone();
-        Refusal::Persons { argument, known }
+        Refusal::Agents(agents::Refusal::Person { named, known })
     }
 
     pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
         let mut names = everybody(&self.roster).into_iter();
         let found = names.find(|agent| agent.as_str() == name);
-        found.ok_or(Refusal::UnknownAgent {
+        found.ok_or(Refusal::Agents(agents::Refusal::Unknown {
             name: name.to_owned(),
             known: self.roster.clone(),
-        })
+        }))
     }
 }

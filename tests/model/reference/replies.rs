@@ -227,10 +227,10 @@ impl Model {
         let deliveries = Arc::new(deliveries);
         reply(
             call,
-            Ok(Reply::Messages {
+            Ok(Reply::Mail(mail::Reply::Messages {
                 deliveries,
                 restarted,
-            }),
+            })),
         )
     }
 

@@ -13,7 +13,7 @@ impl Model {
             Who::Person | Who::Agent(None) => None,
             Who::Agent(Some(name)) if name == "user" => {
                 self.marks.reach(Mark::PersonAtOpen);
-                return Err(self.persons("agent"));
+                return Err(self.persons(NamedAs::Session));
             }
             Who::Agent(Some(name)) => match self.known(name) {
                 Ok(agent) => Some(agent),
@@ -26,7 +26,9 @@ impl Model {
         let sessions = self.sessions.len();
         if sessions == self.bounds.sessions_max {
             self.marks.reach(Mark::TooManySessions);
-            return Err(Refusal::TooManySessions { sessions });
+            return Err(Refusal::Sessions(relay::engine::sessions::Refusal::TooMany {
+                sessions,
+            }));
         }
         self.sessions.push(Open {
             session,
