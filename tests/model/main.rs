@@ -18,7 +18,7 @@ use follower::{Follower, assert_told};
 use laws::{EngineInput, Step};
 use marks::Marks;
 use plan::{Event, Plan};
-use random::SplitMix;
+use random::Random;
 use reference::Model;
 use relay::engine::{CallId, Effect, Engine, HandoverId, Input, Reply, Sign, mail};
 
@@ -299,7 +299,7 @@ impl Drop for Run {
 
 /// Makes the bytes of which the engine and the model both make their boot id.
 fn boot_bytes(seed: u64) -> [u8; 16] {
-    SplitMix::new(!seed ^ 1).bytes()
+    Random::new(!seed ^ 1).bytes()
 }
 
 /// Returns the seeds to run, and whether the caller chose them.

@@ -12,7 +12,7 @@ use relay::engine::{
     Who, mail,
 };
 
-use crate::random::SplitMix;
+use crate::random::Random;
 use silence::{SILENCES, Silent};
 
 /// One thing that happens.
@@ -28,9 +28,9 @@ pub enum Event {
 
 /// Draws what happens next.
 pub struct Plan {
-    rng: SplitMix,
+    rng: Random,
     /// What the random bytes of calls are drawn from.
-    random: SplitMix,
+    random: Random,
     /// Who there is.
     pub roster: Roster,
     /// What is accepted.
@@ -152,7 +152,7 @@ const START: Timestamp = Timestamp::from_millis(1_777_732_200_000);
 impl Plan {
     /// Draws all that stays the same for a whole run.
     pub fn new(seed: u64) -> Self {
-        let mut rng = SplitMix::new(seed);
+        let mut rng = Random::new(seed);
         let weights = ACTIONS.map(|action| match action {
             Action::Post => rng.pick(&[5, 15, 30]),
             Action::Read => rng.pick(&[20, 40]),
@@ -208,7 +208,7 @@ impl Plan {
             gone: vec![SessionId(u64::MAX)],
             calls: vec![CallId(u64::MAX)],
             answered: vec![CallId(u64::MAX)],
-            random: SplitMix::new(!seed),
+            random: Random::new(!seed),
             unpassed: Vec::new(),
             unfollowed: Vec::new(),
             telling: None,

@@ -1,31 +1,22 @@
 //! Randomness that a seed repeats.
 
-/// SplitMix64, by Steele, Lea and Flood.
+/// What a plan is drawn with.
 #[derive(Debug, Clone)]
-pub struct SplitMix(u64);
+pub struct Random(fastrand::Rng);
 
-impl SplitMix {
+impl Random {
     /// Starts at a seed.
-    pub const fn new(seed: u64) -> Self {
-        Self(seed)
+    pub fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// Draws 64 bits.
-    pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Draws a number under `end`, which is not 0; a bias of one in billions does not matter here.
-    pub const fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+    /// Draws a number under `end`, which is not 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0.u64(..end)
     }
 
     /// Is true that many times in a hundred.
-    pub const fn percent(&mut self, chance: u64) -> bool {
+    pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 
@@ -36,14 +27,11 @@ impl SplitMix {
 
     /// Draws a place in a list that is not empty.
     pub fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.below(len as u64)).expect("less than a length")
+        self.0.usize(..len)
     }
 
     /// Draws 16 bytes.
     pub fn bytes(&mut self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.next().to_le_bytes());
-        bytes[8..].copy_from_slice(&self.next().to_le_bytes());
-        bytes
+        self.0.u128(..).to_le_bytes()
     }
 }
