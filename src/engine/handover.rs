@@ -252,13 +252,9 @@ impl Engine {
 
     /// Ends a doubt whose time has come, or begins it anew if it was slept through.
     pub(super) fn end_doubt(&mut self, id: HandoverId, step: &mut Step<'_>) {
-        match self.handovers[&id].passage {
-            Passage::Passed { doubt_ends, .. } if doubt_ends.plus_millis(DOUBT_LATE_MS_MAX) < step.now => {
-                self.doubt(id, step);
-            }
-            Passage::Passed { .. } | Passage::Read { .. } | Passage::Written | Passage::Overdue => {
-                self.sign(id, Sign::DoubtOver, step);
-            }
+        match self.handovers[&id].passage.doubt_ends() {
+            Some(doubt_ends) if doubt_ends.plus_millis(DOUBT_LATE_MS_MAX) < step.now => self.doubt(id, step),
+            Some(_) | None => self.sign(id, Sign::DoubtOver, step),
         }
     }
 
