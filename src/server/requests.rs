@@ -8,15 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rmcp::model::RequestId;
+use uuid::Uuid;
 
 use super::limits::{ANSWERED_MAX, EARLY_MAX, REQUEST_ID_BYTES_MAX};
-use crate::engine::{CallId, HandoverId, SessionId};
+use crate::engine::{CallId, HandoverId};
 
 /// Within what a request's id means one request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// The engine's session: a stream of HTTP+SSE is one.
-    Session(SessionId),
+    /// A stream of HTTP+SSE, which keeps its id when its client opens it anew.
+    Stream(Uuid),
     /// What a client of streamable HTTP gives as its session's id, over whatever connection.
     Named(Arc<str>),
 }

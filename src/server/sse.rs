@@ -311,7 +311,7 @@ pub(super) async fn open(
         session,
         agent,
         toolset: shared.toolset,
-        scope: Scope::Session(session),
+        scope: Scope::Stream(id),
         outbox: Mutex::new(Some(Outbox {
             events,
             unread: Arc::clone(&unread),

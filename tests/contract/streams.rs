@@ -80,3 +80,17 @@ fn a_stream_takes_call_after_call_as_long_as_it_is_read() {
         assert_eq!(session.read("pm").bodies(), Vec::<String>::new());
     }
 }
+
+/// Its next call said that it had read the answer, and its cancellation was still on its way.
+#[test]
+fn a_cancellation_that_comes_when_its_client_has_come_back_still_undoes_the_answer() {
+    let relay = told_relay();
+    let mut reader = relay.session(Way::Sse);
+    reader.post("pm", "dev-a", "m1");
+    assert_eq!(reader.read("dev-a").bodies(), ["m1"]);
+    reader.call("list_pending", &json!({"for": "pm"}));
+    let _new = come_back(&relay, &reader);
+    relay.await_sessions(1);
+    reader.notify("notifications/cancelled", &json!({"requestId": 2}));
+    assert_eq!(relay.session(Way::Http).read("dev-a").bodies(), ["again: m1"]);
+}

@@ -151,7 +151,7 @@ async fn a_dropped_wait_is_reported_as_cancelled_and_leaves_nothing_behind() {
     let (owner, recorded) = recorded();
     let (session, first) = receipt(&owner, Carrier::Exchange);
     followed(&owner, first.passed());
-    let scope = Scope::Session(session);
+    let scope = Scope::Stream(uuid::Uuid::nil());
     let request = Some(Request::Json(&scope, "1"));
     let Some(Outcome::Parked(parked)) = owner.call(session, read("pm", 1_000), request) else {
         panic!("nothing is there to read");
@@ -172,7 +172,7 @@ async fn a_dropped_wait_is_reported_as_cancelled_and_leaves_nothing_behind() {
 async fn an_answered_read_can_be_cancelled_if_it_handed_something_over() {
     let (owner, recorded) = recorded();
     let (session, first) = receipt(&owner, Carrier::Stream);
-    let scope = Scope::Session(session);
+    let scope = Scope::Stream(uuid::Uuid::nil());
     first.passed();
     let key = |id| RequestKey::of_json(&scope, id).expect("an id");
 
@@ -310,7 +310,7 @@ impl Drop for Dropped {
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_ended_with_nothing_leaves_its_id_to_a_request_that_is_yet_to_come() {
     let (owner, session) = ticking();
-    let scope = Scope::Session(session);
+    let scope = Scope::Stream(uuid::Uuid::nil());
     let request = Some(Request::Json(&scope, "1"));
     let Some(Outcome::Parked(parked)) = owner.call(session, read("pm", 10), request) else {
         panic!("nothing is there to read");

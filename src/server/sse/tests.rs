@@ -45,7 +45,7 @@ async fn scene(keep_alive: Duration) -> Scene {
             session,
             agent: None,
             toolset: DEFAULT,
-            scope: Scope::Session(session),
+            scope: Scope::Stream(Uuid::nil()),
             outbox: Mutex::new(Some(Outbox { events, unread })),
             client: Mutex::new(Met::New),
             link: wire.link(),
