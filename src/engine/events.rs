@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, HandoverId, SessionId, Timestamp};
+use super::names::{AgentName, CallId, HandoverId, SessionId};
+use super::time::Timestamp;
 
 /// A transition of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]

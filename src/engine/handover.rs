@@ -29,7 +29,8 @@ use super::events::Event;
 use super::io::{Carrier, Ending, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use super::message::Delivery;
-use super::names::{AgentName, HandoverId, SessionId, Timestamp};
+use super::names::{AgentName, HandoverId, SessionId};
+use super::time::Timestamp;
 use super::timers::Timer;
 use super::{Engine, Step};
 

@@ -7,7 +7,8 @@ use super::events::{Event, WaitEnd};
 use super::handover::HandedOver;
 use super::io::{self, Answer, Outcome};
 use super::message::{Delivery, Kind, Message};
-use super::names::{AgentName, CallId, MessageId, RandomBytes, SessionId, Timestamp, uuid_v4};
+use super::names::{AgentName, CallId, MessageId, RandomBytes, SessionId, uuid_v4};
+use super::time::Timestamp;
 use super::waits::Wait;
 use super::{Engine, Step};
 

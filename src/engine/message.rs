@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::names::{AgentName, MessageId, Seq, Timestamp};
+use super::names::{AgentName, MessageId, Seq};
+use super::time::Timestamp;
 
 /// What a message is for: the blocks of the coordination protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

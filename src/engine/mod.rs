@@ -37,6 +37,7 @@ mod message;
 mod names;
 mod overview;
 pub mod sessions;
+mod time;
 mod timers;
 mod waits;
 
@@ -51,10 +52,11 @@ use limits::Bounds;
 pub use message::{Delivery, Kind, Message};
 pub use names::{
     AgentName, Boot, CallId, HandoverId, InvalidName, InvalidRoster, MessageId, PERSON, RandomBytes, Roster,
-    Seq, SessionId, Timestamp, shown, uuid_v4,
+    Seq, SessionId, shown, uuid_v4,
 };
 pub use overview::{InboxView, Overview, SessionView, WaitView};
 use sessions::Session;
+pub use time::Timestamp;
 pub use timers::Reason;
 use timers::{Timer, Timers};
 use waits::Wait;

@@ -3,43 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use uuid::Uuid;
 
 use super::limits::{AGENT_NAME_BYTES_MAX, AGENTS_MAX, ROSTER_BYTES_MAX};
-
-/// A moment, in milliseconds since the Unix epoch, UTC. Handed in with every input; never read from a clock here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Timestamp(i64);
-
-impl Timestamp {
-    /// Makes the timestamp of `ms` milliseconds since the Unix epoch.
-    pub const fn from_millis(ms: i64) -> Self {
-        Self(ms)
-    }
-
-    /// Returns the milliseconds since the Unix epoch.
-    pub const fn as_millis(self) -> i64 {
-        self.0
-    }
-
-    /// Returns the moment `ms` milliseconds later, at the latest the end of time.
-    #[must_use]
-    pub const fn plus_millis(self, ms: i64) -> Self {
-        Self(self.0.saturating_add(ms))
-    }
-}
-
-/// Writes ISO 8601 in UTC with milliseconds: `2026-05-02T14:30:00.000Z`.
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match DateTime::<Utc>::from_timestamp_millis(self.0) {
-            Some(time) => f.write_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true)),
-            None => write!(f, "{} ms since 1970", self.0),
-        }
-    }
-}
+use super::time::Timestamp;
 
 /// How much of a value from outside an error repeats, in characters.
 const SHOWN_CHARS: usize = 80;

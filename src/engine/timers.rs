@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::limits::SETTLE_SLACK_MS;
-use super::names::{CallId, HandoverId, Timestamp};
+use super::names::{CallId, HandoverId};
+use super::time::Timestamp;
 
 /// Something that ends by itself. Of what is due at the same moment, waits come first, then lower numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,8 @@
 
 use super::events::{Event, WaitEnd};
 use super::io::{Answer, Effect};
-use super::names::{AgentName, CallId, SessionId, Timestamp};
+use super::names::{AgentName, CallId, SessionId};
+use super::time::Timestamp;
 use super::timers::Timer;
 use super::{Engine, Step};
 
