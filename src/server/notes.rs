@@ -31,7 +31,7 @@ impl FileNotes {
     fn open_at(path: PathBuf) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
-        let file = options.open(&path)?;
+        let file = options.open(&path).map_err(|error| naming(&path, &error))?;
         let failed = false;
         Ok(Self { file, path, failed })
     }
@@ -79,16 +79,21 @@ fn runtime_directory() -> io::Result<PathBuf> {
         None => std::env::temp_dir().join(format!("relay-{user}")),
     };
     match DirBuilder::new().mode(0o700).create(&directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(naming(&directory, &error)),
         Ok(()) | Err(_) => {}
     }
     check_ours(&directory, user)?;
     Ok(directory)
 }
 
+/// Adds to an error what it is about.
+fn naming(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 /// Refuses a directory that another user could have made, or a link.
 fn check_ours(directory: &Path, user: u32) -> io::Result<()> {
-    let metadata = std::fs::symlink_metadata(directory)?;
+    let metadata = std::fs::symlink_metadata(directory).map_err(|error| naming(directory, &error))?;
     if metadata.is_dir() && metadata.uid() == user && metadata.mode() & 0o022 == 0 {
         return Ok(());
     }
@@ -124,6 +129,20 @@ mod tests {
         );
         let mode = std::fs::metadata(&path).expect("it is there").mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn an_error_names_the_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("none").join("notes");
+        let Err(error) = FileNotes::open_at(path.clone()) else {
+            panic!("there is no such directory");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(
+            error.to_string().starts_with(&format!("{}: ", path.display())),
+            "{error}"
+        );
     }
 
     #[test]
