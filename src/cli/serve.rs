@@ -223,10 +223,12 @@ async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
 /// Returns this machine's other loopback address if something listens there: a client that says `localhost` may get
 /// there instead of here.
 async fn other_loopback_taken(address: SocketAddr) -> Option<SocketAddr> {
-    if address.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
-        return None;
-    }
-    let other = SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()));
+    let other: IpAddr = match address.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V4(_) | IpAddr::V6(_) => return None,
+    };
+    let other = SocketAddr::new(other, address.port());
     let connecting = tokio::net::TcpStream::connect(other);
     let stream = tokio::time::timeout(LOOK_PATIENCE, connecting).await.ok()?.ok()?;
     // A connection may meet itself where nothing listens, if the system chose the same port for its own end.

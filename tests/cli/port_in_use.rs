@@ -81,6 +81,13 @@ fn a_listener_on_the_other_loopback_address_has_the_port_too() {
     let listener = TcpListener::bind(("::1", port)).expect("the port is free");
     try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
     drop(listener);
+
+    let port = other_program(drop);
+    relay(&["serve", "--host", "::1", "--port", &port.to_string()])
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(says(port, NO_RELAY));
 }
 
 #[test]
