@@ -34,7 +34,7 @@ use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
 use super::{Shared, agent_of, refuse, refuse_as, stateless};
 use crate::engine::{SessionId, Who};
-use crate::tools::{ToolResult, Toolset};
+use crate::tools::{ToolResult, Toolsets};
 
 /// rmcp's service for everything that does not take the short way.
 pub(super) type RmcpService = StreamableHttpService<Rpc, NeverSessionManager>;
@@ -67,7 +67,7 @@ pub(super) async fn exchange(
     let (session, agent) = match agent_of(request.uri()) {
         Err(response) => return response.map(ResponseBody::Routed),
         Ok(agent) => match link.session(Who::Agent(agent)) {
-            Err(refusal) => return refuse_as(shared.toolset, &refusal).map(ResponseBody::Routed),
+            Err(refusal) => return refuse_as(shared.toolsets, &refusal).map(ResponseBody::Routed),
             Ok(opened) => opened,
         },
     };
@@ -77,7 +77,7 @@ pub(super) async fn exchange(
         Ok(body) => body,
     };
     let scope = session_id(&parts.headers).and_then(Scope::named);
-    let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(shared.toolset, call));
+    let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(shared.toolsets, call));
     let in_session = is_session_based(&parts.headers);
     if in_session {
         let plain = ToolCall::plain(&body).filter(|call| call.version.is_none());
@@ -117,7 +117,7 @@ pub(super) async fn exchange(
     let exchange = Exchange {
         parts,
         accepted,
-        caller: Caller::new(session, agent, scope, shared.toolset),
+        caller: Caller::new(session, agent, scope, shared.toolsets),
         link,
     };
     // Boxed, so that the future of a plain call does not have room for it.
@@ -306,7 +306,7 @@ async fn answer(
     let request = scope.map(|scope| Cancellable::Json(scope, call.id.get()));
     match tool_calls::call_tool(
         &shared.owner,
-        shared.toolset,
+        shared.toolsets,
         session,
         &call.name,
         call.arguments,
@@ -384,8 +384,8 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 }
 
 /// Tells whether a call's progress is told in a stream of events, which is rmcp's to write.
-fn streams(toolset: &Toolset, call: &ToolCall<'_>) -> bool {
-    call.progress_token.is_some() && call.may_wait(toolset)
+fn streams(toolsets: Toolsets, call: &ToolCall<'_>) -> bool {
+    call.progress_token.is_some() && call.may_wait(toolsets)
 }
 
 /// Gathers a request's body within its bounds of length and time.

@@ -67,7 +67,7 @@ pub use random::Random;
 pub use wire::SocketState;
 
 use crate::engine::{Class, Refusal, Roster};
-use crate::tools::{self, Toolset};
+use crate::tools::{self, Toolsets};
 use dispatch::Dispatch;
 use http::RmcpService;
 use limits::REQUEST_BYTES_MAX;
@@ -107,7 +107,7 @@ struct Shared {
     guard: Guard,
     roster: Roster,
     /// Of a session that asks for none.
-    toolset: &'static Toolset,
+    toolsets: Toolsets,
     keep_alive: Duration,
     stop: CancellationToken,
 }
@@ -140,7 +140,7 @@ pub async fn serve<L: Listener>(
         streams: sse::Streams::new(config.stream_random),
         orphans: Arc::new(Orphans::new(config.notes)),
         guard: config.guard,
-        toolset: tools::DEFAULT,
+        toolsets: tools::DEFAULT,
         roster: config.roster,
         keep_alive: config.keep_alive,
         stop: stop.clone(),
@@ -219,9 +219,9 @@ fn refuse(status: StatusCode, reason: impl std::fmt::Display) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
-/// An answer that is the engine's refusal, in the words of a toolset.
-fn refuse_as(toolset: &Toolset, refusal: &Refusal) -> Response {
-    refuse(status_of(refusal.class()), (toolset.refused)(refusal))
+/// An answer that is the engine's refusal, in the words of a toolsets.
+fn refuse_as(toolsets: Toolsets, refusal: &Refusal) -> Response {
+    refuse(status_of(refusal.class()), toolsets.refused(refusal))
 }
 
 /// What a refusal is in HTTP. Not 404, with which streamable HTTP says that a session is gone and is to be begun anew.

@@ -24,7 +24,7 @@ use super::owner::Receipt;
 use super::requests::{Request, Scope};
 use super::tool_calls::{Called, Done, Parked, call_tool};
 use crate::engine::{AgentName, Roster, SessionId, shown};
-use crate::tools::{ToolResult, Toolset};
+use crate::tools::{ToolResult, Toolsets};
 
 /// When a waiting call first tells that it is alive, and how often after that, where its client asked for it.
 ///
@@ -48,7 +48,7 @@ pub struct Caller {
     /// Within what the ids of its requests mean one request, where its client can cancel one.
     pub scope: Option<Scope>,
     /// The tools that it has.
-    pub toolset: &'static Toolset,
+    pub toolsets: Toolsets,
     /// Where the receipt of the reply is left for the transport.
     receipt: Arc<Mutex<Option<Receipt>>>,
     /// Whether its client has cancelled the request, and wants no answer.
@@ -61,13 +61,13 @@ impl Caller {
         session: SessionId,
         agent: Option<AgentName>,
         scope: Option<Scope>,
-        toolset: &'static Toolset,
+        toolsets: Toolsets,
     ) -> Self {
         Self {
             session,
             agent,
             scope,
-            toolset,
+            toolsets,
             receipt: Arc::default(),
             is_cancelled: Arc::default(),
         }
@@ -125,15 +125,15 @@ pub fn progress(token: ProgressToken, waited: Duration) -> ProgressNotificationP
 }
 
 /// Says what relay is and has, to every client that asks.
-pub fn server_info(toolset: &Toolset) -> ServerConfig {
+pub fn server_info(toolsets: Toolsets) -> ServerConfig {
     let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
     info.server_info = Implementation::new("relay", env!("CARGO_PKG_VERSION"));
-    info.with_instructions(toolset.instructions)
+    info.with_instructions(toolsets.instructions())
 }
 
 /// Returns the tools as a session sees them that is bound to `agent`, or to none.
-pub fn tools_for(toolset: &Toolset, roster: &Roster, agent: Option<&AgentName>) -> Vec<Tool> {
-    let definitions = toolset.definitions(roster, agent);
+pub fn tools_for(toolsets: Toolsets, roster: &Roster, agent: Option<&AgentName>) -> Vec<Tool> {
+    let definitions = toolsets.definitions(roster, agent);
     serde_json::from_value(definitions).expect("the definitions are tools")
 }
 
@@ -156,7 +156,7 @@ fn caller_of(context: &RequestContext<RoleServer>) -> Option<&Caller> {
 
 impl ServerHandler for Rpc {
     fn get_info(&self) -> ServerConfig {
-        server_info(self.shared.toolset)
+        server_info(self.shared.toolsets)
     }
 
     async fn list_tools(
@@ -167,7 +167,7 @@ impl ServerHandler for Rpc {
         let Some(caller) = caller_of(&context) else {
             return Err(unnamed_caller());
         };
-        let tools = tools_for(caller.toolset, &self.shared.roster, caller.agent.as_ref());
+        let tools = tools_for(caller.toolsets, &self.shared.roster, caller.agent.as_ref());
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -186,7 +186,7 @@ impl ServerHandler for Rpc {
             .map(|scope| Request::Rmcp(scope, &context.id));
         let called = call_tool(
             &self.shared.owner,
-            caller.toolset,
+            caller.toolsets,
             caller.session,
             &request.name,
             arguments,

@@ -37,7 +37,7 @@ use super::tool_calls::{self, Done, Shape};
 use super::wire::{Link, Sent};
 use super::{Shared, agent_of, refuse, refuse_as};
 use crate::engine::{AgentName, Carrier, Ending, SessionId, Who, uuid_v4};
-use crate::tools::Toolset;
+use crate::tools::Toolsets;
 
 pub(super) use calls::message;
 
@@ -61,7 +61,7 @@ struct Stream {
     named: bool,
     session: SessionId,
     agent: Option<AgentName>,
-    toolset: &'static Toolset,
+    toolsets: Toolsets,
     /// Within what the ids of its requests mean one request.
     scope: Scope,
     /// None once the relay stops: the stream ends when the calls that still hold a clone are answered.
@@ -211,7 +211,7 @@ impl Stream {
             self.session,
             self.agent.clone(),
             Some(self.scope.clone()),
-            self.toolset,
+            self.toolsets,
         )
     }
 
@@ -297,7 +297,7 @@ pub(super) async fn open(
     }
     let (session, agent) = match shared.owner.open(Carrier::Stream, Who::Agent(agent)) {
         Ok(opened) => opened,
-        Err(refusal) => return refuse_as(shared.toolset, &refusal),
+        Err(refusal) => return refuse_as(shared.toolsets, &refusal),
     };
     let old_id = headers
         .get("last-event-id")
@@ -310,7 +310,7 @@ pub(super) async fn open(
         named: old_id.is_some(),
         session,
         agent,
-        toolset: shared.toolset,
+        toolsets: shared.toolsets,
         scope: Scope::Stream(id),
         outbox: Mutex::new(Some(Outbox {
             events,

@@ -18,7 +18,7 @@ use super::json_rpc::{Envelope, Invalid, VERSION, present, text, wrong};
 use super::owner::{self, Answered, Outcome, Owner, Receipt};
 use super::requests::Request;
 use crate::engine::{Command, SessionId};
-use crate::tools::{Arguments, InvalidCall, Texts, Tool, ToolResult, Toolset, described};
+use crate::tools::{Arguments, InvalidCall, Texts, Tool, ToolResult, Toolsets, described};
 
 /// A plain `tools/call`.
 pub struct ToolCall<'a> {
@@ -131,8 +131,8 @@ impl<'de> Visitor<'de> for ParamsVisitor {
 
 impl ToolCall<'_> {
     /// Tells whether it may wait for its answer.
-    pub fn may_wait(&self, toolset: &Toolset) -> bool {
-        let wait = toolset.wait_argument(&self.name);
+    pub fn may_wait(&self, toolsets: Toolsets) -> bool {
+        let wait = toolsets.wait_argument(&self.name);
         wait.is_some_and(|argument| self.arguments.has(argument))
     }
 }
@@ -190,11 +190,11 @@ impl Parked {
 ///
 /// [`InvalidCall`] when there is no such tool, or it takes other arguments.
 pub fn command(
-    toolset: &'static Toolset,
+    toolsets: Toolsets,
     name: &str,
     arguments: Arguments<'_>,
 ) -> Result<(&'static Tool, Command), InvalidCall> {
-    let tool = toolset.find(name)?;
+    let tool = toolsets.find(name)?;
     Ok((tool, tool.command(arguments)?))
 }
 
@@ -215,13 +215,13 @@ pub fn ask(
 /// Calls a tool for a session; returns nothing if the request was cancelled before it came.
 pub fn call_tool(
     owner: &Arc<Owner>,
-    toolset: &'static Toolset,
+    toolsets: Toolsets,
     session: SessionId,
     name: &str,
     arguments: Arguments<'_>,
     request: Option<Request<'_>>,
 ) -> Option<Called> {
-    match command(toolset, name, arguments) {
+    match command(toolsets, name, arguments) {
         Ok(command) => ask(owner, session, command, request),
         Err(invalid) => Some(Called::Done(Done::error(invalid))),
     }

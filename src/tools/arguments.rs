@@ -422,7 +422,7 @@ mod tests {
     /// Panics if a tool takes what its list does not have, or as something else, or leaves something.
     #[test]
     fn every_tool_takes_what_its_list_has() {
-        for tool in DEFAULT.tools {
+        for tool in DEFAULT.tools() {
             for all in [false, true] {
                 tool.command(good(tool, all)).expect("a good call");
             }
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn an_argument_of_another_type_is_refused_by_every_tool() {
-        for tool in DEFAULT.tools {
+        for tool in DEFAULT.tools() {
             for argument in tool.arguments {
                 let accepted = match argument.accepts {
                     Accepts::Role | Accepts::Word(_) | Accepts::Text => "a string",

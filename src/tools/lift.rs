@@ -58,7 +58,7 @@ const POST_MESSAGE: Tool = Tool {
     refused,
 };
 
-const READ_MESSAGES: Tool = Tool {
+pub(super) const READ_MESSAGES: Tool = Tool {
     name: "read_messages",
     description: "Take all messages out of your inbox, oldest first, as a JSON array. The inbox is empty afterwards.",
     arguments: &[
@@ -233,14 +233,14 @@ mod tests {
 
     use super::*;
     use crate::engine::Roster;
-    use crate::tools::InvalidCall;
+    use crate::tools::{DEFAULT, InvalidCall};
 
     fn arguments(value: Value) -> Map<String, Value> {
         serde_json::from_value(value).expect("an object")
     }
 
     fn command(tool: &str, arguments: Map<String, Value>) -> Result<Command, InvalidCall> {
-        LIFT.find(tool)?.command(arguments.into())
+        DEFAULT.find(tool)?.command(arguments.into())
     }
 
     fn said(tool: &str, value: Value) -> String {
@@ -337,7 +337,7 @@ mod tests {
         for names in [long, short] {
             let roster = Roster::new(names.iter().map(String::as_str)).expect("within the bound");
             for bound in [None, roster.names().first()] {
-                let bytes = json!({"tools": LIFT.definitions(&roster, bound)})
+                let bytes = json!({"tools": DEFAULT.definitions(&roster, bound)})
                     .to_string()
                     .len();
                 assert!(bytes <= 4096, "{bytes} bytes");
@@ -351,7 +351,7 @@ mod tests {
     fn a_bound_session_may_leave_its_own_role_out() {
         let roster = Roster::default();
         let required = |bound| {
-            let tools = LIFT.definitions(&roster, bound);
+            let tools = DEFAULT.definitions(&roster, bound);
             let lists = tools.as_array().expect("an array").iter();
             lists
                 .map(|t| t["inputSchema"]["required"].clone())

@@ -15,8 +15,8 @@ use crate::engine::{AgentName, Command, Refusal, Reply, Roster, shown};
 pub use arguments::{Accepts, Argument, Arguments, Given, InvalidCall, Needed, Values, described};
 pub use text::Texts;
 
-/// The toolset of a session that asks for none.
-pub const DEFAULT: &Toolset = &lift::LIFT;
+/// What a session has that asks for nothing else.
+pub const DEFAULT: Toolsets = Toolsets(&[&lift::LIFT]);
 
 /// A tool: what a client reads about it, and what a call of it means.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Tool {
     pub refused: fn(&Refusal) -> String,
 }
 
-/// A family of tools over the engine, of which a session has one.
+/// A family of tools over the engine.
 #[derive(Debug)]
 pub struct Toolset {
     /// The tools in the order in which they are listed.
@@ -88,14 +88,23 @@ impl Tool {
     }
 }
 
-impl Toolset {
+/// The toolsets that a session has, chosen once, when it begins: one at least, and no two tools have the same name.
+#[derive(Debug, Clone, Copy)]
+pub struct Toolsets(&'static [&'static Toolset]);
+
+impl Toolsets {
+    /// Goes through all tools in the order in which they are listed.
+    fn tools(self) -> impl Iterator<Item = &'static Tool> {
+        self.0.iter().flat_map(|toolset| toolset.tools)
+    }
+
     /// Finds a tool.
     ///
     /// # Errors
     ///
     /// [`InvalidCall::UnknownTool`] when there is none of that name.
-    pub fn find(&self, name: &str) -> Result<&'static Tool, InvalidCall> {
-        let found = self.tools.iter().find(|tool| tool.name == name);
+    pub fn find(self, name: &str) -> Result<&'static Tool, InvalidCall> {
+        let found = self.tools().find(|tool| tool.name == name);
         found.ok_or_else(|| InvalidCall::UnknownTool {
             name: shown(name),
             known: self.names(),
@@ -104,27 +113,33 @@ impl Toolset {
 
     /// Returns the tools as `tools/list` shows them to a session: with the roster, and with the session's own role
     /// optional if it is bound.
-    pub fn definitions(&self, roster: &Roster, bound: Option<&AgentName>) -> Value {
-        self.tools
-            .iter()
-            .map(|tool| tool.definition(roster, bound))
-            .collect()
+    pub fn definitions(self, roster: &Roster, bound: Option<&AgentName>) -> Value {
+        self.tools().map(|tool| tool.definition(roster, bound)).collect()
     }
 
     /// Returns the argument with which a call of a tool may wait for its answer, if there is such a tool and argument.
-    pub fn wait_argument(&self, tool: &str) -> Option<&'static str> {
-        let tool = self.tools.iter().find(|known| known.name == tool)?;
-        let wait = tool
-            .arguments
-            .iter()
-            .find(|argument| matches!(argument.accepts, Accepts::Wait));
+    pub fn wait_argument(self, tool: &str) -> Option<&'static str> {
+        let tool = self.tools().find(|known| known.name == tool)?;
+        let mut arguments = tool.arguments.iter();
+        let wait = arguments.find(|argument| matches!(argument.accepts, Accepts::Wait));
         wait.map(|argument| argument.name)
     }
 
     /// Lists the tools as a person reads them: `post_message, read_messages`.
-    pub fn names(&self) -> String {
-        let names = self.tools.iter().map(|tool| tool.name);
+    pub fn names(self) -> String {
+        let names = self.tools().map(|tool| tool.name);
         names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns what an agent is told when its session begins.
+    pub fn instructions(self) -> String {
+        let instructions = self.0.iter().map(|toolset| toolset.instructions);
+        instructions.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Says why a session was not opened.
+    pub fn refused(self, refusal: &Refusal) -> String {
+        (self.0[0].refused)(refusal)
     }
 }
 
@@ -178,5 +193,58 @@ impl ToolResult {
     /// Returns the text blocks, in order; at least one.
     pub fn texts(&self) -> Vec<String> {
         text::unwrapped(|texts| self.write(texts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static OTHER: Toolset = Toolset {
+        tools: &[Tool {
+            name: "other",
+            description: "",
+            arguments: &[Argument {
+                name: "patience",
+                accepts: Accepts::Wait,
+                needed: Needed::Never,
+                description: "",
+            }],
+            ..lift::READ_MESSAGES
+        }],
+        instructions: "Two lines\nof another.",
+        refused: |_| "no".to_owned(),
+    };
+
+    #[test]
+    fn a_session_has_the_tools_of_all_its_toolsets_in_their_order() {
+        let toolsets = const { Toolsets(&[&lift::LIFT, &OTHER]) };
+        assert_eq!(
+            toolsets.names(),
+            "post_message, read_messages, list_pending, other"
+        );
+        let definitions = toolsets.definitions(&Roster::default(), None);
+        let names = definitions.as_array().expect("a list").iter();
+        let names: Vec<&str> = names.filter_map(|tool| tool["name"].as_str()).collect();
+        assert_eq!(names.join(", "), toolsets.names());
+        for name in names {
+            assert_eq!(toolsets.find(name).map(|tool| tool.name), Ok(name));
+        }
+        assert_eq!(
+            toolsets.find("peek").expect_err("there is none").to_string(),
+            format!("unknown tool \"peek\"; known tools: {}", toolsets.names())
+        );
+        assert_eq!(toolsets.wait_argument("read_messages"), Some("wait_seconds"));
+        assert_eq!(toolsets.wait_argument("other"), Some("patience"));
+        assert_eq!(toolsets.wait_argument("list_pending"), None);
+        assert_eq!(toolsets.wait_argument("peek"), None);
+    }
+
+    #[test]
+    fn a_session_is_told_of_all_its_toolsets_and_refused_in_the_words_of_the_first() {
+        let toolsets = const { Toolsets(&[&OTHER, &lift::LIFT]) };
+        let told = format!("{}\n\n{}", OTHER.instructions, lift::LIFT.instructions);
+        assert_eq!(toolsets.instructions(), told);
+        assert_eq!(toolsets.refused(&Refusal::Stopping), "no");
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 
 /// What the caller of a tool reads of a refusal.
 fn said(refusal: &Refusal) -> String {
-    (DEFAULT.refused)(refusal)
+    DEFAULT.refused(refusal)
 }
 
 /// Every kind of refused call, on a relay that [`at_its_bounds`] made, and what it says.

@@ -100,7 +100,7 @@ fn no_session_is_bound_to_the_person() {
     assert_eq!(relay.open(PERSON, Carrier::Stream, Some("user")), [refused]);
     assert_eq!(relay.engine.status().sessions, 3);
     assert_eq!(
-        (relay::tools::DEFAULT.refused)(&persons(NamedAs::Session)),
+        relay::tools::DEFAULT.refused(&persons(NamedAs::Session)),
         "\"agent\" is \"user\", which is the person's own inbox and name: only the relay command reads it or speaks \
          for it; known roles: pm, dev-a, dev-b"
     );

@@ -22,7 +22,7 @@ use crate::server::rpc::{Rpc, progress_ticks};
 use crate::server::tool_calls::{self, Called, Done, Parked, ToolCall};
 use crate::server::wire::Sent;
 use crate::server::{Shared, refuse, refuse_twice};
-use crate::tools::Toolset;
+use crate::tools::Toolsets;
 
 /// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
 pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<Incoming>) -> Response {
@@ -129,7 +129,7 @@ fn accept(
     match (envelope.method.as_deref(), envelope.id) {
         (Some(method), Some(id)) => match serde_json::from_value(message) {
             Ok(request) => {
-                let waits = method == "tools/call" && asks_to_wait(stream.toolset, &request);
+                let waits = method == "tools/call" && asks_to_wait(stream.toolsets, &request);
                 let ticket = waits.then(|| shared.orphans.wait(stream.id, stream.asked_agent(), id));
                 if method == "tools/call" {
                     shared.orphans.read(passed);
@@ -198,8 +198,8 @@ fn call_tool(
     call: ToolCall<'_>,
     passed: Passed,
 ) -> bool {
-    let waits = call.may_wait(stream.toolset);
-    let command = match tool_calls::command(stream.toolset, &call.name, call.arguments) {
+    let waits = call.may_wait(stream.toolsets);
+    let command = match tool_calls::command(stream.toolsets, &call.name, call.arguments) {
         Ok(command) => command,
         Err(invalid) => return outbox.respond(call.id, Done::error(invalid), None),
     };
@@ -264,14 +264,14 @@ async fn wait(
 }
 
 /// Tells whether a tool call asks to wait for its answer.
-fn asks_to_wait(toolset: &Toolset, message: &ClientJsonRpcMessage) -> bool {
+fn asks_to_wait(toolsets: Toolsets, message: &ClientJsonRpcMessage) -> bool {
     let JsonRpcMessage::Request(request) = message else {
         return false;
     };
     let ClientRequest::CallToolRequest(call) = &request.request else {
         return false;
     };
-    let wait = toolset.wait_argument(&call.params.name);
+    let wait = toolsets.wait_argument(&call.params.name);
     let arguments = call.params.arguments.as_ref();
     wait.zip(arguments)
         .is_some_and(|(wait, arguments)| arguments.contains_key(wait))
