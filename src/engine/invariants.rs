@@ -130,3 +130,146 @@ impl Engine {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::super::handover::Passage;
+    use super::super::limits::Bounds;
+    use super::super::{Carrier, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail};
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
+    const READER: SessionId = SessionId(1);
+    const WAITING: CallId = CallId(12);
+
+    type Breaking = fn(&mut Engine);
+
+    /// A relay with two messages in one reply that was passed, a third one that waits, and a parked read.
+    fn engine() -> Engine {
+        let mut engine = Engine::new(NOW, Roster::default(), Bounds::default(), [0; 16]);
+        let mut handle = |input| engine.handle(NOW, input, &mut Vec::new());
+        let (carrier, who) = (Carrier::Stream, Who::Agent(None));
+        handle(Input::Opened {
+            session: READER,
+            carrier,
+            who,
+        });
+        let mut call = |number: u64, command: mail::Command| {
+            handle(Input::Call {
+                session: READER,
+                call: CallId(number),
+                random: [0; 16],
+                command: command.into(),
+            });
+        };
+        let post = || mail::Command::Post {
+            from: Some("pm".to_owned()),
+            to: "dev-a".to_owned(),
+            kind: Kind::Free,
+            body: "12".to_owned(),
+        };
+        let read = |agent: &str, wait_ms| mail::Command::Read {
+            agent: Some(agent.to_owned()),
+            wait_ms,
+        };
+        call(0, post());
+        call(1, post());
+        call(2, read("pm", 0));
+        call(3, read("dev-a", 0));
+        call(4, post());
+        call(WAITING.0, read("pm", 1_000));
+        let handover = *engine.handovers.keys().next_back().expect("two were read");
+        let sign = Sign::Passed;
+        engine.handle(NOW, Input::Signed { handover, sign }, &mut Vec::new());
+        engine
+    }
+
+    fn dev_a(engine: &mut Engine) -> &mut Inbox {
+        engine.inboxes.get_mut("dev-a").expect("an agent")
+    }
+
+    fn last_handover(engine: &mut Engine) -> &mut super::super::handover::Handover {
+        let mut handovers = engine.handovers.values_mut();
+        handovers.next_back().expect("it was read")
+    }
+
+    fn another_copy(engine: &mut Engine) {
+        let copy = last_handover(engine).deliveries[0].clone();
+        let inbox = dev_a(engine);
+        inbox.push(copy.message.clone());
+        let mut all = inbox.take_all();
+        // The place of one that is handed over.
+        all.last_mut().expect("it was pushed").seq = copy.seq;
+        inbox.put_back(all);
+    }
+
+    #[test]
+    fn each_law_is_seen_when_it_is_broken() {
+        let broken: [(&str, Breaking); 15] = [
+            ("an inbox knows the messages and bytes that it handed over", |e| {
+                let one = last_handover(e).deliveries[..1].to_vec();
+                dev_a(e).release(&one);
+            }),
+            ("an inbox holds no more messages than its bound", |e| {
+                e.bounds.inbox_messages_max = 2;
+            }),
+            ("an inbox holds no more bytes than its bound", |e| {
+                e.bounds.inbox_bytes_max = 5;
+            }),
+            ("nobody waits for an inbox that has something", |e| {
+                dev_a(e).waits.push_back(WAITING);
+            }),
+            ("a message is in its recipient's inbox", |e| {
+                let delivery = last_handover(e).deliveries[0].clone();
+                let pm = e.inboxes.get_mut("pm").expect("an agent");
+                pm.waits.clear();
+                pm.push(delivery.message);
+            }),
+            ("a message is in one place at a time", another_copy),
+            ("the start is told in one reply at a time", |e| {
+                last_handover(e).notice = true;
+                dev_a(e).notice_due = true;
+            }),
+            ("no more sessions are open than the bound", |e| {
+                e.bounds.sessions_max = 0;
+            }),
+            ("no more reads are parked than the bound", |e| {
+                e.bounds.waits_max = 0
+            }),
+            ("a hand-over belongs to an open session until it was read", |e| {
+                e.session_mut(READER).handovers.pop_last();
+            }),
+            ("a wait lasts as long as its session is open", |e| {
+                e.session_mut(READER).waits.clear();
+            }),
+            ("a wait stands in the line of its inbox", |e| {
+                e.inboxes.get_mut("pm").expect("an agent").waits.clear();
+            }),
+            ("a hand-over's number is used once", |e| e.handovers_made -= 1),
+            (
+                "whatever ends by itself has its timer, and nothing else has",
+                |e| {
+                    last_handover(e).passage = Passage::Overdue;
+                },
+            ),
+            (
+                "whatever ends by itself has its timer, and nothing else has",
+                |e| {
+                    e.timers.settle(NOW, HandoverId(0));
+                },
+            ),
+        ];
+        engine().check_invariants();
+        for (law, break_it) in broken {
+            let mut engine = engine();
+            break_it(&mut engine);
+            let seen = catch_unwind(AssertUnwindSafe(|| engine.check_invariants()));
+            let seen = seen.expect_err(law);
+            let told = seen.downcast_ref::<String>().map(String::as_str);
+            let told = told.or_else(|| seen.downcast_ref::<&str>().copied());
+            assert!(told.is_some_and(|told| told.contains(law)), "{law}: {told:?}");
+        }
+    }
+}
