@@ -17,7 +17,7 @@
 //! | cancelled | undone | undone | undone |
 //!
 //! What was read is confirmed [`CANCEL_GRACE_MS`] later, whatever becomes of its session: a cancellation may have been overtaken
-//! by what its client sent next, or by the end of a connection.
+//! by what its client sent next, or by the end of a connection. It is confirmed sooner where a post needs its room.
 //!
 //! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed. One whose end is acted on later than
 //! [`DOUBT_LATE_MS_MAX`] does not count: the machine was asleep, and so was whoever could have said that the reply was lost.
@@ -26,6 +26,7 @@
 use std::sync::Arc;
 
 use super::events::Event;
+use super::inbox::body_bytes;
 use super::io::{Carrier, Ending, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use super::message::Delivery;
@@ -227,8 +228,9 @@ impl Engine {
             }
             Verdict::Read => {
                 // Nothing that the session does says any more about it.
-                let session = handover.session;
+                let (session, agent) = (handover.session, handover.agent.clone());
                 self.session_mut(session).handovers.remove(&id);
+                self.inbox_mut(&agent).read.insert(id);
                 let settles_at = step.now.plus_millis(CANCEL_GRACE_MS);
                 self.set_passage(id, Passage::Read { by: sign, settles_at });
                 step.note(Event::Read {
@@ -306,10 +308,30 @@ impl Engine {
     fn end_handover(&mut self, id: HandoverId) -> Handover {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
         self.stop_timer(id, handover.passage);
-        if handover.passage.settles_at().is_none() {
-            self.session_mut(handover.session).handovers.remove(&id);
-        }
+        match handover.passage.settles_at() {
+            Some(_) => self.inbox_mut(&handover.agent).read.remove(&id),
+            None => self.session_mut(handover.session).handovers.remove(&id),
+        };
         handover
+    }
+
+    /// Finds what has to be confirmed at once, of what was read, so that a message with a body of that many bytes fits into an
+    /// inbox: the oldest, and no more than that. None if it does not fit all the same.
+    pub(super) fn room_for(&self, agent: &AgentName, body: usize) -> Option<Vec<HandoverId>> {
+        let inbox = &self.inboxes[agent];
+        let (mut messages, mut bytes) = (inbox.messages(), inbox.bytes());
+        let mut read = inbox.read.iter();
+        let mut giving_way = Vec::new();
+        while messages >= self.bounds.inbox_messages_max || bytes + body > self.bounds.inbox_bytes_max {
+            let id = read.next()?;
+            let deliveries = &*self.handovers[id].deliveries;
+            if !deliveries.is_empty() {
+                messages -= deliveries.len();
+                bytes -= body_bytes(deliveries);
+                giving_way.push(*id);
+            }
+        }
+        Some(giving_way)
     }
 
     /// Sets how far a reply has come, and the timer of its doubt with it.

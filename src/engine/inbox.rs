@@ -1,11 +1,10 @@
 //! One agent's queue. Knows order and bounds; knows nothing of sessions, hand-overs or time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::limits::Bounds;
 use super::message::{Delivery, Message};
-use super::names::{CallId, Seq};
+use super::names::{CallId, HandoverId, Seq};
 
 /// What waits for one agent, and what was handed over and may come back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +20,8 @@ pub(super) struct Inbox {
     handed_bytes: usize,
     /// The place of the next message.
     next_seq: Seq,
+    /// Hand-overs of its deliveries that were read and can only be cancelled: their room is given up when it is needed.
+    pub read: BTreeSet<HandoverId>,
     /// Parked reads, longest waiting first. None for which there are news.
     pub waits: VecDeque<CallId>,
     /// The agent has not been told yet that the relay started.
@@ -36,6 +37,7 @@ impl Inbox {
             handed_messages: 0,
             handed_bytes: 0,
             next_seq: Seq(0),
+            read: BTreeSet::new(),
             waits: VecDeque::new(),
             notice_due: true,
         }
@@ -69,11 +71,6 @@ impl Inbox {
     /// Counts the body bytes that the bounds count.
     pub fn bytes(&self) -> usize {
         self.waiting_bytes + self.handed_bytes
-    }
-
-    /// Tells whether a message with a body of that many bytes fits.
-    pub fn has_room(&self, body_bytes: usize, bounds: &Bounds) -> bool {
-        self.messages() < bounds.inbox_messages_max && self.bytes() + body_bytes <= bounds.inbox_bytes_max
     }
 
     /// Puts a message behind all others.

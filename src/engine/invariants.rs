@@ -98,6 +98,17 @@ impl Engine {
             waits.iter().eq(self.waits.keys()),
             "a wait lasts as long as its session is open"
         );
+        let read: BTreeSet<HandoverId> = self
+            .inboxes
+            .values()
+            .flat_map(|i| i.read.iter().copied())
+            .collect();
+        let settling = self.handovers.iter();
+        let settling = settling.filter(|(_, handover)| handover.passage.settles_at().is_some());
+        assert!(
+            read.iter().eq(settling.map(|(id, _)| id)),
+            "an inbox knows which of its hand-overs were read"
+        );
         let parked: BTreeSet<CallId> = self
             .inboxes
             .values()
@@ -207,7 +218,7 @@ mod tests {
 
     #[test]
     fn each_law_is_seen_when_it_is_broken() {
-        let broken: [(&str, Breaking); 15] = [
+        let broken: [(&str, Breaking); 16] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
                 dev_a(e).release(&one);
@@ -240,6 +251,9 @@ mod tests {
             }),
             ("a hand-over belongs to an open session until it was read", |e| {
                 e.session_mut(READER).handovers.pop_last();
+            }),
+            ("an inbox knows which of its hand-overs were read", |e| {
+                dev_a(e).read.insert(HandoverId(0));
             }),
             ("a wait lasts as long as its session is open", |e| {
                 e.session_mut(READER).waits.clear();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::agents::{NamedAs, Speaker};
 use super::events::{Event, WaitEnd};
 use super::handover::HandedOver;
-use super::io::{self, Answer, Outcome};
+use super::io::{self, Answer, Outcome, Sign};
 use super::message::{Delivery, Kind, Message};
 use super::names::{AgentName, CallId, MessageId, RandomBytes, SessionId, uuid_v4};
 use super::time::Timestamp;
@@ -181,19 +181,22 @@ impl Engine {
             }
             .into());
         }
-        let inbox = self.inboxes.get_mut(&to).expect("each agent has an inbox");
-        if !inbox.has_room(body.len(), &self.bounds) {
+        let Some(giving_way) = self.room_for(&to, body.len()) else {
+            let inbox = &self.inboxes[&to];
             return Err(Refusal::InboxFull {
-                agent: to,
                 messages: inbox.messages(),
                 bytes: inbox.bytes(),
                 messages_max: self.bounds.inbox_messages_max,
                 bytes_max: self.bounds.inbox_bytes_max,
+                agent: to,
             }
             .into());
-        }
+        };
         if self.stopping {
             return Err(io::Refusal::Stopping);
+        }
+        for handover in giving_way {
+            self.sign(handover, Sign::DoubtOver, step);
         }
         let id = MessageId(uuid_v4(random));
         let message = Arc::new(Message {
@@ -204,7 +207,7 @@ impl Engine {
             body,
             ts: step.now,
         });
-        inbox.push(Arc::clone(&message));
+        self.inbox_mut(&to).push(Arc::clone(&message));
         step.note(Event::Accepted {
             message,
             agent: to.clone(),

@@ -1,8 +1,8 @@
 //! The pure core: who may post and read, what waits for whom, and when a message counts as read.
 //!
 //! It must not know of sockets, tasks, clocks, randomness, JSON or MCP. Time and random bytes are
-//! arguments; everything that happens is an [`Input`], everything it wants done an [`Effect`]; and its state is plain
-//! data: the same inputs give the same state, a copy of it goes on like the original.
+//! arguments; everything that happens is an [`Input`], or that its time has come, everything it wants done an [`Effect`];
+//! and its state is plain data: the same of both give the same state, a copy of it goes on like the original.
 //!
 //! # Rooms
 //!
@@ -17,8 +17,8 @@
 //! - Validate, then mutate, then push effects: a refusal changes nothing. That the call came at all still confirms what
 //!   was passed to its stream before.
 //! - Every call is answered once, unless it was cancelled or its session closed first.
-//! - A wait ends in exactly four ways: woken, expired, superseded, cancelled. Nobody waits for an agent that has a
-//!   message, or is still to be told of the start.
+//! - A wait ends in exactly four ways: woken, expired, superseded, cancelled. Nobody waits whom a
+//!   message, or the news of the start, is there for.
 //! - A hand-over ends in exactly two ways: confirmed, and its messages never appear again; or undone,
 //!   and they are back in their old places, marked as redelivered.
 //! - The person is an agent that is there beside the roster; only a session that was opened as the person's

@@ -119,27 +119,53 @@ fn a_reply_that_was_read_is_neither_lost_nor_confirmed_again_nor_undone_by_an_en
 }
 
 #[test]
-fn what_was_read_keeps_its_room_until_it_cannot_be_cancelled() {
+fn what_was_read_gives_way_to_a_post_that_needs_its_room_the_oldest_first_and_no_more() {
     let mut relay = Relay::told_within(Bounds {
-        inbox_messages_max: 1,
+        inbox_messages_max: 4,
+        ..ROOMY
+    });
+    for (n, call) in [(1, 11), (2, 12), (3, 13)] {
+        relay.post(C, u64::from(n), &nth(n));
+        relay.call(A, call, read("dev-a"));
+        relay.passed(call);
+    }
+    relay.call(A, 14, read("pm"));
+    relay.post(C, 4, &nth(4));
+    assert_eq!(relay.post(C, 5, &nth(5)), accepted(5, &nth(5)));
+    assert_eq!(relay.cancelled(11), NONE, "it was confirmed");
+    assert_eq!(relay.post(C, 6, &nth(6)), accepted(6, &nth(6)));
+    assert_eq!(relay.cancelled(12), NONE, "it was confirmed");
+    assert_eq!(relay.pending(), [0, 3, 0]);
+    relay.cancelled(13);
+    assert_eq!(relay.pending(), [0, 4, 0], "its room was not needed");
+}
+
+#[test]
+fn what_was_read_does_not_give_way_where_that_is_not_enough() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_messages_max: 2,
+        inbox_bytes_max: 12,
         ..ROOMY
     });
     relay.post(C, 1, &nth(1));
     relay.call(A, 10, read("dev-a"));
     relay.passed(10);
-    relay.call(A, 11, read("dev-a"));
-    let full = |effects: Vec<Effect>| {
-        matches!(
-            effects[..],
-            [Effect::Reply {
-                result: Err(Refusal::Mail(mail::Refusal::InboxFull { .. })),
-                ..
-            }]
-        )
-    };
-    assert!(full(relay.post(C, 2, &nth(2))));
-    relay.settle();
-    assert!(!full(relay.post(C, 3, &nth(2))));
+    relay.call(A, 11, read("pm"));
+    relay.post(C, 2, &nth(2));
+    let before = relay.engine.clone();
+    let full = relay.call(C, 3, post(Some("pm"), "dev-a", "1234567"));
+    assert!(matches!(
+        full[..],
+        [Effect::Reply {
+            result: Err(Refusal::Mail(_)),
+            ..
+        }]
+    ));
+    assert_eq!(relay.engine, before);
+    relay.handle(Input::Stopping);
+    let before = relay.engine.clone();
+    assert_eq!(relay.post(C, 4, &nth(3)), [refused(4, Refusal::Stopping)]);
+    assert_eq!(relay.engine, before, "there would have been room");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use relay::engine::{
 
 use crate::plan::Event;
 
-use history::{Asked, Fate, History};
+use history::{Asked, Fate, History, Shown};
 
 /// One event, and all that could be seen of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -427,15 +427,20 @@ impl History<'_> {
             let there = held
                 .iter()
                 .filter(|h| h.from < *at && *at < h.to && h.message.to.as_str() == to);
-            let (messages, bytes) = there.fold((0, 0), |(messages, bytes), h| {
-                (messages + 1, bytes + h.message.body.len())
-            });
+            let (messages, bytes) = size(there.clone().map(|h| h.message));
             let short = body.len() <= bounds.body_bytes_max;
-            let room = messages < bounds.inbox_messages_max && bytes + body.len() <= bounds.inbox_bytes_max;
+            let fits = |messages: usize, bytes: usize| {
+                messages < bounds.inbox_messages_max && bytes + body.len() <= bounds.inbox_bytes_max
+            };
+            self.only_the_oldest_gave_way(*at, to, |more| fits(messages + more.0, bytes + more.1))?;
+            // What was read gives way, if that is enough.
+            let unread = there.filter(|h| !self.was_read(*at, h.message.id));
+            let (unread, unread_bytes) = size(unread.map(|h| h.message));
+            let room = fits(unread, unread_bytes);
             let mut earlier = self.steps[..*at].iter();
             let stopping = earlier.any(|step| step.event == Event::Input(Input::Stopping));
             let right = match answer {
-                Ok(_) => short && room && !stopping,
+                Ok(_) => short && fits(messages, bytes) && !stopping,
                 Err(Refusal::Stopping) => short && room && stopping,
                 Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) => !short,
                 Err(Refusal::Mail(mail::Refusal::InboxFull {
@@ -455,6 +460,53 @@ impl History<'_> {
         }
         Ok(())
     }
+}
+
+impl History<'_> {
+    /// Tells whether a message stood in a reply, when a step was done, that was read and could only be cancelled any more.
+    fn was_read(&self, at: usize, message: MessageId) -> bool {
+        let read = |shown: &&Shown| {
+            shown.read.is_some_and(|(read, _)| read <= at)
+                && at < shown.ends()
+                && shown.deliveries.iter().any(|d| d.message.id == message)
+        };
+        self.shown.iter().rfind(read).is_some()
+    }
+
+    /// What was read is confirmed early if a post needs its room: the oldest first, and none for which there would have been room.
+    fn only_the_oldest_gave_way(
+        &self,
+        at: usize,
+        to: &str,
+        fits: impl Fn((usize, usize)) -> bool,
+    ) -> Verdict {
+        let of_agent = || {
+            self.shown
+                .iter()
+                .filter(|s| s.agent.as_str() == to && !s.deliveries.is_empty())
+        };
+        let gave_way = of_agent().filter(|shown| shown.gave_way(at, &self.steps[at]));
+        let Some(last) = gave_way.max_by_key(|shown| shown.step) else {
+            return Ok(());
+        };
+        let needed = !fits(size(last.deliveries.iter().map(|d| &*d.message)));
+        holds(at, needed, || {
+            format!("{last:?} was confirmed early, and its room was not needed")
+        })?;
+        let older = of_agent().find(|shown| {
+            shown.step < last.step && shown.read.is_some_and(|(read, _)| read <= at) && at < shown.ends()
+        });
+        holds(at, older.is_none(), || {
+            format!("{last:?} was confirmed early before {older:?}")
+        })
+    }
+}
+
+/// Counts messages and the bytes of their bodies.
+fn size<'a>(messages: impl Iterator<Item = &'a Message>) -> (usize, usize) {
+    messages.fold((0, 0), |(messages, bytes), message| {
+        (messages + 1, bytes + message.body.len())
+    })
 }
 
 /// Tells whether an agent is to be told of the start after a step, by the replies that ever told it.

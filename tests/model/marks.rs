@@ -147,6 +147,10 @@ marks! {
     ConfirmByOrderlyExchangeEnd,
     /// A reply that was read is confirmed when it cannot be cancelled any more.
     ReadSettles,
+    /// A post needs the room of what was read.
+    ReadGivesWay,
+    /// It needs the room of more than one reply.
+    ReadGivesWayTogether,
     /// A session closes after one of its replies was read, and before that is confirmed.
     ReadOutlivesItsSession,
     /// A reply that was read is undone by its cancellation, which was overtaken by the session's next call.
@@ -229,6 +233,8 @@ marks! {
     InboxFullOfBytes,
     /// An inbox has no room, and would have it if hand-overs did not count.
     InboxFullOfHandovers,
+    /// Also if what was read gave way.
+    InboxFullThoughRead,
     /// A message fills the last byte of an inbox.
     InboxFilledToTheByte,
     /// A message fills the last place of an inbox.

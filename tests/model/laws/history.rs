@@ -29,6 +29,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// A reply to a read.
+#[derive(Debug)]
 pub(super) struct Shown<'a> {
     pub(super) step: usize,
     pub(super) agent: AgentName,
@@ -37,6 +38,23 @@ pub(super) struct Shown<'a> {
     /// The person read it, and the inbox is an agent's.
     pub(super) in_stead: bool,
     pub(super) fate: Fate,
+    /// In which step the session showed that it had read it, and until when it can be cancelled, if nothing needs its room.
+    pub(super) read: Option<(usize, Timestamp)>,
+}
+
+impl Shown<'_> {
+    /// Tells in which step its room was free again.
+    pub(super) fn ends(&self) -> usize {
+        match self.fate {
+            Fate::Open => usize::MAX,
+            Fate::Arrived(at) | Fate::Failed(at) => at,
+        }
+    }
+
+    /// Tells whether it was confirmed early in a step, because its room was needed.
+    pub(super) fn gave_way(&self, at: usize, step: &Step) -> bool {
+        self.fate == Fate::Arrived(at) && self.read.is_some_and(|(_, settles_at)| step.now < settles_at)
+    }
 }
 
 /// What the inputs say about a reply.
@@ -137,13 +155,15 @@ impl<'a> History<'a> {
         let Some(agent) = self.speaker(session, command) else {
             return;
         };
+        let (fate, read) = self.fate(at, call, session);
         self.shown.push(Shown {
             step: at,
             in_stead: self.is_in_stead(session, &agent),
             agent,
             deliveries,
             restarted: *restarted,
-            fate: self.fate(at, call, session),
+            fate,
+            read,
         });
     }
 
@@ -172,24 +192,51 @@ impl<'a> History<'a> {
         admitted.agent.clone()
     }
 
-    /// Reads off the inputs after a reply what became of it.
-    pub(super) fn fate(&self, reply: usize, call: CallId, session: SessionId) -> Fate {
+    /// Reads off the inputs after a reply what became of it, and since when it was read. That its room was needed is the one thing
+    /// that is told by the effects; whether it was, the bounds' law says.
+    pub(super) fn fate(
+        &self,
+        reply: usize,
+        call: CallId,
+        session: SessionId,
+    ) -> (Fate, Option<(usize, Timestamp)>) {
         let Some(admitted) = self.sessions.get(&session) else {
-            return Fate::Open;
+            return (Fate::Open, None);
+        };
+        let handover = self.steps[reply]
+            .all_effects
+            .iter()
+            .find_map(|effect| match effect {
+                Effect::Reply {
+                    call: answered,
+                    handover,
+                    ..
+                } if *answered == call => *handover,
+                Effect::Reply { .. } | Effect::Opened { .. } | Effect::Note(_) => None,
+            });
+        let gives_way = |step: &Step| {
+            let posts = step
+                .all_effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::Note(relay::engine::Event::Accepted { .. })));
+            let confirmed = step.all_effects.iter().any(|effect| {
+                matches!(effect, Effect::Note(relay::engine::Event::Confirmed { handover: id, .. }) if Some(*id) == handover)
+            });
+            posts && confirmed
         };
         let streamed = admitted.carrier == Carrier::Stream;
         let mut passed = false;
         // What a stream needs besides the other: the end of the doubt, and a keep-alive.
         let (mut doubted_until, mut kept_alive) = (None, false);
         // The session has shown that it has read the reply, which counts if it does not cancel the call until then.
-        let mut settles_at = None;
+        let mut read: Option<(usize, Timestamp)> = None;
         for (at, step) in self.steps.iter().enumerate().skip(reply + 1) {
-            if let Some(settles_at) = settles_at {
-                if settles_at <= step.now {
-                    return Fate::Arrived(at);
+            if let Some((_, settles_at)) = read {
+                if settles_at <= step.now || gives_way(step) {
+                    return (Fate::Arrived(at), read);
                 }
                 match &step.event {
-                    Event::Seen(seen, Sign::Cancelled) if *seen == call => return Fate::Failed(at),
+                    Event::Seen(seen, Sign::Cancelled) if *seen == call => return (Fate::Failed(at), read),
                     Event::Seen(..) | Event::Timeout | Event::Input(_) => continue,
                 }
             }
@@ -202,9 +249,9 @@ impl<'a> History<'a> {
                             doubted_until = Some(step.now.plus_millis(DOUBT_MS));
                         }
                         Sign::Followed if passed && !streamed => {
-                            settles_at = Some(step.now.plus_millis(CANCEL_GRACE_MS));
+                            read = Some((at, step.now.plus_millis(CANCEL_GRACE_MS)));
                         }
-                        Sign::Cancelled | Sign::Lost => return Fate::Failed(at),
+                        Sign::Cancelled | Sign::Lost => return (Fate::Failed(at), None),
                         Sign::Passed
                         | Sign::Followed
                         | Sign::CalledAgain
@@ -220,7 +267,7 @@ impl<'a> History<'a> {
                 }
                 (Event::Timeout, Some(ends)) if ends <= step.now => {
                     if !streamed || kept_alive {
-                        return Fate::Arrived(at);
+                        return (Fate::Arrived(at), None);
                     }
                     doubted_until = None;
                     continue;
@@ -230,21 +277,24 @@ impl<'a> History<'a> {
             match input {
                 Input::KeptAlive { session: kept } if *kept == session && passed && streamed => {
                     if doubted_until.is_none() {
-                        return Fate::Arrived(at);
+                        return (Fate::Arrived(at), None);
                     }
                     kept_alive = true;
                 }
                 Input::Call { session: calling, .. } if *calling == session && passed && streamed => {
-                    settles_at = Some(step.now.plus_millis(CANCEL_GRACE_MS));
+                    read = Some((at, step.now.plus_millis(CANCEL_GRACE_MS)));
+                    if gives_way(step) {
+                        return (Fate::Arrived(at), read);
+                    }
                 }
                 Input::Closed {
                     session: closed,
                     ending,
                 } if *closed == session => {
                     if !passed || streamed || *ending == Ending::Broken {
-                        return Fate::Failed(at);
+                        return (Fate::Failed(at), None);
                     }
-                    settles_at = Some(step.now.plus_millis(CANCEL_GRACE_MS));
+                    read = Some((at, step.now.plus_millis(CANCEL_GRACE_MS)));
                 }
                 Input::Opened { .. }
                 | Input::Closed { .. }
@@ -256,7 +306,7 @@ impl<'a> History<'a> {
             }
         }
         // Nothing came that could have cancelled it.
-        settles_at.map_or(Fate::Open, |_| Fate::Arrived(self.steps.len()))
+        (read.map_or(Fate::Open, |_| Fate::Arrived(self.steps.len())), read)
     }
 
     /// Finds the step in which a call lost its right to an answer: it was dropped, or its session closed.

@@ -76,10 +76,14 @@ impl Model {
             }
         };
         self.judge_body(&body)?;
-        self.judge_room(&to, body.len())?;
+        let giving_way = self.judge_room(&to, body.len())?;
         if self.stopping {
             self.marks.reach(Mark::PostWhileStopping);
             return Err(Refusal::Stopping);
+        }
+        for read in giving_way {
+            self.marks.reach(Mark::ReadGivesWay);
+            self.confirm(read);
         }
         let message = Arc::new(Message {
             id: MessageId(version_4(random)),
@@ -122,8 +126,9 @@ impl Model {
         }))
     }
 
-    /// Counts what was accepted and is not known to have been read.
-    pub(super) fn judge_room(&mut self, to: &AgentName, more_bytes: usize) -> Result<(), Refusal> {
+    /// Counts what was accepted and is not known to have been read, and returns the replies that must give way: of those that
+    /// were read and may still be cancelled, the oldest.
+    pub(super) fn judge_room(&mut self, to: &AgentName, more_bytes: usize) -> Result<Vec<CallId>, Refusal> {
         let held = self.messages.iter();
         let held = held.filter(|m| m.is_for(to) && m.state != State::Read);
         let messages = held.clone().count();
@@ -142,8 +147,28 @@ impl Model {
                 .reach_if(bytes + more_bytes == bytes_max, Mark::InboxFilledToTheByte);
             self.marks
                 .reach_if(messages + 1 == messages_max, Mark::InboxFilledToThePlace);
-            return Ok(());
+            return Ok(Vec::new());
         }
+        let (mut messages_left, mut bytes_left) = (messages, bytes);
+        let mut giving_way = Vec::new();
+        for doubt in self.doubts.iter().filter(|doubt| doubt.read_at.is_some()) {
+            let of_reply = self.messages.iter();
+            let of_reply = of_reply.filter(|m| m.is_for(to) && m.state == State::Handed(doubt.call));
+            let (count, size) = (of_reply.clone().count(), of_reply.map(Kept::bytes).sum::<usize>());
+            if count == 0 {
+                continue;
+            }
+            messages_left -= count;
+            bytes_left -= size;
+            giving_way.push(doubt.call);
+            if fits(messages_left, bytes_left) {
+                self.marks
+                    .reach_if(giving_way.len() > 1, Mark::ReadGivesWayTogether);
+                return Ok(giving_way);
+            }
+        }
+        self.marks
+            .reach_if(!giving_way.is_empty(), Mark::InboxFullThoughRead);
         let full_of = if messages == messages_max {
             Mark::InboxFullOfMessages
         } else {
