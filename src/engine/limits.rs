@@ -2,7 +2,7 @@
 //!
 //! Reaching a bound is a refusal that the caller sees, never a silent drop.
 
-/// Longest agent name, in bytes. Names stand in every message and three times in the tool schemas.
+/// Longest agent name, in bytes. Names stand in every message and four times in the tool schemas.
 pub const AGENT_NAME_BYTES_MAX: usize = 32;
 
 /// Most agents in a roster: the roster stands in the tool schemas, which every session pays for.
@@ -56,7 +56,7 @@ impl Default for Bounds {
             body_bytes_max: 1024 * 1024,
             // Far beyond what an agent can read; a sender that gets here talks to nobody.
             inbox_messages_max: 10_000,
-            // 64 bodies of the greatest length: three inboxes stay under 200 MiB.
+            // 64 bodies of the greatest length: the inboxes of three roles and the person stay under 256 MiB.
             inbox_bytes_max: 64 * 1024 * 1024,
             // A hundred times the agents of a large team; 4,096 streams take under 256 MB.
             sessions_max: 4_096,

@@ -57,12 +57,11 @@ pub const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long a request body may take to arrive, so that a trickling client does not hold its buffer for ever.
 pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many answered reads can still be cancelled: their answers may cross with their cancellations. The oldest is
-/// forgotten first. Only reads that handed something over count.
-pub const ANSWERED_MAX: usize = 8_192;
-
 /// How many cancellations are remembered that came before the requests which they are about. The oldest is forgotten first.
 pub const EARLY_MAX: usize = 1_024;
+
+/// For how long, in milliseconds: as long as the body of the request may take.
+pub const EARLY_MS: i64 = 30_000;
 
 /// Longest text of a request's id, in bytes; one that is longer is refused. Of a session's id too; requests that have a
 /// longer one cannot be cancelled by a request.

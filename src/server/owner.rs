@@ -32,7 +32,7 @@ use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
 use crate::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Event, HandoverId, Input,
-    Overview, Reason, Refusal, Reply, SessionId, Sign, Status, Timestamp, Who,
+    Overview, Reason, Refusal, Reply, SessionId, Sign, Status, Timestamp, WaitEnd, Who,
 };
 
 /// What the engine says to a call.
@@ -222,7 +222,7 @@ impl Owner {
         result.map(|agent| (session, agent))
     }
 
-    /// Calls a tool; returns nothing if the request was cancelled before it came.
+    /// Calls a tool; returns nothing if the request was cancelled before it came, or its session is closed.
     pub fn call(
         self: &Arc<Self>,
         session: SessionId,
@@ -231,7 +231,8 @@ impl Owner {
     ) -> Option<Outcome> {
         let call = CallId(self.number());
         self.with(|state| {
-            if state.requests.was_cancelled(request) {
+            let now = self.now(state);
+            if state.requests.was_cancelled(now, request) {
                 return None;
             }
             let input = Input::Call {
@@ -240,12 +241,16 @@ impl Owner {
                 random: (state.random)(),
                 command,
             };
-            if let Some(StepAnswer::Answer(answer, handover)) = self.step_locked(state, input) {
-                if let Some(handover) = handover {
-                    state.requests.answer_at_once(request, call, handover);
+            match self.step_locked(state, input)? {
+                StepAnswer::Answer(answer, handover) => {
+                    if let Some(handover) = handover {
+                        state.requests.answer_at_once(request, call, handover);
+                    }
+                    let receipt = self.receipt(handover);
+                    return Some(Outcome::Answered(Answered { answer, receipt }));
                 }
-                let receipt = self.receipt(handover);
-                return Some(Outcome::Answered(Answered { answer, receipt }));
+                StepAnswer::Parked => {}
+                StepAnswer::Opened(_) => unreachable!("a call opens no session"),
             }
             let (sender, answer) = oneshot::channel();
             let key = state.requests.park(request, call);
@@ -272,13 +277,17 @@ impl Owner {
     /// Takes note that a client does not want the answer to a request any more: its call is dropped, or the hand-over in its
     /// answer undone; if the request is yet to come, it will not be carried out.
     pub fn cancel(&self, key: RequestKey) {
-        self.with(|state| match state.requests.cancel(key) {
-            None => {}
-            Some(Cancelled::Wait(call)) => self.apply(state, Input::Cancelled { call }),
-            Some(Cancelled::Handover(handover)) => {
-                let sign = Sign::Cancelled;
-                self.apply(state, Input::Signed { handover, sign });
-            }
+        self.with(|state| {
+            let now = self.now(state);
+            let input = match state.requests.cancel(now, key) {
+                None => return,
+                Some(Cancelled::Wait(call)) => Input::Cancelled { call },
+                Some(Cancelled::Handover(handover)) => {
+                    let sign = Sign::Cancelled;
+                    Input::Signed { handover, sign }
+                }
+            };
+            self.step_locked(state, input);
         });
     }
 
@@ -399,19 +408,9 @@ impl Owner {
                 return;
             }
             for report in reports {
-                self.apply(state, report);
+                self.step_locked(state, report);
             }
         }
-    }
-
-    /// Carries out an input that no call waits for.
-    fn apply(&self, state: &mut State, input: Input) {
-        if let Input::Cancelled { call } = &input
-            && let Some(Waiter { key: Some(key), .. }) = state.parked.remove(call)
-        {
-            state.requests.forget(key, *call);
-        }
-        self.step_locked(state, input);
     }
 
     fn step_locked(&self, state: &mut State, input: Input) -> Option<StepAnswer> {
@@ -471,7 +470,24 @@ impl Owner {
                     }
                 }
                 Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
-                Effect::Note(Event::Confirmed { deliveries, .. }) => spent.push(deliveries),
+                Effect::Note(Event::Parked { call, .. }) if Some(call) == own_call => {
+                    own = Some(StepAnswer::Parked);
+                }
+                Effect::Note(Event::WaitEnded {
+                    call,
+                    by: WaitEnd::Cancelled,
+                }) => {
+                    if let Some(Waiter { key: Some(key), .. }) = parked.remove(&call) {
+                        requests.forget(key, call);
+                    }
+                }
+                Effect::Note(Event::Confirmed {
+                    handover, deliveries, ..
+                }) => {
+                    requests.ended(handover);
+                    spent.push(deliveries);
+                }
+                Effect::Note(Event::Undone { handover, .. }) => requests.ended(handover),
                 Effect::Note(_) => {}
             }
         }
@@ -527,11 +543,12 @@ impl Owner {
 /// What a step says to whoever made it.
 enum StepAnswer {
     Answer(Answer, Option<HandoverId>),
+    Parked,
     Opened(Result<Option<AgentName>, Refusal>),
 }
 
 impl Parked {
-    /// Waits for the answer. None comes if the call was cancelled; whoever closes its session must drop this, too.
+    /// Waits for the answer. None comes if the call was cancelled or its session is closed.
     pub async fn answered(&mut self) -> Option<Answered> {
         let (answer, handover) = (&mut self.answer).await.ok()?;
         self.answered = true;

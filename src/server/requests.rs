@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rmcp::model::RequestId;
 use uuid::Uuid;
 
-use super::limits::{ANSWERED_MAX, EARLY_MAX, REQUEST_ID_BYTES_MAX};
-use crate::engine::{CallId, HandoverId};
+use super::limits::{EARLY_MAX, EARLY_MS, REQUEST_ID_BYTES_MAX};
+use crate::engine::{CallId, HandoverId, Timestamp};
 
 /// Within what a request's id means one request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,31 +97,32 @@ pub enum Cancelled {
     Handover(HandoverId),
 }
 
-/// Remembers which call a request is: every parked one, and the latest of those whose answers handed something over.
+/// Remembers which call a request is: every parked one, and every one with a hand-over in its answer that stands.
 #[derive(Debug, Default)]
 pub struct Requests {
     /// A call has no hand-over while it waits.
     calls: BTreeMap<(RequestKey, CallId), Option<HandoverId>>,
-    /// Those in `calls` that are answered, oldest first.
-    answered: VecDeque<(RequestKey, CallId)>,
+    /// Those in `calls` that are answered.
+    answered: BTreeMap<HandoverId, (RequestKey, CallId)>,
     early: BTreeSet<RequestKey>,
-    /// The same, oldest first.
-    early_order: VecDeque<RequestKey>,
+    /// The same, oldest first, with when they came.
+    early_order: VecDeque<(Timestamp, RequestKey)>,
 }
 
 impl Requests {
     /// Tells whether a request was cancelled before it came, and forgets that it was.
-    pub fn was_cancelled(&mut self, request: Option<Request<'_>>) -> bool {
+    pub fn was_cancelled(&mut self, now: Timestamp, request: Option<Request<'_>>) -> bool {
         // Almost always there is none, and no key is made.
         if self.early.is_empty() {
             return false;
         }
+        self.forget_old(now);
         let Some(key) = request.and_then(Request::key) else {
             return false;
         };
         let known = self.early.remove(&key);
         if known {
-            self.early_order.retain(|other| *other != key);
+            self.early_order.retain(|(_, other)| *other != key);
         }
         known
     }
@@ -133,15 +134,10 @@ impl Requests {
         Some(key)
     }
 
-    /// Remembers a call whose answer is on its way, as one of the latest.
+    /// Remembers a call whose answer is on its way, until [`Self::ended`].
     pub fn answer(&mut self, key: RequestKey, call: CallId, handover: HandoverId) {
-        if self.answered.len() == ANSWERED_MAX
-            && let Some(oldest) = self.answered.pop_front()
-        {
-            self.calls.remove(&oldest);
-        }
         self.calls.insert((key.clone(), call), Some(handover));
-        self.answered.push_back((key, call));
+        self.answered.insert(handover, (key, call));
     }
 
     /// The same, for a call that did not wait.
@@ -156,33 +152,53 @@ impl Requests {
         self.calls.remove(&(key, call));
     }
 
+    /// Forgets the call of a hand-over that does not stand any more.
+    pub fn ended(&mut self, handover: HandoverId) {
+        if let Some(call) = self.answered.remove(&handover) {
+            self.calls.remove(&call);
+        }
+    }
+
     /// Takes note of a cancellation: returns what of the latest call it is about, or remembers it for a request that is
     /// yet to come.
-    pub fn cancel(&mut self, key: RequestKey) -> Option<Cancelled> {
+    pub fn cancel(&mut self, now: Timestamp, key: RequestKey) -> Option<Cancelled> {
         let all = (key.clone(), CallId(0))..=(key.clone(), CallId(u64::MAX));
         if let Some((&(_, call), &handover)) = self.calls.range(all).next_back() {
             self.calls.remove(&(key, call));
             let Some(handover) = handover else {
                 return Some(Cancelled::Wait(call));
             };
-            self.answered.retain(|(_, other)| *other != call);
+            self.answered.remove(&handover);
             return Some(Cancelled::Handover(handover));
         }
+        self.forget_old(now);
         if self.early.insert(key.clone()) {
             if self.early_order.len() == EARLY_MAX
-                && let Some(oldest) = self.early_order.pop_front()
+                && let Some((_, oldest)) = self.early_order.pop_front()
             {
                 self.early.remove(&oldest);
             }
-            self.early_order.push_back(key);
+            self.early_order.push_back((now, key));
         }
         None
+    }
+
+    /// Forgets cancellations whose requests would have come by now.
+    fn forget_old(&mut self, now: Timestamp) {
+        while let Some((at, _)) = self.early_order.front()
+            && at.plus_millis(EARLY_MS) <= now
+        {
+            let (_, old) = self.early_order.pop_front().expect("it is the front");
+            self.early.remove(&old);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
 
     fn scope(name: &str) -> Scope {
         Scope::Named(name.into())
@@ -193,7 +209,7 @@ mod tests {
     }
 
     fn was_cancelled(requests: &mut Requests, name: &str, id: &str) -> bool {
-        requests.was_cancelled(Some(Request::Json(&scope(name), id)))
+        requests.was_cancelled(NOW, Some(Request::Json(&scope(name), id)))
     }
 
     #[test]
@@ -203,16 +219,20 @@ mod tests {
         requests.answer(key("b", "1"), CallId(11), HandoverId(11));
         requests.answer(key("a", "1"), CallId(12), HandoverId(12));
         assert_eq!(
-            requests.cancel(key("a", "1")),
+            requests.cancel(NOW, key("a", "1")),
             Some(Cancelled::Handover(HandoverId(12)))
         );
         assert_eq!(
-            requests.cancel(key("a", "1")),
+            requests.cancel(NOW, key("a", "1")),
             Some(Cancelled::Handover(HandoverId(10)))
         );
-        assert_eq!(requests.cancel(key("b", "\"1\"")), None, "a text is not a number");
         assert_eq!(
-            requests.cancel(key("b", "1")),
+            requests.cancel(NOW, key("b", "\"1\"")),
+            None,
+            "a text is not a number"
+        );
+        assert_eq!(
+            requests.cancel(NOW, key("b", "1")),
             Some(Cancelled::Handover(HandoverId(11)))
         );
         assert!(requests.calls.is_empty() && requests.answered.is_empty());
@@ -237,8 +257,8 @@ mod tests {
     fn a_cancellation_that_overtakes_its_request_is_remembered_once() {
         let mut requests = Requests::default();
         assert!(!was_cancelled(&mut requests, "a", "1"));
-        assert_eq!(requests.cancel(key("a", "1")), None);
-        assert_eq!(requests.cancel(key("a", "1")), None, "twice is once");
+        assert_eq!(requests.cancel(NOW, key("a", "1")), None);
+        assert_eq!(requests.cancel(NOW, key("a", "1")), None, "twice is once");
         assert!(!was_cancelled(&mut requests, "b", "1"));
         assert!(was_cancelled(&mut requests, "a", "1"));
         assert!(!was_cancelled(&mut requests, "a", "1"));
@@ -246,31 +266,45 @@ mod tests {
     }
 
     #[test]
-    fn of_answered_calls_the_oldest_is_forgotten_at_the_bound_and_of_parked_ones_none() {
+    fn an_answered_call_is_known_as_long_as_its_hand_over_stands() {
         let mut requests = Requests::default();
-        let request = scope("parked");
-        let parked = requests.park(Some(Request::Json(&request, "0")), CallId(1_000_000));
-        for call in 0..=ANSWERED_MAX as u64 {
-            requests.answer(key("a", &call.to_string()), CallId(call), HandoverId(call));
+        for call in 0..3 {
+            requests.answer(key("a", &call.to_string()), CallId(call), HandoverId(10 + call));
         }
-        assert_eq!(requests.calls.len(), ANSWERED_MAX + 1);
-        assert_eq!(requests.cancel(key("a", "0")), None);
+        requests.ended(HandoverId(11));
+        requests.ended(HandoverId(11));
+        assert_eq!(requests.cancel(NOW, key("a", "1")), None);
         assert_eq!(
-            requests.cancel(key("a", "1")),
-            Some(Cancelled::Handover(HandoverId(1)))
+            requests.cancel(NOW, key("a", "0")),
+            Some(Cancelled::Handover(HandoverId(10)))
         );
-        assert_eq!(
-            requests.cancel(key("parked", "0")),
-            Some(Cancelled::Wait(CallId(1_000_000)))
-        );
-        assert_eq!(parked, Some(key("parked", "0")));
+        requests.ended(HandoverId(10));
+        requests.ended(HandoverId(12));
+        assert!(requests.calls.is_empty() && requests.answered.is_empty());
+    }
+
+    #[test]
+    fn a_cancellation_whose_request_does_not_come_is_forgotten_in_time() {
+        let late = |ms| NOW.plus_millis(EARLY_MS + ms);
+        for (ms, known) in [(-1, true), (0, false)] {
+            let mut requests = Requests::default();
+            requests.cancel(NOW, key("a", "1"));
+            requests.cancel(late(-1), key("a", "2"));
+            let name = scope("a");
+            assert_eq!(
+                requests.was_cancelled(late(ms), Some(Request::Json(&name, "1"))),
+                known
+            );
+            assert!(requests.was_cancelled(late(ms), Some(Request::Json(&name, "2"))));
+            assert!(requests.early.is_empty() && requests.early_order.is_empty());
+        }
     }
 
     #[test]
     fn of_early_cancellations_the_oldest_is_forgotten_at_the_bound() {
         let mut requests = Requests::default();
         for id in 0..=EARLY_MAX {
-            assert_eq!(requests.cancel(key("a", &id.to_string())), None);
+            assert_eq!(requests.cancel(NOW, key("a", &id.to_string())), None);
         }
         assert!(!was_cancelled(&mut requests, "a", "0"));
         assert!(was_cancelled(&mut requests, "a", "1"));
@@ -279,9 +313,9 @@ mod tests {
     #[test]
     fn an_early_cancellation_that_comes_again_and_again_takes_one_place() {
         let mut requests = Requests::default();
-        requests.cancel(key("a", "1"));
+        requests.cancel(NOW, key("a", "1"));
         for _ in 0..EARLY_MAX {
-            assert_eq!(requests.cancel(key("a", "2")), None);
+            assert_eq!(requests.cancel(NOW, key("a", "2")), None);
         }
         assert!(was_cancelled(&mut requests, "a", "1"));
     }
@@ -294,6 +328,6 @@ mod tests {
             .park(Some(Request::Json(&name, "1")), CallId(5))
             .expect("an id");
         requests.forget(key.clone(), CallId(5));
-        assert_eq!(requests.cancel(key), None);
+        assert_eq!(requests.cancel(NOW, key), None);
     }
 }

@@ -319,3 +319,27 @@ async fn a_wait_that_ended_with_nothing_leaves_its_id_to_a_request_that_is_yet_t
     owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"));
     assert!(owner.call(session, read("pm", 0), request).is_none());
 }
+
+#[tokio::test]
+async fn the_end_of_a_session_ends_its_waits_and_leaves_nothing_of_them() {
+    let (owner, _) = recorded();
+    let session = told(&owner, "pm");
+    let scope = Scope::Stream(uuid::Uuid::nil());
+    let request = Some(Request::Json(&scope, "1"));
+    let Some(Outcome::Parked(mut parked)) = owner.call(session, read("pm", 1_000), request) else {
+        panic!("nothing is there to read");
+    };
+    owner.close(session, Ending::Broken);
+    assert!(parked.answered().await.is_none());
+    assert_eq!(owner.lock().parked.len(), 0);
+    owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"));
+    let other = told(&owner, "dev-a");
+    assert!(
+        owner.call(other, read("pm", 0), request).is_none(),
+        "it is for a request to come"
+    );
+    assert!(
+        owner.call(session, read("pm", 0), None).is_none(),
+        "nobody is there to answer"
+    );
+}

@@ -208,13 +208,13 @@ fn call_tool(
     let ticket = waits.then(|| shared.orphans.wait(stream.id, stream.asked_agent(), call.id));
     let request = Some(Cancellable::Json(&stream.scope, call.id.get()));
     match tool_calls::ask(&shared.owner, stream.session, command, request) {
+        // Dropping the ticket says that its client knows nothing of that.
+        None if stream.closed.is_cancelled() => false,
         None => {
             ticket.into_iter().for_each(Ticket::settled);
             true
         }
         Some(Called::Done(done)) => outbox.respond(call.id, done, ticket),
-        // The engine knows nothing of calls of a session that has closed.
-        Some(Called::Parked(_)) if stream.closed.is_cancelled() => false,
         Some(Called::Parked(parked)) => {
             let progress_token = call.progress_token.map(ToOwned::to_owned);
             let closed = stream.closed.clone();
@@ -239,6 +239,8 @@ async fn wait(
     loop {
         tokio::select! {
             biased;
+            // Before the end of its session cancels the call. Dropping the ticket says that its client knows nothing of that.
+            () = closed.cancelled() => return,
             answered = parked.answered() => {
                 match answered {
                     Some(done) => drop(outbox.respond(&id, done, ticket)),
@@ -247,8 +249,6 @@ async fn wait(
                 }
                 return;
             }
-            // Dropping the parked call cancels it, and dropping the ticket says that its client knows nothing of that.
-            () = closed.cancelled() => return,
             _ = ticks.tick(), if progress_token.is_some() => {
                 let token = progress_token.as_deref().expect("a tick is for a token");
                 let waited_s = started.elapsed().as_secs();
