@@ -97,7 +97,7 @@ marks! {
     FollowedOnStreamWhenOverdue,
     /// Bytes are said to have come behind the reply of a parked read.
     FollowedWhileParked,
-    /// Bytes came behind a reply on which nothing hangs.
+    /// Bytes came behind a reply that handed nothing over, or not any more.
     FollowedForNothing,
     /// A hand-over on an exchange is confirmed by the end of the doubt.
     ConfirmByDoubtEndOnExchange,
@@ -181,11 +181,11 @@ marks! {
     PassedAgain,
     /// The same while only a keep-alive is missing.
     PassedAgainWhenOverdue,
-    /// A reply is passed on which nothing hangs.
+    /// A reply is passed that handed nothing over, or not any more.
     PassedForNothing,
-    /// A call is cancelled on which nothing hangs.
+    /// A call is cancelled that has no wait and no hand-over.
     CancelledForNothing,
-    /// A reply is lost on which nothing hangs.
+    /// A reply is lost that handed nothing over, or not any more.
     LostForNothing,
     /// A bound session leaves its own name out.
     BoundLeftOut,

@@ -7,7 +7,7 @@ use relay::engine::{
     SessionId, Sign, Timestamp, agents, mail,
 };
 
-use super::Tap;
+use super::{Standing, Tap};
 
 /// A way in which an engine may be wrong. Each must be caught within a stated number of seeds (`tests/seeded_bugs.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,9 +131,10 @@ impl Tap {
                     return false;
                 }
                 let session = *session;
-                let hangs_on_it = self.standing.values().any(|standing| standing.session == session)
+                let of_session = |s: &Standing| s.session == session && !s.read;
+                let has_something = self.standing.values().any(of_session)
                     || self.waits.values().any(|wait| wait.session == session);
-                if self.has(Bug::IdleSessionLeak) && !hangs_on_it {
+                if self.has(Bug::IdleSessionLeak) && !has_something {
                     return false;
                 }
                 let waiting = self.waits.values().filter(|wait| wait.session == session);
@@ -144,7 +145,7 @@ impl Tap {
                         .sessions
                         .get(&session)
                         .is_some_and(|(carrier, _)| *carrier == Carrier::Exchange);
-                let standing = self.standing.iter().filter(|(_, s)| s.session == session);
+                let standing = self.standing.iter().filter(|(_, s)| of_session(s));
                 let undone = standing.filter(|(_, s)| !(orderly && s.passed));
                 let handovers: Vec<HandoverId> = undone.map(|(handover, _)| *handover).collect();
                 self.spoil_undo(now, &handovers);
@@ -190,7 +191,7 @@ impl Tap {
         let bound = self.sessions.get(&session).and_then(|(_, agent)| agent.clone());
         if self.has(Bug::ConfirmedComesBack) {
             let standing = self.standing.values();
-            let confirmed = standing.filter(|s| s.session == session && s.passed);
+            let confirmed = standing.filter(|s| s.session == session && s.passed && !s.read);
             let first = confirmed.filter_map(|s| s.deliveries.first());
             self.kept
                 .extend(first.map(|d| (d.message.to.to_string(), d.clone())));

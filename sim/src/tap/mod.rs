@@ -65,6 +65,8 @@ struct Standing {
     session: SessionId,
     /// Its reply was passed to the socket.
     passed: bool,
+    /// It was read: nothing but a cancellation undoes it.
+    read: bool,
     notice: bool,
     deliveries: Arc<Vec<Delivery>>,
 }
@@ -193,6 +195,7 @@ impl Tap {
                 let standing = Standing {
                     session: *session,
                     passed: false,
+                    read: false,
                     notice: *notice,
                     deliveries: Arc::clone(deliveries),
                 };
@@ -227,8 +230,12 @@ impl Tap {
                 self.marks.hit_if(standing.notice, "notice undone");
             }
             Event::Stopping => self.stopping = true,
-            Event::Accepted { .. } | Event::KeptAlive { .. } | Event::Overdue { .. } | Event::Read { .. } => {
+            Event::Read { handover, .. } => {
+                if let Some(standing) = self.standing.get_mut(handover) {
+                    standing.read = true;
+                }
             }
+            Event::Accepted { .. } | Event::KeptAlive { .. } | Event::Overdue { .. } => {}
         }
     }
 
