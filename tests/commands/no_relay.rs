@@ -50,9 +50,9 @@ fn a_relay_that_the_shell_finds_is_called_by_its_name() {
     status.assert().code(1).stderr(contains(said));
 }
 
-/// Has every command ask a port that something else has.
+/// Has every command ask a port that something else has, all of them at once.
 fn is_no_relay(port: u16) {
-    for arguments in ASKING {
+    let is_told = |arguments: &[&str]| {
         let started = Instant::now();
         let said = format!(
             "relay {}: what listens on 127.0.0.1:{port} does not answer as a relay does; name relay's port with --port, or try again if a relay there is stopped or busy\n",
@@ -61,7 +61,12 @@ fn is_no_relay(port: u16) {
         ask(port, arguments).assert().code(1).stdout("").stderr(said);
         let took = started.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for arguments in ASKING {
+            scope.spawn(move || is_told(arguments));
+        }
+    });
 }
 
 /// Takes a port and has `answer` deal with whoever connects.

@@ -50,12 +50,16 @@ fn told_relay() -> Relay {
     relay
 }
 
-/// Runs a test over each transport, each time with a relay of its own.
-fn over_each(ways: &[Way], test: impl Fn(&Relay, Way)) {
-    for &way in ways {
-        println!("over {way:?}");
-        test(&told_relay(), way);
-    }
+/// Runs a test over each transport at once, each time with a relay of its own.
+fn over_each(ways: &[Way], test: impl Fn(&Relay, Way) + Sync) {
+    let test = &test;
+    std::thread::scope(|scope| {
+        for &way in ways {
+            let over = std::thread::Builder::new().name(format!("over {way:?}"));
+            let run = over.spawn_scoped(scope, move || test(&told_relay(), way));
+            run.expect("the system has room for a thread");
+        }
+    });
 }
 
 fn start_notice(relay: &Relay) -> String {
