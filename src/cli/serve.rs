@@ -14,11 +14,10 @@ use super::client::{At, Client, ClientError, Health};
 use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
-use crate::server::{Broken, Config, FileNotes, Guard, Notes, Random, Token, serve, stdout_log, wall_clock};
+use crate::server::{
+    Broken, Config, FileNotes, Guard, KEEP_ALIVE, Notes, Random, Token, serve, stdout_log, wall_clock,
+};
 use crate::tools;
-
-/// How often an idle stream is written to.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How many connections may wait to be accepted; Linux takes no more than `net.core.somaxconn`, 4,096 by default.
 const BACKLOG: u32 = 4_096;

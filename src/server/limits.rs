@@ -72,6 +72,10 @@ pub const ARGUMENTS_MAX: usize = 16;
 
 // Streams.
 
+/// How often `relay serve` writes to an idle stream: shorter than the engine's doubt, so that something was written behind
+/// every reply before that ends.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
 /// How long a call waits for its stream to come back: a few times what a client waits before it reconnects.
 pub const STREAM_PATIENCE: Duration = Duration::from_secs(1);
 

@@ -58,7 +58,7 @@ use uuid::Uuid;
 pub use clock::{Clock, wall_clock};
 pub use connections::Listener;
 pub use guard::{Guard, Token};
-pub use limits::ACKNOWLEDGE_PATIENCE;
+pub use limits::{ACKNOWLEDGE_PATIENCE, KEEP_ALIVE};
 pub use log::{LogEnd, MessageLog, line, stdout_log};
 pub use notes::FileNotes;
 pub use orphans::Notes;

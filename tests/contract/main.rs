@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use support::http::{Arrived, Request};
 use support::process::Relay;
 use support::session::{QUIET, Reply, Session, WAYS, Way, messages_of};
-use support::sse::{Event, EventStream, Seen};
+use support::sse::{EventStream, Seen};
 use support::until;
 
 const TOKEN: &str = "0123456789abcdef";

@@ -97,26 +97,6 @@ fn the_next_call_of_a_session_confirms_what_it_has_read() {
 }
 
 #[test]
-fn a_reply_on_a_stream_that_stays_open_is_confirmed_without_another_call() {
-    let relay = told_relay();
-    let mut reader = relay.session(Way::Sse);
-    reader.post("pm", "dev-a", "m1");
-    assert_eq!(reader.read("dev-a").bodies(), ["m1"]);
-    // One every 15 seconds; the doubt ends after 20.
-    for _ in 0..2 {
-        let stream = reader.stream.as_mut().expect("it is open");
-        let keep_alive = Event {
-            comment: Some("keep-alive".to_owned()),
-            ..Event::default()
-        };
-        assert_eq!(stream.next(support::PATIENCE), Seen::Event(keep_alive));
-    }
-    drop(reader);
-    relay.await_sessions(0);
-    assert_eq!(relay.session(Way::Http).read("dev-a"), Reply::of("[]"));
-}
-
-#[test]
 fn a_connection_closed_after_its_reply_was_read_confirms_it() {
     over_each(&EXCHANGES, |relay, way| {
         let mut reader = relay.session(way);

@@ -1,4 +1,4 @@
-//! The server inside the test's own process: what no client can bring about from outside.
+//! A panic in the engine, whose state nobody can trust from then on.
 
 use std::sync::Arc;
 use std::time::Duration;
