@@ -112,3 +112,67 @@ pub const LINES_MAX: usize = 1_024;
 
 /// How long the end of a relay waits for the last lines to be written.
 pub const LOG_END_PATIENCE: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_bounds_are_the_ones_in_force() {
+        const MIB: usize = 1024 * 1024;
+        let contract = include_str!("../../docs/CONTRACT.md");
+        let s = |patience: Duration| patience.as_secs();
+        let documented = [
+            (
+                "HTTP request",
+                format!("{} MiB, {} s", REQUEST_BYTES_MAX / MIB, s(REQUEST_PATIENCE)),
+            ),
+            ("connections", thousands(CONNECTIONS_MAX)),
+            (
+                "a connection that asks for nothing, or does not end the head of a request that it began after the last answer",
+                format!("{} s ({} s ", s(HEAD_PATIENCE), s(2 * HEAD_PATIENCE)),
+            ),
+            (
+                "a connection between two requests",
+                format!("{} minutes", s(HEAD_PATIENCE * IDLE_ROUNDS_MAX) / 60),
+            ),
+            (
+                "id of a request, id of a session in a header",
+                format!("{REQUEST_ID_BYTES_MAX} bytes"),
+            ),
+            (
+                "cancellations that came before their requests",
+                format!("the latest {}, for {} s", thousands(EARLY_MAX), EARLY_MS / 1_000),
+            ),
+            (
+                "waits that lost their stream",
+                format!(
+                    "the latest {}, for {} minutes",
+                    thousands(ORPHANS_MAX),
+                    s(RETURN_PATIENCE) / 60
+                ),
+            ),
+            (
+                "events waiting in a stream that its client does not read",
+                format!(
+                    "{}, or {} MiB",
+                    thousands(UNREAD_EVENTS_MAX),
+                    UNREAD_BYTES_MAX / MIB
+                ),
+            ),
+        ];
+        for (what, bound) in documented {
+            let row = format!("| {what} | {bound}");
+            assert!(contract.contains(&row), "docs/CONTRACT.md does not say: {row}");
+        }
+    }
+
+    /// Writes a number as the documents do: `10,000`.
+    fn thousands(number: usize) -> String {
+        let (thousands, rest) = (number / 1_000, number % 1_000);
+        match thousands {
+            0 => rest.to_string(),
+            _ => format!("{thousands},{rest:03}"),
+        }
+    }
+}
