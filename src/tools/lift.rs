@@ -118,7 +118,7 @@ fn posted(reply: &Reply, texts: &mut Texts<'_>) {
     };
     let mut buffer = uuid::Uuid::encode_buffer();
     let id = id.0.hyphenated().encode_lower(&mut buffer);
-    texts.json(|json| json.object(|object| object.member("id").string(id)));
+    texts.json(|json| json.object(|object| object.member("id").plain(id)));
 }
 
 fn read(given: &mut Values<'_>) -> Command {

@@ -23,10 +23,10 @@ pub fn write(deliveries: &[Delivery], json: &mut Json<'_>) {
         json.object(|object| {
             object
                 .member("id")
-                .string(message.id.0.hyphenated().encode_lower(&mut id));
-            object.member("from").string(message.from.as_str());
-            object.member("to").string(message.to.as_str());
-            object.member("kind").string(message.kind.as_str());
+                .plain(message.id.0.hyphenated().encode_lower(&mut id));
+            object.member("from").plain(message.from.as_str());
+            object.member("to").plain(message.to.as_str());
+            object.member("kind").plain(message.kind.as_str());
             object.member("body").string(&message.body);
             write_time(message.ts, object.member("ts"));
             if delivery.redelivered {
@@ -39,7 +39,7 @@ pub fn write(deliveries: &[Delivery], json: &mut Json<'_>) {
 /// Writes a time as it is shown everywhere.
 pub fn write_time(at: Timestamp, json: &mut Json<'_>) {
     match at.rfc3339() {
-        Some(text) => json.string(std::str::from_utf8(&text).expect("digits are ASCII")),
+        Some(text) => json.plain(std::str::from_utf8(&text).expect("digits are ASCII")),
         None => json.string(&at.to_string()),
     }
 }
