@@ -255,6 +255,8 @@ impl<'a> Arguments<'a> {
     /// [`InvalidCall`], which names the first that is not: in the order of the tool's list one that is missing, or has
     /// another type or range; then one that the tool does not know; then one that is none of its words.
     pub(super) fn checked(self, tool: &Tool) -> Result<Values<'a>, InvalidCall> {
+        let mut known = 0;
+        let mut bad_word = None;
         for argument in tool.arguments {
             match self.get(argument.name) {
                 None | Some(Given::Null) if argument.needed == Needed::Always => {
@@ -265,26 +267,25 @@ impl<'a> Arguments<'a> {
                     });
                 }
                 None => {}
-                Some(given) => argument.check(given)?,
+                Some(given) => {
+                    known += 1;
+                    argument.check(given)?;
+                    bad_word = bad_word.or_else(|| argument.check_word(given).err());
+                }
             }
         }
-        let is_known = |name: &str| tool.arguments.iter().any(|argument| argument.name == name);
-        let unknown = self
-            .0
-            .iter()
-            .map(|(name, _)| &**name)
-            .filter(|name| !is_known(name));
-        if let Some(argument) = unknown.min() {
+        if known < self.count() {
+            let is_known = |name: &str| tool.arguments.iter().any(|argument| argument.name == name);
+            let unknown = self.0.iter().map(|(name, _)| &**name);
+            let unknown = unknown.filter(|name| !is_known(name)).min();
             return Err(InvalidCall::Unexpected {
-                argument: shown(argument),
+                argument: shown(unknown.expect("more were given than are known")),
                 tool: tool.name,
                 accepted: tool.argument_names(),
             });
         }
-        for argument in tool.arguments {
-            if let Some(given) = self.get(argument.name) {
-                argument.check_word(given)?;
-            }
+        if let Some(bad_word) = bad_word {
+            return Err(bad_word);
         }
         Ok(Values {
             list: tool.arguments,
@@ -343,6 +344,19 @@ impl Values<'_> {
         text.unwrap_or_else(|| unreachable!("{name:?} was checked to be there"))
     }
 
+    /// Takes a text that may not be left out and is one of the words of the tool's list, all of which `read` knows.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::needed_text`], and when `read` does not know the word.
+    pub fn needed_word<T>(&mut self, name: &'static str, read: impl FnOnce(&str) -> Option<T>) -> T {
+        let read = match self.take(name) {
+            Some(Given::Text(word)) => read(&word),
+            other => unreachable!("{name:?} was checked to be a word, and is {other:?}"),
+        };
+        read.unwrap_or_else(|| unreachable!("{name:?} was checked to be one of its words"))
+    }
+
     /// Takes a wait in milliseconds; 0 if it is left out.
     ///
     /// # Panics
@@ -362,9 +376,8 @@ impl Values<'_> {
     }
 
     fn take(&mut self, name: &str) -> Option<Given<'_>> {
-        let is_listed = self.list.iter().any(|argument| argument.name == name);
         debug_assert!(
-            is_listed,
+            self.list.iter().any(|argument| argument.name == name),
             "a tool takes what is in its list, which {name:?} is not"
         );
         let at = self.given.iter().position(|(given, _)| given == name)?;

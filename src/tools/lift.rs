@@ -106,7 +106,7 @@ fn post(given: &mut Values<'_>) -> Command {
     let command = mail::Command::Post {
         from: given.text("from"),
         to: given.needed_text("to"),
-        kind: Kind::parse(&given.needed_text("kind")).expect("it is one of the words"),
+        kind: given.needed_word("kind", Kind::parse),
         body: given.needed_text("body"),
     };
     command.into()
