@@ -8,13 +8,14 @@ use std::borrow::Cow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 
+use super::headers;
 use super::json_rpc::Invalid;
 use crate::engine::shown;
 
 /// What rmcp wants to read in `Accept`.
-pub(super) const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+pub(super) static BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) static JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The kinds of answers that a client takes; JSON is always one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,8 @@ impl Accepted {
     /// 415 when the body is not said to be JSON, 406 when the answer may not be.
     pub fn by(headers: &HeaderMap) -> Result<Self, Box<Response>> {
         // Word for word what MCP clients send, so that no list has to be read.
-        if is_only(headers, header::CONTENT_TYPE, JSON) && is_only(headers, header::ACCEPT, BOTH) {
+        let [content_type, accept] = headers::find(headers, ["content-type", "accept"]);
+        if content_type.only() == Some(&JSON) && accept.only() == Some(&BOTH) {
             return Ok(Self { events: true });
         }
         let content_type = list_of(headers, header::CONTENT_TYPE);
@@ -88,12 +90,6 @@ fn is_weight_of_nothing(parameter: &str) -> bool {
 pub(super) fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")
-}
-
-/// Tells whether a header stands once, with exactly that value.
-fn is_only(headers: &HeaderMap, name: HeaderName, expected: HeaderValue) -> bool {
-    let mut values = headers.get_all(name).iter();
-    values.next() == Some(&expected) && values.next().is_none()
 }
 
 /// Returns all values of a header as one list.

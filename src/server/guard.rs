@@ -4,13 +4,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use subtle::ConstantTimeEq as _;
 
-use super::{Shared, refuse};
+use super::{Shared, headers, refuse};
 
 /// How a token is carried.
 const SCHEME: &str = "Bearer";
@@ -18,6 +18,9 @@ const SCHEME: &str = "Bearer";
 /// What a client that has no token, or a wrong one, is asked for: <https://www.rfc-editor.org/rfc/rfc6750#section-3>.
 const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer realm=\"relay\"");
 const WRONG_TOKEN: HeaderValue = HeaderValue::from_static("Bearer realm=\"relay\", error=\"invalid_token\"");
+
+/// The headers by which it is told who may connect.
+const LOOKED_AT: [&str; 3] = ["authorization", "host", "origin"];
 
 /// A secret that every request must carry as `Authorization: Bearer <token>`.
 #[derive(Clone)]
@@ -91,23 +94,23 @@ pub struct Guard {
 impl Guard {
     /// Returns why a request is not let in.
     pub(super) fn refusal<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Option<Refusal<'a>> {
+        let [given, host, origin] = headers::find(headers, LOOKED_AT);
         if let Some(token) = &self.token {
-            let mut given = headers.get_all(AUTHORIZATION).iter();
-            let (first, second) = (given.next(), given.next());
-            if second.is_some() || !first.is_some_and(|first| token.is_carried_by(first.as_bytes())) {
+            let is_right = |given: &HeaderValue| token.is_carried_by(given.as_bytes());
+            if !given.only().is_some_and(is_right) {
                 return Some(Refusal::Token);
             }
         } else {
-            let mut hosts = headers.get_all(HOST).iter().map(HeaderValue::as_bytes).peekable();
             let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
-            if hosts.peek().is_none() && authority.is_none() {
+            if host.first().is_none() && authority.is_none() {
                 return Some(Refusal::Host(b""));
             }
-            if let Some(host) = hosts.chain(authority).find(|host| !is_loopback(host)) {
+            let mut hosts = host.all(headers, "host").chain(authority);
+            if let Some(host) = hosts.find(|host| !is_loopback(host)) {
                 return Some(Refusal::Host(host));
             }
         }
-        let mut origins = headers.get_all(ORIGIN).iter().map(HeaderValue::as_bytes);
+        let mut origins = origin.all(headers, "origin");
         origins
             .find(|origin| !self.is_own_origin(origin))
             .map(Refusal::Origin)
@@ -162,17 +165,17 @@ impl Refusal<'_> {
 
 /// Tells whether an authority, `name` or `name:port`, is a name of this machine.
 fn is_loopback(authority: &[u8]) -> bool {
-    let Ok(authority) = std::str::from_utf8(authority) else {
-        return false;
-    };
-    let name = match authority.rsplit_once(':') {
-        Some((name, port)) if port.parse::<u16>().is_ok() => name,
-        _ => authority,
+    let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+    let name = match authority.iter().rposition(|byte| *byte == b':') {
+        Some(at) if text(&authority[at + 1..]).parse::<u16>().is_ok() => &authority[..at],
+        Some(_) | None => authority,
     };
     // 127.0.0.2 is this machine too, and relay may be told to listen there.
-    name.eq_ignore_ascii_case("localhost")
-        || name == "[::1]"
-        || name.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
+    name.eq_ignore_ascii_case(b"localhost")
+        || name == b"[::1]"
+        || text(name)
+            .parse()
+            .is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
 
 fn port_of(authority: &str) -> Option<u16> {
@@ -182,7 +185,9 @@ fn port_of(authority: &str) -> Option<u16> {
 
 /// Takes the token out of a request that is let in: whatever is logged of it behind the door cannot show it.
 pub(super) fn hide_token(headers: &mut HeaderMap) {
-    headers.remove(AUTHORIZATION);
+    if headers.keys().any(|name| *name == AUTHORIZATION) {
+        headers.remove(AUTHORIZATION);
+    }
 }
 
 /// Lets a request in, without the token that it has shown, or answers 401 or 403 with the reason.

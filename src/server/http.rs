@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use super::accept::{self, Accepted, is_json};
 use super::dispatch::{self, ResponseBody};
+use super::headers;
 use super::json_rpc::{self, Envelope, Invalid};
 use super::limits::{REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE};
 use super::orphans::Why;
@@ -42,7 +43,7 @@ pub(super) type RmcpService = StreamableHttpService<Rpc, NeverSessionManager>;
 /// The versions of the protocol whose plain calls look alike; 2026-07-28 asks for more in request and response.
 const SESSION_BASED_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const VERSION: &str = "mcp-protocol-version";
 
 /// How long a client that lost a stream is asked to wait before it asks for the rest, in milliseconds: time enough to start relay
 /// again. The TypeScript and the Python SDK ask twice, then the one never answers its caller; Claude Code asks once and
@@ -51,7 +52,9 @@ const RESUME_MS: u32 = 2_000;
 
 /// Given out at the handshake and accepted whatever it is: nothing depends on it but which request a client cancels,
 /// since it does so over another connection. A relay that was started anew takes the old ones.
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const SESSION_ID: &str = "mcp-session-id";
+
+const SESSION_AND_VERSION: [&str; 2] = [SESSION_ID, VERSION];
 
 /// Answers a `POST`.
 pub(super) async fn exchange(
@@ -76,9 +79,10 @@ pub(super) async fn exchange(
         Err(response) => return response.map(ResponseBody::Routed),
         Ok(body) => body,
     };
-    let scope = session_id(&parts.headers).and_then(Scope::named);
+    let [session_id, version] = headers::find(&parts.headers, SESSION_AND_VERSION);
+    let scope = scope_of(session_id);
     let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(shared.toolsets, call));
-    let in_session = is_session_based(&parts.headers);
+    let in_session = is_session_based(version);
     if in_session {
         let plain = ToolCall::plain(&body).filter(|call| call.version.is_none());
         if let Some(call) = plain.filter(is_short) {
@@ -169,7 +173,7 @@ impl Exchange {
             id: id.to_owned(),
         });
         parts.extensions.insert(caller.clone());
-        parts.headers.insert(header::ACCEPT, accept::BOTH);
+        parts.headers.insert(header::ACCEPT, accept::BOTH.clone());
         let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
         if is_in_plain_words(&response) {
             return in_json_rpc(response).await;
@@ -258,9 +262,10 @@ impl LostCall {
 
     /// Answers the call by the error that says what happened.
     fn resume(&self, shared: &Shared, headers: &HeaderMap) -> Response {
+        let [session_id, version] = headers::find(headers, SESSION_AND_VERSION);
         let why = if self.boot == shared.boot {
             // Its old connection may not be seen to be broken yet: it must not take what comes meanwhile.
-            let scope = session_id(headers).and_then(Scope::named);
+            let scope = scope_of(session_id);
             let key = scope.and_then(|scope| RequestKey::of_json(&scope, self.id.get()));
             key.into_iter().for_each(|key| shared.owner.cancel(key));
             Why::StreamEnd
@@ -268,7 +273,7 @@ impl LostCall {
             Why::Restart
         };
         let result = ToolResult::error(why.as_str());
-        let shape = if is_session_based(headers) {
+        let shape = if is_session_based(version) {
             Shape::SessionBased
         } else {
             Shape::Stateless
@@ -292,8 +297,9 @@ fn cancel(shared: &Shared, caller: &Caller, envelope: &Envelope<'_>) {
     }
 }
 
-fn session_id(headers: &HeaderMap) -> Option<&str> {
-    headers.get(SESSION_ID)?.to_str().ok()
+/// Reads within what a request can be cancelled by its id.
+fn scope_of(session_id: headers::Values<'_>) -> Option<Scope> {
+    Scope::named(session_id.first()?.to_str().ok()?)
 }
 
 /// Calls a tool and waits for its answer; there is none if the request was cancelled.
@@ -337,10 +343,8 @@ async fn answer_in_session(
 }
 
 /// Tells whether a request is of a version whose plain calls look alike, as it is if none is named.
-fn is_session_based(headers: &HeaderMap) -> bool {
-    let version = headers
-        .get(VERSION)
-        .map(|value| value.to_str().unwrap_or_default());
+fn is_session_based(version: headers::Values<'_>) -> bool {
+    let version = version.first().map(|value| value.to_str().unwrap_or_default());
     version.is_none_or(|version| SESSION_BASED_VERSIONS.contains(&version))
 }
 

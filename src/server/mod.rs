@@ -19,6 +19,7 @@ mod clock;
 mod connections;
 mod dispatch;
 mod guard;
+mod headers;
 mod health;
 mod http;
 #[cfg(all(test, feature = "interleavings"))]

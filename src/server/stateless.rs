@@ -5,38 +5,35 @@
 //! client writes it goes to rmcp, which finds the words for what is wrong, if anything is.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http>
 
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::HeaderMap;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
+use super::headers;
 use super::http::VERSION as VERSION_HEADER;
 use super::tool_calls::ToolCall;
 
 /// The version that is meant.
 const STATELESS: &str = "2026-07-28";
 
-/// What proxies read instead of the body, so it must say the same.
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// The version, and what proxies read instead of the body, so it must say the same.
+const NAMES: [&str; 3] = [VERSION_HEADER, "mcp-method", "mcp-name"];
 
 /// Begins a header's value that is written in Base64.
 const ENCODED: &str = "=?base64?";
 
 /// Reads the plain call that a request is; none if it is anything else.
 pub(super) fn plain_call<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<ToolCall<'a>> {
-    if headers.get(VERSION_HEADER)? != STATELESS || only(headers, METHOD)? != "tools/call" {
+    let [version, method, name] = headers::find(headers, NAMES);
+    if version.first()? != STATELESS || method.only()? != "tools/call" {
         return None;
     }
-    let named = only(headers, NAME).filter(|name| !name.starts_with(ENCODED))?;
+    let named = name.only()?.to_str().ok()?;
+    if named.starts_with(ENCODED) {
+        return None;
+    }
     let call = ToolCall::plain(body)?;
     (call.version.as_deref() == Some(STATELESS) && call.name == named).then_some(call)
-}
-
-/// Returns the value of a header that stands once, and in characters that can be seen.
-fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then_some(value)
 }
 
 /// Writes the response of a call that was cancelled: in this version each request has one.

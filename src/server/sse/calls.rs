@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::http::{Request, StatusCode, Uri, header};
+use axum::http::{Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Outbox, Stream};
-use crate::server::accept::is_json;
+use crate::server::accept::{JSON, is_json};
 use crate::server::dispatch;
+use crate::server::headers;
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
 use crate::server::requests::{Request as Cancellable, RequestKey};
@@ -27,13 +28,14 @@ use crate::tools::Toolsets;
 /// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
 pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<Incoming>) -> Response {
     let (parts, body) = request.into_parts();
-    let content_type = parts.headers.get(header::CONTENT_TYPE);
-    let content_type = content_type
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    if !is_json(content_type) {
-        let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
+    let [content_type] = headers::find(&parts.headers, ["content-type"]);
+    if content_type.first() != Some(&JSON) {
+        let content_type = content_type.first().and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default();
+        if !is_json(content_type) {
+            let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
+            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
+        }
     }
     let body = match dispatch::read(body).await {
         Ok(body) => body,
