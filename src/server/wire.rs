@@ -115,6 +115,13 @@ struct ConnectionState {
     ending: Option<Ending>,
 }
 
+impl ConnectionState {
+    /// Tells whether the reply of an exchange is about to be passed, of which what comes behind it is the sign.
+    fn sends_reply(&self) -> bool {
+        self.sent.iter().any(|sent| matches!(sent, Sent::Reply(_)))
+    }
+}
+
 /// A connection on which nothing is being answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Idle {
@@ -192,7 +199,8 @@ impl Link {
         write: impl FnOnce(Pin<&mut S>) -> Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
         let reporting = self.0.has_sent.load(Ordering::Acquire).then(|| self.state());
-        let arrived_before = reporting.as_ref().map_or(0, |_| io.arrived_bytes());
+        let is_asked = reporting.as_ref().is_some_and(|state| state.sends_reply());
+        let arrived_before = if is_asked { io.arrived_bytes() } else { 0 };
         let polled = write(io.as_mut());
         match &polled {
             Poll::Ready(Ok(written)) if *written == bytes => {
