@@ -2,8 +2,13 @@
 //!
 //! Knows bytes and requests, and nothing of what they ask for.
 
+use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -12,9 +17,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -153,26 +155,64 @@ where
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rest = Rest::default();
     let mut stopping = false;
-    loop {
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => {
+    let mut interruption: Option<(Arc<Interruption>, Waker)> = None;
+    poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "a connection broke");
                 }
-                return;
+                return Poll::Ready(());
             }
-            () = stopped.as_mut(), if !stopping => {
+            let (interruption, waker) = interruption.get_or_insert_with(|| Interruption::of(cx));
+            if !interruption.take() {
+                return Poll::Pending;
+            }
+            let cx = &mut Context::from_waker(waker);
+            if !stopping && stopped.as_mut().poll(cx).is_ready() {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
+            } else if rounds.poll_tick(cx).is_pending() {
+                return Poll::Pending;
+            } else if rest.is_too_long(link.idle()) {
+                tracing::debug!("a connection said nothing for too long");
+                return Poll::Ready(());
             }
-            _ = rounds.tick() => {
-                if rest.is_too_long(link.idle()) {
-                    tracing::debug!("a connection said nothing for too long");
-                    return;
-                }
-            }
+            // Both are to be polled until they say that they will wake it.
+            interruption.is_due.store(true, Ordering::Release);
         }
+    })
+    .await;
+}
+
+/// What wakes a connection's task beside the connection. Its timer and the relay's end are polled only if one of them did: at
+/// each request they would cost as much as a step of the engine, and take locks that all connections share.
+struct Interruption {
+    is_due: AtomicBool,
+    task: Waker,
+}
+
+impl Interruption {
+    /// Makes that of a task, which stays the same as long as it runs; due, so that both are polled once.
+    fn of(cx: &Context<'_>) -> (Arc<Self>, Waker) {
+        let interruption = Arc::new(Self {
+            is_due: AtomicBool::new(true),
+            task: cx.waker().clone(),
+        });
+        let waker = Waker::from(Arc::clone(&interruption));
+        (interruption, waker)
+    }
+
+    /// Tells whether it is due, which it is not any more then.
+    fn take(&self) -> bool {
+        self.is_due.load(Ordering::Relaxed) && self.is_due.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Wake for Interruption {
+    fn wake(self: Arc<Self>) {
+        self.is_due.store(true, Ordering::Release);
+        self.task.wake_by_ref();
     }
 }
 
@@ -314,6 +354,26 @@ mod tests {
         }
 
         fn prepare(&self) {}
+    }
+
+    /// Tells how long a connection that sends `bytes` and then nothing is kept open.
+    async fn kept_open(bytes: &[u8]) -> Duration {
+        let (mut client, io) = tokio::io::duplex(1_024);
+        let (owner, _) = recorded();
+        let answer = async |_link, _request| Response::new(axum::body::Body::empty());
+        tokio::spawn(serve(Once(Some(io)), answer, owner, CancellationToken::new()));
+        let began = Instant::now();
+        client.write_all(bytes).await.expect("it is taken");
+        while client.read(&mut [0; 1_024]).await.expect("it is closed in order") > 0 {}
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_closed_in_time_though_nothing_comes_that_has_it_looked_at() {
+        assert_eq!(kept_open(b"").await, HEAD_PATIENCE);
+        assert_eq!(kept_open(b"GET / HTTP/1.1\r\n").await, HEAD_PATIENCE);
+        let rested = kept_open(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        assert_eq!(rested, HEAD_PATIENCE * (IDLE_ROUNDS_MAX + 1));
     }
 
     #[tokio::test(start_paused = true)]
