@@ -12,7 +12,8 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, State};
@@ -22,7 +23,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, Interval};
+use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -341,11 +342,10 @@ pub(super) async fn open(
         stream.end();
     }
     let hello = format!("retry: {RETRY_MS}\nid: {id}\nevent: endpoint\ndata: /message?sessionId={id}\n\n");
-    let first_tick = Instant::now() + shared.keep_alive;
     let body = StreamBody {
         hello: Some(hello.into()),
         events: receiver,
-        keep_alive: tokio::time::interval_at(first_tick, shared.keep_alive),
+        keep_alive: KeepAlive::every(shared.keep_alive),
         unread,
         stream,
         link,
@@ -362,11 +362,42 @@ pub(super) async fn open(
 struct StreamBody {
     hello: Option<Bytes>,
     events: mpsc::UnboundedReceiver<Event>,
-    keep_alive: Interval,
+    keep_alive: KeepAlive,
     unread: Arc<Unread>,
     stream: Arc<Stream>,
     link: Link,
     shared: Arc<Shared>,
+}
+
+/// When a stream is written to, to find out whether its client is still there.
+struct KeepAlive {
+    period: Duration,
+    sleep: Pin<Box<Sleep>>,
+    /// The connection's task, which is always the same, is woken at that time.
+    is_armed: bool,
+}
+
+impl KeepAlive {
+    fn every(period: Duration) -> Self {
+        Self {
+            period,
+            sleep: Box::pin(tokio::time::sleep(period)),
+            is_armed: false,
+        }
+    }
+
+    /// Waits for the next time. Asked behind each event, so the timer is polled no more often than it has to be.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_armed && !self.sleep.is_elapsed() {
+            return Poll::Pending;
+        }
+        self.is_armed = true;
+        ready!(self.sleep.as_mut().poll(cx));
+        self.is_armed = false;
+        let next = self.sleep.deadline() + self.period;
+        self.sleep.as_mut().reset(next);
+        Poll::Ready(())
+    }
 }
 
 impl http_body::Body for StreamBody {
@@ -392,7 +423,7 @@ impl http_body::Body for StreamBody {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}
         }
-        if self.keep_alive.poll_tick(cx).is_ready() {
+        if self.keep_alive.poll(cx).is_ready() {
             self.shared.orphans.stays_open(self.stream.id);
             self.link.sent(Sent::KeepAlive(self.stream.session));
             return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b": keep-alive\n\n")))));

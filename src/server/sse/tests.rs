@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use http_body_util::BodyExt as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +35,7 @@ async fn scene(keep_alive: Duration) -> Scene {
     let body = StreamBody {
         hello: None,
         events: receiver,
-        keep_alive: tokio::time::interval_at(Instant::now() + keep_alive, keep_alive),
+        keep_alive: KeepAlive::every(keep_alive),
         unread: Arc::clone(&unread),
         stream: Arc::new(Stream {
             named: false,
