@@ -27,57 +27,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::log::MessageLog;
+use super::machine::Machine;
 use super::random::Random;
 use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
 use crate::engine::{
-    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Engine, Event, HandoverId, Input,
-    Overview, Reason, Refusal, Reply, SessionId, Sign, Status, Timestamp, WaitEnd, Who,
+    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Event, HandoverId, Input, Overview,
+    Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who,
 };
 
 /// What the engine says to a call.
 pub type Answer = Result<Reply, Refusal>;
-
-/// A state machine like the engine. Production runs the engine itself; the simulation puts one around it that
-/// watches what passes, or breaks it on purpose.
-pub trait Machine: Send {
-    /// See [`Engine::handle`].
-    fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>);
-
-    /// See [`Engine::poll_timeout`].
-    fn poll_timeout(&self) -> Option<(Timestamp, Reason)>;
-
-    /// See [`Engine::handle_timeout`].
-    fn handle_timeout(&mut self, now: Timestamp, out: &mut Vec<Effect>);
-
-    /// See [`Engine::status`].
-    fn status(&self) -> Status;
-
-    /// See [`Engine::overview`].
-    fn overview(&self) -> Overview;
-}
-
-impl Machine for Engine {
-    fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
-        Engine::handle(self, now, input, out);
-    }
-
-    fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
-        Engine::poll_timeout(self)
-    }
-
-    fn handle_timeout(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
-        Engine::handle_timeout(self, now, out);
-    }
-
-    fn status(&self) -> Status {
-        Engine::status(self)
-    }
-
-    fn overview(&self) -> Overview {
-        Engine::overview(self)
-    }
-}
 
 /// Owns the engine.
 pub struct Owner {

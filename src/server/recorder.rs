@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::owner::{Machine, Outcome, Owner, Receipt};
+use super::machine::Machine;
+use super::owner::{Outcome, Owner, Receipt};
 use super::random::Random;
 use crate::engine::limits::Bounds;
 use crate::engine::{

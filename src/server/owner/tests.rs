@@ -1,7 +1,7 @@
 use tokio::time::Instant;
 
 use super::*;
-use crate::engine::{Kind, mail};
+use crate::engine::{Engine, Kind, Reason, Status, mail};
 use crate::server::recorder::{NOW, engine, random, receipt, recorded};
 use crate::server::requests::Scope;
 
