@@ -120,6 +120,7 @@ impl Incoming {
         while self.bytes.len() < length {
             self.more().await;
         }
+        assert_accepted(&self.bytes[..length]);
         self.bytes.drain(..length);
     }
 }
@@ -192,8 +193,14 @@ impl SseCaller {
     /// Waits for the next response in the stream.
     pub async fn answer(&mut self) {
         self.stream.until(b"\ndata: ").await;
-        self.stream.until(b"\n\n").await;
+        assert_accepted(&self.stream.until(b"\n\n").await);
     }
+}
+
+/// A call that is refused costs a server less than one that is carried out.
+fn assert_accepted(response: &[u8]) {
+    let is_refused = response.ends_with(br#""isError":true}}"#);
+    assert!(!is_refused, "{}", String::from_utf8_lossy(response));
 }
 
 impl Caller for SseCaller {
