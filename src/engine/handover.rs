@@ -302,7 +302,7 @@ impl Engine {
         inbox.notice_due |= notice;
         inbox.put_back(Arc::unwrap_or_clone(deliveries));
         step.note(Event::Undone { handover: id, by });
-        step.has_news(agent);
+        step.wakes(agent);
     }
 
     fn end_handover(&mut self, id: HandoverId) -> Handover {

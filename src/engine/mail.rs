@@ -212,7 +212,7 @@ impl Engine {
             message,
             agent: to.clone(),
         });
-        step.has_news(to);
+        step.wakes(to);
         Ok(Reply::Posted { id }.into())
     }
 

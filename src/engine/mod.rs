@@ -101,7 +101,7 @@ impl<'a> Step<'a> {
     }
 
     /// Has whoever waits for an inbox woken at the end of the step.
-    fn has_news(&mut self, agent: AgentName) {
+    fn wakes(&mut self, agent: AgentName) {
         self.news.push(agent);
     }
 }

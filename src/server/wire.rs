@@ -1,6 +1,6 @@
 //! Connections, watched: which replies have been passed to the socket, what came after them, and how a connection ended.
 //!
-//! Knows bytes and receipts; knows nothing of HTTP or MCP, and concludes nothing. hyper flushes a connection only when
+//! Knows bytes, receipts and the sessions of its requests; knows nothing of HTTP or MCP. hyper flushes a connection only when
 //! its write buffer is empty, so a flush that succeeds means that all replies written before have left this process.
 
 use std::io;
@@ -237,7 +237,7 @@ impl Link {
                     self.0.in_doubt.store(true, Ordering::Relaxed);
                     let handover = receipt.passed();
                     // A peer that sends its next request too early may send the rest of it at any time, unread reply or
-                    // not: no bytes of this connection prove anything any more. And what is here by now was sent by
+                    // not: no bytes of this connection prove this one any more. And what is here by now was sent by
                     // somebody who may not have read the reply.
                     if arrived_before == 0 {
                         let here = self.0.bytes_in.load(Ordering::Relaxed);

@@ -79,16 +79,16 @@ marks! {
     RedeliveredToWait,
     /// One closed session's undone messages go to waits for two agents.
     RedeliveredToTwoWaits,
-    /// A hand-over is confirmed by its stream's next call.
-    ConfirmByCall,
+    /// A reply was read, as its stream's next call says.
+    ReadByCall,
     /// The same by a call that is refused.
-    ConfirmByRefusedCall,
+    ReadByRefusedCall,
     /// A hand-over is not confirmed by its session's next call, because it was not passed.
     UnpassedAtCall,
     /// A passed hand-over on an exchange is not confirmed by its session's next call.
     CallOnExchange,
-    /// A hand-over on an exchange is confirmed by bytes that came behind it.
-    ConfirmByFollowed,
+    /// A reply on an exchange was read, as bytes say that came behind it.
+    ReadByFollowed,
     /// Bytes came behind a reply on an exchange that was not passed yet.
     FollowedUnpassed,
     /// Bytes are said to have come behind a passed reply on a stream.
@@ -143,8 +143,8 @@ marks! {
     AnewConfirmed,
     /// A hand-over whose doubt began anew is undone.
     AnewUndone,
-    /// A hand-over is confirmed by the orderly end of its exchange.
-    ConfirmByOrderlyExchangeEnd,
+    /// A reply was read, as the orderly end of its exchange says.
+    ReadByOrderlyExchangeEnd,
     /// A reply that was read is confirmed when it cannot be cancelled any more.
     ReadSettles,
     /// A post needs the room of what was read.

@@ -29,7 +29,7 @@ impl Model {
                 Carrier::Exchange => self.marks.reach(Mark::CallOnExchange),
                 Carrier::Stream => {
                     confirmed = true;
-                    self.marks.reach(Mark::ConfirmByCall);
+                    self.marks.reach(Mark::ReadByCall);
                     self.marks
                         .reach_if(doubt.is_overdue(), Mark::OverdueConfirmedByCall);
                     self.has_read(now, doubt.call);
@@ -49,7 +49,7 @@ impl Model {
         match done {
             Ok(effects) => effects,
             Err(refusal) => {
-                self.marks.reach_if(confirmed, Mark::ConfirmByRefusedCall);
+                self.marks.reach_if(confirmed, Mark::ReadByRefusedCall);
                 vec![reply(call, Err(refusal))]
             }
         }

@@ -44,7 +44,7 @@ impl Model {
             }
             (Carrier::Exchange, None) => self.marks.reach(Mark::FollowedUnpassed),
             (Carrier::Exchange, Some(passed)) => {
-                self.marks.reach(Mark::ConfirmByFollowed);
+                self.marks.reach(Mark::ReadByFollowed);
                 self.marks.reach_if(passed.anew, Mark::AnewConfirmed);
                 self.has_read(now, call);
             }

@@ -57,7 +57,7 @@ impl Model {
             }
             match (open.carrier, ending, doubt.passed) {
                 (Carrier::Exchange, Ending::Orderly, Some(_)) => {
-                    self.marks.reach(Mark::ConfirmByOrderlyExchangeEnd);
+                    self.marks.reach(Mark::ReadByOrderlyExchangeEnd);
                     self.has_read(now, doubt.call);
                     continue;
                 }
