@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use rmcp::model::NumberOrString;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,6 +31,9 @@ pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// What of JSON cannot be read into values.
 const UNREADABLE: &str =
     "; accepted: numbers that fit 64 bits, halves of surrogates in pairs, at most 127 levels";
+
+/// What an id or a token is.
+const ID: &str = "a string, or a whole number of at most 64 bits";
 
 /// How much of a body an error repeats on either side of the place where it is no JSON, in bytes.
 const EXCERPT_BYTES: usize = 20;
@@ -88,8 +92,9 @@ impl Invalid {
     /// Writes the JSON-RPC error.
     pub fn bytes(&self) -> Bytes {
         let error = serde_json::json!({"code": self.code, "message": self.message});
-        let response = serde_json::json!({"jsonrpc": "2.0", "id": self.id, "error": error});
-        response.to_string().into()
+        // As it was written: to make a value of the id is to read it anew.
+        let id = self.id.as_deref().map_or("null", RawValue::get);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into()
     }
 
     /// Makes the HTTP response of a status.
@@ -149,10 +154,7 @@ pub fn read(body: &[u8]) -> Result<Envelope<'_>, Invalid> {
         (None, _) if result.is_none() && error.is_none() => {
             Err(Invalid::not_a_message(wrong("method", None, "a string")))
         }
-        (Some(_), Some(id)) if !is_id(id) => {
-            let accepted = "a string, or a whole number of at most 64 bits";
-            Err(Invalid::not_a_message(wrong("id", Some(id), accepted)))
-        }
+        (Some(_), Some(id)) if !is_id(id) => Err(Invalid::not_a_message(wrong("id", Some(id), ID))),
         (Some(_), Some(id)) if id.get().len() > REQUEST_ID_BYTES_MAX => {
             Err(Invalid::not_a_message(format_args!(
                 "its \"id\" has {} bytes; accepted: at most {REQUEST_ID_BYTES_MAX}",
@@ -301,18 +303,13 @@ impl<'a> Envelope<'a> {
     ///
     /// # Errors
     ///
-    /// [`Invalid`] when it is neither a text nor a number.
+    /// [`Invalid`] when it is neither a text nor a whole number. MCP has fractions too, which rmcp does not read.
     pub fn check_progress_token(&self, token: Option<&'a RawValue>) -> Result<Option<&'a RawValue>, Invalid> {
-        let Some(token) = present(token) else {
-            return Ok(None);
-        };
-        if token
-            .get()
-            .starts_with(|c: char| c == '"' || c == '-' || c.is_ascii_digit())
-        {
-            return Ok(Some(token));
+        let token = present(token);
+        match token.filter(|token| serde_json::from_str::<NumberOrString>(token.get()).is_err()) {
+            None => Ok(token),
+            Some(_) => Err(self.bad_params(wrong("progressToken", token, ID))),
         }
-        Err(self.bad_params(wrong("progressToken", Some(token), "a string or a number")))
     }
 }
 
@@ -338,9 +335,9 @@ pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(inner))
 }
 
-/// Tells whether an id is one that MCP knows.
+/// Tells whether an id is one that MCP knows, and that can be read: half a surrogate pair is no text.
 fn is_id(raw: &RawValue) -> bool {
-    raw.get().starts_with('"') || raw.get().parse::<i64>().is_ok()
+    text(raw).is_some() || raw.get().parse::<i64>().is_ok()
 }
 
 fn described_raw(raw: &RawValue) -> String {

@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -329,17 +329,16 @@ impl Orphans {
         }
     }
 
+    /// A panic over one call leaves the others as they are. A second one in a [`Ticket`]'s drop would end the process.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("nothing panics while it holds the calls that wait")
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Call {
     /// Writes that the call waits, or is answered.
     fn note(&self, number: u64) -> String {
-        let call = serde_json::json!([self.stream, self.agent, self.id]);
+        let call = serde_json::to_string(&(self.stream, &self.agent, &self.id)).expect("memory takes it");
         let answered = if self.was_answered {
             format!("={number}\n")
         } else {

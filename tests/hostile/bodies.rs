@@ -248,7 +248,7 @@ fn an_error_names_the_value_and_what_is_accepted() {
         (call(r#"{"name":5}"#), bad("tools/call", "\"name\" is the number 5; accepted: a string")),
         (call(r#"{"name":"x","arguments":[]}"#), bad("tools/call", "\"arguments\" is an array; accepted: an object")),
         (call(r#"{"name":"x","_meta":"y"}"#), bad("tools/call", "\"_meta\" is the string \"y\"; accepted: an object")),
-        (call(r#"{"name":"x","_meta":{"progressToken":{}}}"#), bad("tools/call", "\"progressToken\" is an object; accepted: a string or a number")),
+        (call(r#"{"name":"x","_meta":{"progressToken":{}}}"#), bad("tools/call", "\"progressToken\" is an object; accepted: a string, or a whole number of at most 64 bits")),
         (call(r#"{"name":"x","arguments":{"a":1e999}}"#), no_message(&format!("number out of range near \"rguments\\\":{{\\\"a\\\":1e999}}}}\"; {read}"))),
         (call(&format!(r#"{{"name":"x","arguments":{{"a":{}{}}}}}"#, "[".repeat(200), "]".repeat(200))), no_message(&format!("its values are nested too deeply; {read}"))),
         (call("NaN"), no_json("expected value near \"ols/call\\\",\\\"params\\\":NaN}\"")),

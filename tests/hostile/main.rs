@@ -13,6 +13,7 @@ mod doors;
 mod noise;
 mod numbers;
 mod slowness;
+mod unreadable;
 
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 #[path = "../support/mod.rs"]

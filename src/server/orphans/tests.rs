@@ -365,6 +365,30 @@ async fn notes_of_many_waits_are_not_written_anew_for_each() {
 }
 
 #[tokio::test]
+async fn a_panic_over_the_notes_of_one_call_takes_no_other_client_down() {
+    struct Broken(bool);
+    impl Notes for Broken {
+        fn read(&mut self) -> String {
+            String::new()
+        }
+        fn append(&mut self, _text: &str) {
+            assert!(
+                std::mem::replace(&mut self.0, true),
+                "the first note cannot be written"
+            );
+        }
+        fn rewrite(&mut self, _text: &str) {}
+    }
+    let orphans = Arc::new(Orphans::new(Box::new(Broken(false))));
+    let first = std::panic::AssertUnwindSafe(|| drop(wait(&orphans, 1, None, "1")));
+    assert!(std::panic::catch_unwind(first).is_err());
+    assert!(orphans.is_empty());
+    drop(wait(&orphans, 2, None, "2"));
+    orphans.lose_stream(Uuid::from_u128(2));
+    assert_eq!(told(&orphans, 2, None), [("2".to_owned(), Why::StreamEnd)]);
+}
+
+#[tokio::test]
 async fn at_the_bound_the_oldest_of_the_life_before_is_forgotten() {
     let notes = Kept::default();
     let first = start(&notes);

@@ -254,12 +254,9 @@ async fn wait(
             _ = ticks.tick(), if progress_token.is_some() => {
                 let token = progress_token.as_deref().expect("a tick is for a token");
                 let waited_s = started.elapsed().as_secs();
-                let notification = serde_json::json!({
-                    "jsonrpc": "2.0",
-                    "method": "notifications/progress",
-                    "params": {"progressToken": token, "progress": waited_s, "message": "waiting for a message"},
-                });
-                outbox.send(notification.to_string().as_bytes(), None);
+                let token = token.get();
+                let notification = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{waited_s},"message":"waiting for a message"}}}}"#);
+                outbox.send(notification.as_bytes(), None);
             }
         }
     }
