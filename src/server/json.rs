@@ -22,7 +22,8 @@ fn twice<E: Error>(key: &str) -> E {
     ))
 }
 
-/// Reads an object into the members of the given names, each as it was written. Other members are passed over.
+/// Reads an object into the members of the given names, each as it was written. Other members are passed over, with no key
+/// twice in them; who reads what was written sees to that himself.
 pub(super) struct Members<const N: usize>(pub [&'static str; N]);
 
 impl<'de, const N: usize> DeserializeSeed<'de> for Members<N> {
@@ -44,9 +45,9 @@ impl<'de, const N: usize> Visitor<'de> for Members<N> {
         let mut members = [None; N];
         let mut keys = Keys::new(self.0);
         while let Some(key) = map.next_key_seed(&mut keys)? {
-            let value = map.next_value()?;
-            if let Some(at) = key {
-                members[at] = Some(value);
+            match key {
+                Some(at) => members[at] = Some(map.next_value()?),
+                None => map.next_value_seed(PassedOver)?,
             }
         }
         Ok(members)
@@ -343,6 +344,7 @@ mod tests {
             (r#"{"a":null,"a":null}"#, "a"),
             (r#"{"c":1,"a":2,"c":1}"#, "c"),
             (r#"{"c":1,"\u0063":1}"#, "c"),
+            (r#"{"c":[{"d":1,"d":1}]}"#, "d"),
         ] {
             let error = members(json).expect_err("a key stands twice");
             assert!(

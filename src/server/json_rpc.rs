@@ -130,6 +130,9 @@ pub fn read(body: &[u8]) -> Result<Envelope<'_>, Invalid> {
     let [jsonrpc, id, method, params, result, error] = match members {
         Ok(members) => members,
         Err(error) if error.is_data() => return Err(Invalid::not_a_message(no_object(body, &error))),
+        Err(error) if serde_json::from_slice::<&RawValue>(body).is_ok() => {
+            return Err(Invalid::not_a_message(unreadable(body, &error)));
+        }
         Err(error) => return Err(Invalid::not_json(broken(body, &error))),
     };
     if jsonrpc.and_then(text).as_deref() != Some("2.0") {
@@ -224,10 +227,7 @@ impl<'a> Envelope<'a> {
         if error.is_data() {
             self.bad_params(words(error))
         } else {
-            Invalid::not_a_message(format_args!(
-                "{}{UNREADABLE}",
-                broken(raw.get().as_bytes(), error)
-            ))
+            Invalid::not_a_message(unreadable(raw.get().as_bytes(), error))
         }
     }
 
@@ -243,7 +243,7 @@ impl<'a> Envelope<'a> {
             if error.is_data() {
                 self.bad_params(words(&error))
             } else {
-                Invalid::not_a_message(format_args!("{}{UNREADABLE}", broken(body, &error)))
+                Invalid::not_a_message(unreadable(body, &error))
             }
         })?;
         if self.method.is_some() {
@@ -366,6 +366,11 @@ fn no_object(body: &[u8], error: &serde_json::Error) -> String {
             format!("it is {given}; accepted: one object")
         }
     }
+}
+
+/// Says where and why JSON cannot be read into values.
+fn unreadable(json: &[u8], error: &serde_json::Error) -> String {
+    format!("{}{UNREADABLE}", broken(json, error))
 }
 
 /// Says where and why bytes are no JSON.

@@ -325,7 +325,10 @@ impl<'de> Visitor<'de> for Meta {
             }
         }
         let has_good_token = meta.progress_token.is_none_or(is_plain);
-        let is_complete = meta.version.is_none() || capabilities.is_some_and(are_capabilities);
+        let is_complete = match meta.version {
+            Some(_) => capabilities.is_some_and(are_capabilities),
+            None => capabilities.is_none_or(has_each_key_once),
+        };
         if has_good_token && is_complete {
             return Ok(meta);
         }
@@ -335,13 +338,13 @@ impl<'de> Visitor<'de> for Meta {
 
 /// Tells whether a value says what a client can do, with no key twice.
 fn are_capabilities(raw: &RawValue) -> bool {
-    let raw = raw.get();
-    let has_each_key_once = || {
-        PassedOver
-            .deserialize(&mut serde_json::Deserializer::from_str(raw))
-            .is_ok()
-    };
-    raw == "{}" || (has_each_key_once() && serde_json::from_str::<ClientCapabilities>(raw).is_ok())
+    raw.get() == "{}"
+        || (has_each_key_once(raw) && serde_json::from_str::<ClientCapabilities>(raw.get()).is_ok())
+}
+
+fn has_each_key_once(raw: &RawValue) -> bool {
+    let mut reader = serde_json::Deserializer::from_str(raw.get());
+    PassedOver.deserialize(&mut reader).is_ok()
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::json::{Any, Keys};
+use super::json::{Any, Keys, PassedOver};
 use super::json_rpc::{Envelope, Invalid, VERSION, present, text, wrong};
 use super::owner::{self, Answered, Outcome, Owner, Receipt};
 use super::requests::Request;
@@ -120,9 +120,7 @@ impl<'de> Visitor<'de> for ParamsVisitor {
                 Some(0) => params.name = Some(map.next_value()?),
                 Some(1) => params.arguments = map.next_value_seed(Any)?,
                 Some(_) => params.meta = Some(map.next_value()?),
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+                None => map.next_value_seed(PassedOver)?,
             }
         }
         Ok(params)

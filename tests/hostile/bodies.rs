@@ -176,6 +176,19 @@ fn a_key_that_stands_twice_is_refused_wherever_it_stands() {
         ),
         ("body", twice(r#""body":"x""#, r#""body":"x","body":"y""#)),
         ("to", twice(r#""body":"x""#, r#""body":{"to":1,"to":2}"#)),
+        ("y", twice(r#""id":1"#, r#""id":1,"other":[{"y":1,"y":2}]"#)),
+        ("y", twice(r#""name":"#, r#""other":[{"y":1,"y":2}],"name":"#)),
+        (
+            "y",
+            twice(r#""name":"#, r#""_meta":{"other":[{"y":1,"y":2}]},"name":"#),
+        ),
+        (
+            "y",
+            twice(
+                r#""name":"#,
+                r#""_meta":{"io.modelcontextprotocol/clientCapabilities":{"y":1,"y":2}},"name":"#,
+            ),
+        ),
         ("y", list.to_owned()),
         ("requestId", cancel.to_owned()),
     ] {

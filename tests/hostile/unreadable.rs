@@ -115,3 +115,26 @@ fn a_progress_token_that_is_no_text_and_no_whole_number_is_refused_over_each_way
         }
     }
 }
+
+#[test]
+fn what_is_passed_over_must_be_readable_too() {
+    let mut scene = Scene::new();
+    for unreadable in UNREADABLE {
+        for (from, to) in [
+            (r#""id":1"#, format!(r#""id":1,"other":[{unreadable}]"#)),
+            (r#""name":"#, format!(r#""other":[{unreadable}],"name":"#)),
+            (
+                r#""name":"#,
+                format!(r#""_meta":{{"other":[{unreadable}]}},"name":"#),
+            ),
+        ] {
+            let body = POST.replace(from, &to);
+            for answer in scene.answers("tools/call", "post_message", &body) {
+                let message = answer["error"]["message"].as_str().unwrap_or_default();
+                assert_eq!(answer["error"]["code"], NO_MESSAGE, "{body}: {answer}");
+                assert!(message.contains("numbers that fit 64 bits"), "{body}: {answer}");
+            }
+            scene.is_unharmed();
+        }
+    }
+}
