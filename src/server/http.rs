@@ -120,6 +120,7 @@ pub(super) async fn exchange(
     }
     let exchange = Exchange {
         parts,
+        in_session,
         accepted,
         caller: Caller::new(session, agent, scope, shared.toolsets),
         link,
@@ -133,6 +134,8 @@ pub(super) async fn exchange(
 /// A request that is not answered the short way.
 struct Exchange {
     parts: Parts,
+    /// Of a version in which a cancelled request is not answered.
+    in_session: bool,
     accepted: Accepted,
     caller: Caller,
     link: Link,
@@ -148,6 +151,7 @@ impl Exchange {
     ) -> Response {
         let Self {
             mut parts,
+            in_session,
             accepted,
             caller,
             link,
@@ -179,6 +183,9 @@ impl Exchange {
             return in_json_rpc(response).await;
         }
         let is_stream = is_event_stream(response.headers());
+        if in_session && caller.is_cancelled() && !is_stream {
+            return StatusCode::ACCEPTED.into_response();
+        }
         let first = lost.filter(|_| is_stream).map(|lost| lost.first_fields());
         let keep_alive = is_stream.then(|| {
             let every = shared.keep_alive;
@@ -189,6 +196,7 @@ impl Exchange {
                 inner,
                 first,
                 keep_alive,
+                in_session,
                 caller,
                 link,
             })
@@ -423,6 +431,8 @@ struct RmcpBody<B> {
     first: Option<Bytes>,
     /// In a stream of events, which is silent for long. rmcp would keep it alive by another clock than tokio's.
     keep_alive: Option<Interval>,
+    /// Ends without the error that rmcp writes for a cancelled request.
+    in_session: bool,
     caller: Caller,
     link: Link,
 }
@@ -436,6 +446,9 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for RmcpBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if self.in_session && self.caller.is_cancelled() && polled.is_ready() {
+            return Poll::Ready(None);
+        }
         let ended = match &polled {
             Poll::Ready(None) => true,
             Poll::Ready(Some(Ok(_))) => self.inner.is_end_stream(),

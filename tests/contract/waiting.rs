@@ -185,6 +185,53 @@ fn a_wait_over_http_is_cancelled_by_who_names_its_session_id() {
     });
 }
 
+#[test]
+fn a_cancelled_wait_with_a_progress_token_is_not_answered_in_a_version_that_has_sessions() {
+    for (way, told_first) in [
+        (Way::Http, false),
+        (Way::Http, true),
+        (Way::Modern, false),
+        (Way::Modern, true),
+    ] {
+        let relay = told_relay();
+        let mut waiting = relay.session(way);
+        let params = json!({
+            "name": "read_messages",
+            "arguments": {"for": "dev-a", "wait_seconds": 60},
+            "_meta": {"progressToken": 1},
+        });
+        let wait = waiting.request_of(7, "tools/call", params);
+        waiting.calls.send(&wait.with("Mcp-Session-Id", "mine").bytes());
+        until("the session of the waiting reader", || relay.sessions() == 1);
+        if told_first {
+            waiting.calls.await_unread_bytes();
+        }
+        let cancelled =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+        let cancel = Request::post("/mcp", cancelled.to_string());
+        relay.connect().exchange(&cancel.with("Mcp-Session-Id", "mine"));
+        let response = waiting.calls.response();
+        if way == Way::Http && !told_first {
+            assert_eq!((response.status, response.text()), (202, String::new()));
+        } else {
+            let mut messages = messages_of(&response);
+            if way == Way::Modern {
+                // In this version each request has a response.
+                let error = json!({"code": -32_603, "message": "the call was cancelled"});
+                let answer = messages.pop().expect("an answer");
+                assert_eq!((&answer["id"], &answer["error"]), (&json!(7), &error));
+            }
+            assert_eq!(messages.len(), usize::from(told_first), "{messages:?}");
+            for told in messages {
+                assert_eq!(told["method"], "notifications/progress");
+            }
+        }
+        // The connection is as good as before.
+        waiting.post("pm", "dev-a", "m1");
+        assert_eq!(waiting.read("dev-a").bodies(), ["m1"]);
+    }
+}
+
 /// Two connections have no common order, so a cancellation may overtake its request.
 #[test]
 fn a_call_whose_cancellation_came_first_is_not_carried_out() {
