@@ -105,6 +105,10 @@ pub const ORPHANS_MAX: usize = 1_000;
 /// How many bytes of notes are behind before they are written anew: some hundred waits.
 pub const STALE_BYTES_MAX: usize = 64 * 1024;
 
+/// How long a relay waits at its start for the notes of the one before, which has freed the port: longer than
+/// [`STOP_PATIENCE`], after which that one ends.
+pub const NOTES_PATIENCE: Duration = Duration::from_secs(3);
+
 // The log.
 
 /// How many lines may wait for a slow stdout. More are counted and left out.

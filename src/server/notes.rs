@@ -1,13 +1,24 @@
 //! Notes in a file of this user's runtime directory.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the file of another relay is waited for, before anything else runs"
+)]
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use super::limits::NOTES_PATIENCE;
 use super::orphans::Notes;
 
-/// A file that only this user can read. The relay that listens at an address is the only one that has its file open.
+/// How often it is looked whether another relay still has the file.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A file that only this user can read. One relay has it at a time: who wants to have it waits until the one before, which
+/// may have freed its port already, has written its last and ended.
 pub struct FileNotes {
     file: File,
     path: PathBuf,
@@ -21,7 +32,8 @@ impl FileNotes {
     ///
     /// # Errors
     ///
-    /// The system's; also when the directory belongs to somebody else.
+    /// The system's; also when the directory belongs to somebody else, or another relay keeps the file for
+    /// [`NOTES_PATIENCE`].
     pub fn open(address: std::net::SocketAddr) -> io::Result<Self> {
         let directory = runtime_directory()?;
         let name = format!("waits-{}-{}", address.ip(), address.port()).replace(':', "_");
@@ -32,6 +44,7 @@ impl FileNotes {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         let file = options.open(&path).map_err(|error| naming(&path, &error))?;
+        lock(&file).map_err(|error| naming(&path, &error))?;
         let failed = false;
         Ok(Self { file, path, failed })
     }
@@ -67,6 +80,25 @@ impl Notes for FileNotes {
             .set_len(0)
             .and_then(|()| self.file.write_all(text.as_bytes()));
         self.tell(result);
+    }
+}
+
+/// Waits for the end of another relay that has the file.
+fn lock(file: &File) -> io::Result<()> {
+    let until = Instant::now() + NOTES_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOOK_EVERY),
+            Err(TryLockError::WouldBlock) => {
+                let reason = format!(
+                    "another relay has it, for more than {} s",
+                    NOTES_PATIENCE.as_secs()
+                );
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, reason));
+            }
+        }
     }
 }
 
@@ -116,13 +148,13 @@ mod tests {
         assert_eq!(notes.read(), "");
         notes.append("one\n");
         notes.append("two\n");
-        assert_eq!(
-            FileNotes::open_at(path.clone()).expect("a file").read(),
-            "one\ntwo\n"
-        );
+        drop(notes);
+        let mut notes = FileNotes::open_at(path.clone()).expect("a file");
+        assert_eq!(notes.read(), "one\ntwo\n");
         notes.rewrite("three\n");
         notes.append("four\n");
         assert_eq!(notes.read(), "three\nfour\n");
+        drop(notes);
         assert_eq!(
             FileNotes::open_at(path.clone()).expect("a file").read(),
             "three\nfour\n"

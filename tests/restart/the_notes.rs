@@ -73,3 +73,42 @@ fn in_a_directory_that_others_can_write_to_are_not_read() {
         "{stderr}"
     );
 }
+
+/// A relay that is stopped frees its port up to two seconds before it has written its last notes.
+#[test]
+fn that_the_relay_before_still_writes_are_waited_for() {
+    let mut relay = told_relay();
+    Client::new(&relay).wait(41);
+    relay.kill();
+    let file = std::fs::OpenOptions::new().write(true).open(notes(&relay));
+    let file = file.expect("there are notes");
+    file.lock().expect("nobody has them");
+    relay.restart();
+    let mut connection = relay.connect();
+    connection.send(&Request::get("/sse").bytes());
+    assert_eq!(connection.receive(QUIET), Arrived::Nothing);
+    file.set_len(0).expect("it is ours");
+    drop(file);
+    Client::new(&relay).hears_no_more();
+}
+
+#[test]
+fn that_another_keeps_for_itself_cost_a_warning_and_nothing_else() {
+    let mut relay = told_relay();
+    relay.kill();
+    let file = std::fs::File::open(notes(&relay)).expect("there are notes");
+    file.lock().expect("nobody has them");
+    relay.restart();
+    let mut client = Client::new(&relay);
+    client.wait(41);
+    relay.session(Way::Http).post("pm", "dev-a", "m1");
+    assert_eq!(client.heard()["id"], 41);
+    assert_eq!(file.metadata().expect("it is there").len(), 0);
+    let stderr = relay.into_stderr();
+    assert_eq!(
+        stderr.matches("cannot note which calls wait").count(),
+        1,
+        "{stderr}"
+    );
+    assert!(stderr.contains("another relay has it"), "{stderr}");
+}
