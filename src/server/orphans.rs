@@ -72,6 +72,8 @@ struct State {
     next: u64,
     notes: Box<dyn Notes>,
     noted_bytes: usize,
+    /// How many bytes were noted when they were written anew last.
+    bytes_at_rewrite: usize,
 }
 
 #[derive(Clone)]
@@ -171,6 +173,7 @@ impl Orphans {
             next: 0,
             notes,
             noted_bytes: 0,
+            bytes_at_rewrite: 0,
         };
         for (was_answered, (stream, agent, id)) in noted_in(&noted) {
             let number = state.insert(Call {
@@ -412,7 +415,8 @@ impl State {
 
     fn write(&mut self, text: &str) {
         self.noted_bytes += text.len();
-        if self.noted_bytes > STALE_BYTES_MAX && self.noted_bytes > 256 * self.calls.len() {
+        // More has come by then than was written anew last, so what is written anew stays in proportion to what comes.
+        if self.noted_bytes > STALE_BYTES_MAX + 2 * self.bytes_at_rewrite {
             self.rewrite();
         } else {
             self.notes.append(text);
@@ -425,6 +429,7 @@ impl State {
             text.push_str(&call.note(*number));
         }
         self.noted_bytes = text.len();
+        self.bytes_at_rewrite = text.len();
         self.notes.rewrite(&text);
     }
 }
