@@ -10,7 +10,7 @@ use std::io::{IsTerminal, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Local, TimeZone, Utc};
 
@@ -40,10 +40,18 @@ pub struct LogEnd(SyncSender<Item>);
 impl LogEnd {
     /// Waits until all lines are written, and a last one, but not for a stdout that nobody reads.
     pub fn write(self, last_line: String) {
+        let until = Instant::now() + LOG_END_PATIENCE;
         let (done, written) = sync_channel(1);
-        if self.0.try_send(Item::End(last_line, done)).is_ok() {
-            let _ = written.recv_timeout(LOG_END_PATIENCE);
+        let mut end = Item::End(last_line, done);
+        // The queue may be full of lines, which this one waits for like the others behind them.
+        while let Err(refused) = self.0.try_send(end) {
+            match refused {
+                TrySendError::Full(item) if Instant::now() < until => end = item,
+                TrySendError::Full(_) | TrySendError::Disconnected(_) => return,
+            }
+            std::thread::sleep(GATHER);
         }
+        let _ = written.recv_timeout(until.saturating_duration_since(Instant::now()));
     }
 }
 
@@ -304,6 +312,36 @@ mod tests {
             "23:59:59", "00:00:00", "00:00:00", "00:00:01", "00:00:00", "00:00:59", "00:01:00", "00:00:00",
         ];
         assert_eq!(times, expected);
+    }
+
+    #[test]
+    fn the_last_line_waits_for_room_behind_the_others() {
+        let (sender, items) = sync_channel(1);
+        let other = Item::Line(Arc::new(message(Kind::Free, "")));
+        sender.try_send(other).expect("there is room for one");
+        let (gave_up, given_up) = sync_channel(1);
+        let ending = std::thread::spawn(move || {
+            LogEnd(sender).write("the end".to_owned());
+            let _ = gave_up.try_send(());
+        });
+        assert!(given_up.recv_timeout(LOG_END_PATIENCE / 5).is_err());
+        assert!(matches!(items.recv(), Ok(Item::Line(_))));
+        let Ok(Item::End(last_line, done)) = items.recv() else {
+            panic!("the last line is left out");
+        };
+        assert_eq!(last_line, "the end");
+        done.try_send(()).expect("it is waited for");
+        ending.join().expect("no panic");
+    }
+
+    #[test]
+    fn the_end_is_not_held_up_by_a_queue_that_nobody_empties() {
+        let (sender, _items) = sync_channel(1);
+        let other = Item::Line(Arc::new(message(Kind::Free, "")));
+        sender.try_send(other).expect("there is room for one");
+        let started = Instant::now();
+        LogEnd(sender).write("the end".to_owned());
+        assert!(started.elapsed() >= LOG_END_PATIENCE);
     }
 
     #[test]
