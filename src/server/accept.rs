@@ -1,4 +1,4 @@
-//! What a request at `/mcp` says of the kinds of content that it brings and takes.
+//! What a request says of the kind of content that it brings, and one at `/mcp` of those that it takes.
 //!
 //! MCP asks clients to take JSON and streams of events, and rmcp refuses the others. relay answers in JSON whoever
 //! takes it, so that `curl --json` is a client, and sends events only to a client that names them.
@@ -15,7 +15,7 @@ use crate::engine::shown;
 /// What rmcp wants to read in `Accept`.
 pub(super) static BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-pub(super) static JSON: HeaderValue = HeaderValue::from_static("application/json");
+static JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The kinds of answers that a client takes; JSON is always one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +36,10 @@ impl Accepted {
         if content_type.only() == Some(&JSON) && accept.only() == Some(&BOTH) {
             return Ok(Self { events: true });
         }
-        let content_type = list_of(headers, header::CONTENT_TYPE);
-        if !is_json(&content_type) {
-            let content_type = shown(&content_type);
-            let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
+        json_body(headers).map_err(|reason| {
             let refusal = Invalid::http(reason).response(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-            return Err(Box::new(refusal));
-        }
+            Box::new(refusal)
+        })?;
         let accept = list_of(headers, header::ACCEPT);
         Self::in_list(&accept).ok_or_else(|| {
             let accept = shown(&accept);
@@ -84,6 +81,22 @@ fn is_weight_of_nothing(parameter: &str) -> bool {
         return false;
     };
     name.trim().eq_ignore_ascii_case("q") && weight.trim().parse::<f32>().is_ok_and(|weight| weight == 0.0)
+}
+
+/// Sees to it that a request's body is said to be JSON, and nothing else; returns why it is refused with 415 if it is not.
+pub(super) fn json_body(headers: &HeaderMap) -> Result<(), String> {
+    let [content_type] = headers::find(headers, ["content-type"]);
+    if content_type.only() == Some(&JSON) {
+        return Ok(());
+    }
+    let content_type = list_of(headers, header::CONTENT_TYPE);
+    if is_json(&content_type) {
+        return Ok(());
+    }
+    let content_type = shown(&content_type);
+    Err(format!(
+        "content type {content_type:?} is not accepted; accepted: application/json"
+    ))
 }
 
 /// Tells whether a content type is JSON, whatever its parameters are.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::accept::is_json;
+use super::accept::json_body;
 use super::dispatch::ResponseBody;
 use super::http::collect;
 use super::owner::{Answered, Outcome};
@@ -120,14 +120,8 @@ async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>
         let reason = format!("query {query:?} is not taken; {path} takes JSON in its body");
         return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
     }
-    let content_type = parts.headers.get(header::CONTENT_TYPE);
-    let content_type = content_type
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    if !is_json(content_type) {
-        let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
-        return Err(Box::new(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason)));
-    }
+    json_body(&parts.headers)
+        .map_err(|reason| Box::new(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason)))?;
     let body = collect(body).await?;
     serde_json::from_slice(&body).map_err(|error| Box::new(not_taken(&parts.uri, &error)))
 }

@@ -13,9 +13,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Outbox, Stream};
-use crate::server::accept::{JSON, is_json};
+use crate::server::accept::json_body;
 use crate::server::dispatch;
-use crate::server::headers;
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
 use crate::server::requests::{Request as Cancellable, RequestKey};
@@ -28,14 +27,8 @@ use crate::tools::Toolsets;
 /// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
 pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<Incoming>) -> Response {
     let (parts, body) = request.into_parts();
-    let [content_type] = headers::find(&parts.headers, ["content-type"]);
-    if content_type.first() != Some(&JSON) {
-        let content_type = content_type.first().and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or_default();
-        if !is_json(content_type) {
-            let reason = format!("content type {content_type:?} is not accepted; accepted: application/json");
-            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
-        }
+    if let Err(reason) = json_body(&parts.headers) {
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
     }
     let body = match dispatch::read(body).await {
         Ok(body) => body,
