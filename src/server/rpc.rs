@@ -119,7 +119,7 @@ impl Rpc {
     }
 }
 
-/// Says how long a call has waited.
+/// Says how long a call has waited, in whole seconds: whatever way a client comes, it is told the same.
 pub fn progress(token: ProgressToken, waited: Duration) -> ProgressNotificationParam {
     ProgressNotificationParam::new(token, waited.as_secs_f64().round()).with_message("waiting for a message")
 }

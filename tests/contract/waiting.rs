@@ -263,7 +263,7 @@ fn progress_is_told_on_the_stream_to_who_asked_for_it() {
         json!({
             "jsonrpc": "2.0",
             "method": "notifications/progress",
-            "params": {"progressToken": "tok", "progress": 1, "message": "waiting for a message"},
+            "params": {"progressToken": "tok", "progress": 1.0, "message": "waiting for a message"},
         })
     );
     relay.session(Way::Http).post("dev-a", "pm", "m1");
@@ -275,7 +275,7 @@ fn progress_is_told_over_http_before_the_answer() {
     over_each(&EXCHANGES, |relay, way| {
         let mut reader = relay.session(way);
         reader.wait_with_progress("pm", 60.0, &json!(9));
-        // The first word of progress.
+        // The first word of progress, which is the same as on the stream.
         reader.calls.await_unread_bytes();
         relay.session(Way::Http).post("dev-a", "pm", "m1");
         let messages = messages_of(&reader.calls.response());
@@ -283,6 +283,8 @@ fn progress_is_told_over_http_before_the_answer() {
             panic!("no message");
         };
         assert!(!progress.is_empty(), "{messages:?}");
+        let params = json!({"progressToken": 9, "progress": 1.0, "message": "waiting for a message"});
+        assert_eq!(progress[0]["params"], params);
         for told in progress {
             assert_eq!(told["method"], "notifications/progress");
             assert_eq!(told["params"]["progressToken"], 9);

@@ -6,7 +6,7 @@ use axum::http::{Request, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::Incoming;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, JsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetExtensions, JsonRpcMessage, ProgressToken};
 use rmcp::transport::OneshotTransport;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use crate::server::dispatch;
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
 use crate::server::requests::{Request as Cancellable, RequestKey};
-use crate::server::rpc::{Rpc, progress_ticks};
+use crate::server::rpc::{Rpc, progress, progress_ticks};
 use crate::server::tool_calls::{self, Called, Done, Parked, ToolCall};
 use crate::server::wire::Sent;
 use crate::server::{Shared, refuse, refuse_twice};
@@ -211,7 +211,8 @@ fn call_tool(
         }
         Some(Called::Done(done)) => outbox.respond(call.id, done, ticket),
         Some(Called::Parked(parked)) => {
-            let progress_token = call.progress_token.map(ToOwned::to_owned);
+            let progress_token = call.progress_token.map(RawValue::get);
+            let progress_token = progress_token.and_then(|token| serde_json::from_str(token).ok());
             let closed = stream.closed.clone();
             let id = call.id.to_owned();
             tokio::spawn(wait(closed, outbox, parked, ticket, id, progress_token));
@@ -227,7 +228,7 @@ async fn wait(
     mut parked: Parked,
     ticket: Option<Ticket>,
     id: Box<RawValue>,
-    progress_token: Option<Box<RawValue>>,
+    progress_token: Option<ProgressToken>,
 ) {
     let started = Instant::now();
     let mut ticks = progress_ticks();
@@ -245,11 +246,13 @@ async fn wait(
                 return;
             }
             _ = ticks.tick(), if progress_token.is_some() => {
-                let token = progress_token.as_deref().expect("a tick is for a token");
-                let waited_s = started.elapsed().as_secs();
-                let token = token.get();
-                let notification = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{waited_s},"message":"waiting for a message"}}}}"#);
-                outbox.send(notification.as_bytes(), None);
+                let token = progress_token.clone().expect("a tick is for a token");
+                let notification = serde_json::json!({
+                    "jsonrpc": "2.0",
+                    "method": "notifications/progress",
+                    "params": progress(token, started.elapsed()),
+                });
+                outbox.send(notification.to_string().as_bytes(), None);
             }
         }
     }
