@@ -312,16 +312,30 @@ mod confirmation {
     #[test]
     fn an_answer_is_read_once_the_agents_next_request_came() {
         let relay = told_relay();
-        let (mut agent, id) = read_by_an_agent(&relay);
+        let (mut agent, _) = read_by_an_agent(&relay);
         // The first may have come before the bridge saw that stdout had taken the answer.
         agent.is_heard();
-        agent.is_heard();
-        agent.cancel(id);
         agent.is_heard();
         agent.signal("KILL");
         agent.exit_status();
         relay.await_sessions(0);
         assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+    }
+
+    #[test]
+    fn a_cancellation_behind_the_agents_next_request_takes_the_answer_back() {
+        for posts in [false, true] {
+            let relay = told_relay();
+            let (mut agent, id) = read_by_an_agent(&relay);
+            agent.is_heard();
+            if posts {
+                agent.post("dev-a", "dev-b", "y").posted();
+            } else {
+                agent.is_heard();
+            }
+            agent.cancel(id);
+            assert_eq!(agent.read("pm").bodies(), ["again: x"], "posts: {posts}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
+use crate::engine::limits::CANCEL_GRACE_MS;
 
 /// Most requests under way: an agent has a handful, and each holds a connection.
 pub const UNDER_WAY_MAX: usize = 512;
@@ -23,6 +24,10 @@ pub const UNDER_WAY_MAX: usize = 512;
 /// Most connections whose answers the agent has not yet shown to have read. The oldest is closed in order beyond that:
 /// only an agent that sends many calls without waiting for answers gets there.
 const KEPT_MAX: usize = 16;
+
+/// How long after the sign that an answer was read the relay is still told that its call was cancelled: as long as the
+/// relay undoes by it what the answer carried.
+const CANCEL_GRACE: Duration = Duration::from_millis(CANCEL_GRACE_MS.unsigned_abs());
 
 /// How long a call with `wait_seconds` may go on waiting once stdin has ended.
 const WAIT_GRACE: Duration = Duration::from_millis(1500);
@@ -47,6 +52,8 @@ struct State<S> {
     under_way: BTreeMap<String, Call<S>>,
     /// Of answers that stdout has taken, the oldest first.
     kept: VecDeque<Kept<S>>,
+    /// The latest requests whose answers count as read, the oldest first: [`KEPT_MAX`] at the most.
+    confirmed: VecDeque<Confirmed>,
     /// Carries the next call.
     idle: Option<S>,
     /// How many reads of stdin have brought bytes.
@@ -81,6 +88,12 @@ struct Kept<S> {
     reads: u64,
 }
 
+/// A request whose answer counts as read.
+struct Confirmed {
+    key: String,
+    at: Instant,
+}
+
 /// Why a request is not begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unusable {
@@ -95,6 +108,7 @@ impl<S> Default for Calls<S> {
         let state = State {
             under_way: BTreeMap::new(),
             kept: VecDeque::new(),
+            confirmed: VecDeque::new(),
             idle: None,
             reads: 0,
             count: 0,
@@ -202,7 +216,7 @@ impl<S: Connection> Calls<S> {
     }
 
     /// Breaks off the connection of a request that the agent does not want answered any more. Returns whether the relay
-    /// may have heard of it.
+    /// has to be told: it may have heard of the request, and can undo what the answer carried.
     pub fn cancel(&self, id: &RequestId) -> bool {
         let key = key(id);
         let mut state = self.lock();
@@ -211,8 +225,12 @@ impl<S: Connection> Calls<S> {
             self.passed.notify_waiters();
             return !matches!(call.stage, Stage::Read);
         }
-        let at = state.kept.iter().rposition(|kept| kept.key == key);
-        at.and_then(|at| state.kept.remove(at)).is_some()
+        if let Some(at) = state.kept.iter().rposition(|kept| kept.key == key) {
+            return state.kept.remove(at).is_some();
+        }
+        let at = state.confirmed.iter().rposition(|read| read.key == key);
+        let read = at.and_then(|at| state.confirmed.remove(at));
+        read.is_some_and(|read| read.at.elapsed() < CANCEL_GRACE)
     }
 
     /// Notes that stdin has ended.
@@ -305,10 +323,18 @@ impl<S: Connection> State<S> {
 
     /// Keeps a connection for the next call; closes it in order if there is another.
     fn confirm_oldest(&mut self) {
-        if let Some(Kept { connection, .. }) = self.kept.pop_front() {
-            connection.break_off_when_dropped(false);
-            self.idle.get_or_insert(connection);
+        let Some(kept) = self.kept.pop_front() else {
+            return;
+        };
+        kept.connection.break_off_when_dropped(false);
+        self.idle.get_or_insert(kept.connection);
+        if self.confirmed.len() == KEPT_MAX {
+            self.confirmed.pop_front();
         }
+        self.confirmed.push_back(Confirmed {
+            key: kept.key,
+            at: Instant::now(),
+        });
     }
 
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
