@@ -7,6 +7,8 @@
 
 #[path = "bridge/agent.rs"]
 mod agent;
+#[path = "bridge/refusals.rs"]
+mod refusals;
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 mod support;
 

@@ -13,7 +13,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::json::{Any, Members};
+use super::json::{Any, Members, PassedOver};
 use super::limits::REQUEST_ID_BYTES_MAX;
 use crate::engine::shown;
 use crate::tools::described;
@@ -169,6 +169,23 @@ pub fn read(body: &[u8]) -> Result<Envelope<'_>, Invalid> {
             method,
             params: present(params),
         }),
+    }
+}
+
+/// Makes sure that a message which another reader takes, one that keeps the last of two equal keys, means one thing only.
+/// What is no JSON is that reader's to refuse.
+///
+/// # Errors
+///
+/// [`Invalid`] when a key stands twice anywhere in it.
+pub fn check_keys(body: &[u8]) -> Result<(), Invalid> {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    match PassedOver.deserialize(&mut reader) {
+        Err(error) if error.is_data() => Err(match read(body) {
+            Ok(envelope) => envelope.bad_params(words(&error)),
+            Err(invalid) => invalid,
+        }),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -25,7 +25,7 @@ mod http;
 #[cfg(all(test, feature = "interleavings"))]
 mod interleavings;
 mod json;
-mod json_rpc;
+pub(crate) mod json_rpc;
 mod limits;
 mod log;
 mod machine;

@@ -5,6 +5,8 @@ use rmcp::model::ClientJsonRpcMessage;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::server::json_rpc::check_keys;
+
 /// Longest line, in bytes: as long as the relay takes a request.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -106,16 +108,18 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// Reads a line.
+/// Reads a line. rmcp keeps the last of two equal keys, and relay is asked in what is made of that, so they are looked
+/// for here.
 ///
 /// # Errors
 ///
 /// The JSON-RPC error to answer with: <https://www.jsonrpc.org/specification#error_object>.
-pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Value> {
+pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Bytes> {
     let Line::Whole(line) = line else {
         let reason = format!("the line has more than {LINE_BYTES_MAX} bytes, the most that is accepted");
         return Err(refusal(&Value::Null, -32600, &reason));
     };
+    check_keys(line).map_err(|invalid| invalid.bytes())?;
     let unreadable = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
         Err(error) => error,
@@ -137,6 +141,7 @@ pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Value> {
 }
 
 /// A JSON-RPC error.
-pub fn refusal(id: &Value, code: i32, message: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
+pub fn refusal(id: &Value, code: i32, message: &str) -> Bytes {
+    let refusal = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
+    refusal.to_string().into()
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -126,7 +127,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
         let message = match message(line) {
             Ok(message) => message,
             Err(refused) => {
-                self.refuse(&refused);
+                self.refuse(refused);
                 return None;
             }
         };
@@ -136,7 +137,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
                 // Such a request is answered when it is cancelled, and by no other end.
                 let stays = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
                 if !stays && let Err(unusable) = self.calls.begin(&request.id) {
-                    self.refuse(&unusable.refusal(&request.id));
+                    self.refuse(unusable.refusal(&request.id));
                     return None;
                 }
             }
@@ -156,8 +157,8 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
         self.greeted.then_some(message)
     }
 
-    fn refuse(&mut self, refused: &Value) {
-        self.first = Some(self.put(refused.to_string().into_bytes(), None));
+    fn refuse(&mut self, refused: Bytes) {
+        self.first = Some(self.put(refused.into(), None));
     }
 
     /// Puts something into the queue for stdout; the future ends when stdout has taken it, or never will.
@@ -185,7 +186,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
 
 impl Unusable {
     /// The JSON-RPC error that says so.
-    fn refusal(self, id: &RequestId) -> Value {
+    fn refusal(self, id: &RequestId) -> Bytes {
         let id = serde_json::to_value(id).expect("an id is JSON");
         match self {
             // An error with the id would be taken for the answer to the other request.

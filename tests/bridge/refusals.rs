@@ -1,0 +1,40 @@
+//! What is refused over stdio is refused as over streamable HTTP.
+
+use super::*;
+use crate::support::http::Request;
+
+#[test]
+fn a_key_that_stands_twice_is_refused() {
+    let relay = told_relay();
+    let mut agent = Agent::start(relay.port);
+    let post = call(1, "post_message", &post_arguments("dev-a", "pm", "x"));
+    let twice = |from: &str, to: &str| {
+        assert!(post.contains(from), "{post}");
+        post.replacen(from, to, 1)
+    };
+    let list = r#"{"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"x":[{"y":1,"y":1}]}}"#;
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"requestId":2}}"#;
+    for (key, line) in [
+        ("to", twice(r#""to":"#, r#""to":"dev-b","to":"#)),
+        (
+            "name",
+            twice(r#""name":"#, r#""name":"list_pending","n\u0061me":"#),
+        ),
+        ("id", twice(r#""id":1"#, r#""id":1,"id":1"#)),
+        ("y", list.to_owned()),
+        ("requestId", cancel.to_owned()),
+    ] {
+        let over_http = relay.connect().exchange(&Request::post("/mcp", line.clone()));
+        agent.write(&line);
+        let answer = agent.heard();
+        assert_eq!(answer, over_http.json(), "{line}");
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        let reason = format!("the key {key:?} is given twice; accepted: each key once");
+        assert!(message.ends_with(&reason), "{answer}");
+    }
+    agent.is_heard();
+    for role in ["pm", "dev-b"] {
+        assert_eq!(bodies(&relay, role), [] as [String; 0]);
+    }
+}
