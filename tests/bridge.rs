@@ -9,6 +9,8 @@
 mod agent;
 #[path = "bridge/refusals.rs"]
 mod refusals;
+#[path = "bridge/strangers.rs"]
+mod strangers;
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 mod support;
 

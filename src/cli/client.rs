@@ -1,4 +1,5 @@
-//! The one client of the subcommands: asks the relay that runs on a port, in JSON, and says in words what came of it.
+//! The client of all subcommands but `relay mcp`, which has one of its own: asks the relay that runs on a port, in JSON, and
+//! says in words what came of it.
 //!
 //! Whatever has the port may answer anything, too slowly, without end or not at all: every answer is bounded in time
 //! and bytes, and nothing is asked of it before it has said at `/health` that it is a relay.
@@ -32,11 +33,11 @@ const HEALTH_PATIENCE: Duration = Duration::from_secs(5);
 const HEALTH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How long an answer may take on top of what the relay was asked to wait.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Most bytes of an answer: an inbox full of messages, 64 MiB of bodies that take six bytes for each of their own in
-/// JSON, with the heads of 10,000 messages.
-const ANSWER_BYTES_MAX: usize = 6 * 64 * 1024 * 1024 + 10_000 * 512;
+/// JSON and seven in the text of an MCP result, which is JSON within JSON, with the heads of 10,000 messages.
+pub(super) const ANSWER_BYTES_MAX: usize = 7 * 64 * 1024 * 1024 + 10_000 * 512;
 
 /// Where the relay is that a subcommand asks.
 #[derive(Debug, Clone, clap::Args)]

@@ -20,6 +20,7 @@ use super::calls::Calls;
 use super::connection::Connect;
 use super::relay::{AskError, Relay};
 use crate::engine::Roster;
+use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::server::rpc::{progress, progress_ticks, server_info, tools_for};
 use crate::tools;
 
@@ -36,8 +37,15 @@ pub struct Bridge<C: Connect> {
 struct Question {
     method: &'static str,
     params: Value,
+    /// How long the relay is asked to wait for something to answer, if it is.
+    wait: Option<Duration>,
+}
+
+impl Question {
     /// The answer may be a long time in coming.
-    waits: bool,
+    fn waits(&self) -> bool {
+        self.wait.is_some()
+    }
 }
 
 impl<C: Connect> Bridge<C> {
@@ -73,7 +81,7 @@ impl<C: Connect> Bridge<C> {
         let mut ticks = progress_ticks();
         let token = context.meta.get_progress_token();
         let mut asking = pin!(self.ask_in_turn(question, context));
-        let mut given_up = pin!(self.calls.given_up(question.waits));
+        let mut given_up = pin!(self.calls.given_up(question.waits()));
         loop {
             tokio::select! {
                 biased;
@@ -85,7 +93,7 @@ impl<C: Connect> Bridge<C> {
                     return Err(ErrorData::internal_error("nobody reads the answers any more", None));
                 }
                 () = &mut given_up => {
-                    let trouble = if question.waits { AskError::StdinEnded } else { AskError::TooLate };
+                    let trouble = if question.waits() { AskError::StdinEnded } else { AskError::TooLate };
                     return Ok(Err(trouble));
                 }
                 _ = ticks.tick(), if token.is_some() => {
@@ -105,9 +113,11 @@ impl<C: Connect> Bridge<C> {
         context: &RequestContext<RoleServer>,
     ) -> Result<T, AskError> {
         let id = &context.id;
-        let open = self.calls.turn(id, question.waits).await;
-        let mut asking = pin!(self.relay.ask(open, id, question.method, &question.params));
-        let answer = if question.waits {
+        let open = self.calls.turn(id, question.waits()).await;
+        let wait = question.wait.unwrap_or_default();
+        let asking = self.relay.ask(open, id, question.method, &question.params, wait);
+        let mut asking = pin!(asking);
+        let answer = if question.waits() {
             tokio::select! {
                 biased;
                 answer = &mut asking => answer,
@@ -143,7 +153,7 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         let question = Question {
             method: "tools/list",
             params: json!({}),
-            waits: false,
+            wait: None,
         };
         let tools = match self.answer(&question, &context).await? {
             Ok(Listed { tools }) => tools,
@@ -163,9 +173,10 @@ impl<C: Connect> ServerHandler for Bridge<C> {
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let wait = tools::DEFAULT.wait_argument(&request.name);
+        let wait = wait.and_then(|argument| arguments.get(argument));
         let question = Question {
             method: "tools/call",
-            waits: wait.is_some_and(|argument| arguments.contains_key(argument)),
+            wait: wait.map(wait_time),
             params: json!({"name": request.name, "arguments": arguments}),
         };
         let answer: Result<CallToolResult, AskError> = self.answer(&question, &context).await?;
@@ -187,4 +198,11 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
+}
+
+/// Reads how long a call waits; what relay refuses does not wait.
+fn wait_time(seconds: &Value) -> Duration {
+    let accepted = 0.0..=f64::from(WAIT_SECONDS_MAX);
+    let seconds = seconds.as_f64().filter(|seconds| accepted.contains(seconds));
+    Duration::from_secs_f64(seconds.unwrap_or(0.0))
 }

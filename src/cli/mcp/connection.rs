@@ -4,7 +4,8 @@ use std::io;
 use std::pin::pin;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -42,22 +43,39 @@ pub(super) struct Answer<S> {
     pub connection: S,
 }
 
-/// Sends a request and takes the whole response. Dropped before that, it drops the connection.
+/// Why nothing came back; the connection is broken off.
+#[derive(Debug)]
+pub(super) enum ExchangeError {
+    /// The connection broke first.
+    Broken(hyper::Error),
+    /// The response has more bytes than were to be taken.
+    TooLong,
+}
+
+impl From<hyper::Error> for ExchangeError {
+    fn from(error: hyper::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+/// Sends a request and takes the whole response, whose body may have so many bytes. Dropped before that, it drops the
+/// connection.
 ///
 /// # Errors
 ///
-/// hyper's, when the connection breaks first.
+/// [`ExchangeError`], when the connection breaks first or the response is longer.
 pub(super) async fn exchange<S: Connection>(
     connection: S,
     request: Request<Full<Bytes>>,
-) -> Result<Answer<S>, hyper::Error> {
+    bytes_max: usize,
+) -> Result<Answer<S>, ExchangeError> {
     // As long as the sender lives, hyper closes nothing by itself.
     let (mut sender, mut driver) = http1::handshake(TokioIo::new(connection)).await?;
     let (status, body) = {
         let mut answer = pin!(async {
             let (head, body) = sender.send_request(request).await?.into_parts();
-            let body = body.collect().await?.to_bytes();
-            Ok::<_, hyper::Error>((head.status, body))
+            let body = whole(body, bytes_max).await?;
+            Ok::<_, ExchangeError>((head.status, body))
         });
         tokio::select! {
             biased;
@@ -72,4 +90,19 @@ pub(super) async fn exchange<S: Connection>(
         body,
         connection,
     })
+}
+
+/// Takes a whole body; one that is said to be longer is not begun.
+async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, ExchangeError> {
+    let said = body.size_hint().lower();
+    if usize::try_from(said).map_or(true, |said| said > bytes_max) {
+        return Err(ExchangeError::TooLong);
+    }
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ExchangeError::TooLong),
+        Err(error) => Err(ExchangeError::Broken(
+            *error.downcast().expect("all other errors are hyper's"),
+        )),
+    }
 }

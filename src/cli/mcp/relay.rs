@@ -13,9 +13,11 @@ use rmcp::model::{CallToolResult, ContentBlock, RequestId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::Settings;
-use super::connection::{Answer, Connect, Connection, exchange};
+use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
+use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
 use crate::tools::ToolResult;
 
 /// The protocol version that the bridge speaks to the relay.
@@ -39,6 +41,8 @@ pub enum AskError {
     Unreachable(io::Error),
     /// The connection broke after the call was sent.
     WentAway,
+    /// The answer did not come within this time.
+    NoAnswer(Duration),
     /// Something answered, but not with a result.
     Answered(String),
     /// The agent's end came first, and the call was taken back.
@@ -69,8 +73,9 @@ impl<C: Connect> Relay<C> {
         &self.settings
     }
 
-    /// Asks, over a connection that is open or over a new one, and returns the connection with the result: what was
-    /// handed over with it is taken back unless the connection is told to close in order.
+    /// Asks, over a connection that is open or over a new one, for something that the relay may take `wait` to answer, and
+    /// returns the connection with the result: what was handed over with it is taken back unless the connection is told to
+    /// close in order.
     ///
     /// # Errors
     ///
@@ -81,9 +86,12 @@ impl<C: Connect> Relay<C> {
         id: &RequestId,
         method: &str,
         params: &Value,
+        wait: Duration,
     ) -> Result<(T, C::Connection), AskError> {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let answer = self.send(open, message.to_string().into()).await?;
+        let patience = ANSWER_PATIENCE + wait;
+        let asked = timeout(patience, self.send(open, message.to_string().into()));
+        let answer = asked.await.map_err(|_| AskError::NoAnswer(patience))??;
         let result = result_of(answer.status, &answer.body)?;
         Ok((result, answer.connection))
     }
@@ -93,7 +101,7 @@ impl<C: Connect> Relay<C> {
         let params = json!({"requestId": id});
         let message = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
         let telling = self.send(None, message.to_string().into());
-        if let Ok(Ok(told)) = tokio::time::timeout(CANCEL_PATIENCE, telling).await {
+        if let Ok(Ok(told)) = timeout(CANCEL_PATIENCE, telling).await {
             told.connection.break_off_when_dropped(false);
         }
     }
@@ -107,9 +115,17 @@ impl<C: Connect> Relay<C> {
             Some(connection) => connection,
             None => self.connect.connect().await.map_err(AskError::of_connecting)?,
         };
-        exchange(connection, self.request(message))
-            .await
-            .map_err(|_| AskError::WentAway)
+        let exchanged = exchange(connection, self.request(message), ANSWER_BYTES_MAX);
+        exchanged.await.map_err(|error| match error {
+            ExchangeError::Broken(error) => {
+                tracing::debug!(%error, "the connection to relay broke");
+                AskError::WentAway
+            }
+            ExchangeError::TooLong => {
+                let length = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
+                AskError::Answered(no_relay(&length))
+            }
+        })
     }
 
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
@@ -154,6 +170,10 @@ impl<C: Connect> Relay<C> {
             AskError::WentAway => Cow::from(
                 "Error: relay went away during the call, which may or may not have been carried out; call again",
             ),
+            AskError::NoAnswer(patience) => Cow::from(format!(
+                "Error: relay has not answered within {} s, so the call may or may not have been carried out",
+                patience.as_secs()
+            )),
             AskError::Answered(reason) => Cow::from(ToolResult::error(reason).texts().concat()),
             AskError::StdinEnded => Cow::from("Error: stdin ended while the call waited; nothing was taken"),
             AskError::TooLate => Cow::from(
@@ -200,8 +220,13 @@ fn result_of<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, 
             Err(AskError::Answered(message))
         }
         Ok(_) | Err(_) => {
-            let reason = format!("what answers at the relay's port is no relay (status {status})");
+            let reason = no_relay(&format!("status {status}"));
             Err(AskError::Answered(reason))
         }
     }
+}
+
+/// Says that what has the relay's port is something else, and what shows it.
+fn no_relay(sign: &str) -> String {
+    format!("what answers at the relay's port is no relay ({sign})")
 }

@@ -394,27 +394,6 @@ async fn a_call_that_is_cancelled_before_its_turn_is_not_carried_out_and_lets_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_the_relay_does_not_answer_is_given_up_long_after_the_end_of_stdin() {
-    let relay = FakeRelay::default();
-    let mut agent = Agent::start(&relay, ROOM).await;
-    agent.write(&(tool_call(1, "hang") + &tool_call(2, "b"))).await;
-    agent.stdin = None;
-    let started = tokio::time::Instant::now();
-    let text =
-        "Error: stdin ended and relay did not answer, so the call may or may not have been carried out";
-    let mut answers = [agent.hears_any().await, agent.hears_any().await];
-    answers.sort_by_key(|answer| answer["id"].as_u64());
-    for (id, answer) in (1..).zip(&answers) {
-        assert_eq!(
-            (&answer["id"], &answer["result"]["content"][0]["text"]),
-            (&json!(id), &json!(text))
-        );
-    }
-    assert_eq!(started.elapsed().as_millis() / 10, 3000);
-    agent.bridge.await.expect("no panic").expect("an orderly end");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_wait_is_given_up_some_time_after_the_end_of_stdin() {
     let relay = FakeRelay::default();
     let mut agent = Agent::start(&relay, ROOM).await;
