@@ -29,6 +29,7 @@ pub(crate) mod json_rpc;
 mod limits;
 mod log;
 mod machine;
+pub(crate) mod not_offered;
 mod notes;
 mod orphans;
 mod owner;

@@ -7,23 +7,19 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ConstString, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestMethod,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SubscribeRequestMethod, SubscribeRequestParams, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ProgressToken, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
 use super::Shared;
+use super::not_offered::{not_a_method, refuse_what_is_not_offered};
 use super::owner::Receipt;
 use super::requests::{Request, Scope};
 use super::tool_calls::{Called, Done, Parked, call_tool};
-use crate::engine::{AgentName, Roster, SessionId, shown};
+use crate::engine::{AgentName, Roster, SessionId};
 use crate::tools::{ToolResult, Toolsets};
 
 /// When a waiting call first tells that it is alive, and how often after that, where its client asked for it.
@@ -208,124 +204,17 @@ impl ServerHandler for Rpc {
         Ok(CallToolResponse::from(wrapped(&result)))
     }
 
-    // rmcp answers these with empty lists by default; what was not advertised is not there.
-
-    async fn list_prompts(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(unknown_method(ListPromptsRequestMethod::VALUE, &context))
-    }
-
-    async fn list_resources(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Err(unknown_method(ListResourcesRequestMethod::VALUE, &context))
-    }
-
-    async fn list_resource_templates(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(unknown_method(
-            ListResourceTemplatesRequestMethod::VALUE,
-            &context,
-        ))
-    }
-
-    async fn complete(
-        &self,
-        _request: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(unknown_method(CompleteRequestMethod::VALUE, &context))
-    }
-
-    async fn get_prompt(
-        &self,
-        _request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        Err(unknown_method(GetPromptRequestMethod::VALUE, &context))
-    }
-
-    async fn read_resource(
-        &self,
-        _request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        Err(unknown_method(ReadResourceRequestMethod::VALUE, &context))
-    }
-
-    #[expect(deprecated, reason = "clients of older versions ask for it")]
-    async fn set_level(
-        &self,
-        _request: rmcp::model::SetLevelRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        Err(unknown_method(SetLevelRequestMethod::VALUE, &context))
-    }
-
-    async fn subscribe(
-        &self,
-        _request: SubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        Err(unknown_method(SubscribeRequestMethod::VALUE, &context))
-    }
-
-    async fn unsubscribe(
-        &self,
-        _request: UnsubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        Err(unknown_method(UnsubscribeRequestMethod::VALUE, &context))
-    }
+    refuse_what_is_not_offered!();
 
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // rmcp takes a method that it knows for one that it does not, if the parameters are not those of it.
-        if known_methods(&context).contains(&request.method.as_str()) {
-            let reason = format!(
-                "params of {}: a value in them is not of the type that MCP gives it",
-                request.method
-            );
-            return Err(ErrorData::invalid_params(reason, None));
-        }
-        Err(unknown_method(&request.method, &context))
+        Err(not_a_method(&request.method, &context))
     }
 }
 
 fn unnamed_caller() -> ErrorData {
     ErrorData::internal_error("the transport named no caller", None)
-}
-
-/// The methods that relay has, first those of the versions with a handshake.
-const METHODS: [&str; 5] = [
-    "initialize",
-    "ping",
-    "tools/list",
-    "tools/call",
-    "server/discover",
-];
-
-/// Returns the methods that the version of a request has.
-fn known_methods(context: &RequestContext<RoleServer>) -> &'static [&'static str] {
-    // Only versions without a handshake are named in each request.
-    let names_version = context.meta.protocol_version().is_some();
-    if names_version { &METHODS[2..] } else { &METHODS }
-}
-
-/// Says that there is no such method, and which there are.
-fn unknown_method(method: &str, context: &RequestContext<RoleServer>) -> ErrorData {
-    let known = known_methods(context).join(", ");
-    let reason = format!("unknown method {:?}; known methods: {known}", shown(method));
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, reason, None)
 }

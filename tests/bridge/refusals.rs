@@ -38,3 +38,42 @@ fn a_key_that_stands_twice_is_refused() {
         assert_eq!(bodies(&relay, role), [] as [String; 0]);
     }
 }
+
+#[test]
+fn what_is_not_offered_is_refused() {
+    let relay = Relay::start();
+    let mut agent = Agent::start(relay.port);
+    let mut session = relay.session(Way::Http);
+    let resource = json!({"uri": "file:///x"});
+    for (method, params) in [
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({"name": "x"})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", resource.clone()),
+        ("resources/subscribe", resource.clone()),
+        ("resources/unsubscribe", resource),
+        ("logging/setLevel", json!({"level": "info"})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "x", "value": "y"}}),
+        ),
+        ("tasks", json!({})),
+    ] {
+        let id = agent.ask(method, &params);
+        let known = "initialize, ping, tools/list, tools/call, server/discover";
+        let reason = format!("unknown method {method:?}; known methods: {known}");
+        let error = json!({"code": -32601, "message": reason});
+        assert_eq!(session.ask(method, params)["error"], error);
+        assert_eq!(agent.heard(), json!({"jsonrpc": "2.0", "id": id, "error": error}));
+    }
+}
+
+#[test]
+fn a_known_method_with_other_parameters_is_not_called_unknown() {
+    let mut agent = Agent::start(free_port());
+    let id = agent.ask("initialize", &json!({"protocolVersion": 5}));
+    let reason = "params of initialize: a value in them is not of the type that MCP gives it";
+    let error = json!({"code": -32602, "message": reason});
+    assert_eq!(agent.heard(), json!({"jsonrpc": "2.0", "id": id, "error": error}));
+}

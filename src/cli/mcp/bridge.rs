@@ -7,8 +7,8 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorCode,
-    ErrorData, ListToolsResult, PaginatedRequestParams, ResultType, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorData,
+    ListToolsResult, PaginatedRequestParams, ResultType, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use serde::Deserialize;
@@ -21,6 +21,7 @@ use super::connection::Connect;
 use super::relay::{AskError, Relay};
 use crate::engine::Roster;
 use crate::engine::limits::WAIT_SECONDS_MAX;
+use crate::server::not_offered::{not_a_method, refuse_what_is_not_offered};
 use crate::server::rpc::{progress, progress_ticks, server_info, tools_for};
 use crate::tools;
 
@@ -186,17 +187,19 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         Ok(CallToolResponse::from(result))
     }
 
+    refuse_what_is_not_offered!();
+
     /// Is called for requests that have no other place, a `tools/call` with other parameters among them.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if request.method == "tools/call" {
             let reason = "params of tools/call are not {\"name\": text, \"arguments\": object}";
             return Err(ErrorData::invalid_params(reason, None));
         }
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+        Err(not_a_method(&request.method, &context))
     }
 }
 
