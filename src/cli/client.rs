@@ -5,7 +5,7 @@
 //! and bytes, and nothing is asked of it before it has said at `/health` that it is a relay.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::ourselves;
+use super::place::Place;
 use crate::server::Token;
 
 /// How long a connection may take: to another machine it goes over a network.
@@ -39,50 +40,15 @@ pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 /// JSON and seven in the text of an MCP result, which is JSON within JSON, with the heads of 10,000 messages.
 pub(super) const ANSWER_BYTES_MAX: usize = 7 * 64 * 1024 * 1024 + 10_000 * 512;
 
-/// Where the relay is that a subcommand asks.
+/// The relay that a subcommand asks.
 #[derive(Debug, Clone, clap::Args)]
 pub struct At {
-    /// The port of the relay, 1 to 65535.
-    #[arg(long, env = "RELAY_PORT", default_value_t = 7331, value_parser = super::port)]
-    pub port: u16,
-
-    /// The address or the name of the machine that the relay runs on.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = host)]
-    pub host: String,
+    #[command(flatten)]
+    pub place: Place,
 
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
     pub token: Option<Token>,
-}
-
-impl At {
-    /// Names the place as in a URL: `127.0.0.1:7331`, `[::1]:7331`.
-    pub fn place(&self) -> String {
-        match self.host.parse::<Ipv6Addr>() {
-            Ok(address) => SocketAddr::from((address, self.port)).to_string(),
-            Err(_) => format!("{}:{}", self.host, self.port),
-        }
-    }
-
-    /// Returns the options that make another subcommand ask the same relay, each after a space; the token not.
-    pub fn options(&self) -> String {
-        let mut options = String::new();
-        if self.host != "127.0.0.1" && self.host != "localhost" {
-            options.push_str(&format!(" --host {}", self.host));
-        }
-        if self.port != 7331 {
-            options.push_str(&format!(" --port {}", self.port));
-        }
-        options
-    }
-
-    fn is_this_machine(&self) -> bool {
-        self.host == "localhost"
-            || self
-                .host
-                .parse::<IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
-    }
 }
 
 /// Why the relay was not asked, or did not do what it was asked for.
@@ -92,7 +58,7 @@ pub enum ClientError {
     #[error("relay is not running on {place}; start it with: {start}")]
     NotRunning {
         /// Where it was looked for.
-        place: String,
+        place: Place,
         /// The command that starts it there.
         start: String,
     },
@@ -100,7 +66,7 @@ pub enum ClientError {
     #[error("cannot reach {place}: {error}")]
     Unreachable {
         /// Where the relay was looked for.
-        place: String,
+        place: Place,
         /// The system's reason.
         error: io::Error,
     },
@@ -110,19 +76,19 @@ pub enum ClientError {
     )]
     NoRelay {
         /// Where the relay was looked for.
-        place: String,
+        place: Place,
     },
     /// The relay was started with a token, and none was given.
     #[error("relay on {place} wants its token; give --token (or RELAY_TOKEN)")]
     TokenWanted {
         /// Where the relay is.
-        place: String,
+        place: Place,
     },
     /// The relay was started with another token than the one that was given.
     #[error("relay on {place} has another token than the one in --token (or RELAY_TOKEN)")]
     TokenRefused {
         /// Where the relay is.
-        place: String,
+        place: Place,
     },
     /// The relay refused what it was asked for, and changed nothing.
     #[error("{reason}")]
@@ -134,13 +100,13 @@ pub enum ClientError {
     #[error("relay on {place} went away during the call, which may or may not have been carried out")]
     WentAway {
         /// Where the relay was.
-        place: String,
+        place: Place,
     },
     /// The answer did not come in time.
     #[error("relay on {place} has not answered within {} s", patience.as_secs())]
     NoAnswer {
         /// Where the relay is.
-        place: String,
+        place: Place,
         /// How long was waited.
         patience: Duration,
     },
@@ -230,21 +196,31 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Any [`ClientError`] but one: nothing was asked for that a relay could refuse.
+    /// Any [`ClientError`] but [`ClientError::WentAway`] and [`ClientError::NoAnswer`]: nothing was asked for yet. What is
+    /// refused is to be asked at all, under the name of the host for instance.
     pub async fn connect(at: &At) -> Result<Self, ClientError> {
-        let stream = match timeout(CONNECT_PATIENCE, TcpStream::connect((at.host.as_str(), at.port))).await {
+        let stream = match timeout(
+            CONNECT_PATIENCE,
+            TcpStream::connect((at.place.host.as_str(), at.place.port)),
+        )
+        .await
+        {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(not_connected(at, error)),
             Err(_) => return Err(not_connected(at, io::ErrorKind::TimedOut.into())),
         };
         let unreachable = |error| ClientError::Unreachable {
-            place: at.place(),
+            place: at.place.clone(),
             error,
         };
         let (peer, local, socket) = prepared(&stream).map_err(unreachable)?;
         let (sender, connection) = match http1::handshake(TokioIo::new(stream)).await {
             Ok(made) => made,
-            Err(_) => return Err(ClientError::NoRelay { place: at.place() }),
+            Err(_) => {
+                return Err(ClientError::NoRelay {
+                    place: at.place.clone(),
+                });
+            }
         };
         tokio::spawn(connection);
         let mut client = Self {
@@ -271,7 +247,7 @@ impl Client {
     /// Asks for `/health`.
     async fn look(&mut self) -> Result<(), ClientError> {
         let no_relay = || ClientError::NoRelay {
-            place: self.at.place(),
+            place: self.at.place.clone(),
         };
         let request = self.request("GET", "/health", Bytes::new());
         let asked = gather(self.sender.send_request(request), HEALTH_BYTES_MAX);
@@ -294,7 +270,7 @@ impl Client {
     ///
     /// The relay's refusal; or that it did not answer, or not as a relay does.
     pub async fn ask(&mut self, path: &str, what: &Value, wait: Duration) -> Result<Bytes, ClientError> {
-        let place = self.at.place();
+        let place = self.at.place.clone();
         let request = self.request("POST", path, what.to_string().into());
         let patience = ANSWER_PATIENCE + wait;
         let asked = gather(self.sender.send_request(request), ANSWER_BYTES_MAX);
@@ -312,7 +288,7 @@ impl Client {
     /// Says that an answer is not what a relay answers.
     pub fn not_understood(&self) -> ClientError {
         ClientError::NoRelay {
-            place: self.at.place(),
+            place: self.at.place.clone(),
         }
     }
 
@@ -327,7 +303,7 @@ impl Client {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, self.at.place())
+            .header(HOST, self.at.place.to_string())
             .header(CONTENT_TYPE, "application/json");
         if let Some(token) = &self.at.token {
             request = request.header(AUTHORIZATION, token.header());
@@ -344,7 +320,7 @@ impl Client {
             error: String,
         }
         let Answer { error: reason } = serde_json::from_slice(body).ok()?;
-        let place = self.at.place();
+        let place = self.at.place.clone();
         if status != StatusCode::UNAUTHORIZED {
             return Some(ClientError::Refused { reason });
         }
@@ -367,11 +343,11 @@ fn prepared(stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr, socket2::
 }
 
 fn not_connected(at: &At, error: io::Error) -> ClientError {
-    let place = at.place();
-    if error.kind() != io::ErrorKind::ConnectionRefused || !at.is_this_machine() {
+    let place = at.place.clone();
+    if error.kind() != io::ErrorKind::ConnectionRefused || !place.is_this_machine() {
         return ClientError::Unreachable { place, error };
     }
-    let start = format!("{} serve{}", ourselves(), at.options());
+    let start = place.command(&ourselves(), "serve");
     ClientError::NotRunning { place, start }
 }
 
@@ -384,18 +360,4 @@ async fn gather(
     let status = response.status();
     let body = Limited::new(response.into_body(), bytes_max).collect().await?;
     Ok((status, body.to_bytes()))
-}
-
-/// Takes an address or the name of a machine.
-fn host(text: &str) -> Result<String, String> {
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    let text = bare.unwrap_or(text);
-    let is_name = |text: &str| {
-        let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-        !text.is_empty() && !text.starts_with('-') && text.bytes().all(good)
-    };
-    if text.parse::<IpAddr>().is_ok() || is_name(text) {
-        return Ok(text.to_owned());
-    }
-    Err("a host is an IP address, such as 127.0.0.1, or the name of a machine".to_owned())
 }

@@ -15,11 +15,13 @@ use hyper::Uri;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::place::DEFAULT_PORT;
+
 /// Say how Claude Code gets to relay in a project, unless it does already.
 #[derive(Debug, Args)]
 pub struct ConnectionHint {
     /// The port that relay listens on.
-    #[arg(long, default_value_t = 7331, value_parser = super::port)]
+    #[arg(long, default_value_t = DEFAULT_PORT, value_parser = super::port)]
     port: u16,
     /// The address that relay listens on.
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = super::serve::host)]
@@ -245,7 +247,7 @@ impl Server {
         }
         let own = self.env.get("RELAY_PORT").map(|port| expanded(port, variable));
         own.or_else(|| variable("RELAY_PORT"))
-            .map_or(Some(7331), |port| port.parse().ok())
+            .map_or(Some(DEFAULT_PORT), |port| port.parse().ok())
     }
 
     /// The bridge takes the token from the environment.

@@ -8,6 +8,7 @@ mod connection_hint;
 pub mod mcp;
 mod messages;
 mod peek;
+mod place;
 mod prompt;
 mod read;
 mod send;

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _};
 
+use super::place::DEFAULT_PORT;
 use crate::engine::{AgentName, Roster};
 
 const PM_TEMPLATE: &str = include_str!("../../plugin/skills/multi-agent-kickoff/templates/pm-prompt.md");
@@ -28,7 +29,7 @@ pub struct Prompt {
     #[arg(long, value_name = "ROLES", default_value = "pm,dev-a,dev-b", value_parser = super::serve::roster)]
     roles: Roster,
     /// The port that relay listens on, for the address named in the prompt.
-    #[arg(long, env = "RELAY_PORT", default_value_t = 7331, value_parser = super::port)]
+    #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = super::port)]
     port: u16,
     /// The address that relay listens on, for the address named in the prompt.
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = super::serve::host)]

@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{At, Client, ClientError, Health};
+use super::place::DEFAULT_PORT;
 use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
@@ -29,7 +30,7 @@ const LOOK_PATIENCE: Duration = Duration::from_millis(250);
 #[derive(Debug, clap::Args)]
 pub struct Serve {
     /// The port to listen on, 1 to 65535.
-    #[arg(long, env = "RELAY_PORT", default_value_t = 7331, value_parser = super::port)]
+    #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = super::port)]
     port: u16,
 
     /// The address to listen on; any other than this machine's own needs --token.
@@ -188,11 +189,10 @@ async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
         ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     };
     let at = At {
-        port: args.port,
-        host: host.to_string(),
+        place: SocketAddr::new(host, args.port).into(),
         token: args.token.clone(),
     };
-    let stop = format!("{} stop{}", ourselves(), at.options());
+    let stop = at.place.command(&ourselves(), "stop");
     let found = match Client::connect(&at).await {
         Ok(client) => {
             let Health {

@@ -44,7 +44,7 @@ pub fn run(args: &Status) -> Result<End, Failure> {
     let text = if args.json {
         format!("{}\n", client.health_json)
     } else {
-        visible_lines(&text(&client.health, &args.at.place()))
+        visible_lines(&text(&client.health, &args.at.place.to_string()))
     };
     write_stdout(&text).map_err(StatusError::Stdout)?;
     Ok(End::Done)

@@ -89,7 +89,7 @@ pub fn run(args: &Stop) -> Result<End, Failure> {
 }
 
 async fn stop(args: &Stop) -> Result<End, StopError> {
-    let place = args.at.place();
+    let place = args.at.place.to_string();
     let client = Client::connect(&args.at).await?;
     let (peer, local, health) = (client.peer, client.local, client.health.clone());
     // Its end would wait for this connection.
@@ -102,7 +102,7 @@ async fn stop(args: &Stop) -> Result<End, StopError> {
         });
     };
     let here = peer.ip().is_loopback() || peer.ip() == local.ip();
-    if !(here && listens(process, args.at.port).map_err(|reason| unknown(&place, pid, reason))?) {
+    if !(here && listens(process, args.at.place.port).map_err(|reason| unknown(&place, pid, reason))?) {
         return Err(StopError::NotHere { place, pid });
     }
     kill_process(process, Signal::TERM).map_err(|error| StopError::Signal {

@@ -38,6 +38,7 @@ use uuid::Uuid;
 
 pub use connection::{Connect, Connection};
 
+use super::place::DEFAULT_PORT;
 use crate::engine::{AgentName, InvalidName};
 use crate::server::Token;
 use bridge::Bridge;
@@ -49,7 +50,7 @@ use stdio::Stdio;
 #[derive(Debug, clap::Args)]
 pub struct Mcp {
     /// The port of the relay, 1 to 65535.
-    #[arg(long, env = "RELAY_PORT", default_value_t = 7331, value_parser = super::port)]
+    #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = super::port)]
     port: u16,
 
     /// The address of the relay.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use tokio::time::timeout;
 use super::Settings;
 use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
 use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
+use crate::cli::place::Place;
 use crate::tools::ToolResult;
 
 /// The protocol version that the bridge speaks to the relay.
@@ -184,18 +184,12 @@ impl<C: Connect> Relay<C> {
     }
 
     fn not_running(&self) -> String {
-        let address = self.settings.address;
-        let mut command = format!("{} serve", self.settings.program);
-        if address.ip() != IpAddr::V4(Ipv4Addr::LOCALHOST) {
-            command += &format!(" --host {}", address.ip());
+        let place = Place::from(self.settings.address);
+        let command = place.command(&self.settings.program, "serve");
+        if place.is_this_machine() {
+            return format!("Relay is not running on {place}. Start it with: {command}");
         }
-        if address.port() != 7331 {
-            command += &format!(" --port {}", address.port());
-        }
-        if address.ip().is_loopback() {
-            return format!("Relay is not running on {address}. Start it with: {command}");
-        }
-        format!("Relay is not running on {address}. Start it there with: {command} --token TOKEN")
+        format!("Relay is not running on {place}. Start it there with: {command} --token TOKEN")
     }
 }
 

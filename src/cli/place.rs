@@ -1,0 +1,107 @@
+//! Where a relay is, as requests, errors and command lines name it. It must not know whether one is there.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// The port of a relay that was given no other.
+pub const DEFAULT_PORT: u16 = 7331;
+
+/// Where a relay is. It is shown as in a URL: `127.0.0.1:7331`, `[::1]:7331`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct Place {
+    /// The port of the relay, 1 to 65535.
+    #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = super::port)]
+    pub port: u16,
+
+    /// The address or the name of the machine that the relay runs on.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = host)]
+    pub host: String,
+}
+
+impl Place {
+    /// Writes the command line of a subcommand for this place; the token not.
+    pub fn command(&self, program: &str, subcommand: &str) -> String {
+        let mut command = format!("{program} {subcommand}");
+        if self.host != "127.0.0.1" && self.host != "localhost" {
+            command += &format!(" --host {}", self.host);
+        }
+        if self.port != DEFAULT_PORT {
+            command += &format!(" --port {}", self.port);
+        }
+        command
+    }
+
+    /// Tells whether the place is this machine, by an address that only it has.
+    pub fn is_this_machine(&self) -> bool {
+        let address = self.host.parse::<IpAddr>();
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+impl From<SocketAddr> for Place {
+    fn from(address: SocketAddr) -> Self {
+        Self {
+            port: address.port(),
+            host: address.ip().to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.parse::<Ipv6Addr>() {
+            Ok(address) => SocketAddr::from((address, self.port)).fmt(f),
+            Err(_) => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// Takes an address or the name of a machine.
+fn host(text: &str) -> Result<String, String> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    let text = bare.unwrap_or(text);
+    let is_name = |text: &str| {
+        let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        !text.is_empty() && !text.starts_with('-') && text.bytes().all(good)
+    };
+    if text.parse::<IpAddr>().is_ok() || is_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err("a host is an IP address, such as 127.0.0.1, or the name of a machine".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_named_as_in_a_url_and_by_the_options_that_lead_there() {
+        for (host, port, shown, command) in [
+            ("127.0.0.1", 7331, "127.0.0.1:7331", "relay stop"),
+            ("localhost", 7331, "localhost:7331", "relay stop"),
+            ("127.0.0.1", 9, "127.0.0.1:9", "relay stop --port 9"),
+            ("::1", 7331, "[::1]:7331", "relay stop --host ::1"),
+            ("box.lan", 9, "box.lan:9", "relay stop --host box.lan --port 9"),
+        ] {
+            let place = Place {
+                port,
+                host: host.to_owned(),
+            };
+            assert_eq!(place.to_string(), shown);
+            assert_eq!(place.command("relay", "stop"), command);
+        }
+    }
+
+    #[test]
+    fn an_address_that_only_this_machine_has_is_this_machine() {
+        for (address, expected) in [
+            ("127.0.0.2:1", true),
+            ("[::1]:1", true),
+            ("0.0.0.0:1", false),
+            ("192.0.2.1:1", false),
+        ] {
+            let address: SocketAddr = address.parse().expect("an address");
+            assert_eq!(Place::from(address).is_this_machine(), expected, "{address}");
+        }
+    }
+}
