@@ -5,6 +5,7 @@
     reason = "a test waits for another process by the clock, and plays a server in threads"
 )]
 
+mod commands;
 mod life;
 mod port_in_use;
 mod prompts;

@@ -1,10 +1,5 @@
 //! The person at the command line: `relay send`, `read`, `peek`, `status` and `stop`, and the addresses that they call.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a test waits for another process by the clock, and plays a server in threads"
-)]
-
 mod api;
 mod no_relay;
 mod peek;
@@ -14,25 +9,16 @@ mod status;
 mod stop;
 mod tokens;
 
-#[expect(dead_code, reason = "each test file uses a part of what they share")]
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
-use predicates::prelude::*;
-use predicates::str::{contains, starts_with};
-use serde_json::{Value, json};
+use predicates::str::starts_with;
+use serde_json::Value;
 
+use super::*;
 use support::http::Request;
-use support::process::{Process, Relay, free_port, has_ipv6_loopback, relay_command, signal};
-use support::session::{Reply, WAYS, Way};
-use support::{PATIENCE, until};
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+use support::session::WAYS;
 
 /// Makes a command that asks the relay on a port, and is killed when it does not end within [`PATIENCE`].
 fn ask(port: u16, arguments: &[&str]) -> assert_cmd::Command {
