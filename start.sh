@@ -16,6 +16,7 @@ readonly session=relay-lift
 readonly default_host=127.0.0.1
 readonly default_roles=pm,dev-a,dev-b
 readonly relay_start_seconds_max=10
+readonly relay_has_ended='relay has ended with status'
 readonly answer_seconds_max=2
 readonly tmux_pinned_lines_max=4 # tmux has five lines at the bottom, and the first is its own
 
@@ -473,10 +474,7 @@ launch_tmux() {
   tmux set-option -w -t "$pane" pane-border-status top
   tmux set-option -w -t "$pane" pane-border-format ' #{@relay_role} '
   title_tmux_pane "$pane" relay
-  if ! await_relay; then
-    tmux capture-pane -p -t "$pane" | grep . >&2 || true
-    fail "relay did not answer on port $port within $relay_start_seconds_max s; above is what it printed."
-  fi
+  await_relay tmux capture-pane -p -J -t "$pane"
   hint=$(RELAY_PORT=$port connection_hint)
   [[ -z $hint ]] || pin_to_tmux "[relay] $hint" "${columns:-80}"
   for role in ${roles//,/ }; do
@@ -521,10 +519,7 @@ launch_kitty() {
     || fail "kitty opened no tab; above is what it said. Mend that, or run: $called --manual"
   # shellcheck disable=SC2064 # the window is known now
   trap "abandon kitty @ close-tab --match=window_id:$tab" EXIT
-  if ! await_relay; then
-    kitty @ get-text --match="id:$tab" | grep . >&2 || true
-    fail "relay did not answer on port $port within $relay_start_seconds_max s; above is what it printed."
-  fi
+  await_relay kitty @ get-text --match="id:$tab"
   kitty @ goto-layout --match="window_id:$tab" grid || true # a user may have switched that layout off
   for role in ${roles//,/ }; do
     set_pane "$role"
@@ -539,11 +534,20 @@ launch_kitty() {
   RELAY_PORT=$port say_how_to_connect
 }
 
-# An agent looks for its tools when its session starts, so relay must answer before one is started.
+# An agent looks for its tools when its session starts, so relay must answer before one is started. Takes a command that
+# prints what is in relay's pane.
 await_relay() {
-  local deadline=$((SECONDS + relay_start_seconds_max))
+  local deadline=$((SECONDS + relay_start_seconds_max)) rounds=0 trouble=
   until describe_relay "$(own_address)" >/dev/null; do
-    ((SECONDS < deadline)) || return 1
+    if ((SECONDS >= deadline)); then
+      trouble="did not answer on port $port within $relay_start_seconds_max s"
+    elif ((++rounds % 5 == 0)) && "$@" 2>/dev/null | grep -qF "$relay_has_ended"; then
+      trouble="ended before it answered on port $port"
+    fi
+    if [[ -n $trouble ]]; then
+      "$@" | grep . >&2 || true
+      fail "relay $trouble; above is what it printed."
+    fi
     sleep 0.1
   done
 }
@@ -568,7 +572,7 @@ run_pane() {
     set_serve
     say_how_to_connect
     "${serve[@]}" || status=$?
-    say "relay has ended with status $status; start it again with: $(printf '%q ' "${serve[@]}")"
+    say "$relay_has_ended $status; start it again with: $(printf '%q ' "${serve[@]}")"
     exec "${SHELL:-/bin/sh}"
   fi
 

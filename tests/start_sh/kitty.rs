@@ -85,9 +85,9 @@ fn kitty_mode_opens_a_tab_for_relay_and_a_window_for_each_agent() {
 }
 
 #[test]
-fn kitty_mode_leaves_nothing_behind_when_relay_does_not_start() {
+fn kitty_mode_leaves_nothing_behind_when_relay_does_not_answer() {
     let place = Place::new();
-    place.break_relay();
+    place.silence_relay();
     let port = free_port();
     let mut start_sh = place.start_sh(&["--kitty", "--port", &port.to_string()]);
     start_sh
@@ -95,7 +95,7 @@ fn kitty_mode_leaves_nothing_behind_when_relay_does_not_start() {
         .env("RELAY_AGENT_COMMAND", place.agent_command());
     let refused = start_sh.assert().failure().code(1);
     refused.stderr(
-        contains("the stand-in relay cannot serve")
+        contains("the stand-in relay serves nobody")
             .and(contains(format!("relay did not answer on port {port}"))),
     );
     assert_eq!(

@@ -136,6 +136,11 @@ impl Place {
         self.use_relay(Path::new(STAND_INS).join("broken-relay"));
     }
 
+    /// Puts a relay that serves nobody in the place of the real one.
+    pub fn silence_relay(&self) {
+        self.use_relay(Path::new(STAND_INS).join("silent-relay"));
+    }
+
     pub fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.project().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -373,7 +373,7 @@ fn tmux_mode_leaves_nothing_behind_when_relay_does_not_start() {
     let screen = terminal.until_it_shows("exit status 1");
     assert!(screen.contains("the stand-in relay cannot serve"), "{screen}");
     assert!(
-        screen.contains(&format!("relay did not answer on port {port}")),
+        screen.contains(&format!("relay ended before it answered on port {port}")),
         "{screen}"
     );
     assert!(
