@@ -224,7 +224,7 @@ impl Agent {
             let (_, answer) = calling.await;
             self.settings.marks.hit(match answer {
                 Err("taken back") => "cancelled over HTTP: no answer",
-                Ok(answer) if answer.get("error").is_some() => "cancelled over HTTP: an error for an answer",
+                Err("its stream ended") => "cancelled over HTTP: the end of its stream",
                 Ok(_) => "cancelled over HTTP: crossed with the answer",
                 Err(_) => "cancelled over HTTP: the connection broke",
             });

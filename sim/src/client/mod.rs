@@ -389,6 +389,12 @@ impl Session {
                 if session.is_some() {
                     *self.id.borrow_mut() = session;
                 }
+                // Its stream has begun, and says no more.
+                if answers.is_empty() {
+                    abort.0 = None;
+                    self.keep(exchanger);
+                    return (Some(incarnation), Err("its stream ended"));
+                }
                 self.only(ask, answers)
             }
             // Taken back by a cancellation, which is all that there is to say.
