@@ -321,6 +321,17 @@ mod tests {
     }
 
     #[test]
+    fn a_cancellation_that_comes_again_after_its_time_is_remembered_anew() {
+        let mut requests = Requests::default();
+        requests.cancel(NOW, key("a", "1"));
+        let later = NOW.plus_millis(EARLY_MS);
+        requests.cancel(later, key("a", "1"));
+        let name = scope("a");
+        assert!(requests.was_cancelled(later, Some(Request::Json(&name, "1"))));
+        assert!(requests.early.is_empty() && requests.early_order.is_empty());
+    }
+
+    #[test]
     fn a_forgotten_call_is_not_found() {
         let mut requests = Requests::default();
         let name = scope("a");

@@ -343,3 +343,41 @@ async fn the_end_of_a_session_ends_its_waits_and_leaves_nothing_of_them() {
         "nobody is there to answer"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_over_that_has_ended_leaves_its_id_to_a_request_that_is_yet_to_come() {
+    let (owner, session) = ticking();
+    let scope = Scope::Stream(uuid::Uuid::nil());
+    for (id, arrives) in [("1", true), ("2", false)] {
+        post(&owner, session, "pm");
+        let request = Some(Request::Json(&scope, id));
+        let Some(Outcome::Answered(answered)) = owner.call(session, read("pm", 0), request) else {
+            panic!("a read that does not wait is answered");
+        };
+        let receipt = answered.receipt.expect("a read has a receipt");
+        if arrives {
+            followed(&owner, receipt.passed());
+            // Until it cannot be cancelled any more.
+            tokio::time::sleep(Duration::from_secs(4)).await;
+        } else {
+            drop(receipt);
+        }
+        owner.cancel(RequestKey::of_json(&scope, id).expect("an id"));
+        assert!(owner.call(session, read("pm", 0), request).is_none(), "{id}");
+    }
+}
+
+/// As when its reader goes on another thread, between the end of what it waits at and its report.
+#[tokio::test]
+async fn an_answer_whose_reader_has_just_gone_is_lost() {
+    let (owner, recorded) = recorded();
+    let session = told(&owner, "pm");
+    let mut parked = park(&owner, session, "pm", 1_000);
+    parked.answer.close();
+    recorded.take();
+    post(&owner, session, "pm");
+    let [Input::Call { .. }, Input::Signed { sign: Sign::Lost, .. }] = recorded.take()[..] else {
+        panic!("the answer is lost");
+    };
+    assert!(!told_nothing_of(&owner, "pm"), "the message is there again");
+}
