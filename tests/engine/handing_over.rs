@@ -141,6 +141,25 @@ fn what_was_read_gives_way_to_a_post_that_needs_its_room_the_oldest_first_and_no
 }
 
 #[test]
+fn what_only_told_of_the_start_gives_way_to_no_post() {
+    let mut relay = Relay::fresh(Bounds {
+        inbox_messages_max: 1,
+        ..ROOMY
+    });
+    relay.open(A, Carrier::Stream, None);
+    assert_eq!(relay.call(A, 10, read("dev-a")), [told(10, [])]);
+    relay.passed(10);
+    relay.post(A, 1, &nth(1));
+    assert_eq!(relay.call(A, 11, read("dev-a")), [shown(11, [nth(1)])]);
+    relay.passed(11);
+    relay.call(A, 12, look("dev-a"));
+    assert_eq!(relay.post(A, 2, &nth(2)), accepted(2, &nth(2)));
+    assert_eq!(relay.cancelled(11), NONE, "it was confirmed");
+    relay.cancelled(10);
+    assert_eq!(relay.call(A, 13, read("dev-a")), [told(13, [nth(2)])]);
+}
+
+#[test]
 fn what_was_read_does_not_give_way_where_that_is_not_enough() {
     let mut relay = Relay::told_within(Bounds {
         inbox_messages_max: 2,
