@@ -183,6 +183,24 @@ async fn bytes_of_a_peer_that_sends_its_next_request_too_early_prove_nothing() {
 }
 
 #[tokio::test]
+async fn a_reply_behind_something_else_is_proved_by_no_more_than_one_alone() {
+    let mut scene = scene(
+        Builder::new().write(b"r").read(b"early").read(b"rest of it"),
+        &[5, 5],
+    );
+    let session = scene.session;
+    scene.wire.link.sent(Sent::KeepAlive(session));
+    scene.sent();
+    scene.wire.write_all(b"r").await.expect("it is taken");
+    assert_eq!(
+        scene.told.take(),
+        [Input::KeptAlive { session }, scene.signed(Sign::Passed)]
+    );
+    assert_eq!(scene.read().await, []);
+    assert_eq!(scene.read().await, []);
+}
+
+#[tokio::test]
 async fn the_first_byte_after_a_reply_proves_that_it_was_read_and_does_so_once() {
     let mut scene = scene(Builder::new().write(b"r").read(b"x").read(b"y"), &[]);
     scene.sent();
