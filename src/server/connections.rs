@@ -392,4 +392,24 @@ mod tests {
         serving.await.expect("no panic");
         assert_eq!(before.elapsed(), Duration::ZERO);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_under_way_at_the_end_is_answered_before_it() {
+        let (mut client, io) = tokio::io::duplex(1_024);
+        let (owner, _) = recorded();
+        let stop = CancellationToken::new();
+        let answer = |_link, _request| async {
+            tokio::time::sleep(STOP_PATIENCE / 2).await;
+            Response::new(axum::body::Body::empty())
+        };
+        tokio::spawn(serve(Once(Some(io)), answer, owner, stop.clone()));
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        client.write_all(request).await.expect("it is taken");
+        tokio::time::sleep(STOP_PATIENCE / 4).await;
+        stop.cancel();
+        let mut answered = Vec::new();
+        let read = client.read_to_end(&mut answered).await;
+        read.expect("it is closed in order");
+        assert!(answered.starts_with(b"HTTP/1.1 200 OK"), "{answered:?}");
+    }
 }
