@@ -302,3 +302,46 @@ async fn serve_by_rmcp(
     }
     drop(running);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::Ending;
+    use crate::server::sse::tests::{Scene, scene};
+
+    const WAIT: &str = r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"read_messages","arguments":{"for":"pm","wait_seconds":60}}}"#;
+
+    /// A stream that has ended while a call into it was on its way, and what that call has found.
+    async fn ended() -> (Scene, Outbox) {
+        let scene = scene(Duration::from_secs(60)).await;
+        let stream = &scene.body.stream;
+        let outbox = stream.outbox().expect("it was open");
+        stream.closed.cancel();
+        scene.body.shared.owner.close(stream.session, Ending::Broken);
+        (scene, outbox)
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_finds_its_stream_ended_is_refused_and_told_of_later() {
+        let (scene, outbox) = ended().await;
+        let shared = &scene.body.shared;
+        let call = ToolCall::plain(WAIT.as_bytes()).expect("a plain call");
+        let response = accept_call(shared, &scene.body.stream, outbox, call);
+        assert_eq!(response.status(), StatusCode::NOT_FOUND);
+        assert!(!shared.orphans.is_empty(), "it has lost its stream");
+    }
+
+    #[tokio::test]
+    async fn a_wait_by_rmcp_that_finds_its_stream_ended_is_told_of_later() {
+        let (scene, outbox) = ended().await;
+        let (shared, stream) = (&scene.body.shared, &scene.body.stream);
+        let id = RawValue::from_string("5".to_owned()).expect("JSON");
+        let ticket = shared.orphans.wait(stream.id, None, &id);
+        let request = serde_json::from_str(WAIT).expect("a request");
+        let (shared, stream) = (Arc::clone(shared), Arc::clone(stream));
+        serve_by_rmcp(shared, stream, outbox, request, Some(ticket)).await;
+        assert!(!scene.body.shared.orphans.is_empty(), "it has lost its stream");
+    }
+}

@@ -11,14 +11,14 @@ use crate::server::wire::Wire;
 use crate::tools::DEFAULT;
 
 /// A stream with a session, as hyper asks for it, and the connection that it goes over.
-struct Scene {
+pub(super) struct Scene {
     wire: Wire<TcpStream>,
     _peer: TcpStream,
     told: Told,
-    body: StreamBody,
+    pub body: StreamBody,
 }
 
-async fn scene(keep_alive: Duration) -> Scene {
+pub(super) async fn scene(keep_alive: Duration) -> Scene {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it listens");
     let peer = TcpStream::connect(address).await.expect("it listens");
