@@ -129,3 +129,34 @@ fn a_cancelled_plain_call_of_2026_07_28_is_answered_as_rmcp_answers_it() {
         "{theirs:?}"
     );
 }
+
+#[test]
+fn a_call_that_alone_names_its_version_is_answered_as_rmcp_answers_it() {
+    let relay = told_relay();
+    let read = json!({"name": "read_messages", "arguments": {"for": "pm"}});
+    let call = call("/mcp", &json!(1), &read);
+    let message = |by_rmcp: bool| {
+        let mut message = call["message"].clone();
+        if by_rmcp {
+            message["more"] = json!(1);
+        }
+        message.to_string()
+    };
+    let mut connection = relay.connect();
+    let mut exchanged = |by_rmcp: bool| {
+        let request = Request::post("/mcp", message(by_rmcp));
+        in_shape(connection.exchange(&request))
+    };
+    let theirs = exchanged(true);
+    assert_eq!(exchanged(false), theirs);
+
+    let mut session = relay.session(Way::Sse);
+    let mut streamed = |by_rmcp: bool| {
+        let request = Request::post(&session.target, message(by_rmcp));
+        assert_eq!(relay.connect().exchange(&request).status, 202);
+        let stream = session.stream.as_mut().expect("a stream");
+        stream.event().data.expect("an answer")
+    };
+    let theirs = streamed(true);
+    assert_eq!(streamed(false), theirs);
+}
