@@ -58,6 +58,11 @@ mod tests {
         has_closed(peer, own)
     }
 
+    /// The kernel's list may leave one out while others come and go; relay looks again, too.
+    fn is_seen_to_have_closed(here: &TcpStream) -> bool {
+        (0..20).any(|_| has_closed_of(here))
+    }
+
     #[test]
     fn a_client_that_has_read_all_and_closed_has_closed() {
         let (mut client, mut here) = connection();
@@ -67,7 +72,7 @@ mod tests {
         assert!(!has_closed_of(&here));
         drop(client);
         assert_eq!(here.read(&mut [0]).expect("the end"), 0);
-        assert!(has_closed_of(&here));
+        assert!(is_seen_to_have_closed(&here));
     }
 
     #[test]
@@ -80,7 +85,7 @@ mod tests {
         client.read_exact(&mut [0; 5]).expect("it is there");
         assert!(!has_closed_of(&here));
         drop(client);
-        assert!(has_closed_of(&here));
+        assert!(is_seen_to_have_closed(&here));
     }
 
     #[test]
