@@ -54,6 +54,7 @@ pub struct Owner {
 struct State {
     engine: Box<dyn Machine>,
     random: Random,
+    /// When the lock was taken.
     now: Timestamp,
     /// Emptied by each step; kept for its room.
     effects: Vec<Effect>,
@@ -191,7 +192,6 @@ impl Owner {
     ) -> Option<Outcome> {
         let call = CallId(self.number());
         self.with(|state| {
-            // The time of the step before will do: what is forgotten a little later harms nobody.
             if state.requests.was_cancelled(state.now, request) {
                 return None;
             }
@@ -238,8 +238,7 @@ impl Owner {
     /// answer undone; if the request is yet to come, it will not be carried out.
     pub fn cancel(&self, key: RequestKey) {
         self.with(|state| {
-            let now = self.now(state);
-            let input = match state.requests.cancel(now, key) {
+            let input = match state.requests.cancel(state.now, key) {
                 None => return,
                 Some(Cancelled::Wait(call)) => Input::Cancelled { call },
                 Some(Cancelled::Handover(handover)) => {
@@ -274,7 +273,7 @@ impl Owner {
 
     /// Returns the time and what a person may see of the state.
     pub fn overview(&self) -> (Timestamp, Overview) {
-        self.with(|state| (self.now(state), state.engine.overview()))
+        self.with(|state| (state.now, state.engine.overview()))
     }
 
     /// Returns how many messages wait in all inboxes, without carrying out what was reported.
@@ -313,12 +312,13 @@ impl Owner {
     /// Does all that is due and returns how long nothing will be.
     fn fire(&self) -> Option<Duration> {
         self.with(|state| {
-            let now = self.now(state);
-            let State { engine, effects, .. } = state;
-            engine.handle_timeout(now, effects);
+            let State {
+                engine, effects, now, ..
+            } = state;
+            engine.handle_timeout(*now, effects);
             self.carry_out(state, None);
             state.armed_for = state.engine.poll_timeout().map(|(at, _)| at);
-            let rest_ms = state.armed_for?.as_millis() - now.as_millis();
+            let rest_ms = state.armed_for?.as_millis() - state.now.as_millis();
             Some(Duration::from_millis(u64::try_from(rest_ms).unwrap_or(0)))
         })
     }
@@ -383,9 +383,10 @@ impl Owner {
             | Input::KeptAlive { .. }
             | Input::Stopping => None,
         };
-        let now = self.now(state);
-        let State { engine, effects, .. } = state;
-        engine.handle(now, input, effects);
+        let State {
+            engine, effects, now, ..
+        } = state;
+        engine.handle(*now, input, effects);
         let own = self.carry_out(state, own_call);
         self.arm(state);
         own
@@ -465,11 +466,6 @@ impl Owner {
         }
     }
 
-    fn now(&self, state: &mut State) -> Timestamp {
-        state.now = state.now.max((self.clock)());
-        state.now
-    }
-
     /// Takes the engine's lock, and carries out what was reported before.
     fn lock(&self) -> Locked<'_> {
         let state = self
@@ -481,7 +477,9 @@ impl Owner {
         state
     }
 
-    fn guarded<'a>(&'a self, state: MutexGuard<'a, State>) -> Locked<'a> {
+    /// Reads the clock, once for all that is done until the lock is let go.
+    fn guarded<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Locked<'a> {
+        state.now = state.now.max((self.clock)());
         Locked {
             state,
             broken: &self.broken,
