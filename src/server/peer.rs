@@ -5,27 +5,91 @@ use std::net::SocketAddr;
 /// Tells whether no process has the socket any more that is bound to `peer` and connected to `own`, though its connection
 /// has ended in order.
 ///
-/// Linux lists it as one that waits for the last byte from here (or for the acknowledgement of its own), with nobody's
+/// Linux knows it as one that waits for the last byte from here (or for the acknowledgement of its own), with nobody's
 /// inode: a process has closed it, having read all that was there. One that may still read has an inode; one that was reset
-/// is gone from the list.
-/// <https://docs.kernel.org/networking/proc_net_tcp.html>
+/// is not known any more. <https://docs.kernel.org/networking/proc_net_tcp.html>
 #[cfg(target_os = "linux")]
 pub fn has_closed(peer: SocketAddr, own: SocketAddr) -> bool {
+    let [peer, own] = [peer, own].map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
+    // Of another machine's sockets this one knows nothing.
+    if !peer.ip().is_loopback() && peer.ip() != own.ip() {
+        return false;
+    }
+    match asked_for(peer, own) {
+        Ok(is_closed) => is_closed,
+        // Not every kernel can be asked for one socket; a list of all takes the longer, the more there are.
+        Err(error) => {
+            tracing::trace!(%error, "cannot ask for a socket");
+            is_listed_as_closed(peer, own)
+        }
+    }
+}
+
+/// Asks the kernel for one socket. <https://man7.org/linux/man-pages/man7/sock_diag.7.html>
+///
+/// # Errors
+///
+/// The system's; one of them is that there is no such socket.
+#[cfg(target_os = "linux")]
+fn asked_for(peer: SocketAddr, own: SocketAddr) -> std::io::Result<bool> {
+    use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+    use netlink_packet_sock_diag::SockDiagMessage;
+    use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP, TCP_FIN_WAIT1, TCP_FIN_WAIT2};
+    use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
+    use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+
+    let request = InetRequest {
+        family: if peer.is_ipv4() { AF_INET } else { AF_INET6 },
+        protocol: IPPROTO_TCP,
+        extensions: ExtensionFlags::empty(),
+        states: StateFlags::all(),
+        socket_id: SocketId {
+            source_port: peer.port(),
+            destination_port: own.port(),
+            source_address: peer.ip(),
+            destination_address: own.ip(),
+            interface_id: 0,
+            cookie: [0xff; 8], // none
+        },
+    };
+    let mut message = NetlinkMessage::from(SockDiagMessage::InetRequest(request));
+    message.header.flags = NLM_F_REQUEST;
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+
+    let socket = netlink_sys::Socket::new(NETLINK_SOCK_DIAG)?;
+    socket.set_non_blocking(true)?;
+    socket.connect(&netlink_sys::SocketAddr::new(0, 0))?;
+    socket.send(&bytes, 0)?;
+    // The answer is there when the request is sent.
+    let mut answer = Vec::with_capacity(1_024);
+    socket.recv(&mut answer, 0)?;
+    let answer = NetlinkMessage::deserialize(&answer).map_err(std::io::Error::other)?;
+    if let NetlinkPayload::Error(error) = &answer.payload {
+        return Err(error.to_io());
+    }
+    let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(socket)) = answer.payload else {
+        return Err(std::io::ErrorKind::Unsupported.into());
+    };
+    let ends = [TCP_FIN_WAIT1, TCP_FIN_WAIT2].contains(&socket.header.state);
+    Ok(ends && socket.header.inode == 0)
+}
+
+/// Looks for the socket in the list of all.
+#[cfg(target_os = "linux")]
+fn is_listed_as_closed(peer: SocketAddr, own: SocketAddr) -> bool {
     use procfs::net::{TcpNetEntry, TcpState, tcp, tcp6};
 
-    let same = |one: SocketAddr, other: SocketAddr| {
-        one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
+    let is = |listed: SocketAddr, other: SocketAddr| {
+        listed.port() == other.port() && listed.ip().to_canonical() == other.ip()
     };
     let is_closed = |entry: &TcpNetEntry| {
-        same(entry.local_address, peer)
-            && same(entry.remote_address, own)
+        is(entry.local_address, peer)
+            && is(entry.remote_address, own)
             && matches!(entry.state, TcpState::FinWait1 | TcpState::FinWait2)
             && entry.inode == 0
     };
-    // Of another machine's sockets this one knows nothing.
-    if !peer.ip().to_canonical().is_loopback() && peer.ip() != own.ip() {
-        return false;
-    }
     // A client may have connected over a socket of either kind.
     tcp().is_ok_and(|entries| entries.iter().any(is_closed))
         || tcp6().is_ok_and(|entries| entries.iter().any(is_closed))
@@ -43,57 +107,84 @@ mod tests {
 
     use super::*;
 
-    /// A connection: the client's end, and the end here.
-    fn connection() -> (TcpStream, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let client = TcpStream::connect(listener.local_addr().expect("it listens")).expect("it listens");
-        let (here, _) = listener.accept().expect("a connection");
-        (client, here)
+    /// Who listens, and to where a client connects: over either kind of socket, and over both.
+    const PLACES: [(&str, &str); 3] = [
+        ("127.0.0.1:0", "127.0.0.1"),
+        ("[::1]:0", "::1"),
+        ("[::]:0", "127.0.0.1"),
+    ];
+
+    /// Connections: the client's end, and the end here.
+    fn connections() -> impl Iterator<Item = (TcpStream, TcpStream)> {
+        PLACES.into_iter().map(|(place, host)| {
+            let listener = TcpListener::bind(place).expect("a port");
+            let port = listener.local_addr().expect("it listens").port();
+            let client = TcpStream::connect((host, port)).expect("it listens");
+            let (here, _) = listener.accept().expect("a connection");
+            (client, here)
+        })
     }
 
-    fn has_closed_of(here: &TcpStream) -> bool {
+    /// What is said if the kernel can be asked for one socket, and if it cannot.
+    fn has_closed_of(here: &TcpStream) -> [bool; 2] {
         let (Ok(peer), Ok(own)) = (here.peer_addr(), here.local_addr()) else {
-            return false;
+            return [false; 2];
         };
-        has_closed(peer, own)
+        let asked = has_closed(peer, own);
+        let [peer, own] = [peer, own].map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
+        // The list may leave one out while others come and go; relay looks again, too.
+        let listed = (0..20).any(|_| is_listed_as_closed(peer, own));
+        [asked, listed]
     }
 
-    /// The kernel's list may leave one out while others come and go; relay looks again, too.
-    fn is_seen_to_have_closed(here: &TcpStream) -> bool {
-        (0..20).any(|_| has_closed_of(here))
+    #[test]
+    fn the_kernel_of_a_test_can_be_asked() {
+        for (_client, here) in connections() {
+            let own = here.local_addr().expect("it is connected");
+            let own = SocketAddr::new(own.ip().to_canonical(), own.port());
+            let peer = here.peer_addr().expect("it is connected");
+            let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+            assert!(!asked_for(peer, own).expect("there is one"));
+            let nobody = SocketAddr::new(peer.ip(), own.port());
+            let error = asked_for(nobody, own).expect_err("there is none");
+            assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+        }
     }
 
     #[test]
     fn a_client_that_has_read_all_and_closed_has_closed() {
-        let (mut client, mut here) = connection();
-        assert!(!has_closed_of(&here));
-        here.write_all(b"reply").expect("it is taken");
-        client.read_exact(&mut [0; 5]).expect("it is there");
-        assert!(!has_closed_of(&here));
-        drop(client);
-        assert_eq!(here.read(&mut [0]).expect("the end"), 0);
-        assert!(is_seen_to_have_closed(&here));
+        for (mut client, mut here) in connections() {
+            assert_eq!(has_closed_of(&here), [false; 2]);
+            here.write_all(b"reply").expect("it is taken");
+            client.read_exact(&mut [0; 5]).expect("it is there");
+            assert_eq!(has_closed_of(&here), [false; 2]);
+            drop(client);
+            assert_eq!(here.read(&mut [0]).expect("the end"), 0);
+            assert_eq!(has_closed_of(&here), [true; 2]);
+        }
     }
 
     #[test]
     fn a_client_that_only_sends_no_more_has_not_closed_until_it_has() {
-        let (mut client, mut here) = connection();
-        here.write_all(b"reply").expect("it is taken");
-        client.shutdown(Shutdown::Write).expect("it is open");
-        assert_eq!(here.read(&mut [0]).expect("the end"), 0);
-        assert!(!has_closed_of(&here));
-        client.read_exact(&mut [0; 5]).expect("it is there");
-        assert!(!has_closed_of(&here));
-        drop(client);
-        assert!(is_seen_to_have_closed(&here));
+        for (mut client, mut here) in connections() {
+            here.write_all(b"reply").expect("it is taken");
+            client.shutdown(Shutdown::Write).expect("it is open");
+            assert_eq!(here.read(&mut [0]).expect("the end"), 0);
+            assert_eq!(has_closed_of(&here), [false; 2]);
+            client.read_exact(&mut [0; 5]).expect("it is there");
+            assert_eq!(has_closed_of(&here), [false; 2]);
+            drop(client);
+            assert_eq!(has_closed_of(&here), [true; 2]);
+        }
     }
 
     #[test]
     fn a_client_that_closed_with_bytes_unread_has_not_closed_in_order() {
-        let (client, mut here) = connection();
-        here.write_all(b"reply").expect("it is taken");
-        client.shutdown(Shutdown::Write).expect("it is open");
-        drop(client);
-        assert!(!has_closed_of(&here));
+        for (client, mut here) in connections() {
+            here.write_all(b"reply").expect("it is taken");
+            client.shutdown(Shutdown::Write).expect("it is open");
+            drop(client);
+            assert_eq!(has_closed_of(&here), [false; 2]);
+        }
     }
 }
