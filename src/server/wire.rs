@@ -21,6 +21,9 @@ use crate::engine::{AgentName, Carrier, Ending, HandoverId, Input, Refusal, Sess
 /// How many slices hyper writes at once, at the most: <https://docs.rs/hyper/1/src/hyper/proto/h1/io.rs.html>.
 const SLICES_MAX: usize = 64;
 
+/// Most bytes that are written as one slice, however many hyper has them in: a kernel takes several slices more slowly than one.
+const TOGETHER_MAX: usize = 2_048;
+
 /// What a socket knows of its peer's end.
 pub trait SocketState {
     /// Tells, once the peer has closed the connection, whether it left bytes unread that were sent to it.
@@ -428,6 +431,16 @@ impl<S: AsyncRead + AsyncWrite + SocketState + Unpin> AsyncWrite for Wire<S> {
         // With as many slices as hyper ever passes, there may be more in its buffer.
         let all = bufs.len() < SLICES_MAX;
         let bytes = bufs.iter().map(|buf| buf.len()).sum();
+        if all && bytes <= TOGETHER_MAX {
+            let mut together = [0; TOGETHER_MAX];
+            let mut rest = &mut together[..bytes];
+            for buf in bufs {
+                let (place, behind) = rest.split_at_mut(buf.len());
+                place.copy_from_slice(buf);
+                rest = behind;
+            }
+            return self.poll_write(cx, &together[..bytes]);
+        }
         let bytes = if all { bytes } else { usize::MAX };
         let Self { io, link, .. } = &mut *self;
         link.write(Pin::new(io), bytes, |io| io.poll_write_vectored(cx, bufs))

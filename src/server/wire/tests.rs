@@ -124,19 +124,27 @@ async fn a_reply_of_which_half_was_taken_is_not_passed() {
 
 #[tokio::test]
 async fn a_reply_of_which_half_was_taken_in_slices_is_not_passed() {
-    let mut scene = scene(Builder::new().write(b"rep").write(b"ly"), &[]);
+    let large = [b'x'; TOGETHER_MAX];
+    let mut scene = scene(Builder::new().write(&large).write(b"ply"), &[]);
     scene.sent();
-    let slices = [io::IoSlice::new(b"re"), io::IoSlice::new(b"ply")];
+    let slices = [io::IoSlice::new(&large), io::IoSlice::new(b"ply")];
     // The mock takes one slice at a time, as a socket may.
     let written = scene.wire.write_vectored(&slices).await.expect("it is taken");
-    assert!(written < 5);
-    assert_eq!(scene.told.take(), []);
-    scene
-        .wire
-        .write_all(&b"reply"[written..])
-        .await
-        .expect("it is taken");
+    assert_eq!((written, scene.told.take()), (TOGETHER_MAX, vec![]));
+    scene.wire.write_all(b"ply").await.expect("it is taken");
     assert_eq!(scene.told.take(), [scene.signed(Sign::Passed)]);
+}
+
+#[tokio::test]
+async fn small_slices_are_written_as_one() {
+    let mut scene = scene(Builder::new().write(b"reply"), &[]);
+    scene.sent();
+    let slices = [b"r".as_slice(), b"", b"ep", b"ly"].map(io::IoSlice::new);
+    let written = scene.wire.write_vectored(&slices).await.expect("it is taken");
+    assert_eq!(
+        (written, scene.told.take()),
+        (5, vec![scene.signed(Sign::Passed)])
+    );
 }
 
 #[tokio::test]
