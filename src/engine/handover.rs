@@ -10,14 +10,16 @@
 //! | the peer sent more, behind it | - | read, once passed | - |
 //! | the session's next call | read, once passed | - | - |
 //! | a keep-alive, behind it | confirmed, once the doubt is over | - | - |
-//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | confirmed |
+//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - |
+//! | settled | - | - | confirmed |
 //! | an orderly end | undone | read, once passed; else undone | - |
 //! | a broken end | undone | undone | - |
 //! | the reply lost | undone | undone | - |
 //! | cancelled | undone | undone | undone |
 //!
 //! What was read is confirmed [`CANCEL_GRACE_MS`] later, whatever becomes of its session: a cancellation may have been overtaken
-//! by what its client sent next, or by the end of a connection. It is confirmed sooner where a post needs its room.
+//! by what its client sent next, or by the end of a connection. It is confirmed sooner, the oldest first, where a post needs its
+//! room, and where more of its inbox was read than is kept ([`super::limits::Bounds::read_max`]).
 //!
 //! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed. One whose end is acted on later than
 //! [`DOUBT_LATE_MS_MAX`] does not count: the machine was asleep, and so was whoever could have said that the reply was lost.
@@ -118,8 +120,8 @@ fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
     match (sign, carrier, passage) {
         (Sign::Cancelled, _, _) => Undone,
 
-        (Sign::DoubtOver, _, Passage::Read { .. }) => Confirmed,
-        (_, _, Passage::Read { .. }) => Stands,
+        (Sign::Settled, _, Passage::Read { .. }) => Confirmed,
+        (Sign::Settled, _, _) | (_, _, Passage::Read { .. }) => Stands,
 
         (Sign::Lost | Sign::Ended(Ending::Broken), _, _) => Undone,
 
@@ -237,6 +239,12 @@ impl Engine {
                     handover: id,
                     by: sign,
                 });
+                let read = &self.inboxes[&agent].read;
+                if read.len() > self.bounds.read_max
+                    && let Some(&oldest) = read.first()
+                {
+                    self.sign(oldest, Sign::Settled, step);
+                }
             }
             Verdict::Confirmed => self.confirm(id, sign, step),
             Verdict::Undone => self.undo(id, sign, step),
@@ -358,7 +366,7 @@ impl Engine {
     /// Confirms what was read and cannot be cancelled any more.
     pub(super) fn settle(&mut self, step: &mut Step<'_>) {
         while let Some(id) = self.timers.settled(step.now) {
-            self.sign(id, Sign::DoubtOver, step);
+            self.sign(id, Sign::Settled, step);
         }
     }
 
@@ -402,10 +410,8 @@ mod tests {
             row(Sign::KeptAlive),
             [Stands, KeptAlive, KeptAlive, Confirmed, Stands]
         );
-        assert_eq!(
-            row(Sign::DoubtOver),
-            [Stands, Overdue, Confirmed, Stands, Confirmed]
-        );
+        assert_eq!(row(Sign::DoubtOver), [Stands, Overdue, Confirmed, Stands, Stands]);
+        assert_eq!(row(Sign::Settled), [Stands, Stands, Stands, Stands, Confirmed]);
         for ending in [Ending::Orderly, Ending::Broken] {
             let ended = [Undone, Undone, Undone, Undone, Stands];
             assert_eq!(row(Sign::Ended(ending)), ended);
@@ -424,8 +430,9 @@ mod tests {
         assert_eq!(row(Sign::KeptAlive), [Stands; 5]);
         assert_eq!(
             row(Sign::DoubtOver),
-            [Stands, Confirmed, Confirmed, Stands, Confirmed]
+            [Stands, Confirmed, Confirmed, Stands, Stands]
         );
+        assert_eq!(row(Sign::Settled), [Stands, Stands, Stands, Stands, Confirmed]);
         let orderly = [Undone, Read, Read, Read, Stands];
         assert_eq!(row(Sign::Ended(Ending::Orderly)), orderly);
         let broken = [Undone, Undone, Undone, Undone, Stands];

@@ -72,6 +72,8 @@ pub enum Sign {
     KeptAlive,
     /// It has been in doubt for as long as any is, on a connection that lives on.
     DoubtOver,
+    /// It was read, and cannot be cancelled any more: its time has passed, or its room was needed.
+    Settled,
     /// The session is gone.
     Ended(Ending),
     /// Its client does not want the answer any more.

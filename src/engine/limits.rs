@@ -43,6 +43,8 @@ pub struct Bounds {
     pub inbox_messages_max: usize,
     /// Most body bytes of one inbox, handed-over but unconfirmed ones included.
     pub inbox_bytes_max: usize,
+    /// Most replies of one inbox that were read and may still be cancelled.
+    pub read_max: usize,
     /// Most sessions that are open at a time.
     pub sessions_max: usize,
     /// Most waits that are parked at a time, over all agents.
@@ -58,6 +60,8 @@ impl Default for Bounds {
             inbox_messages_max: 10_000,
             // 64 bodies of the greatest length: the inboxes of three roles and the person stay under 256 MiB.
             inbox_bytes_max: 64 * 1024 * 1024,
+            // No client gives up a call behind so many later ones; what is kept for it stays in a processor's cache.
+            read_max: 64,
             // A hundred times the agents of a large team; 4,096 streams take under 256 MB.
             sessions_max: 4_096,
             // One for every session.

@@ -196,7 +196,7 @@ impl Engine {
             return Err(io::Refusal::Stopping);
         }
         for handover in giving_way {
-            self.sign(handover, Sign::DoubtOver, step);
+            self.sign(handover, Sign::Settled, step);
         }
         let id = MessageId(uuid_v4(random));
         let message = Arc::new(Message {

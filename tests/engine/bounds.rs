@@ -204,6 +204,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
         body_bytes_max: 1_048_576,
         inbox_messages_max: 10_000,
         inbox_bytes_max: 67_108_864,
+        read_max: 64,
         sessions_max: 4_096,
         waits_max: 4_096,
     };

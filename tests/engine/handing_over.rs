@@ -141,6 +141,25 @@ fn what_was_read_gives_way_to_a_post_that_needs_its_room_the_oldest_first_and_no
 }
 
 #[test]
+fn what_was_read_can_be_cancelled_until_too_many_were_read_after_it() {
+    let mut relay = Relay::told_within(Bounds { read_max: 2, ..ROOMY });
+    for (n, call) in [(1, 11), (2, 12), (3, 13)] {
+        relay.post(C, u64::from(n), &nth(n));
+        relay.call(A, call, read("dev-a"));
+        relay.passed(call);
+    }
+    // The call of 13 has shown that 12 was read, so that two may be cancelled.
+    assert_eq!(relay.engine.overview().inboxes[1].in_doubt, 3);
+    relay.call(A, 14, read("pm"));
+    assert_eq!(relay.engine.overview().inboxes[1].in_doubt, 2);
+    assert_eq!(relay.cancelled(11), NONE, "it was confirmed");
+    assert_eq!(relay.pending(), [0, 0, 0]);
+    relay.cancelled(12);
+    relay.cancelled(13);
+    assert_eq!(relay.pending(), [0, 2, 0]);
+}
+
+#[test]
 fn what_only_told_of_the_start_gives_way_to_no_post() {
     let mut relay = Relay::fresh(Bounds {
         inbox_messages_max: 1,

@@ -43,6 +43,7 @@ const ROOMY: Bounds = Bounds {
     body_bytes_max: 100,
     inbox_messages_max: 100,
     inbox_bytes_max: 1_000,
+    read_max: 10,
     sessions_max: 10,
     waits_max: 10,
 };
@@ -428,12 +429,13 @@ fn doubt_ends_at(ms: i64) -> Option<(Timestamp, Reason)> {
 const NONE: [Effect; 0] = [];
 
 /// All that can be seen of a reply.
-const SIGNS: [Sign; 9] = [
+const SIGNS: [Sign; 10] = [
     Sign::Passed,
     Sign::Followed,
     Sign::CalledAgain,
     Sign::KeptAlive,
     Sign::DoubtOver,
+    Sign::Settled,
     Sign::Ended(Ending::Orderly),
     Sign::Ended(Ending::Broken),
     Sign::Cancelled,

@@ -83,6 +83,7 @@ fn at_its_bounds() -> Relay {
         body_bytes_max: 10,
         inbox_messages_max: 2,
         inbox_bytes_max: 30,
+        read_max: 10,
         sessions_max: 4,
         waits_max: 1,
     });

@@ -75,6 +75,7 @@ pub fn judge(steps: &[Step], bounds: &Bounds) -> Verdict {
     history.a_message_is_repeated_only_after_an_undone_reply_and_says_so()?;
     history.the_start_is_told_until_it_is_known_to_have_arrived()?;
     history.nothing_is_lost()?;
+    history.only_so_many_may_be_cancelled(bounds)?;
     history.bounds_hold_and_inboxes_use_all_their_room(bounds)
 }
 
@@ -432,7 +433,7 @@ impl History<'_> {
             let fits = |messages: usize, bytes: usize| {
                 messages < bounds.inbox_messages_max && bytes + body.len() <= bounds.inbox_bytes_max
             };
-            self.only_the_oldest_gave_way(*at, to, |more| fits(messages + more.0, bytes + more.1))?;
+            self.only_the_oldest_gave_way(*at, to, bounds, |more| fits(messages + more.0, bytes + more.1))?;
             // What was read gives way, if that is enough.
             let unread = there.filter(|h| !self.was_read(*at, h.message.id));
             let (unread, unread_bytes) = size(unread.map(|h| h.message));
@@ -473,11 +474,53 @@ impl History<'_> {
         self.shown.iter().rfind(read).is_some()
     }
 
+    /// Goes through the replies to an agent that were read when a step was done, and could only be cancelled any more.
+    fn may_be_cancelled(&self, at: usize, agent: &AgentName) -> impl Iterator<Item = &Shown<'_>> {
+        self.shown.iter().filter(move |shown| {
+            shown.agent == *agent
+                && shown.hands_over()
+                && shown.read.is_some_and(|(read, _)| read <= at)
+                && at < shown.ends()
+        })
+    }
+
+    /// Of one agent, only so many replies may be cancelled that were read: the oldest is confirmed early if there is one more.
+    fn only_so_many_may_be_cancelled(&self, bounds: &Bounds) -> Verdict {
+        for shown in self.shown.iter().filter(|shown| shown.hands_over()) {
+            if let Some((read, _)) = shown.read {
+                let count = self.may_be_cancelled(read, &shown.agent).count();
+                holds(read, count <= bounds.read_max, || {
+                    format!("{count} replies of {} can be cancelled", shown.agent)
+                })?;
+            }
+            let at = shown.ends();
+            let Some(step) = self.steps.get(at) else {
+                continue;
+            };
+            let posts =
+                |effect: &Effect| matches!(effect, Effect::Note(relay::engine::Event::Accepted { .. }));
+            if !shown.gave_way(at, step) || step.all_effects.iter().any(posts) {
+                continue;
+            }
+            let mut left = self.may_be_cancelled(at, &shown.agent);
+            let older = left.find(|left| left.step < shown.step);
+            holds(at, older.is_none(), || {
+                format!("{shown:?} was confirmed early before {older:?}")
+            })?;
+            let count = self.may_be_cancelled(at, &shown.agent).count();
+            holds(at, count == bounds.read_max, || {
+                format!("{shown:?} was confirmed early, and {count} replies can be cancelled")
+            })?;
+        }
+        Ok(())
+    }
+
     /// What was read is confirmed early if a post needs its room: the oldest first, and none for which there would have been room.
     fn only_the_oldest_gave_way(
         &self,
         at: usize,
         to: &str,
+        bounds: &Bounds,
         fits: impl Fn((usize, usize)) -> bool,
     ) -> Verdict {
         let of_agent = || {
@@ -489,7 +532,8 @@ impl History<'_> {
         let Some(last) = gave_way.max_by_key(|shown| shown.step) else {
             return Ok(());
         };
-        let needed = !fits(size(last.deliveries.iter().map(|d| &*d.message)));
+        let one_too_many = self.may_be_cancelled(at, &last.agent).count() == bounds.read_max;
+        let needed = one_too_many || !fits(size(last.deliveries.iter().map(|d| &*d.message)));
         holds(at, needed, || {
             format!("{last:?} was confirmed early, and its room was not needed")
         })?;

@@ -151,6 +151,10 @@ marks! {
     ReadGivesWay,
     /// It needs the room of more than one reply.
     ReadGivesWayTogether,
+    /// One more reply of an inbox is read than may be cancelled.
+    ReadGivesWayToRead,
+    /// It is the one that was read just now, since it is the oldest.
+    ReadGivesWayAtOnce,
     /// A session closes after one of its replies was read, and before that is confirmed.
     ReadOutlivesItsSession,
     /// A reply that was read is undone by its cancellation, which was overtaken by the session's next call.

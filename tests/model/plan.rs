@@ -175,6 +175,7 @@ impl Plan {
             body_bytes_max,
             inbox_messages_max: rng.pick(&[1, 3, 6, 20]),
             inbox_bytes_max: body_bytes_max + rng.index(60),
+            read_max: rng.pick(&[1, 2, 4, 64]),
             sessions_max: rng.pick(&[2, 4, 8, 12]),
             waits_max: rng.pick(&[0, 1, 4, 16]),
         };

@@ -86,6 +86,8 @@ struct Parked {
 struct Doubt {
     call: CallId,
     session: SessionId,
+    /// Whose inbox was read.
+    agent: AgentName,
     carrier: Carrier,
     /// None before the reply was passed.
     passed: Option<Passed>,
@@ -203,7 +205,10 @@ impl Model {
             Event::Seen(call, Sign::Lost) => self.lost(now, call),
             Event::Input(Input::Stopping) => self.stop(),
             Event::Input(Input::Cancelled { .. } | Input::Signed { .. })
-            | Event::Seen(_, Sign::CalledAgain | Sign::KeptAlive | Sign::DoubtOver | Sign::Ended(_)) => {
+            | Event::Seen(
+                _,
+                Sign::CalledAgain | Sign::KeptAlive | Sign::DoubtOver | Sign::Settled | Sign::Ended(_),
+            ) => {
                 unreachable!("no plan says so")
             }
         }

@@ -213,7 +213,9 @@ impl Tap {
                     Sign::Followed => "confirmed: next bytes",
                     Sign::Ended(_) => "confirmed: orderly end",
                     Sign::KeptAlive | Sign::DoubtOver => "confirmed: doubt ended",
-                    Sign::Passed | Sign::Cancelled | Sign::Lost => unreachable!("the engine's table says so"),
+                    Sign::Passed | Sign::Settled | Sign::Cancelled | Sign::Lost => {
+                        unreachable!("the engine's table says so")
+                    }
                 });
             }
             Event::Undone { handover, by } => {

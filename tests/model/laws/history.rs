@@ -43,6 +43,11 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
+    /// Tells whether there was anything in it that could be lost.
+    pub(super) fn hands_over(&self) -> bool {
+        !self.deliveries.is_empty() || self.restarted.is_some()
+    }
+
     /// Tells in which step its room was free again.
     pub(super) fn ends(&self) -> usize {
         match self.fate {
@@ -192,8 +197,8 @@ impl<'a> History<'a> {
         admitted.agent.clone()
     }
 
-    /// Reads off the inputs after a reply what became of it, and since when it was read. That its room was needed is the one thing
-    /// that is told by the effects; whether it was, the bounds' law says.
+    /// Reads off the inputs after a reply what became of it, and since when it was read. That its room was needed, by a post or by
+    /// what was read later, is the one thing that is told by the effects; whether it was, the bounds' law says.
     pub(super) fn fate(
         &self,
         reply: usize,
@@ -215,14 +220,16 @@ impl<'a> History<'a> {
                 Effect::Reply { .. } | Effect::Opened { .. } | Effect::Note(_) => None,
             });
         let gives_way = |step: &Step| {
-            let posts = step
-                .all_effects
-                .iter()
-                .any(|effect| matches!(effect, Effect::Note(relay::engine::Event::Accepted { .. })));
+            let needs_room = step.all_effects.iter().any(|effect| {
+                matches!(
+                    effect,
+                    Effect::Note(relay::engine::Event::Accepted { .. } | relay::engine::Event::Read { .. })
+                )
+            });
             let confirmed = step.all_effects.iter().any(|effect| {
                 matches!(effect, Effect::Note(relay::engine::Event::Confirmed { handover: id, .. }) if Some(*id) == handover)
             });
-            posts && confirmed
+            needs_room && confirmed
         };
         let streamed = admitted.carrier == Carrier::Stream;
         let mut passed = false;
@@ -250,6 +257,9 @@ impl<'a> History<'a> {
                         }
                         Sign::Followed if passed && !streamed => {
                             read = Some((at, step.now.plus_millis(CANCEL_GRACE_MS)));
+                            if gives_way(step) {
+                                return (Fate::Arrived(at), read);
+                            }
                         }
                         Sign::Cancelled | Sign::Lost => return (Fate::Failed(at), None),
                         Sign::Passed
@@ -257,6 +267,7 @@ impl<'a> History<'a> {
                         | Sign::CalledAgain
                         | Sign::KeptAlive
                         | Sign::DoubtOver
+                        | Sign::Settled
                         | Sign::Ended(_) => {}
                     }
                     continue;
@@ -295,6 +306,9 @@ impl<'a> History<'a> {
                         return (Fate::Failed(at), None);
                     }
                     read = Some((at, step.now.plus_millis(CANCEL_GRACE_MS)));
+                    if gives_way(step) {
+                        return (Fate::Arrived(at), read);
+                    }
                 }
                 Input::Opened { .. }
                 | Input::Closed { .. }

@@ -56,6 +56,16 @@ impl Model {
         let mut doubts = self.doubts.iter_mut();
         let doubt = doubts.find(|doubt| doubt.call == call).expect("it stands");
         doubt.read_at = Some(now);
+        // Of one agent, only so many may be cancelled.
+        let agent = doubt.agent.clone();
+        let read = self.doubts.iter();
+        let mut read = read.filter(|doubt| doubt.agent == agent && doubt.read_at.is_some());
+        let oldest = read.next().expect("this one was").call;
+        if read.count() == self.bounds.read_max {
+            self.marks.reach(Mark::ReadGivesWayToRead);
+            self.marks.reach_if(oldest == call, Mark::ReadGivesWayAtOnce);
+            self.confirm(oldest);
+        }
     }
 
     /// Confirms what was read so long ago that it cannot be cancelled any more: whatever happens, that is looked at first.
@@ -219,6 +229,7 @@ impl Model {
             self.doubts.push(Doubt {
                 call,
                 session,
+                agent: agent.clone(),
                 carrier: open.carrier,
                 passed: None,
                 read_at: None,
