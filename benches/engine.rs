@@ -54,10 +54,7 @@ fn read(call: u64, agent: &str) -> Input {
         call: CallId(call),
         // Ids need not be good here, only different.
         random: u128::from(call).to_le_bytes(),
-        command: Command::Mail(mail::Command::Read {
-            agent: Some(agent.to_owned()),
-            wait_ms: 0,
-        }),
+        command: Command::Mail(mail::Command::read_all(Some(agent.to_owned()), 0)),
     }
 }
 

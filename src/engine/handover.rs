@@ -28,7 +28,7 @@
 use std::sync::Arc;
 
 use super::events::Event;
-use super::inbox::body_bytes;
+use super::inbox::{Filter, body_bytes};
 use super::io::{Carrier, Ending, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use super::message::Delivery;
@@ -165,17 +165,18 @@ pub(super) struct HandedOver {
 }
 
 impl Engine {
-    /// Takes everything out of an inbox for a session's reply.
+    /// Takes what a filter means out of an inbox for a session's reply.
     pub(super) fn hand_over(
         &mut self,
         session: SessionId,
         agent: &AgentName,
+        filter: &Filter,
         step: &mut Step<'_>,
     ) -> HandedOver {
         let tells = self.tells(session, agent);
         let inbox = self.inbox_mut(agent);
         let notice = tells && std::mem::take(&mut inbox.notice_due);
-        let deliveries = Arc::new(inbox.take_all());
+        let deliveries = Arc::new(inbox.take(filter));
         if deliveries.is_empty() && !notice {
             return HandedOver {
                 deliveries,

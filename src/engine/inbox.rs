@@ -1,10 +1,21 @@
 //! One agent's queue. Knows order and bounds; knows nothing of sessions, hand-overs or time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::message::{Delivery, Message};
-use super::names::{CallId, HandoverId, Seq};
+use super::names::{AgentName, CallId, HandoverId, Seq};
+
+/// Which of what waits is meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Filter {
+    /// What one agent sent; all if none is named.
+    pub from: Option<AgentName>,
+    /// The oldest of it, so many; all if no number is given.
+    pub limit: Option<NonZeroUsize>,
+}
 
 /// What waits for one agent, and what was handed over and may come back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,11 +96,29 @@ impl Inbox {
         self.next_seq = Seq(self.next_seq.0 + 1);
     }
 
-    /// Takes everything out, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
-    pub fn take_all(&mut self) -> Vec<Delivery> {
-        let taken: Vec<Delivery> = std::mem::take(&mut self.waiting).into_values().collect();
+    /// Goes through what a filter means of what waits, oldest first.
+    pub fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Delivery> {
+        let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
+        let is_meant = |delivery: &&Delivery| {
+            let from = filter.from.as_ref();
+            from.is_none_or(|from| delivery.message.from == *from)
+        };
+        self.waiting.values().filter(is_meant).take(limit)
+    }
+
+    /// Takes out what a filter means, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
+    pub fn take(&mut self, filter: &Filter) -> Vec<Delivery> {
+        let taken: Vec<Delivery> = if *filter == Filter::default() {
+            std::mem::take(&mut self.waiting).into_values().collect()
+        } else {
+            let places: Vec<Seq> = self.matching(filter).map(|delivery| delivery.seq).collect();
+            let place = |seq: &Seq| self.waiting.remove(seq).expect("it waits there");
+            places.iter().map(place).collect()
+        };
+        let bytes = body_bytes(&taken);
         self.handed_messages += taken.len();
-        self.handed_bytes += std::mem::take(&mut self.waiting_bytes);
+        self.handed_bytes += bytes;
+        self.waiting_bytes -= bytes;
         taken
     }
 

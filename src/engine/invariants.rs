@@ -41,11 +41,12 @@ impl Engine {
             "an inbox holds no more bytes than its bound"
         );
         assert!(
-            inbox
-                .waits
-                .iter()
-                .all(|call| !self.has_news(self.waits[call].session, agent)),
-            "nobody waits for an inbox that has something"
+            inbox.read.len() <= self.bounds.read_max,
+            "no more replies of an inbox can be cancelled than the bound"
+        );
+        assert!(
+            inbox.waits.iter().all(|call| !self.has_news_for(*call)),
+            "nobody waits for what is there"
         );
         let all = inbox.waiting().chain(deliveries());
         let mut places: Vec<Seq> = Vec::with_capacity(inbox.messages());
@@ -109,12 +110,13 @@ impl Engine {
             read.iter().eq(settling.map(|(id, _)| id)),
             "an inbox knows which of its hand-overs were read"
         );
-        let parked: BTreeSet<CallId> = self
-            .inboxes
-            .values()
-            .flat_map(|i| i.waits.iter().copied())
-            .collect();
-        assert!(parked == waits, "a wait stands in the line of its inbox");
+        let in_line = self.inboxes.iter();
+        let in_line = in_line.flat_map(|(agent, inbox)| inbox.waits.iter().map(move |call| (*call, agent)));
+        let parked = self.waits.iter().map(|(call, wait)| (*call, &wait.agent));
+        assert!(
+            in_line.collect::<BTreeSet<_>>() == parked.collect(),
+            "a wait stands in the line of its inbox"
+        );
         let next = HandoverId(self.handovers_made);
         assert!(
             self.handovers.keys().next_back().is_none_or(|last| *last < next),
@@ -147,6 +149,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::super::handover::Passage;
+    use super::super::inbox::Filter;
     use super::super::limits::Bounds;
     use super::super::{Carrier, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail};
     use super::*;
@@ -181,10 +184,7 @@ mod tests {
             kind: Kind::Free,
             body: "12".to_owned(),
         };
-        let read = |agent: &str, wait_ms| mail::Command::Read {
-            agent: Some(agent.to_owned()),
-            wait_ms,
-        };
+        let read = |agent: &str, wait_ms| mail::Command::read_all(Some(agent.to_owned()), wait_ms);
         call(0, post());
         call(1, post());
         call(2, read("pm", 0));
@@ -210,7 +210,7 @@ mod tests {
         let copy = last_handover(engine).deliveries[0].clone();
         let inbox = dev_a(engine);
         inbox.push(copy.message.clone());
-        let mut all = inbox.take_all();
+        let mut all = inbox.take(&Filter::default());
         // The place of one that is handed over.
         all.last_mut().expect("it was pushed").seq = copy.seq;
         inbox.put_back(all);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn each_law_is_seen_when_it_is_broken() {
-        let broken: [(&str, Breaking); 16] = [
+        let broken: [(&str, Breaking); 18] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
                 dev_a(e).release(&one);
@@ -229,8 +229,14 @@ mod tests {
             ("an inbox holds no more bytes than its bound", |e| {
                 e.bounds.inbox_bytes_max = 5;
             }),
-            ("nobody waits for an inbox that has something", |e| {
-                dev_a(e).waits.push_back(WAITING);
+            (
+                "no more replies of an inbox can be cancelled than the bound",
+                |e| dev_a(e).read = (0..=64).map(HandoverId).collect(),
+            ),
+            ("nobody waits for what is there", |e| {
+                let delivery = last_handover(e).deliveries[0].clone();
+                let pm = e.inboxes.get_mut("pm").expect("an agent");
+                pm.push(delivery.message);
             }),
             ("a message is in its recipient's inbox", |e| {
                 let delivery = last_handover(e).deliveries[0].clone();
@@ -260,6 +266,10 @@ mod tests {
             }),
             ("a wait stands in the line of its inbox", |e| {
                 e.inboxes.get_mut("pm").expect("an agent").waits.clear();
+            }),
+            ("a wait stands in the line of its inbox", |e| {
+                e.inboxes.get_mut("pm").expect("an agent").waits.clear();
+                dev_a(e).waits.push_back(WAITING);
             }),
             ("a hand-over's number is used once", |e| e.handovers_made -= 1),
             (

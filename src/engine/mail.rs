@@ -1,10 +1,12 @@
 //! Posting and reading.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::agents::{NamedAs, Speaker};
 use super::events::{Event, WaitEnd};
 use super::handover::HandedOver;
+use super::inbox::Filter;
 use super::io::{self, Answer, Outcome, Sign};
 use super::message::{Delivery, Kind, Message};
 use super::names::{AgentName, CallId, MessageId, RandomBytes, SessionId, uuid_v4};
@@ -27,11 +29,15 @@ pub enum Command {
         /// The text.
         body: String,
     },
-    /// Takes all messages out of an agent's inbox.
+    /// Takes messages out of an agent's inbox, the oldest first.
     Read {
         /// Whose inbox; may be left out by a bound session and by the person's.
         agent: Option<String>,
-        /// How long to wait if there is neither a message nor the start to tell of, in milliseconds; 0 answers at once.
+        /// Only those that one agent sent, if it is named.
+        from: Option<String>,
+        /// How many at the most; all if it is left out.
+        limit: Option<NonZeroUsize>,
+        /// How long to wait if there is neither such a message nor the start to tell of, in milliseconds; 0 answers at once.
         wait_ms: u32,
     },
     /// Counts what waits in an agent's inbox, and takes nothing.
@@ -44,6 +50,18 @@ pub enum Command {
         /// Whose inbox; may be left out by a bound session and by the person's.
         agent: Option<String>,
     },
+}
+
+impl Command {
+    /// Makes the command that takes all that is in an inbox.
+    pub const fn read_all(agent: Option<String>, wait_ms: u32) -> Self {
+        Self::Read {
+            agent,
+            from: None,
+            limit: None,
+            wait_ms,
+        }
+    }
 }
 
 impl From<Command> for io::Command {
@@ -60,13 +78,15 @@ pub enum Reply {
         /// Its identity.
         id: MessageId,
     },
-    /// What was in the inbox, oldest first; empty when nothing came in time.
+    /// What was asked for of an inbox, oldest first; empty when nothing came in time.
     Messages {
         /// Shared with the hand-over that stands until the reply is known to have arrived.
         deliveries: Arc<Vec<Delivery>>,
         /// Present in the agent's first reply after a start: when the relay started. An agent's news is its own: the
         /// person who reads in its stead does not take it.
         restarted: Option<Timestamp>,
+        /// How many messages still wait in the inbox, of any sender.
+        remaining: usize,
     },
     /// What waits in the inbox, oldest first. Hand-overs that stand are not counted.
     Pending {
@@ -157,9 +177,16 @@ impl Engine {
                 let to = self.known(&to)?;
                 self.post(Draft { from, to, kind, body }, random, step)
             }
-            Command::Read { agent, wait_ms } => {
+            Command::Read {
+                agent,
+                from,
+                limit,
+                wait_ms,
+            } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
-                Ok(self.read(session, call, reader, wait_ms, step)?)
+                let from = from.map(|from| self.known(&from)).transpose()?;
+                let filter = Filter { from, limit };
+                Ok(self.read(session, call, reader, filter, wait_ms, step)?)
             }
             Command::Pending { agent } => Ok(self.pending(&speaker(self, NamedAs::Reader, agent)?).into()),
             Command::Peek { agent } => Ok(self.peek(&speaker(self, NamedAs::Reader, agent)?).into()),
@@ -222,12 +249,13 @@ impl Engine {
         session: SessionId,
         call: CallId,
         reader: Speaker,
+        filter: Filter,
         wait_ms: u32,
         step: &mut Step<'_>,
     ) -> Result<Outcome, Refusal> {
         let agent = reader.into_agent();
-        if wait_ms == 0 || self.stopping || self.has_news(session, &agent) {
-            return Ok(Outcome::Answered(self.take(session, &agent, step)));
+        if wait_ms == 0 || self.stopping || self.has_news(session, &agent, &filter) {
+            return Ok(Outcome::Answered(self.take(session, &agent, &filter, step)));
         }
         let parked = &self.sessions[&session].waits;
         let superseded = parked.iter().find(|call| self.waits[call].agent == agent);
@@ -244,6 +272,7 @@ impl Engine {
         let wait = Wait {
             session,
             agent,
+            filter,
             expires_at,
         };
         self.park(call, wait, step);
@@ -261,27 +290,35 @@ impl Engine {
         Reply::Seen { deliveries }
     }
 
-    /// Takes all that is in an inbox into an answer.
-    pub(super) fn take(&mut self, session: SessionId, agent: &AgentName, step: &mut Step<'_>) -> Answer {
+    /// Takes what a filter means of an inbox into an answer.
+    pub(super) fn take(
+        &mut self,
+        session: SessionId,
+        agent: &AgentName,
+        filter: &Filter,
+        step: &mut Step<'_>,
+    ) -> Answer {
         let started_at = self.boot.started_at;
         let HandedOver {
             id,
             deliveries,
             notice,
-        } = self.hand_over(session, agent, step);
+        } = self.hand_over(session, agent, filter, step);
         Answer {
             reply: Reply::Messages {
                 deliveries,
                 restarted: notice.then_some(started_at),
+                remaining: self.inboxes[agent].waiting().len(),
             }
             .into(),
             handover: id,
         }
     }
 
-    /// Tells whether a read of a session has something to say: a message, or that the relay started.
-    pub(super) fn has_news(&self, session: SessionId, agent: &AgentName) -> bool {
+    /// Tells whether a read of a session has something to say: a message that it asks for, or that the relay started.
+    pub(super) fn has_news(&self, session: SessionId, agent: &AgentName, filter: &Filter) -> bool {
         let inbox = &self.inboxes[agent];
-        inbox.waiting().len() > 0 || (inbox.notice_due && self.tells(session, agent))
+        let is_there = inbox.matching(filter).next().is_some();
+        is_there || (inbox.notice_due && self.tells(session, agent))
     }
 }

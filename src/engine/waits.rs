@@ -1,6 +1,7 @@
 //! Calls that wait. A wait is state, not a future: it is parked, and ends in exactly four ways ([`WaitEnd`]).
 
 use super::events::{Event, WaitEnd};
+use super::inbox::Filter;
 use super::io::{Answer, Effect};
 use super::names::{AgentName, CallId, SessionId};
 use super::time::Timestamp;
@@ -13,6 +14,8 @@ use super::{Engine, Step};
 pub(super) struct Wait {
     pub session: SessionId,
     pub agent: AgentName,
+    /// What it waits for.
+    pub filter: Filter,
     pub expires_at: Timestamp,
 }
 
@@ -22,6 +25,7 @@ impl Engine {
             session,
             agent,
             expires_at,
+            filter: _,
         } = wait.clone();
         self.timers.arm(expires_at, Timer::WaitExpires(call));
         self.session_mut(session).waits.insert(call);
@@ -47,13 +51,29 @@ impl Engine {
 
     /// Ends a wait and answers it with what is there.
     pub(super) fn end_wait(&mut self, call: CallId, by: WaitEnd, step: &mut Step<'_>) {
-        let Wait { session, agent, .. } = self.unpark(call, by, step);
-        let Answer { reply, handover } = self.take(session, &agent, step);
+        let Wait {
+            session,
+            agent,
+            filter,
+            ..
+        } = self.unpark(call, by, step);
+        let Answer { reply, handover } = self.take(session, &agent, &filter, step);
         step.out.push(Effect::Reply {
             call,
             result: Ok(reply),
             handover,
         });
+    }
+
+    /// Tells whether there is something for a call that waits.
+    pub(super) fn has_news_for(&self, call: CallId) -> bool {
+        let Wait {
+            session,
+            agent,
+            filter,
+            ..
+        } = &self.waits[&call];
+        self.has_news(*session, agent, filter)
     }
 
     /// Ends a wait that nobody wants answered; nothing if the call does not wait.
@@ -63,12 +83,12 @@ impl Engine {
         }
     }
 
-    /// Gives what is in an inbox to the read that has waited for it the longest. What the person takes in an agent's stead
-    /// may leave the news of the start, which goes to the next one that is to be told of it.
+    /// Gives what is in an inbox to the read that has waited for it the longest, and what that leaves to the next: what it did not
+    /// ask for, or the news of the start, which the person does not take in an agent's stead.
     pub(super) fn wake(&mut self, agent: &AgentName, step: &mut Step<'_>) {
         loop {
             let mut waits = self.inboxes[agent].waits.iter();
-            let news = |call: &&CallId| self.has_news(self.waits[call].session, agent);
+            let news = |call: &&CallId| self.has_news_for(**call);
             let Some(&call) = waits.find(news) else {
                 return;
             };

@@ -97,7 +97,7 @@ pub(super) async fn read(
         reason = "checked to be in 0 to 280,000"
     )]
     let wait_ms = (wait_seconds * 1_000.0).round() as u32;
-    answer(&shared, &link, Command::Read { agent, wait_ms }).await
+    answer(&shared, &link, Command::read_all(agent, wait_ms)).await
 }
 
 /// `POST /api/peek`: answers `{"messages": […]}` and takes nothing.
@@ -163,6 +163,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
         Reply::Messages {
             deliveries,
             restarted,
+            remaining: _,
         } => {
             if waited && deliveries.is_empty() && restarted.is_none() && shared.stop.is_cancelled() {
                 return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");

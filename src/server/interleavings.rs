@@ -45,10 +45,7 @@ fn open(owner: &Owner, carrier: Carrier) -> SessionId {
 }
 
 fn read(wait_ms: u32) -> Command {
-    Command::Mail(mail::Command::Read {
-        agent: Some("pm".to_owned()),
-        wait_ms,
-    })
+    Command::Mail(mail::Command::read_all(Some("pm".to_owned()), wait_ms))
 }
 
 fn post(owner: &Arc<Owner>, session: SessionId) {

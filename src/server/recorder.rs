@@ -82,10 +82,7 @@ pub fn recorded() -> (Arc<Owner>, Told) {
 /// Opens a session and returns it with the receipt of a read's reply, which tells of the start.
 pub fn receipt(owner: &Arc<Owner>, carrier: Carrier) -> (SessionId, Receipt) {
     let (session, _) = owner.open(carrier, Who::Agent(None)).expect("there is room");
-    let read = Command::Mail(mail::Command::Read {
-        agent: Some("pm".to_owned()),
-        wait_ms: 0,
-    });
+    let read = Command::Mail(mail::Command::read_all(Some("pm".to_owned()), 0));
     let Some(Outcome::Answered(answered)) = owner.call(session, read, None) else {
         panic!("a read that does not wait is answered");
     };

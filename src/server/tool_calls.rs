@@ -363,6 +363,7 @@ mod tests {
                 Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,
                     restarted,
+                    remaining: 0,
                 })),
             ),
             answered("list_pending", Ok(Reply::Mail(mail::Reply::Pending { kinds }))),

@@ -122,17 +122,14 @@ fn posted(reply: &Reply, texts: &mut Texts<'_>) {
 }
 
 fn read(given: &mut Values<'_>) -> Command {
-    let command = mail::Command::Read {
-        agent: given.text("for"),
-        wait_ms: given.wait_ms("wait_seconds"),
-    };
-    command.into()
+    mail::Command::read_all(given.text("for"), given.wait_ms("wait_seconds")).into()
 }
 
 fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Messages {
         deliveries,
         restarted,
+        remaining: _,
     }) = reply
     else {
         unreachable!("a read is answered with messages, not {reply:?}");
@@ -313,7 +310,7 @@ mod tests {
         };
         let read = |wait_ms| {
             let agent = Some("pm".to_owned());
-            Ok(Command::Mail(mail::Command::Read { agent, wait_ms }))
+            Ok(mail::Command::read_all(agent, wait_ms).into())
         };
         assert_eq!(wait(json!(0)), read(0));
         assert_eq!(wait(json!(280)), read(280_000));

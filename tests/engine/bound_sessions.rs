@@ -42,10 +42,7 @@ fn a_bound_session_need_not_name_itself() {
     relay.post(A, 2, &message(2, 0, "pm", "dev-a"));
     let look = Command::Mail(mail::Command::Pending { agent: None });
     assert_eq!(relay.call(DEV_A, 3, look), [kinds(3, [Kind::Status])]);
-    let read = Command::Mail(mail::Command::Read {
-        agent: None,
-        wait_ms: 0,
-    });
+    let read = Command::Mail(mail::Command::read_all(None, 0));
     let mine = shown(4, [message(2, 0, "pm", "dev-a")]);
     assert_eq!(relay.call(DEV_A, 4, read), [mine]);
 }

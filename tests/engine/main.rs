@@ -7,6 +7,7 @@ mod handing_over;
 mod inputs_for_nothing;
 mod names_and_times;
 mod posting_and_reading;
+mod reading_some;
 mod refusals;
 mod state;
 mod the_doubt;
@@ -123,7 +124,7 @@ impl Relay {
                     result,
                     handover,
                 } => {
-                    let hands_over = matches!(&result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, restarted }))
+                    let hands_over = matches!(&result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, restarted, .. }))
                         if !deliveries.is_empty() || restarted.is_some());
                     assert_eq!(handover.is_some(), hands_over, "{result:?}");
                     self.handovers.extend(handover.map(|handover| (call.0, handover)));
@@ -302,10 +303,7 @@ fn read(agent: &str) -> Command {
 }
 
 fn wait(agent: &str, wait_ms: u32) -> Command {
-    Command::Mail(mail::Command::Read {
-        agent: Some(agent.to_owned()),
-        wait_ms,
-    })
+    Command::Mail(mail::Command::read_all(Some(agent.to_owned()), wait_ms))
 }
 
 fn look(agent: &str) -> Command {
@@ -348,6 +346,7 @@ fn shown(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
         Ok(Reply::Mail(mail::Reply::Messages {
             deliveries: Arc::new(deliveries),
             restarted: None,
+            remaining: 0,
         })),
     )
 }
@@ -364,6 +363,7 @@ fn told(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
         Ok(Reply::Mail(mail::Reply::Messages {
             deliveries: Arc::new(deliveries),
             restarted: Some(START),
+            remaining: 0,
         })),
     )
 }

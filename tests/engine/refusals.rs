@@ -12,10 +12,7 @@ fn said(refusal: &Refusal) -> String {
 /// Every kind of refused call, on a relay that [`at_its_bounds`] made, and what it says.
 fn refused_calls() -> Vec<(SessionId, Command, &'static str)> {
     let dev_b = SessionId(4);
-    let anonymous_read = Command::Mail(mail::Command::Read {
-        agent: None,
-        wait_ms: 0,
-    });
+    let anonymous_read = Command::Mail(mail::Command::read_all(None, 0));
     vec![
         (
             C,

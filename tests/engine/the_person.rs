@@ -31,10 +31,7 @@ fn seen(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
 }
 
 /// A read of the person's own inbox.
-const OWN: Command = Command::Mail(mail::Command::Read {
-    agent: None,
-    wait_ms: 0,
-});
+const OWN: Command = Command::Mail(mail::Command::read_all(None, 0));
 
 #[test]
 fn an_agent_posts_to_the_person_who_reads_it() {
@@ -158,10 +155,7 @@ fn the_person_waits_for_what_comes() {
     let mut relay = with_person();
     relay.call(PERSON, 1, OWN);
     relay.passed(1);
-    let wait = Command::Mail(mail::Command::Read {
-        agent: None,
-        wait_ms: WAIT_MS,
-    });
+    let wait = Command::Mail(mail::Command::read_all(None, WAIT_MS));
     assert_eq!(relay.call(PERSON, 2, wait), NONE);
     let question = message(1, 0, "dev-b", "user");
     let mut effects = Vec::from(accepted(3, &question));

@@ -185,10 +185,7 @@ fn every_bad_argument_is_named_with_what_is_accepted() {
 #[test]
 fn an_argument_that_is_left_out_or_null_is_left_out() {
     for value in [json!({}), json!({"for": null, "wait_seconds": null})] {
-        let read = Command::Mail(mail::Command::Read {
-            agent: None,
-            wait_ms: 0,
-        });
+        let read = Command::Mail(mail::Command::read_all(None, 0));
         assert_eq!(asked("read_messages", value), Ok(read));
     }
     for value in [json!({}), json!({"for": null})] {
@@ -203,7 +200,7 @@ fn an_argument_that_is_left_out_or_null_is_left_out() {
 fn a_wait_is_rounded_to_milliseconds() {
     for (seconds, wait_ms) in [(0.25, 250), (0.0015, 2), (279.9999, 280_000)] {
         let value = json!({"wait_seconds": seconds});
-        let read = Command::Mail(mail::Command::Read { agent: None, wait_ms });
+        let read = Command::Mail(mail::Command::read_all(None, wait_ms));
         assert_eq!(asked("read_messages", value), Ok(read));
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! They know neither the engine nor the model: what became of a reply is read off the inputs that came after it.
 
+mod bounds;
 mod history;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
@@ -15,7 +17,7 @@ use relay::engine::{
 
 use crate::plan::Event;
 
-use history::{Asked, Fate, History, Shown};
+use history::{Asked, Fate, History, Shown, asked_for};
 
 /// One event, and all that could be seen of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +111,7 @@ impl History<'_> {
 
     fn every_wait_ends_in_time(&self) -> Verdict {
         let told = self.told();
+        let waiting = Waiting::of(self);
         for (call, asked) in &self.calls {
             let wait_ms = match asked.command {
                 Command::Mail(mail::Command::Read { wait_ms, .. }) if *wait_ms > 0 => i64::from(*wait_ms),
@@ -144,8 +147,13 @@ impl History<'_> {
                 .as_ref()
                 .is_some_and(|agent| self.is_in_stead(asked.session, agent));
             for (at, step) in self.steps[..ended].iter().enumerate().skip(asked.step) {
-                let mut pending = step.after.pending.iter();
-                let left = pending.any(|(name, count)| Some(name) == agent.as_ref() && *count > 0);
+                let left = match (&agent, asked_for(asked.command)) {
+                    (Some(agent), (Some(from), _)) => waiting.any(at, agent, from),
+                    (agent, _) => {
+                        let mut pending = step.after.pending.iter();
+                        pending.any(|(name, count)| Some(name) == agent.as_ref() && *count > 0)
+                    }
+                };
                 holds(at, !left, || {
                     format!("{call:?} waits for something that is there")
                 })?;
@@ -159,6 +167,7 @@ impl History<'_> {
                 Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,
                     restarted,
+                    ..
                 })),
             )) = answered
             else {
@@ -299,29 +308,37 @@ impl History<'_> {
         Ok(())
     }
 
+    /// A read shows the oldest of what it asks for, so many as it asks for, in order, and counts what it leaves.
     fn inboxes_are_first_in_first_out(&self) -> Verdict {
         for (agent, _) in &self.steps[0].before.pending {
             let accepted = self.accepted.iter().filter(|(_, message)| message.to == *agent);
-            let places: BTreeMap<MessageId, Seq> = accepted
+            // What was not shown yet, or in a reply that failed in that step, in the order of the places.
+            let mut left: BTreeMap<Seq, (usize, &Arc<Message>)> = accepted
                 .zip(0..)
-                .map(|((_, message), at)| (message.id, Seq(at)))
+                .map(|((at, message), place)| (Seq(place), (*at, *message)))
                 .collect();
-            let mut first_shown = 0;
             for shown in self.shown.iter().filter(|shown| shown.agent == *agent) {
+                let waits = left.iter().filter(|(_, (since, _))| *since <= shown.step);
+                let asked_for = waits
+                    .clone()
+                    .filter(|(_, (_, message))| shown.from.is_none_or(|from| message.from.as_str() == from));
+                let expected: Vec<Seq> = asked_for.map(|(seq, _)| *seq).take(shown.limit).collect();
                 let seqs: Vec<Seq> = shown.deliveries.iter().map(|d| d.seq).collect();
-                holds(shown.step, seqs.is_sorted_by(|a, b| a < b), || {
-                    format!("{seqs:?} is not in order")
+                holds(shown.step, seqs == expected, || {
+                    format!("{seqs:?} were shown to {agent}, not {expected:?}")
+                })?;
+                let remaining = waits.count() - seqs.len();
+                holds(shown.step, shown.remaining == remaining, || {
+                    format!("{remaining} remain for {agent}, not {}", shown.remaining)
                 })?;
                 for delivery in shown.deliveries {
-                    let place = places.get(&delivery.message.id);
-                    holds(shown.step, place == Some(&delivery.seq), || {
-                        format!("{delivery:?} belongs to {place:?}")
+                    let (_, message) = left.remove(&delivery.seq).expect("it was to be shown");
+                    holds(shown.step, message.id == delivery.message.id, || {
+                        format!("{delivery:?} is in the place of {message:?}")
                     })?;
-                    let first = !delivery.redelivered;
-                    holds(shown.step, !first || delivery.seq == Seq(first_shown), || {
-                        format!("{delivery:?} is not the next one of {agent}, {first_shown}")
-                    })?;
-                    first_shown += u64::from(first);
+                    if let Fate::Failed(at) = shown.fate {
+                        left.insert(delivery.seq, (at, message));
+                    }
                 }
             }
         }
@@ -390,167 +407,36 @@ impl History<'_> {
     }
 }
 
-/// What a message takes up, from its acceptance to its arrival.
-struct Held<'a> {
-    from: usize,
-    to: usize,
-    message: &'a Message,
+/// What waits in the inboxes, read off the replies.
+struct Waiting<'a> {
+    accepted: &'a [(usize, &'a Arc<Message>)],
+    /// In which steps each message was shown, and what became of the reply.
+    shown: BTreeMap<MessageId, Vec<(usize, Fate)>>,
 }
 
-/// The bounds.
-impl History<'_> {
-    fn bounds_hold_and_inboxes_use_all_their_room(&self, bounds: &Bounds) -> Verdict {
-        for (at, step) in self.steps.iter().enumerate() {
-            holds(at, step.after.sessions <= bounds.sessions_max, || {
-                "more sessions than the bound".to_owned()
-            })?;
+impl<'a> Waiting<'a> {
+    fn of(history: &'a History<'a>) -> Self {
+        let mut shown: BTreeMap<MessageId, Vec<(usize, Fate)>> = BTreeMap::new();
+        for reply in &history.shown {
+            for delivery in reply.deliveries {
+                let replies = shown.entry(delivery.message.id).or_default();
+                replies.push((reply.step, reply.fate));
+            }
         }
-        let arrived = self.shown.iter().filter_map(|shown| match shown.fate {
-            Fate::Arrived(at) => Some((at, shown)),
-            Fate::Open | Fate::Failed(_) => None,
-        });
-        let arrived: BTreeMap<MessageId, usize> = arrived
-            .flat_map(|(at, shown)| shown.deliveries.iter().map(move |d| (d.message.id, at)))
-            .collect();
-        let held = self.accepted.iter().map(|(from, message)| Held {
-            from: *from,
-            to: arrived.get(&message.id).copied().unwrap_or(usize::MAX),
-            message,
-        });
-        let held: Vec<Held> = held.collect();
-        for asked in self.calls.values() {
-            let Command::Mail(mail::Command::Post { to, body, .. }) = asked.command else {
-                continue;
-            };
-            let Some((at, answer)) = asked.answers.first() else {
-                continue;
-            };
-            let there = held
-                .iter()
-                .filter(|h| h.from < *at && *at < h.to && h.message.to.as_str() == to);
-            let (messages, bytes) = size(there.clone().map(|h| h.message));
-            let short = body.len() <= bounds.body_bytes_max;
-            let fits = |messages: usize, bytes: usize| {
-                messages < bounds.inbox_messages_max && bytes + body.len() <= bounds.inbox_bytes_max
-            };
-            self.only_the_oldest_gave_way(*at, to, bounds, |more| fits(messages + more.0, bytes + more.1))?;
-            // What was read gives way, if that is enough.
-            let unread = there.filter(|h| !self.was_read(*at, h.message.id));
-            let (unread, unread_bytes) = size(unread.map(|h| h.message));
-            let room = fits(unread, unread_bytes);
-            let mut earlier = self.steps[..*at].iter();
-            let stopping = earlier.any(|step| step.event == Event::Input(Input::Stopping));
-            let right = match answer {
-                Ok(_) => short && fits(messages, bytes) && !stopping,
-                Err(Refusal::Stopping) => short && room && stopping,
-                Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) => !short,
-                Err(Refusal::Mail(mail::Refusal::InboxFull {
-                    messages: messages_told,
-                    bytes: bytes_told,
-                    ..
-                })) => !room && (*messages_told, *bytes_told) == (messages, bytes),
-                Err(
-                    Refusal::Mail(mail::Refusal::TooManyWaits { .. })
-                    | Refusal::Agents(_)
-                    | Refusal::Sessions(_),
-                ) => true,
-            };
-            holds(*at, right, || {
-                format!("{body:?} met {messages} messages and {bytes} bytes, and was answered {answer:?}")
-            })?;
-        }
-        Ok(())
-    }
-}
-
-impl History<'_> {
-    /// Tells whether a message stood in a reply, when a step was done, that was read and could only be cancelled any more.
-    fn was_read(&self, at: usize, message: MessageId) -> bool {
-        let read = |shown: &&Shown| {
-            shown.read.is_some_and(|(read, _)| read <= at)
-                && at < shown.ends()
-                && shown.deliveries.iter().any(|d| d.message.id == message)
-        };
-        self.shown.iter().rfind(read).is_some()
+        let accepted = &history.accepted;
+        Self { accepted, shown }
     }
 
-    /// Goes through the replies to an agent that were read when a step was done, and could only be cancelled any more.
-    fn may_be_cancelled(&self, at: usize, agent: &AgentName) -> impl Iterator<Item = &Shown<'_>> {
-        self.shown.iter().filter(move |shown| {
-            shown.agent == *agent
-                && shown.hands_over()
-                && shown.read.is_some_and(|(read, _)| read <= at)
-                && at < shown.ends()
+    /// Tells whether a message of a sender waited for an agent when a step was done.
+    fn any(&self, at: usize, agent: &AgentName, from: &str) -> bool {
+        let earlier = self.accepted.iter().take_while(|(since, _)| *since <= at);
+        let mut of_sender = earlier.filter(|(_, m)| m.to == *agent && m.from.as_str() == from);
+        of_sender.any(|(_, message)| {
+            let replies = self.shown.get(&message.id).into_iter().flatten();
+            let mut replies = replies.filter(|(step, _)| *step <= at);
+            replies.all(|(_, fate)| matches!(fate, Fate::Failed(failed) if *failed <= at))
         })
     }
-
-    /// Of one agent, only so many replies may be cancelled that were read: the oldest is confirmed early if there is one more.
-    fn only_so_many_may_be_cancelled(&self, bounds: &Bounds) -> Verdict {
-        for shown in self.shown.iter().filter(|shown| shown.hands_over()) {
-            if let Some((read, _)) = shown.read {
-                let count = self.may_be_cancelled(read, &shown.agent).count();
-                holds(read, count <= bounds.read_max, || {
-                    format!("{count} replies of {} can be cancelled", shown.agent)
-                })?;
-            }
-            let at = shown.ends();
-            let Some(step) = self.steps.get(at) else {
-                continue;
-            };
-            let posts =
-                |effect: &Effect| matches!(effect, Effect::Note(relay::engine::Event::Accepted { .. }));
-            if !shown.gave_way(at, step) || step.all_effects.iter().any(posts) {
-                continue;
-            }
-            let mut left = self.may_be_cancelled(at, &shown.agent);
-            let older = left.find(|left| left.step < shown.step);
-            holds(at, older.is_none(), || {
-                format!("{shown:?} was confirmed early before {older:?}")
-            })?;
-            let count = self.may_be_cancelled(at, &shown.agent).count();
-            holds(at, count == bounds.read_max, || {
-                format!("{shown:?} was confirmed early, and {count} replies can be cancelled")
-            })?;
-        }
-        Ok(())
-    }
-
-    /// What was read is confirmed early if a post needs its room: the oldest first, and none for which there would have been room.
-    fn only_the_oldest_gave_way(
-        &self,
-        at: usize,
-        to: &str,
-        bounds: &Bounds,
-        fits: impl Fn((usize, usize)) -> bool,
-    ) -> Verdict {
-        let of_agent = || {
-            self.shown
-                .iter()
-                .filter(|s| s.agent.as_str() == to && !s.deliveries.is_empty())
-        };
-        let gave_way = of_agent().filter(|shown| shown.gave_way(at, &self.steps[at]));
-        let Some(last) = gave_way.max_by_key(|shown| shown.step) else {
-            return Ok(());
-        };
-        let one_too_many = self.may_be_cancelled(at, &last.agent).count() == bounds.read_max;
-        let needed = one_too_many || !fits(size(last.deliveries.iter().map(|d| &*d.message)));
-        holds(at, needed, || {
-            format!("{last:?} was confirmed early, and its room was not needed")
-        })?;
-        let older = of_agent().find(|shown| {
-            shown.step < last.step && shown.read.is_some_and(|(read, _)| read <= at) && at < shown.ends()
-        });
-        holds(at, older.is_none(), || {
-            format!("{last:?} was confirmed early before {older:?}")
-        })
-    }
-}
-
-/// Counts messages and the bytes of their bodies.
-fn size<'a>(messages: impl Iterator<Item = &'a Message>) -> (usize, usize) {
-    messages.fold((0, 0), |(messages, bytes), message| {
-        (messages + 1, bytes + message.body.len())
-    })
 }
 
 /// Tells whether an agent is to be told of the start after a step, by the replies that ever told it.

@@ -259,7 +259,7 @@ impl Run {
                 result,
                 handover,
             } => {
-                let hands_over = matches!(result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, restarted }))
+                let hands_over = matches!(result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, restarted, .. }))
                     if !deliveries.is_empty() || restarted.is_some());
                 assert_eq!(handover.is_some(), hands_over, "{call:?}: {result:?}");
                 self.handovers.extend(handover.map(|handover| (*call, handover)));

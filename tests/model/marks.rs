@@ -151,6 +151,16 @@ marks! {
     ReadGivesWay,
     /// It needs the room of more than one reply.
     ReadGivesWayTogether,
+    /// A read asks for what somebody sends who is not there.
+    ReadFromUnknown,
+    /// A read leaves what others sent than the one that it asks for.
+    ReadLeavesOthers,
+    /// A read leaves what is more than it asks for.
+    ReadLeavesMore,
+    /// A read waits for one sender while something of another's is there.
+    WaitsForOneAlone,
+    /// Somebody waits longer, for another sender.
+    MessagePassesByWhoWaitsForAnother,
     /// One more reply of an inbox is read than may be cancelled.
     ReadGivesWayToRead,
     /// It is the one that was read just now, since it is the oldest.

@@ -3,8 +3,10 @@
 //! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
 
 mod silence;
+mod words;
 
 use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::{
@@ -41,6 +43,8 @@ pub struct Plan {
     weights: [u64; ACTIONS.len()],
     /// How many commands in a hundred are illegal.
     illegal: u64,
+    /// How many reads in a hundred ask for less than all.
+    choosy: u64,
     /// Before how many events in a hundred time passes.
     tempo: u64,
     /// How many times in a hundred something is acted on as soon as it is due.
@@ -187,6 +191,7 @@ impl Plan {
             now: START,
             weights,
             illegal: rng.pick(&[0, 3, 20]),
+            choosy: rng.pick(&[0, 0, 10, 40]),
             tempo: rng.pick(&[3, 10, 40]),
             punctual: rng.pick(&[0, 50, 100]),
             prompt: rng.pick(&[0, 0, 60, 95]),
@@ -337,6 +342,7 @@ impl Plan {
                         Ok(Reply::Mail(mail::Reply::Messages {
                             deliveries,
                             restarted,
+                            ..
                         })),
                     ..
                 } => {
@@ -379,10 +385,7 @@ impl Plan {
         let names = roster.names().iter().map(|agent| (agents, agent.as_str()));
         for (session, name) in names.chain([(person, PERSON)]) {
             let call = CallId(self.number());
-            let command = Command::Mail(mail::Command::Read {
-                agent: Some(name.to_owned()),
-                wait_ms: 0,
-            });
+            let command = Command::Mail(mail::Command::read_all(Some(name.to_owned()), 0));
             events.push(Event::Input(Input::Call {
                 session,
                 call,
@@ -474,6 +477,12 @@ impl Plan {
             }),
             Action::Read => Command::Mail(mail::Command::Read {
                 agent: me,
+                from: self.sender(),
+                limit: if self.rng.percent(self.choosy) {
+                    NonZeroUsize::new(1 + self.rng.index(3))
+                } else {
+                    None
+                },
                 wait_ms: if self.rng.percent(self.patient) {
                     self.rng.pick(&WAITS_MS)
                 } else {
@@ -499,49 +508,6 @@ impl Plan {
             call,
             random: self.random.bytes(),
             command,
-        }
-    }
-
-    /// Draws who a session says it is.
-    fn me(&mut self, bound: Option<&str>) -> Option<String> {
-        if self.rng.percent(self.illegal) {
-            return match self.rng.below(3) {
-                0 => None,
-                1 => Some(self.agent()),
-                _ => Some(self.stranger()),
-            };
-        }
-        match bound {
-            Some(_) if self.rng.percent(50) => None,
-            Some(PERSON) if self.rng.percent(50) => Some(self.agent()),
-            Some(bound) => Some(bound.to_owned()),
-            None => Some(self.agent()),
-        }
-    }
-
-    /// Draws an agent; in some runs the first one more often, so that its inbox is a busy place.
-    fn agent(&mut self) -> String {
-        let names = self.roster.names();
-        let at = if self.rng.percent(self.busy) {
-            0
-        } else {
-            self.rng.index(names.len())
-        };
-        names[at].to_string()
-    }
-
-    fn stranger(&mut self) -> String {
-        let names = ["", "dev", "dev-ab", "PM", " pm", "*", "d\u{e9}v\n", PERSON];
-        self.rng.pick(&names).to_owned()
-    }
-
-    fn body(&mut self) -> String {
-        let max = self.bounds.body_bytes_max;
-        match self.rng.below(16) {
-            0 => "x".repeat(max + 1),
-            1 => "\u{e9}".repeat(1 + self.rng.index(max)),
-            2..5 => "m".repeat(max),
-            _ => "b".repeat(self.rng.index(max + 1)),
         }
     }
 

@@ -13,6 +13,7 @@ mod replies;
 mod sessions;
 mod waits;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use relay::engine::agents::NamedAs;
@@ -79,7 +80,17 @@ struct Parked {
     call: CallId,
     session: SessionId,
     agent: AgentName,
+    wanted: Wanted,
     expires_at: Timestamp,
+}
+
+/// What a read asks for of an inbox.
+#[derive(Debug, Clone)]
+struct Wanted {
+    /// Only what one agent sent.
+    from: Option<AgentName>,
+    /// The oldest of it.
+    limit: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -115,6 +126,11 @@ impl Kept {
 
     fn waits_for(&self, agent: &AgentName) -> bool {
         self.is_for(agent) && self.state == State::Waiting
+    }
+
+    fn is_from(&self, wanted: &Wanted) -> bool {
+        let mut from = wanted.from.iter();
+        from.all(|from| self.delivery.message.from == *from)
     }
 
     fn bytes(&self) -> usize {
@@ -234,7 +250,7 @@ impl Model {
                     };
                     self.marks.reach(on_time);
                     let wait = self.unpark(call).expect("it is due");
-                    effects.push(self.hand_over(wait.session, call, &wait.agent));
+                    effects.push(self.hand_over(wait.session, call, &wait.agent, &wait.wanted));
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
             }

@@ -289,6 +289,7 @@ impl Tap {
                 Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,
                     restarted,
+                    ..
                 })) => {
                     let mut shown = Vec::clone(deliveries);
                     self.spoil_reply(&mut shown);

@@ -41,10 +41,7 @@ fn followed(owner: &Owner, handover: HandoverId) {
 }
 
 fn read(role: &str, wait_ms: u32) -> Command {
-    Command::Mail(mail::Command::Read {
-        agent: Some(role.to_owned()),
-        wait_ms,
-    })
+    Command::Mail(mail::Command::read_all(Some(role.to_owned()), wait_ms))
 }
 
 fn post(owner: &Arc<Owner>, session: SessionId, to: &str) {

@@ -473,10 +473,7 @@ async fn bytes_behind_a_later_reply_do_not_end_the_doubt_in_one_that_none_can_pr
     scene.wire.write_all(b"r").await.expect("it is taken");
     scene.read().await;
     let (owner, session) = (&scene.wire.link.0.owner, scene.session);
-    let read = mail::Command::Read {
-        agent: Some("dev-a".to_owned()),
-        wait_ms: 0,
-    };
+    let read = mail::Command::read_all(Some("dev-a".to_owned()), 0);
     let Some(crate::server::owner::Outcome::Answered(answered)) = owner.call(session, read.into(), None)
     else {
         panic!("a read that does not wait is answered");

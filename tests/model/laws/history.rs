@@ -33,7 +33,11 @@ pub(super) struct Asked<'a> {
 pub(super) struct Shown<'a> {
     pub(super) step: usize,
     pub(super) agent: AgentName,
+    /// What its read asked for: what one agent sent, and how many at the most.
+    pub(super) from: Option<&'a str>,
+    pub(super) limit: usize,
     pub(super) deliveries: &'a Vec<Delivery>,
+    pub(super) remaining: usize,
     pub(super) restarted: Option<Timestamp>,
     /// The person read it, and the inbox is an agent's.
     pub(super) in_stead: bool,
@@ -153,10 +157,12 @@ impl<'a> History<'a> {
         let Ok(Reply::Mail(mail::Reply::Messages {
             deliveries,
             restarted,
+            remaining,
         })) = result
         else {
             return;
         };
+        let (from, limit) = asked_for(command);
         let Some(agent) = self.speaker(session, command) else {
             return;
         };
@@ -165,7 +171,10 @@ impl<'a> History<'a> {
             step: at,
             in_stead: self.is_in_stead(session, &agent),
             agent,
+            from,
+            limit,
             deliveries,
+            remaining: *remaining,
             restarted: *restarted,
             fate,
             read,
@@ -347,5 +356,15 @@ impl<'a> History<'a> {
     pub(super) fn was_open(&self, session: SessionId, at: usize) -> bool {
         let admitted = self.sessions.get(&session);
         admitted.is_some_and(|s| s.opened < at && s.closed.is_none_or(|closed| closed > at))
+    }
+}
+
+/// Returns whose messages a read asks for, and how many at the most.
+pub(super) fn asked_for(command: &Command) -> (Option<&str>, usize) {
+    match command {
+        Command::Mail(mail::Command::Read { from, limit, .. }) => {
+            (from.as_deref(), limit.map_or(usize::MAX, NonZeroUsize::get))
+        }
+        Command::Mail(_) => (None, usize::MAX),
     }
 }

@@ -55,10 +55,7 @@ impl Plan {
                 kind: Kind::Free,
                 body: String::new(),
             }),
-            Silent::Read(at) => Command::Mail(mail::Command::Read {
-                agent: Some(agent(at)),
-                wait_ms: 0,
-            }),
+            Silent::Read(at) => Command::Mail(mail::Command::read_all(Some(agent(at)), 0)),
             Silent::Pass if self.unpassed.is_empty() => return Event::Timeout,
             Silent::Pass => {
                 let older = self.unpassed.len().saturating_sub(2);

@@ -40,8 +40,22 @@ impl Model {
             Command::Mail(mail::Command::Post { from, to, kind, body }) => {
                 self.post(now, &open, call, random, from.as_deref(), &to, kind, body)
             }
-            Command::Mail(mail::Command::Read { agent, wait_ms }) => {
-                self.read(now, &open, call, agent.as_deref(), wait_ms)
+            Command::Mail(mail::Command::Read {
+                agent,
+                from,
+                limit,
+                wait_ms,
+            }) => {
+                let limit = limit.map_or(usize::MAX, NonZeroUsize::get);
+                self.read(
+                    now,
+                    &open,
+                    call,
+                    agent.as_deref(),
+                    from.as_deref(),
+                    limit,
+                    wait_ms,
+                )
             }
             Command::Mail(mail::Command::Pending { agent }) => self.pending(&open, call, agent.as_deref()),
             Command::Mail(mail::Command::Peek { agent }) => self.peek(&open, call, agent.as_deref()),
@@ -186,16 +200,29 @@ impl Model {
         }))
     }
 
+    #[expect(clippy::too_many_arguments, reason = "a read has four of its own")]
     pub(super) fn read(
         &mut self,
         now: Timestamp,
         open: &Open,
         call: CallId,
         agent: Option<&str>,
+        from: Option<&str>,
+        limit: usize,
         wait_ms: u32,
     ) -> Result<Vec<Effect>, Refusal> {
         let agent = self.speaker(open, NamedAs::Reader, agent)?;
-        let empty = !self.messages.iter().any(|m| m.waits_for(&agent));
+        let from = match from.map(|from| self.known(from)) {
+            None => None,
+            Some(Ok(from)) => Some(from),
+            Some(Err(refusal)) => {
+                self.marks.reach(Mark::ReadFromUnknown);
+                return Err(refusal);
+            }
+        };
+        let wanted = Wanted { from, limit };
+        let empty = !self.has(&agent, &wanted);
+        let others = self.messages.iter().any(|m| m.waits_for(&agent));
         let noticed = !self.is_notice_due(open.session, &agent);
         self.marks.reach_if(
             wait_ms > 0 && empty && noticed && self.stopping,
@@ -206,8 +233,9 @@ impl Model {
             Mark::NoticeInsteadOfWait,
         );
         if wait_ms == 0 || !empty || !noticed || self.stopping {
-            return Ok(vec![self.hand_over(open.session, call, &agent)]);
+            return Ok(vec![self.hand_over(open.session, call, &agent, &wanted)]);
         }
+        self.marks.reach_if(others, Mark::WaitsForOneAlone);
         let same = |wait: &&Parked| wait.session == open.session && wait.agent == agent;
         let older = self.waits.iter().find(same).map(|wait| wait.call);
         let waits = self.waits.len();
@@ -217,8 +245,8 @@ impl Model {
             Some(older) => {
                 self.marks.reach(Mark::Supersede);
                 self.marks.reach_if(at_the_bound, Mark::SupersedeAtTheBound);
-                self.unpark(older);
-                effects.push(self.hand_over(open.session, older, &agent));
+                let older = self.unpark(older).expect("it waits");
+                effects.push(self.hand_over(open.session, older.call, &agent, &older.wanted));
             }
             None if at_the_bound => {
                 self.marks.reach(Mark::TooManyWaits);
@@ -234,6 +262,7 @@ impl Model {
             call,
             session: open.session,
             agent,
+            wanted,
             expires_at: now.plus_millis(i64::from(wait_ms)),
         });
         Ok(effects)

@@ -201,14 +201,28 @@ impl Model {
         self.wake_all(now)
     }
 
-    pub(super) fn hand_over(&mut self, session: SessionId, call: CallId, agent: &AgentName) -> Effect {
+    pub(super) fn hand_over(
+        &mut self,
+        session: SessionId,
+        call: CallId,
+        agent: &AgentName,
+        wanted: &Wanted,
+    ) -> Effect {
         let mut deliveries = Vec::new();
         for kept in &mut self.messages {
-            if kept.waits_for(agent) {
+            if !kept.waits_for(agent) {
+                continue;
+            }
+            if !kept.is_from(wanted) {
+                self.marks.reach(Mark::ReadLeavesOthers);
+            } else if deliveries.len() == wanted.limit {
+                self.marks.reach(Mark::ReadLeavesMore);
+            } else {
                 kept.state = State::Handed(call);
                 deliveries.push(kept.delivery.clone());
             }
         }
+        let remaining = self.messages.iter().filter(|m| m.waits_for(agent)).count();
         let mut restarted = None;
         let in_stead = self.is_in_stead(session, agent);
         for notice in &mut self.notices {
@@ -241,6 +255,7 @@ impl Model {
             Ok(Reply::Mail(mail::Reply::Messages {
                 deliveries,
                 restarted,
+                remaining,
             })),
         )
     }

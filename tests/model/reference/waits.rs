@@ -14,8 +14,14 @@ impl Model {
         let mut waits = std::mem::take(&mut self.waits);
         self.marks.reach_if(waits.len() > 1, Mark::StopWithWaits);
         waits.sort_by_key(|wait| wait.call);
-        let answer = |wait: Parked| self.hand_over(wait.session, wait.call, &wait.agent);
+        let answer = |wait: Parked| self.hand_over(wait.session, wait.call, &wait.agent, &wait.wanted);
         waits.into_iter().map(answer).collect()
+    }
+
+    /// Tells whether something waits for an agent that a read asks for.
+    pub(super) fn has(&self, agent: &AgentName, wanted: &Wanted) -> bool {
+        let mut messages = self.messages.iter();
+        messages.any(|m| m.waits_for(agent) && m.is_from(wanted))
     }
 
     /// Tells whether a session's reader of an inbox is still to be told of the start.
@@ -54,12 +60,19 @@ impl Model {
         let noticed = |wait: &&&Parked| !self.is_notice_due(wait.session, agent);
         let wait = in_line
             .iter()
-            .find(|wait| !waiting.is_empty() || !noticed(wait))?;
+            .find(|wait| self.has(agent, &wait.wanted) || !noticed(wait))?;
         let is_first = wait.call == in_line[0].call;
+        let passed_by = in_line.iter().take_while(|other| other.call != wait.call);
+        let has_others = passed_by.clone().any(|other| other.wanted.from.is_some());
+        let is_in_stead = passed_by.clone().any(|other| other.wanted.from.is_none());
         let noticed = noticed(&wait);
         self.marks.reach(Mark::Wake);
         self.marks.reach_if(waiting.is_empty(), Mark::NoticeWakes);
-        self.marks.reach_if(!is_first, Mark::NoticePassesThePersonBy);
+        self.marks.reach_if(is_in_stead, Mark::NoticePassesThePersonBy);
+        self.marks.reach_if(
+            has_others && !waiting.is_empty(),
+            Mark::MessagePassesByWhoWaitsForAnother,
+        );
         self.marks
             .reach_if(!waiting.is_empty() && !noticed, Mark::NoticeWakesWithMessages);
         self.marks
@@ -70,7 +83,7 @@ impl Model {
             .reach_if(waiting.contains(&true), Mark::RedeliveredToWait);
         let wait = (**wait).clone();
         self.unpark(wait.call);
-        Some(self.hand_over(wait.session, wait.call, agent))
+        Some(self.hand_over(wait.session, wait.call, agent, &wait.wanted))
     }
 
     /// Lists all that ends by itself.
