@@ -233,8 +233,8 @@ impl Engine {
                 // Nothing that the session does says any more about it.
                 let (session, agent) = (handover.session, handover.agent.clone());
                 self.session_mut(session).handovers.remove(&id);
-                self.inbox_mut(&agent).read.insert(id);
                 let settles_at = step.now.plus_millis(CANCEL_GRACE_MS);
+                self.inbox_mut(&agent).read.insert((settles_at, id));
                 self.set_passage(id, Passage::Read { by: sign, settles_at });
                 step.note(Event::Read {
                     handover: id,
@@ -242,7 +242,7 @@ impl Engine {
                 });
                 let read = &self.inboxes[&agent].read;
                 if read.len() > self.bounds.read_max
-                    && let Some(&oldest) = read.first()
+                    && let Some(&(_, oldest)) = read.first()
                 {
                     self.sign(oldest, Sign::Settled, step);
                 }
@@ -318,7 +318,10 @@ impl Engine {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
         self.stop_timer(id, handover.passage);
         match handover.passage.settles_at() {
-            Some(_) => self.inbox_mut(&handover.agent).read.remove(&id),
+            Some(settles_at) => {
+                let inbox = self.inbox_mut(&handover.agent);
+                inbox.read.remove(&(settles_at, id))
+            }
             None => self.session_mut(handover.session).handovers.remove(&id),
         };
         handover
@@ -332,7 +335,7 @@ impl Engine {
         let mut read = inbox.read.iter();
         let mut giving_way = Vec::new();
         while messages >= self.bounds.inbox_messages_max || bytes + body > self.bounds.inbox_bytes_max {
-            let id = read.next()?;
+            let (_, id) = read.next()?;
             let deliveries = &*self.handovers[id].deliveries;
             if !deliveries.is_empty() {
                 messages -= deliveries.len();

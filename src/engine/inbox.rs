@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, HandoverId, Seq};
+use super::time::Timestamp;
 
 /// Which of what waits is meant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,8 +32,9 @@ pub(super) struct Inbox {
     handed_bytes: usize,
     /// The place of the next message.
     next_seq: Seq,
-    /// Hand-overs of its deliveries that were read and can only be cancelled: their room is given up when it is needed.
-    pub read: BTreeSet<HandoverId>,
+    /// Hand-overs of its deliveries that were read and can only be cancelled, with until when: their room is given up when it is
+    /// needed, of what was read first at first.
+    pub read: BTreeSet<(Timestamp, HandoverId)>,
     /// Parked reads, longest waiting first. None for which there are news.
     pub waits: VecDeque<CallId>,
     /// The agent has not been told yet that the relay started.

@@ -99,17 +99,14 @@ impl Engine {
             waits.iter().eq(self.waits.keys()),
             "a wait lasts as long as its session is open"
         );
-        let read: BTreeSet<HandoverId> = self
-            .inboxes
-            .values()
-            .flat_map(|i| i.read.iter().copied())
-            .collect();
-        let settling = self.handovers.iter();
-        let settling = settling.filter(|(_, handover)| handover.passage.settles_at().is_some());
-        assert!(
-            read.iter().eq(settling.map(|(id, _)| id)),
-            "an inbox knows which of its hand-overs were read"
-        );
+        for (agent, inbox) in &self.inboxes {
+            let of_inbox = self.handovers.iter().filter(|(_, h)| h.agent == *agent);
+            let read = of_inbox.filter_map(|(id, h)| h.passage.settles_at().map(|at| (at, *id)));
+            assert!(
+                inbox.read == read.collect(),
+                "an inbox knows which of its hand-overs were read"
+            );
+        }
         let in_line = self.inboxes.iter();
         let in_line = in_line.flat_map(|(agent, inbox)| inbox.waits.iter().map(move |call| (*call, agent)));
         let parked = self.waits.iter().map(|(call, wait)| (*call, &wait.agent));
@@ -231,7 +228,7 @@ mod tests {
             }),
             (
                 "no more replies of an inbox can be cancelled than the bound",
-                |e| dev_a(e).read = (0..=64).map(HandoverId).collect(),
+                |e| dev_a(e).read = (0..=64).map(|id| (NOW, HandoverId(id))).collect(),
             ),
             ("nobody waits for what is there", |e| {
                 let delivery = last_handover(e).deliveries[0].clone();
@@ -259,7 +256,7 @@ mod tests {
                 e.session_mut(READER).handovers.pop_last();
             }),
             ("an inbox knows which of its hand-overs were read", |e| {
-                dev_a(e).read.insert(HandoverId(0));
+                dev_a(e).read.insert((NOW, HandoverId(0)));
             }),
             ("a wait lasts as long as its session is open", |e| {
                 e.session_mut(READER).waits.clear();

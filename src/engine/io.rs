@@ -72,7 +72,7 @@ pub enum Sign {
     KeptAlive,
     /// It has been in doubt for as long as any is, on a connection that lives on.
     DoubtOver,
-    /// It was read, and cannot be cancelled any more: its time has passed, or its room was needed.
+    /// It was read, and cannot be cancelled any more: its time has passed, its room was needed, or too many were read after it.
     Settled,
     /// The session is gone.
     Ended(Ending),

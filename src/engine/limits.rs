@@ -1,6 +1,7 @@
 //! Every bound of the engine: its value, its unit and the reason for it.
 //!
-//! Reaching a bound is a refusal that the caller sees, never a silent drop.
+//! Reaching a bound is a refusal that the caller sees, never a silent drop. Where something is forgotten instead, its bound says
+//! so.
 
 /// Longest agent name, in bytes. Names stand in every message and four times in the tool schemas.
 pub const AGENT_NAME_BYTES_MAX: usize = 32;
@@ -43,7 +44,8 @@ pub struct Bounds {
     pub inbox_messages_max: usize,
     /// Most body bytes of one inbox, handed-over but unconfirmed ones included.
     pub inbox_bytes_max: usize,
-    /// Most replies of one inbox that were read and may still be cancelled.
+    /// Most replies of one inbox that were read and may still be cancelled. Of more, the one that was read first is confirmed: a
+    /// cancellation that comes later for it comes too late.
     pub read_max: usize,
     /// Most sessions that are open at a time.
     pub sessions_max: usize,

@@ -478,13 +478,14 @@ impl Owner {
     }
 
     /// Reads the clock, once for all that is done until the lock is let go.
-    fn guarded<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Locked<'a> {
-        state.now = state.now.max((self.clock)());
-        Locked {
+    fn guarded<'a>(&'a self, state: MutexGuard<'a, State>) -> Locked<'a> {
+        let mut locked = Locked {
             state,
             broken: &self.broken,
             panicked_before: std::thread::panicking(),
-        }
+        };
+        locked.now = locked.now.max((self.clock)());
+        locked
     }
 
     fn reports(&self) -> MutexGuard<'_, Vec<Input>> {

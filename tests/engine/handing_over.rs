@@ -160,6 +160,51 @@ fn what_was_read_can_be_cancelled_until_too_many_were_read_after_it() {
 }
 
 #[test]
+fn what_was_read_last_can_be_cancelled_the_longest_though_it_was_handed_over_first() {
+    let mut relay = Relay::told_within(Bounds {
+        read_max: 1,
+        inbox_messages_max: 3,
+        ..ROOMY
+    });
+    relay.post(C, 1, &nth(1));
+    relay.call(A, 11, read("dev-a"));
+    relay.passed(11);
+    relay.post(C, 2, &nth(2));
+    relay.call(B, 12, read("dev-a"));
+    relay.passed(12);
+    relay.call(B, 13, read("pm"));
+    relay.now = START.plus_millis(1);
+    relay.call(A, 14, read("pm"));
+    assert_eq!(relay.cancelled(12), NONE, "it was confirmed");
+    relay.cancelled(11);
+    assert_eq!(relay.pending(), [0, 1, 0]);
+}
+
+#[test]
+fn what_was_read_first_gives_way_first_though_it_was_handed_over_last() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_messages_max: 2,
+        ..ROOMY
+    });
+    for (call, session) in [(11, A), (12, B)] {
+        relay.post(
+            C,
+            call - 10,
+            &nth(u8::try_from(call).expect("a small number") - 10),
+        );
+        relay.call(session, call, read("dev-a"));
+        relay.passed(call);
+    }
+    relay.call(B, 13, read("pm"));
+    relay.now = START.plus_millis(1);
+    relay.call(A, 14, read("pm"));
+    relay.post(C, 3, &nth(3));
+    assert_eq!(relay.cancelled(12), NONE, "it was confirmed");
+    relay.cancelled(11);
+    assert_eq!(relay.pending(), [0, 2, 0]);
+}
+
+#[test]
 fn what_only_told_of_the_start_gives_way_to_no_post() {
     let mut relay = Relay::fresh(Bounds {
         inbox_messages_max: 1,

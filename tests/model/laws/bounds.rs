@@ -114,7 +114,7 @@ impl History<'_> {
                 continue;
             }
             let mut left = self.may_be_cancelled(at, &shown.agent);
-            let older = left.find(|left| left.step < shown.step);
+            let older = left.find(|left| left.was_read_before(shown));
             holds(at, older.is_none(), || {
                 format!("{shown:?} was confirmed early before {older:?}")
             })?;
@@ -140,7 +140,7 @@ impl History<'_> {
                 .filter(|s| s.agent.as_str() == to && !s.deliveries.is_empty())
         };
         let gave_way = of_agent().filter(|shown| shown.gave_way(at, &self.steps[at]));
-        let Some(last) = gave_way.max_by_key(|shown| shown.step) else {
+        let Some(last) = gave_way.max_by_key(|shown| shown.age()) else {
             return Ok(());
         };
         let one_too_many = self.may_be_cancelled(at, &last.agent).count() == bounds.read_max;
@@ -149,7 +149,7 @@ impl History<'_> {
             format!("{last:?} was confirmed early, and its room was not needed")
         })?;
         let older = of_agent().find(|shown| {
-            shown.step < last.step && shown.read.is_some_and(|(read, _)| read <= at) && at < shown.ends()
+            shown.was_read_before(last) && shown.read.is_some_and(|(read, _)| read <= at) && at < shown.ends()
         });
         holds(at, older.is_none(), || {
             format!("{last:?} was confirmed early before {older:?}")

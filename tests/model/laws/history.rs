@@ -52,6 +52,16 @@ impl Shown<'_> {
         !self.deliveries.is_empty() || self.restarted.is_some()
     }
 
+    /// Returns what orders replies that were read: since when they are, and which came first.
+    pub(super) fn age(&self) -> (Option<Timestamp>, usize) {
+        (self.read.map(|(_, settles_at)| settles_at), self.step)
+    }
+
+    /// Tells whether it was read, and longer ago than another one that was.
+    pub(super) fn was_read_before(&self, other: &Self) -> bool {
+        self.read.is_some() && self.age() < other.age()
+    }
+
     /// Tells in which step its room was free again.
     pub(super) fn ends(&self) -> usize {
         match self.fate {

@@ -165,7 +165,7 @@ impl Model {
         }
         let (mut messages_left, mut bytes_left) = (messages, bytes);
         let mut giving_way = Vec::new();
-        for doubt in self.doubts.iter().filter(|doubt| doubt.read_at.is_some()) {
+        for doubt in self.longest_read(to) {
             let of_reply = self.messages.iter();
             let of_reply = of_reply.filter(|m| m.is_for(to) && m.state == State::Handed(doubt.call));
             let (count, size) = (of_reply.clone().count(), of_reply.map(Kept::bytes).sum::<usize>());

@@ -58,14 +58,23 @@ impl Model {
         doubt.read_at = Some(now);
         // Of one agent, only so many may be cancelled.
         let agent = doubt.agent.clone();
-        let read = self.doubts.iter();
-        let mut read = read.filter(|doubt| doubt.agent == agent && doubt.read_at.is_some());
-        let oldest = read.next().expect("this one was").call;
-        if read.count() == self.bounds.read_max {
+        let read = self.longest_read(&agent);
+        let oldest = read[0].call;
+        if read.len() > self.bounds.read_max {
             self.marks.reach(Mark::ReadGivesWayToRead);
             self.marks.reach_if(oldest == call, Mark::ReadGivesWayAtOnce);
             self.confirm(oldest);
         }
+    }
+
+    /// Lists what was read of an inbox and may still be cancelled, the longest first; of what was read in the same moment what was
+    /// handed over first.
+    pub(super) fn longest_read(&self, agent: &AgentName) -> Vec<Doubt> {
+        let doubts = self.doubts.iter();
+        let read = doubts.filter(|doubt| doubt.agent == *agent && doubt.read_at.is_some());
+        let mut read: Vec<Doubt> = read.cloned().collect();
+        read.sort_by_key(|doubt| doubt.read_at);
+        read
     }
 
     /// Confirms what was read so long ago that it cannot be cancelled any more: whatever happens, that is looked at first.
