@@ -109,6 +109,9 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     }
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
+    let Some(notes) = stop.run_until_cancelled(notes(address)).await else {
+        return Ok(());
+    };
     let clock = wall_clock();
     let mut message_random = system_random()?;
     let engine = Engine::new(clock(), args.roles.clone(), Bounds::default(), message_random());
@@ -124,7 +127,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         message_random,
         stream_random: system_random()?,
         log,
-        notes: notes(address),
+        notes,
         guard: Guard {
             port: args.port,
             token: args.token,
@@ -150,8 +153,8 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// Opens the notes on which calls wait; without them, a client whose call waits when relay is killed waits on.
-fn notes(address: SocketAddr) -> Box<dyn Notes> {
-    match FileNotes::open(address) {
+async fn notes(address: SocketAddr) -> Box<dyn Notes> {
+    match FileNotes::open(address).await {
         Ok(notes) => Box::new(notes),
         Err(error) => {
             tracing::warn!(%error, "cannot note which calls wait");

@@ -50,6 +50,10 @@ pub(super) const VERSION: &str = "mcp-protocol-version";
 /// then says that the connection has closed.
 const RESUME_MS: u32 = 2_000;
 
+/// The last event of a stream whose call was cancelled: nothing, under an id that is no call's. A client that asks for the rest of
+/// the stream, since it had no response, is told then that there is none.
+const NO_REST: &[u8] = b"id: cancelled\ndata:\n\n";
+
 /// Given out at the handshake and accepted whatever it is: nothing depends on it but which request a client cancels,
 /// since it does so over another connection. A relay that was started anew takes the old ones.
 const SESSION_ID: &str = "mcp-session-id";
@@ -197,6 +201,7 @@ impl Exchange {
                 first,
                 keep_alive,
                 in_session,
+                is_over: false,
                 caller,
                 link,
             })
@@ -433,6 +438,7 @@ struct RmcpBody<B> {
     keep_alive: Option<Interval>,
     /// Ends without the error that rmcp writes for a cancelled request.
     in_session: bool,
+    is_over: bool,
     caller: Caller,
     link: Link,
 }
@@ -445,9 +451,14 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for RmcpBody<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
         if self.in_session && self.caller.is_cancelled() && polled.is_ready() {
-            return Poll::Ready(None);
+            self.is_over = true;
+            let has_begun = self.keep_alive.is_some() && self.first.is_none();
+            return Poll::Ready(has_begun.then(|| Ok(Frame::data(Bytes::from_static(NO_REST)))));
         }
         let ended = match &polled {
             Poll::Ready(None) => true,

@@ -354,7 +354,8 @@ pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
 
 /// Tells whether an id is one that MCP knows, and that can be read: half a surrogate pair is no text.
 fn is_id(raw: &RawValue) -> bool {
-    text(raw).is_some() || raw.get().parse::<i64>().is_ok()
+    // Some readers take -0 for a number that is not whole.
+    text(raw).is_some() || raw.get() != "-0" && raw.get().parse::<i64>().is_ok()
 }
 
 fn described_raw(raw: &RawValue) -> String {

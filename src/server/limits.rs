@@ -105,9 +105,11 @@ pub const ORPHANS_MAX: usize = 1_000;
 /// How many bytes of notes are behind before they are written anew: some hundred waits.
 pub const STALE_BYTES_MAX: usize = 64 * 1024;
 
-/// How long a relay waits at its start for the notes of the one before, which has freed the port: longer than
-/// [`STOP_PATIENCE`], after which that one ends.
+/// How long a relay waits at its start for the notes of the one before, which has freed the port: longer than that one takes to
+/// end, [`STOP_PATIENCE`] and [`LOG_END_PATIENCE`].
 pub const NOTES_PATIENCE: Duration = Duration::from_secs(3);
+
+const _: () = assert!(NOTES_PATIENCE.as_millis() > STOP_PATIENCE.as_millis() + LOG_END_PATIENCE.as_millis());
 
 // The log.
 

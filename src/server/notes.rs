@@ -1,15 +1,12 @@
 //! Notes in a file of this user's runtime directory.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the file of another relay is waited for, before anything else runs"
-)]
-
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::limits::NOTES_PATIENCE;
 use super::orphans::Notes;
@@ -34,17 +31,18 @@ impl FileNotes {
     ///
     /// The system's; also when the directory belongs to somebody else, or another relay keeps the file for
     /// [`NOTES_PATIENCE`].
-    pub fn open(address: std::net::SocketAddr) -> io::Result<Self> {
+    pub async fn open(address: std::net::SocketAddr) -> io::Result<Self> {
         let directory = runtime_directory()?;
         let name = format!("waits-{}-{}", address.ip(), address.port()).replace(':', "_");
-        Self::open_at(directory.join(name))
+        Self::open_at(directory.join(name)).await
     }
 
-    fn open_at(path: PathBuf) -> io::Result<Self> {
+    async fn open_at(path: PathBuf) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         let file = options.open(&path).map_err(|error| naming(&path, &error))?;
-        lock(&file).map_err(|error| naming(&path, &error))?;
+        let locked = lock(&file).await;
+        locked.map_err(|error| naming(&path, &error))?;
         let failed = false;
         Ok(Self { file, path, failed })
     }
@@ -84,13 +82,13 @@ impl Notes for FileNotes {
 }
 
 /// Waits for the end of another relay that has the file.
-fn lock(file: &File) -> io::Result<()> {
+async fn lock(file: &File) -> io::Result<()> {
     let until = Instant::now() + NOTES_PATIENCE;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOOK_EVERY),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => tokio::time::sleep(LOOK_EVERY).await,
             Err(TryLockError::WouldBlock) => {
                 let reason = format!(
                     "another relay has it, for more than {} s",
@@ -140,34 +138,51 @@ fn check_ours(directory: &Path, user: u32) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn notes_are_there_when_the_file_is_opened_again() {
+    #[tokio::test]
+    async fn notes_are_there_when_the_file_is_opened_again() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("notes");
-        let mut notes = FileNotes::open_at(path.clone()).expect("a file");
+        let mut notes = FileNotes::open_at(path.clone()).await.expect("a file");
         assert_eq!(notes.read(), "");
         notes.append("one\n");
         notes.append("two\n");
         drop(notes);
-        let mut notes = FileNotes::open_at(path.clone()).expect("a file");
+        let mut notes = FileNotes::open_at(path.clone()).await.expect("a file");
         assert_eq!(notes.read(), "one\ntwo\n");
         notes.rewrite("three\n");
         notes.append("four\n");
         assert_eq!(notes.read(), "three\nfour\n");
         drop(notes);
-        assert_eq!(
-            FileNotes::open_at(path.clone()).expect("a file").read(),
-            "three\nfour\n"
-        );
+        let mut notes = FileNotes::open_at(path.clone()).await.expect("a file");
+        assert_eq!(notes.read(), "three\nfour\n");
         let mode = std::fs::metadata(&path).expect("it is there").mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 
-    #[test]
-    fn an_error_names_the_file() {
+    #[tokio::test(start_paused = true)]
+    async fn notes_that_another_relay_has_are_waited_for_and_not_for_ever() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("notes");
+        let notes = FileNotes::open_at(path.clone()).await.expect("a file");
+        let started = Instant::now();
+        let Err(error) = FileNotes::open_at(path.clone()).await else {
+            panic!("another relay has them");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(started.elapsed() >= NOTES_PATIENCE);
+        let ending = async {
+            tokio::time::sleep(NOTES_PATIENCE / 2).await;
+            drop(notes);
+        };
+        let (opened, ()) = tokio::join!(FileNotes::open_at(path), ending);
+        assert!(opened.is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_error_names_the_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("none").join("notes");
-        let Err(error) = FileNotes::open_at(path.clone()) else {
+        let Err(error) = FileNotes::open_at(path.clone()).await else {
             panic!("there is no such directory");
         };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

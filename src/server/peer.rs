@@ -1,6 +1,10 @@
 //! What this machine's kernel knows of the other end of a connection whose both ends are here.
 
+#[cfg(target_os = "linux")]
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Tells whether no process has the socket any more that is bound to `peer` and connected to `own`, though its connection
 /// has ended in order.
@@ -15,15 +19,24 @@ pub fn has_closed(peer: SocketAddr, own: SocketAddr) -> bool {
     if !peer.ip().is_loopback() && peer.ip() != own.ip() {
         return false;
     }
-    match asked_for(peer, own) {
-        Ok(is_closed) => is_closed,
-        // Not every kernel can be asked for one socket; a list of all takes the longer, the more there are.
-        Err(error) => {
-            tracing::trace!(%error, "cannot ask for a socket");
-            is_listed_as_closed(peer, own)
+    // Not every kernel can be asked for one socket; a list of all takes the longer, the more there are.
+    if CAN_BE_ASKED.load(Ordering::Relaxed) {
+        match asked_for(peer, own) {
+            Ok(is_closed) => return is_closed,
+            // One that is bound to an interface is not found so.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::debug!(%error, "the kernel cannot be asked for one socket");
+                CAN_BE_ASKED.store(false, Ordering::Relaxed);
+            }
         }
     }
+    is_listed_as_closed(peer, own)
 }
+
+/// Whether asking for one socket has not failed yet.
+#[cfg(target_os = "linux")]
+static CAN_BE_ASKED: AtomicBool = AtomicBool::new(true);
 
 /// Asks the kernel for one socket. <https://man7.org/linux/man-pages/man7/sock_diag.7.html>
 ///
@@ -70,7 +83,7 @@ fn asked_for(peer: SocketAddr, own: SocketAddr) -> std::io::Result<bool> {
         return Err(error.to_io());
     }
     let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(socket)) = answer.payload else {
-        return Err(std::io::ErrorKind::Unsupported.into());
+        return Err(ErrorKind::Unsupported.into());
     };
     let ends = [TCP_FIN_WAIT1, TCP_FIN_WAIT2].contains(&socket.header.state);
     Ok(ends && socket.header.inode == 0)

@@ -226,6 +226,14 @@ fn a_cancelled_wait_with_a_progress_token_is_not_answered_in_a_version_that_has_
                 assert_eq!(told["method"], "notifications/progress");
             }
         }
+        if way == Way::Http && told_first {
+            // A client that had no response asks for the rest of the stream, and is told that there is none.
+            let text = response.text();
+            let mut ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
+            let rest = Request::get("/mcp").with("Last-Event-ID", ids.next_back().expect("it has an id"));
+            let rest = relay.connect().exchange(&rest.with("Mcp-Session-Id", "mine"));
+            assert_eq!(rest.status, 405, "{rest:?}");
+        }
         // The connection is as good as before.
         waiting.post("pm", "dev-a", "m1");
         assert_eq!(waiting.read("dev-a").bodies(), ["m1"]);

@@ -60,6 +60,20 @@ fn an_id_that_cannot_be_read_is_refused_over_each_way_in() {
     }
 }
 
+/// Some readers take it for a number that is not whole.
+#[test]
+fn an_id_of_minus_zero_is_refused_over_each_way_in() {
+    let mut scene = Scene::new();
+    let reason = "the request is no JSON-RPC 2.0 message: \"id\" is the number -0.0; accepted: a string, or a whole \
+                  number of at most 64 bits";
+    let expected = vec![error(Value::Null, NO_MESSAGE, reason); 4];
+    for (method, name, params) in [("tools/call", "post_message", POSTED), ("tools/list", "", "{}")] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":-0,"method":"{method}","params":{params}}}"#);
+        assert_eq!(scene.answers(method, name, &body), expected, "{body}");
+    }
+    scene.is_unharmed();
+}
+
 /// Calls that wait are noted beside those of all streams.
 #[test]
 fn a_wait_with_an_id_that_cannot_be_read_harms_no_other_stream() {
