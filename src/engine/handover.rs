@@ -23,14 +23,15 @@
 //!
 //! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed. One whose end is acted on later than
 //! [`DOUBT_LATE_MS_MAX`] does not count: the machine was asleep, and so was whoever could have said that the reply was lost.
-//! It begins anew, and a keep-alive from before does not count for it.
+//! It begins anew, and a keep-alive from before does not count for it. The same holds if the keep-alive that was missing at its
+//! end comes later than [`OVERDUE_MS_MAX`] after it.
 
 use std::sync::Arc;
 
 use super::events::Event;
 use super::inbox::{Filter, body_bytes};
 use super::io::{Carrier, Ending, Sign};
-use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS};
+use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX};
 use super::message::Delivery;
 use super::names::{AgentName, HandoverId, SessionId};
 use super::time::Timestamp;
@@ -66,7 +67,10 @@ pub(super) enum Passage {
         kept_alive: bool,
     },
     /// The doubt is over, and only a keep-alive behind it is missing.
-    Overdue,
+    Overdue {
+        /// When it ended.
+        since: Timestamp,
+    },
     /// The peer has read it, if it does not say yet that it threw it away.
     Read {
         /// What said so.
@@ -81,7 +85,7 @@ impl Passage {
     pub fn doubt_ends(self) -> Option<Timestamp> {
         match self {
             Self::Passed { doubt_ends, .. } => Some(doubt_ends),
-            Self::Written | Self::Overdue | Self::Read { .. } => None,
+            Self::Written | Self::Overdue { .. } | Self::Read { .. } => None,
         }
     }
 
@@ -89,7 +93,7 @@ impl Passage {
     pub fn settles_at(self) -> Option<Timestamp> {
         match self {
             Self::Read { settles_at, .. } => Some(settles_at),
-            Self::Written | Self::Passed { .. } | Self::Overdue => None,
+            Self::Written | Self::Passed { .. } | Self::Overdue { .. } => None,
         }
     }
 }
@@ -126,14 +130,14 @@ fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
         (Sign::Lost | Sign::Ended(Ending::Broken), _, _) => Undone,
 
         (Sign::Passed, _, Passage::Written) => DoubtBegins,
-        (Sign::Passed, _, Passage::Passed { .. } | Passage::Overdue) => Stands,
+        (Sign::Passed, _, Passage::Passed { .. } | Passage::Overdue { .. }) => Stands,
 
         // Whatever came before the reply was passed was sent by somebody who had not read it.
         (Sign::CalledAgain | Sign::KeptAlive | Sign::Followed, _, Passage::Written) => Stands,
 
         (Sign::CalledAgain, Stream, _) => Read,
         (Sign::KeptAlive, Stream, Passage::Passed { .. }) => KeptAlive,
-        (Sign::KeptAlive, Stream, Passage::Overdue) => Confirmed,
+        (Sign::KeptAlive, Stream, Passage::Overdue { .. }) => Confirmed,
         (Sign::Followed, Stream, _) => Stands,
 
         (Sign::Followed, Exchange, _) => Read,
@@ -147,9 +151,9 @@ fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
             },
         ) => Overdue,
         (Sign::DoubtOver, _, Passage::Passed { .. }) => Confirmed,
-        (Sign::DoubtOver, _, Passage::Written | Passage::Overdue) => Stands,
+        (Sign::DoubtOver, _, Passage::Written | Passage::Overdue { .. }) => Stands,
 
-        (Sign::Ended(Ending::Orderly), Exchange, Passage::Passed { .. } | Passage::Overdue) => Read,
+        (Sign::Ended(Ending::Orderly), Exchange, Passage::Passed { .. } | Passage::Overdue { .. }) => Read,
         (Sign::Ended(Ending::Orderly), _, _) => Undone,
     }
 }
@@ -226,7 +230,7 @@ impl Engine {
                 step.note(Event::KeptAlive { handover: id });
             }
             Verdict::Overdue => {
-                self.set_passage(id, Passage::Overdue);
+                self.set_passage(id, Passage::Overdue { since: step.now });
                 step.note(Event::Overdue { handover: id });
             }
             Verdict::Read => {
@@ -249,6 +253,24 @@ impl Engine {
             }
             Verdict::Confirmed => self.confirm(id, sign, step),
             Verdict::Undone => self.undo(id, sign, step),
+        }
+    }
+
+    /// Takes note that a keep-alive was passed to a session's stream, behind all of its replies.
+    pub(super) fn keep_alive(&mut self, session: SessionId, step: &mut Step<'_>) {
+        let Some(state) = self.sessions.get(&session) else {
+            return;
+        };
+        for id in state.handovers.clone() {
+            match self.handovers[&id].passage {
+                Passage::Overdue { since } if since.plus_millis(OVERDUE_MS_MAX) < step.now => {
+                    self.doubt(id, step);
+                }
+                Passage::Written
+                | Passage::Passed { .. }
+                | Passage::Overdue { .. }
+                | Passage::Read { .. } => self.sign(id, Sign::KeptAlive, step),
+            }
         }
     }
 
@@ -289,7 +311,7 @@ impl Engine {
         } = self.end_handover(id);
         let by = match passage {
             Passage::Read { by, .. } => by,
-            Passage::Written | Passage::Passed { .. } | Passage::Overdue => by,
+            Passage::Written | Passage::Passed { .. } | Passage::Overdue { .. } => by,
         };
         self.inbox_mut(&agent).release(&deliveries);
         step.note(Event::Confirmed {
@@ -392,6 +414,10 @@ mod tests {
         kept_alive: true,
     };
 
+    const OVERDUE: Passage = Passage::Overdue {
+        since: Timestamp::from_millis(1),
+    };
+
     const READ: Passage = Passage::Read {
         by: Sign::CalledAgain,
         settles_at: Timestamp::from_millis(1),
@@ -399,8 +425,7 @@ mod tests {
 
     /// What a sign means for a reply that was written, passed, passed with a keep-alive behind it, overdue, and read.
     fn row(carrier: Carrier, sign: Sign) -> [Verdict; 5] {
-        [Passage::Written, PASSED, KEPT_ALIVE, Passage::Overdue, READ]
-            .map(|passage| judge(carrier, passage, sign))
+        [Passage::Written, PASSED, KEPT_ALIVE, OVERDUE, READ].map(|passage| judge(carrier, passage, sign))
     }
 
     #[test]

@@ -272,7 +272,7 @@ mod tests {
             (
                 "whatever ends by itself has its timer, and nothing else has",
                 |e| {
-                    last_handover(e).passage = Passage::Overdue;
+                    last_handover(e).passage = Passage::Overdue { since: NOW };
                 },
             ),
             (

@@ -25,6 +25,10 @@ pub const DOUBT_MS: i64 = 20_000;
 /// client and all, and begins anew. Far more than a busy machine delays a timer.
 pub const DOUBT_LATE_MS_MAX: i64 = 5_000;
 
+/// How long after the end of its doubt a reply on a stream may be confirmed by the next keep-alive, in milliseconds: longer than
+/// keep-alives are apart, and what is more was slept through.
+pub const OVERDUE_MS_MAX: i64 = DOUBT_MS + DOUBT_LATE_MS_MAX;
+
 /// How long after the sign that a reply was read its call may still be cancelled, in milliseconds. A client that gives a call
 /// up sends its cancellation and its next call over two connections, which may overtake each other; the answer that came
 /// between was thrown away.

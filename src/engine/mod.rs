@@ -192,7 +192,7 @@ impl Engine {
             } => self.call(session, call, random, command, step),
             Input::Cancelled { call } => self.cancel_wait(call, step),
             Input::Signed { handover, sign } => self.sign(handover, sign, step),
-            Input::KeptAlive { session } => self.sign_all(session, Sign::KeptAlive, step),
+            Input::KeptAlive { session } => self.keep_alive(session, step),
             Input::Stopping => self.stop(step),
         }
         self.finish(step);

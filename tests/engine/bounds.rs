@@ -210,7 +210,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
     };
     assert_eq!(Bounds::default(), bounds);
     assert_eq!(DOUBT_MS, 20_000);
-    assert_eq!(DOUBT_LATE_MS_MAX, 5_000);
+    assert_eq!((DOUBT_LATE_MS_MAX, OVERDUE_MS_MAX), (5_000, 25_000));
     assert_eq!((CANCEL_GRACE_MS, SETTLE_SLACK_MS), (2_000, 1_000));
     assert_eq!(relay::engine::limits::WAIT_SECONDS_MAX, 280);
 }

@@ -20,7 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use relay::engine::agents::NamedAs;
-use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, SETTLE_SLACK_MS};
+use relay::engine::limits::{
+    Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SETTLE_SLACK_MS,
+};
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, Class, Command, Delivery, Effect, Ending, Engine, Event, HandoverId,
     InboxView, Input, InvalidRoster, Kind, Message, MessageId, Overview, Reason, Refusal, Reply, Roster, Seq,

@@ -61,6 +61,33 @@ fn a_keep_alive_after_the_doubt_confirms_at_once() {
 }
 
 #[test]
+fn a_keep_alive_that_was_slept_through_begins_the_doubt_anew() {
+    let latest = DOUBT_MS + OVERDUE_MS_MAX;
+    let mut relay = handed_to(A);
+    relay.passed(10);
+    relay.timeout_at(DOUBT_MS);
+    relay.now = START.plus_millis(latest);
+    relay.kept_alive(A);
+    assert_confirmed(relay);
+
+    let mut relay = handed_to(A);
+    relay.passed(10);
+    relay.timeout_at(DOUBT_MS);
+    relay.now = START.plus_millis(latest + 1);
+    relay.kept_alive(A);
+    let ends_at = latest + 1 + DOUBT_MS;
+    assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(ends_at));
+    relay.timeout_at(ends_at);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    let mut again = Relay::of(relay.engine.clone());
+    again.handovers = relay.handovers.clone();
+    again.now = relay.now;
+    assert_in_doubt(again);
+    relay.kept_alive(A);
+    assert_confirmed(relay);
+}
+
+#[test]
 fn a_keep_alive_before_the_flush_does_not_count() {
     let mut relay = handed_to(A);
     assert_eq!(relay.kept_alive(A), NONE);

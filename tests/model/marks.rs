@@ -123,6 +123,8 @@ marks! {
     KeptAliveForSeveral,
     /// A keep-alive is written behind a reply that is overdue and another one that is in doubt.
     KeptAliveForOverdueAndDoubted,
+    /// A keep-alive comes so long after the end of the doubt that the machine was asleep: the doubt begins anew.
+    KeptAliveTooLate,
     /// A keep-alive is written behind a reply that has one behind it.
     KeptAliveAgain,
     /// A keep-alive is said to have been written on an exchange whose reply is in doubt.

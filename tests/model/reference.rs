@@ -111,8 +111,8 @@ struct Doubt {
 struct Passed {
     /// When the doubt began, for the last time.
     doubted_from: Timestamp,
-    /// The doubt came to its end, and not too late.
-    outlived: bool,
+    /// When the doubt came to its end, and not too late.
+    outlived: Option<Timestamp>,
     /// A keep-alive was written behind the reply, since the doubt began.
     kept_alive: bool,
     /// The doubt was slept through at least once.
@@ -144,18 +144,19 @@ impl Doubt {
         if let Some(read_at) = self.read_at {
             return Some(read_at.plus_millis(CANCEL_GRACE_MS + SETTLE_SLACK_MS));
         }
-        let passed = self.passed.filter(|passed| !passed.outlived)?;
+        let passed = self.passed.filter(|passed| passed.outlived.is_none())?;
         Some(passed.doubted_from.plus_millis(DOUBT_MS))
     }
 
     /// Tells whether time alone has said enough: a stream must have been written to as well.
     fn is_over(&self) -> bool {
-        self.passed
-            .is_some_and(|passed| passed.outlived && (passed.kept_alive || self.carrier == Carrier::Exchange))
+        self.passed.is_some_and(|passed| {
+            passed.outlived.is_some() && (passed.kept_alive || self.carrier == Carrier::Exchange)
+        })
     }
 
     fn is_overdue(&self) -> bool {
-        self.passed.is_some_and(|passed| passed.outlived)
+        self.passed.is_some_and(|passed| passed.outlived.is_some())
     }
 
     fn began_anew(&self) -> bool {
@@ -214,7 +215,7 @@ impl Model {
                 Vec::new()
             }
             Event::Input(Input::KeptAlive { session }) => {
-                self.kept_alive(session);
+                self.kept_alive(now, session);
                 Vec::new()
             }
             Event::Seen(call, Sign::Cancelled) => self.cancelled(now, call),

@@ -254,6 +254,7 @@ impl<'a> History<'a> {
         let mut passed = false;
         // What a stream needs besides the other: the end of the doubt, and a keep-alive.
         let (mut doubted_until, mut kept_alive) = (None, false);
+        let mut overdue_since = None;
         // The session has shown that it has read the reply, which counts if it does not cancel the call until then.
         let mut read: Option<(usize, Timestamp)> = None;
         for (at, step) in self.steps.iter().enumerate().skip(reply + 1) {
@@ -299,17 +300,21 @@ impl<'a> History<'a> {
                     if !streamed || kept_alive {
                         return (Fate::Arrived(at), None);
                     }
-                    doubted_until = None;
+                    (doubted_until, overdue_since) = (None, Some(step.now));
                     continue;
                 }
                 (Event::Timeout | Event::Seen(..), _) => continue,
             };
             match input {
                 Input::KeptAlive { session: kept } if *kept == session && passed && streamed => {
-                    if doubted_until.is_none() {
-                        return (Fate::Arrived(at), None);
+                    match (doubted_until, overdue_since) {
+                        (None, Some(since)) if late_by(since, step.now) > DOUBT_MS + DOUBT_LATE_MS_MAX => {
+                            doubted_until = Some(step.now.plus_millis(DOUBT_MS));
+                            kept_alive = false;
+                        }
+                        (None, _) => return (Fate::Arrived(at), None),
+                        (Some(_), _) => kept_alive = true,
                     }
-                    kept_alive = true;
                 }
                 Input::Call { session: calling, .. } if *calling == session && passed && streamed => {
                     read = Some((at, step.now.plus_millis(CANCEL_GRACE_MS)));

@@ -18,7 +18,7 @@ impl Model {
         }
         doubt.passed = Some(Passed {
             doubted_from: now,
-            outlived: false,
+            outlived: None,
             kept_alive: false,
             anew: false,
         });
@@ -91,7 +91,7 @@ impl Model {
     }
 
     /// A keep-alive was written to a stream, behind every reply that was passed before.
-    pub(super) fn kept_alive(&mut self, session: SessionId) {
+    pub(super) fn kept_alive(&mut self, now: Timestamp, session: SessionId) {
         let Some(open) = self.session(session) else {
             self.marks.reach(Mark::KeptAliveOnClosed);
             return;
@@ -106,6 +106,18 @@ impl Model {
             };
             if open.carrier == Carrier::Exchange {
                 self.marks.reach(Mark::KeptAliveOnExchange);
+                continue;
+            }
+            if let Some(at) = passed.outlived
+                && now > at.plus_millis(DOUBT_MS + DOUBT_LATE_MS_MAX)
+            {
+                self.marks.reach(Mark::KeptAliveTooLate);
+                *passed = Passed {
+                    doubted_from: now,
+                    outlived: None,
+                    kept_alive: false,
+                    anew: true,
+                };
                 continue;
             }
             self.marks.reach_if(passed.kept_alive, Mark::KeptAliveAgain);
@@ -151,14 +163,14 @@ impl Model {
                 .reach_if(passed.kept_alive, Mark::DoubtAnewForgetsKeepAlive);
             *passed = Passed {
                 doubted_from: now,
-                outlived: false,
+                outlived: None,
                 kept_alive: false,
                 anew: true,
             };
             return;
         }
         self.marks.reach_if(now == latest, Mark::DoubtEndsAtTheLatest);
-        passed.outlived = true;
+        passed.outlived = Some(now);
         if !doubt.is_over() {
             self.marks.reach(Mark::Overdue);
             return;
