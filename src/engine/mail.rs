@@ -39,6 +39,8 @@ pub enum Command {
         limit: Option<NonZeroUsize>,
         /// How long to wait if there is neither such a message nor the start to tell of, in milliseconds; 0 answers at once.
         wait_ms: u32,
+        /// What it does if it is to wait while its session does already.
+        second: Second,
     },
     /// Counts what waits in an agent's inbox, and takes nothing.
     Pending {
@@ -52,6 +54,16 @@ pub enum Command {
     },
 }
 
+/// What a second wait of a session does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Second {
+    /// It ends the first one for the same inbox, empty-handed; waits for other inboxes go on beside it.
+    Supersedes,
+    /// It is refused, whatever inbox the first one is for.
+    IsRefused,
+}
+
 impl Command {
     /// Makes the command that takes all that is in an inbox.
     pub const fn read_all(agent: Option<String>, wait_ms: u32) -> Self {
@@ -60,6 +72,7 @@ impl Command {
             from: None,
             limit: None,
             wait_ms,
+            second: Second::Supersedes,
         }
     }
 }
@@ -129,6 +142,11 @@ pub enum Refusal {
         /// The bound on body bytes.
         bytes_max: usize,
     },
+    /// The session waits already, and the read is one that does not end an older one.
+    AlreadyWaits {
+        /// For whose inbox.
+        agent: AgentName,
+    },
     /// Too many reads are parked.
     TooManyWaits {
         /// How many are parked.
@@ -140,6 +158,7 @@ impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
             Self::BodyTooLong { .. } => io::Class::Bad,
+            Self::AlreadyWaits { .. } => io::Class::Conflict,
             Self::InboxFull { .. } | Self::TooManyWaits { .. } => io::Class::Full,
         }
     }
@@ -149,6 +168,12 @@ impl From<Refusal> for io::Refusal {
     fn from(refusal: Refusal) -> Self {
         Self::Mail(refusal)
     }
+}
+
+/// How a read waits.
+struct Patience {
+    wait_ms: u32,
+    second: Second,
 }
 
 /// A message that is to be posted.
@@ -182,11 +207,13 @@ impl Engine {
                 from,
                 limit,
                 wait_ms,
+                second,
             } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
                 let from = from.map(|from| self.known(&from)).transpose()?;
                 let filter = Filter { from, limit };
-                Ok(self.read(session, call, reader, filter, wait_ms, step)?)
+                let patience = Patience { wait_ms, second };
+                Ok(self.read(session, call, reader, filter, patience, step)?)
             }
             Command::Pending { agent } => Ok(self.pending(&speaker(self, NamedAs::Reader, agent)?).into()),
             Command::Peek { agent } => Ok(self.peek(&speaker(self, NamedAs::Reader, agent)?).into()),
@@ -250,14 +277,21 @@ impl Engine {
         call: CallId,
         reader: Speaker,
         filter: Filter,
-        wait_ms: u32,
+        patience: Patience,
         step: &mut Step<'_>,
     ) -> Result<Outcome, Refusal> {
         let agent = reader.into_agent();
+        let Patience { wait_ms, second } = patience;
         if wait_ms == 0 || self.stopping || self.has_news(session, &agent, &filter) {
             return Ok(Outcome::Answered(self.take(session, &agent, &filter, step)));
         }
         let parked = &self.sessions[&session].waits;
+        if second == Second::IsRefused
+            && let Some(first) = parked.first()
+        {
+            let agent = self.waits[first].agent.clone();
+            return Err(Refusal::AlreadyWaits { agent });
+        }
         let superseded = parked.iter().find(|call| self.waits[call].agent == agent);
         let superseded = superseded.copied();
         if superseded.is_none() && self.waits.len() >= self.bounds.waits_max {

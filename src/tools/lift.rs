@@ -218,6 +218,12 @@ fn not_carried(refusal: &mail::Refusal) -> String {
                 "inbox of {agent:?} is full: {messages} messages, {bytes} bytes; accepted: at most {messages_max} messages and {bytes_max} bytes; post again after it was read"
             )
         }
+        mail::Refusal::AlreadyWaits { agent } => {
+            format!(
+                "this session waits for the inbox of {:?} already; wait for its answer",
+                agent.as_str()
+            )
+        }
         mail::Refusal::TooManyWaits { waits } => {
             format!("as many reads wait already as are accepted: {waits}; read without waiting")
         }

@@ -1,4 +1,4 @@
-//! Reads that ask for less than all: of one sender, or so many.
+//! Reads that ask for less than all: of one sender, or so many, or for no second wait.
 
 use std::num::NonZeroUsize;
 
@@ -11,6 +11,18 @@ fn some(from: Option<&str>, limit: Option<usize>, wait_ms: u32) -> Command {
         from: from.map(str::to_owned),
         limit: limit.and_then(NonZeroUsize::new),
         wait_ms,
+        second: mail::Second::Supersedes,
+    })
+}
+
+/// A read that is refused where its session waits already.
+fn alone(agent: &str, wait_ms: u32) -> Command {
+    Command::Mail(mail::Command::Read {
+        agent: Some(agent.to_owned()),
+        from: None,
+        limit: NonZeroUsize::new(1),
+        wait_ms,
+        second: mail::Second::IsRefused,
     })
 }
 
@@ -130,4 +142,40 @@ fn a_wait_for_one_sender_ends_empty_handed_though_another_has_sent_something() {
         "nobody has to wait for it"
     );
     assert_eq!(relay.handle(Input::Stopping), [shown_of_more(12, [], 3)]);
+}
+
+#[test]
+fn a_wait_that_is_to_be_the_only_one_of_its_session_is_refused_beside_another() {
+    let mut relay = Relay::told();
+    let already = |call, agent| {
+        let refusal = mail::Refusal::AlreadyWaits { agent: name(agent) };
+        [refused(call, Refusal::Mail(refusal))]
+    };
+    assert_eq!(relay.call(A, 10, alone("dev-a", WAIT_MS)), NONE);
+    assert_eq!(relay.call(A, 11, alone("dev-a", WAIT_MS)), already(11, "dev-a"));
+    assert_eq!(relay.call(A, 12, alone("pm", WAIT_MS)), already(12, "dev-a"));
+    assert_eq!(
+        relay.call(A, 13, alone("pm", 0)),
+        [nothing(13)],
+        "it does not wait"
+    );
+    assert_eq!(
+        relay.call(B, 14, alone("dev-a", WAIT_MS)),
+        NONE,
+        "another session may"
+    );
+    let [posted] = accepted(1, &nth(1));
+    assert_eq!(relay.post(C, 1, &nth(1)), [posted, shown(10, [nth(1)])]);
+    assert_eq!(
+        relay.call(A, 15, alone("dev-a", WAIT_MS)),
+        NONE,
+        "the first one is over"
+    );
+    relay.call(A, 16, wait("pm", WAIT_MS));
+    assert_eq!(
+        relay.call(A, 17, wait("dev-a", WAIT_MS)),
+        [nothing(15)],
+        "superseded"
+    );
+    assert_eq!(relay.call(A, 18, alone("dev-b", WAIT_MS)), already(18, "pm"));
 }

@@ -145,7 +145,8 @@ fn the_class_of_a_refusal_says_what_can_be_done_about_it() {
         named,
         known: known.clone(),
     };
-    let refusals: [(Refusal, Class); 9] = [
+    let already = mail::Refusal::AlreadyWaits { agent: name("pm") };
+    let refusals: [(Refusal, Class); 10] = [
         (unknown.into(), Class::Unknown),
         (not_you.into(), Class::Bad),
         (person.into(), Class::Bad),
@@ -153,6 +154,7 @@ fn the_class_of_a_refusal_says_what_can_be_done_about_it() {
         (too_long.into(), Class::Bad),
         (full.into(), Class::Full),
         (mail::Refusal::TooManyWaits { waits: 1 }.into(), Class::Full),
+        (already.into(), Class::Conflict),
         (sessions::Refusal::TooMany { sessions: 1 }.into(), Class::Full),
         (Refusal::Stopping, Class::Full),
     ];

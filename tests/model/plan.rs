@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
+use relay::engine::mail::Second;
 use relay::engine::{
     CallId, Carrier, Command, Effect, Ending, Input, Kind, PERSON, Reply, Roster, SessionId, Sign, Timestamp,
     Who, mail,
@@ -487,6 +488,11 @@ impl Plan {
                     self.rng.pick(&WAITS_MS)
                 } else {
                     0
+                },
+                second: if self.rng.percent(self.choosy) {
+                    Second::IsRefused
+                } else {
+                    Second::Supersedes
                 },
             }),
             Action::Peek => Command::Mail(mail::Command::Peek { agent: me }),

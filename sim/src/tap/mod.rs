@@ -135,7 +135,7 @@ impl Tap {
                 } => self.marks.hit(match refusal {
                     Refusal::Mail(mail::Refusal::InboxFull { .. }) => "refused: inbox full",
                     Refusal::Mail(mail::Refusal::TooManyWaits { .. }) => "refused: too many waits",
-                    Refusal::Mail(mail::Refusal::BodyTooLong { .. })
+                    Refusal::Mail(mail::Refusal::BodyTooLong { .. } | mail::Refusal::AlreadyWaits { .. })
                     | Refusal::Agents(_)
                     | Refusal::Sessions(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",

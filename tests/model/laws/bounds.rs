@@ -61,7 +61,7 @@ impl History<'_> {
                     ..
                 })) => !room && (*messages_told, *bytes_told) == (messages, bytes),
                 Err(
-                    Refusal::Mail(mail::Refusal::TooManyWaits { .. })
+                    Refusal::Mail(mail::Refusal::TooManyWaits { .. } | mail::Refusal::AlreadyWaits { .. })
                     | Refusal::Agents(_)
                     | Refusal::Sessions(_),
                 ) => true,

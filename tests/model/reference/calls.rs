@@ -45,17 +45,11 @@ impl Model {
                 from,
                 limit,
                 wait_ms,
+                second,
             }) => {
                 let limit = limit.map_or(usize::MAX, NonZeroUsize::get);
-                self.read(
-                    now,
-                    &open,
-                    call,
-                    agent.as_deref(),
-                    from.as_deref(),
-                    limit,
-                    wait_ms,
-                )
+                let (agent, from) = (agent.as_deref(), from.as_deref());
+                self.read(now, &open, call, agent, from, limit, wait_ms, second)
             }
             Command::Mail(mail::Command::Pending { agent }) => self.pending(&open, call, agent.as_deref()),
             Command::Mail(mail::Command::Peek { agent }) => self.peek(&open, call, agent.as_deref()),
@@ -200,7 +194,7 @@ impl Model {
         }))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a read has four of its own")]
+    #[expect(clippy::too_many_arguments, reason = "a read has five of its own")]
     pub(super) fn read(
         &mut self,
         now: Timestamp,
@@ -210,6 +204,7 @@ impl Model {
         from: Option<&str>,
         limit: usize,
         wait_ms: u32,
+        second: mail::Second,
     ) -> Result<Vec<Effect>, Refusal> {
         let agent = self.speaker(open, NamedAs::Reader, agent)?;
         let from = match from.map(|from| self.known(from)) {
@@ -234,6 +229,16 @@ impl Model {
         );
         if wait_ms == 0 || !empty || !noticed || self.stopping {
             return Ok(vec![self.hand_over(open.session, call, &agent, &wanted)]);
+        }
+        let of_session = self.waits.iter().filter(|wait| wait.session == open.session);
+        if let Some(first) = of_session.min_by_key(|wait| wait.call)
+            && second == mail::Second::IsRefused
+        {
+            self.marks.reach(Mark::AlreadyWaits);
+            self.marks
+                .reach_if(first.agent != agent, Mark::AlreadyWaitsForAnother);
+            let agent = first.agent.clone();
+            return Err(Refusal::Mail(mail::Refusal::AlreadyWaits { agent }));
         }
         self.marks.reach_if(others, Mark::WaitsForOneAlone);
         let same = |wait: &&Parked| wait.session == open.session && wait.agent == agent;
