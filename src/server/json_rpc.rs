@@ -89,6 +89,12 @@ impl Invalid {
         self.id.is_some()
     }
 
+    /// Takes it apart: the id of the request, or null; the code of the error, and its words.
+    pub fn into_parts(self) -> (Value, i32, String) {
+        let id = self.id.and_then(|id| serde_json::from_str(id.get()).ok());
+        (id.unwrap_or_default(), self.code, self.message)
+    }
+
     /// Writes the JSON-RPC error.
     pub fn bytes(&self) -> Bytes {
         let error = serde_json::json!({"code": self.code, "message": self.message});

@@ -40,6 +40,25 @@ fn a_key_that_stands_twice_is_refused() {
 }
 
 #[test]
+fn a_line_that_is_refused_does_not_answer_another_request_of_its_id() {
+    let relay = told_relay();
+    let mut agent = Agent::start(relay.port);
+    let wait = agent.wait("pm", 60.0);
+    for line in [
+        r#"{"jsonrpc":"2.0","id":ID,"method":"ping","params":{"x":1,"x":1}}"#,
+        r#"{"jsonrpc":"1.0","id":ID,"method":"ping"}"#,
+    ] {
+        agent.write(&line.replace("ID", &wait.to_string()));
+        assert_eq!(agent.heard()["id"], Value::Null, "{line}");
+        let other = r#""another""#;
+        agent.write(&line.replace("ID", other));
+        assert_eq!(agent.heard()["id"], "another", "{line}");
+    }
+    relay.session(Way::Http).post("dev-a", "pm", "m1");
+    assert_eq!(agent.heard()["id"], wait);
+}
+
+#[test]
 fn what_is_not_offered_is_refused() {
     let relay = Relay::start();
     let mut agent = Agent::start(relay.port);

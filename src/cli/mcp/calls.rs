@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rmcp::model::RequestId;
+use serde_json::Value;
 use tokio::io::ReadBuf;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -153,6 +154,11 @@ impl<S: Connection> Calls<S> {
         };
         state.under_way.insert(key, call);
         Ok(())
+    }
+
+    /// Tells whether an id is that of a request which is not answered yet.
+    pub fn is_under_way(&self, id: &Value) -> bool {
+        self.lock().under_way.contains_key(&id.to_string())
     }
 
     /// Waits until the calls of the lines before are answered, then notes that the relay is asked. Returns a connection

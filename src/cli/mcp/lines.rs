@@ -108,40 +108,62 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
+/// Why a line is not heard, as a JSON-RPC error: <https://www.jsonrpc.org/specification#error_object>.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Of the request that the line was to be; null where none was made out.
+    pub id: Value,
+    pub code: i32,
+    pub reason: String,
+}
+
+impl Refused {
+    /// Says that something is no message of JSON-RPC.
+    pub fn no_message(id: Value, reason: impl Into<String>) -> Self {
+        let (code, reason) = (-32600, reason.into());
+        Self { id, code, reason }
+    }
+
+    /// Writes the error, without the end of its line.
+    pub fn bytes(&self) -> Bytes {
+        let Self { id, code, reason } = self;
+        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": reason}});
+        error.to_string().into()
+    }
+}
+
 /// Reads a line. rmcp keeps the last of two equal keys, and relay is asked in what is made of that, so they are looked
 /// for here.
 ///
 /// # Errors
 ///
-/// The JSON-RPC error to answer with: <https://www.jsonrpc.org/specification#error_object>.
-pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Bytes> {
+/// What to answer with.
+pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Refused> {
     let Line::Whole(line) = line else {
         let reason = format!("the line has more than {LINE_BYTES_MAX} bytes, the most that is accepted");
-        return Err(refusal(&Value::Null, -32600, &reason));
+        return Err(Refused::no_message(Value::Null, reason));
     };
-    check_keys(line).map_err(|invalid| invalid.bytes())?;
+    check_keys(line).map_err(|invalid| {
+        let (id, code, reason) = invalid.into_parts();
+        Refused { id, code, reason }
+    })?;
     let unreadable = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
         Err(error) => error,
     };
-    match serde_json::from_slice::<Value>(line) {
-        Err(error) => Err(refusal(
-            &Value::Null,
-            -32700,
-            &format!("the line is no JSON: {error}"),
-        )),
-        Ok(json) => {
-            tracing::debug!(%unreadable, "JSON, but no message");
-            let reason = "the line is no JSON-RPC 2.0 message; accepted: {\"jsonrpc\": \"2.0\", \"id\": text or integer, \"method\": text, \"params\": object}, without id if no answer is wanted";
-            let id = json.get("id").filter(|id| id.is_string() || id.is_i64());
-            let id = id.filter(|_| json.get("method").is_some_and(Value::is_string));
-            Err(refusal(id.unwrap_or(&Value::Null), -32600, reason))
+    let json = match serde_json::from_slice::<Value>(line) {
+        Ok(json) => json,
+        Err(error) => {
+            return Err(Refused {
+                id: Value::Null,
+                code: -32700,
+                reason: format!("the line is no JSON: {error}"),
+            });
         }
-    }
-}
-
-/// A JSON-RPC error.
-pub fn refusal(id: &Value, code: i32, message: &str) -> Bytes {
-    let refusal = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}});
-    refusal.to_string().into()
+    };
+    tracing::debug!(%unreadable, "JSON, but no message");
+    let reason = "the line is no JSON-RPC 2.0 message; accepted: {\"jsonrpc\": \"2.0\", \"id\": text or integer, \"method\": text, \"params\": object}, without id if no answer is wanted";
+    let id = json.get("id").filter(|id| id.is_string() || id.is_i64());
+    let id = id.filter(|_| json.get("method").is_some_and(Value::is_string));
+    Err(Refused::no_message(id.cloned().unwrap_or_default(), reason))
 }

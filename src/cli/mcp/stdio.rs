@@ -5,7 +5,6 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -18,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::calls::{Calls, UNDER_WAY_MAX, Unusable};
 use super::connection::Connect;
-use super::lines::{Line, Lines, message, refusal};
+use super::lines::{Line, Lines, Refused, message};
 use super::relay::Relay;
 
 /// How long stdout may take what is left for it at the end, once there is nothing more to wait for.
@@ -126,8 +125,12 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
     fn hear(&mut self, line: &Line) -> Option<ClientJsonRpcMessage> {
         let message = match message(line) {
             Ok(message) => message,
-            Err(refused) => {
-                self.refuse(refused);
+            Err(mut refused) => {
+                if self.calls.is_under_way(&refused.id) {
+                    // It would be taken for the answer to that request.
+                    refused.id = Value::Null;
+                }
+                self.refuse(&refused);
                 return None;
             }
         };
@@ -137,7 +140,7 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
                 // Such a request is answered when it is cancelled, and by no other end.
                 let stays = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
                 if !stays && let Err(unusable) = self.calls.begin(&request.id) {
-                    self.refuse(unusable.refusal(&request.id));
+                    self.refuse(&unusable.refusal(&request.id));
                     return None;
                 }
             }
@@ -157,8 +160,8 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
         self.greeted.then_some(message)
     }
 
-    fn refuse(&mut self, refused: Bytes) {
-        self.first = Some(self.put(refused.into(), None));
+    fn refuse(&mut self, refused: &Refused) {
+        self.first = Some(self.put(refused.bytes().into(), None));
     }
 
     /// Puts something into the queue for stdout; the future ends when stdout has taken it, or never will.
@@ -186,22 +189,22 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
 
 impl Unusable {
     /// The JSON-RPC error that says so.
-    fn refusal(self, id: &RequestId) -> Bytes {
+    fn refusal(self, id: &RequestId) -> Refused {
         let id = serde_json::to_value(id).expect("an id is JSON");
         match self {
             // An error with the id would be taken for the answer to the other request.
-            Self::IdInUse => refusal(
-                &Value::Null,
-                -32600,
-                &format!("the id {id} is that of a request which is not answered yet; use another"),
-            ),
-            Self::TooMany => refusal(
-                &id,
-                -32603,
-                &format!(
+            Self::IdInUse => {
+                let reason =
+                    format!("the id {id} is that of a request which is not answered yet; use another");
+                Refused::no_message(Value::Null, reason)
+            }
+            Self::TooMany => Refused {
+                id,
+                code: -32603,
+                reason: format!(
                     "{UNDER_WAY_MAX} requests are under way, the most that are accepted; wait for an answer"
                 ),
-            ),
+            },
         }
     }
 }
