@@ -43,6 +43,7 @@ fn post(call: u64, to: &str) -> Input {
             from: Some("pm".to_owned()),
             to: to.to_owned(),
             kind: Kind::Status,
+            options: None,
             body: "b".repeat(200),
         }),
     }

@@ -1,9 +1,141 @@
-//! For whom a session may speak: the one gate.
+//! Who there is, and for whom a session may speak: the one gate.
+//!
+//! The roster's agents are always there. Another one is there once a session has registered it ([`Who::Registered`]), and stays;
+//! but a transient one goes with its last session, once nothing is in its inbox.
+//!
+//! Sessions that register an agent say by which instance of it they are: a process, say. Those of one instance live side by
+//! side. Those of a later one take the agent over: a new generation begins, and the sessions of the one before are fenced. They
+//! can neither read nor acknowledge any more; what they waited for is ended, and what was handed over to them is undone.
+//!
+//! [`Who::Registered`]: super::Who::Registered
 
-use super::Engine;
-use super::io;
-use super::names::{AgentName, PERSON, Roster, SessionId, shown};
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use super::address::InvalidAddress;
+use super::events::{Event, WaitEnd};
+use super::io::{self, Sign};
+use super::limits::{ACTIVE_MS, KNOWN_NEAREST, KNOWN_SHOWN_MAX, PROFILE_BYTES_MAX, TRANSIENT_MS};
+use super::names::{
+    AgentName, CallId, DEFAULT_PROJECT, InvalidName, Known, PERSON, Recipient, Role, SessionId, check_name,
+    shown,
+};
 use super::sessions::Session;
+use super::time::Timestamp;
+use super::{Engine, Step};
+
+/// What may be asked about agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Command {
+    /// Lists the agents of a project.
+    List {
+        /// The session's own if it is left out; all projects if it is `*`.
+        project: Option<String>,
+        /// Only those that are active.
+        active_only: bool,
+    },
+    /// Tells what a session's agent may know of itself and of the relay.
+    WhoAmI,
+}
+
+impl From<Command> for io::Command {
+    fn from(command: Command) -> Self {
+        Self::Agents(command)
+    }
+}
+
+/// The answer to a [`Command`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Agents, in the order of their names.
+    Listed {
+        /// The project from which they are seen.
+        project: String,
+        /// One for each.
+        agents: Vec<AgentView>,
+    },
+    /// Who asked, and whom.
+    You {
+        /// The session's agent, if it is bound to one.
+        agent: Option<AgentName>,
+        /// Where the relay is reached, as it is shown.
+        place: String,
+        /// When it started.
+        started_at: Timestamp,
+        /// When it was asked.
+        now: Timestamp,
+    },
+}
+
+impl From<Reply> for io::Reply {
+    fn from(reply: Reply) -> Self {
+        Self::Agents(reply)
+    }
+}
+
+/// An agent as others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentView {
+    /// Its name.
+    pub name: AgentName,
+    /// What it said of itself.
+    pub profile: Profile,
+    /// When a session last did something in its name; none since the start.
+    pub last_contact: Option<Timestamp>,
+    /// That was less than [`ACTIVE_MS`] ago, or it waits for something.
+    pub is_active: bool,
+}
+
+/// What an agent says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Profile {
+    /// What it is: a name that others may share.
+    pub role: Option<String>,
+    /// What it works on.
+    pub module: Option<String>,
+    /// The program that it is.
+    pub cli: Option<String>,
+    /// The agent that it works for.
+    pub parent: Option<String>,
+    /// Where it works.
+    pub cwd: Option<String>,
+}
+
+/// An agent as a session registers it. Nothing of it is checked yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Registration {
+    /// The project; the default one if it is left out.
+    pub project: Option<String>,
+    /// The name in it.
+    pub name: String,
+    /// What is left out stays as it was.
+    pub profile: Profile,
+    /// Which instance of the agent the session belongs to. A greater one is a later one: a UUID of version 7, say. None joins
+    /// whichever is there.
+    pub instance: Option<Uuid>,
+    /// The agent is to go with its sessions.
+    pub transient: bool,
+}
+
+/// An agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Agent {
+    pub profile: Profile,
+    pub last_contact: Option<Timestamp>,
+    /// The one that has taken it over last, if any has.
+    pub instance: Option<Uuid>,
+    /// It goes with its last session.
+    pub transient: bool,
+    /// The sessions that are bound to it and not fenced.
+    pub sessions: BTreeSet<SessionId>,
+    /// When it goes, unless a session comes or something is in its inbox.
+    pub leaves_at: Option<Timestamp>,
+}
 
 /// As what somebody was named, or was to be named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,15 +148,15 @@ pub enum NamedAs {
     Session,
 }
 
-/// Why somebody may not be named so. Nothing was changed by it.
+/// Why somebody may not be named so, or nobody is meant. Nothing was changed by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// A sender, recipient or reader is not in the roster.
+    /// There is no such agent.
     Unknown {
         /// As given, cut if it is long.
         name: String,
         /// Who there is.
-        known: Roster,
+        known: Known,
     },
     /// A bound session named another agent than its own.
     NotYou {
@@ -40,22 +172,60 @@ pub enum Refusal {
         /// As what.
         named: NamedAs,
         /// Who else there is.
-        known: Roster,
+        known: Known,
     },
     /// A session that is not bound did not say who it is.
     Anonymous {
         /// What it is to say.
         named: NamedAs,
         /// Who there is.
-        known: Roster,
+        known: Known,
+    },
+    /// The session's agent was taken over by a later instance.
+    Fenced {
+        /// Which agent.
+        agent: AgentName,
+    },
+    /// Whoever could be meant is the sender itself.
+    Nobody {
+        /// The address.
+        to: Recipient,
+    },
+    /// What is to be a name is none.
+    InvalidName(InvalidName),
+    /// What is to be an address is none.
+    InvalidAddress(InvalidAddress),
+    /// Something that an agent says of itself is too long, or not one line of text.
+    InvalidProfile {
+        /// What.
+        field: &'static str,
+        /// As given, cut if it is long.
+        given: String,
+    },
+    /// There are as many agents as there may be.
+    TooManyAgents {
+        /// How many there are.
+        agents: usize,
+    },
+    /// There are as many projects as there may be.
+    TooManyProjects {
+        /// How many there are.
+        projects: usize,
     },
 }
 
 impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
-            Self::Unknown { .. } => io::Class::Unknown,
-            Self::NotYou { .. } | Self::Person { .. } | Self::Anonymous { .. } => io::Class::Bad,
+            Self::Unknown { .. } | Self::Nobody { .. } => io::Class::Unknown,
+            Self::NotYou { .. }
+            | Self::Person { .. }
+            | Self::Anonymous { .. }
+            | Self::InvalidName(_)
+            | Self::InvalidAddress(_)
+            | Self::InvalidProfile { .. } => io::Class::Bad,
+            Self::Fenced { .. } => io::Class::Fenced,
+            Self::TooManyAgents { .. } | Self::TooManyProjects { .. } => io::Class::Full,
         }
     }
 }
@@ -82,6 +252,7 @@ impl Speaker {
     }
 }
 
+/// The gate.
 impl Engine {
     /// Finds out for whom a session speaks. The one gate: what posts or reads asks for the [`Speaker`] that it gives.
     pub(super) fn speaker(
@@ -91,7 +262,10 @@ impl Engine {
         given: Option<&str>,
     ) -> Result<Speaker, Refusal> {
         let Session {
-            agent: bound, person, ..
+            agent: bound,
+            person,
+            fenced,
+            ..
         } = &self.sessions[&session];
         if *person {
             return self.known(given.unwrap_or(PERSON)).map(Speaker);
@@ -99,37 +273,387 @@ impl Engine {
         if given == Some(PERSON) {
             return Err(self.refuse_person(named));
         }
-        match (given, bound) {
-            (None, None) => Err(Refusal::Anonymous {
-                named,
-                known: self.roster.clone(),
-            }),
-            (None, Some(bound)) => Ok(Speaker(bound.clone())),
-            (Some(name), None) => self.known(name).map(Speaker),
-            (Some(name), Some(bound)) => {
-                let name = self.known(name)?;
-                if name == *bound {
-                    return Ok(Speaker(name));
-                }
-                let bound = bound.clone();
-                Err(Refusal::NotYou { named, name, bound })
+        let Some(bound) = bound else {
+            let Some(name) = given else {
+                let known = self.all_known();
+                return Err(Refusal::Anonymous { named, known });
+            };
+            return self.known(name).map(Speaker);
+        };
+        if let Some(name) = given
+            && name != bound.as_str()
+            && name != bound.local()
+        {
+            let name = self.known(name)?;
+            let bound = bound.clone();
+            return Err(Refusal::NotYou { named, name, bound });
+        }
+        if *fenced {
+            let agent = bound.clone();
+            return Err(Refusal::Fenced { agent });
+        }
+        Ok(Speaker(bound.clone()))
+    }
+
+    pub(super) fn refuse_person(&self, named: NamedAs) -> Refusal {
+        let known = self.all_known();
+        Refusal::Person { named, known }
+    }
+
+    /// Finds the agent of a whole name, or the person.
+    pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
+        match self.inboxes.get_key_value(name) {
+            Some((agent, _)) => Ok(agent.clone()),
+            None => Err(self.unknown(DEFAULT_PROJECT, name)),
+        }
+    }
+
+    /// Finds the agent of a name that somebody in a project has written, or the person.
+    pub(super) fn known_in(&self, project: &str, name: &str) -> Result<AgentName, Refusal> {
+        let named = self.agent_in(project, name);
+        named.map_or_else(|| self.known(name), Ok)
+    }
+
+    /// Finds the agent of a name without a project.
+    pub(super) fn agent_in(&self, project: &str, name: &str) -> Option<AgentName> {
+        let full = AgentName::in_project(project, name).ok()?;
+        self.agents.contains_key(&full).then_some(full)
+    }
+
+    fn all_known(&self) -> Known {
+        self.known_like(DEFAULT_PROJECT, "")
+    }
+
+    pub(super) fn unknown(&self, project: &str, name: &str) -> Refusal {
+        Refusal::Unknown {
+            known: self.known_like(project, name),
+            name: shown(name),
+        }
+    }
+
+    /// Names those who are there: of the roster first, then of the project.
+    fn known_like(&self, project: &str, name: &str) -> Known {
+        let of_roster = self
+            .roster
+            .names()
+            .iter()
+            .filter(|agent| agent.project() == project);
+        let others = self.of_project(project);
+        let others = others.filter(|agent| self.roster.find(agent.as_str()).is_none());
+        let mut names: Vec<AgentName> = of_roster.cloned().chain(others).collect();
+        let count = names.len();
+        if count > KNOWN_SHOWN_MAX {
+            let name = shown(name.rsplit(':').next().unwrap_or(name));
+            names.sort_by_cached_key(|agent| distance(agent.local(), &name));
+            names.truncate(KNOWN_NEAREST);
+        }
+        Known { names, count }
+    }
+
+    /// Goes through the agents of a project, in the order of their names.
+    pub(super) fn of_project(&self, project: &str) -> impl Iterator<Item = AgentName> {
+        self.agents
+            .keys()
+            .filter(move |agent| agent.project() == project)
+            .cloned()
+    }
+
+    /// Returns the agents of a role; none if there are none.
+    pub(super) fn of_role(&self, role: &Role) -> Option<Vec<AgentName>> {
+        let agents = self.roles.get(role)?;
+        Some(agents.iter().cloned().collect())
+    }
+}
+
+/// Counts the letters that make two names differ.
+fn distance(one: &str, other: &str) -> usize {
+    let [one, other] = [one, other].map(|name| name.to_ascii_lowercase().into_bytes());
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.iter().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], at + 1);
+        for (to, wanted) in other.iter().enumerate() {
+            let changed = before + usize::from(letter != wanted);
+            before = row[to + 1];
+            row[to + 1] = changed.min(before + 1).min(row[to] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+/// Registering and going.
+impl Engine {
+    /// Checks what a session wants to register, and finds the agent's name. Changes nothing.
+    pub(super) fn check_registration(&self, registration: &Registration) -> Result<AgentName, Refusal> {
+        let Registration {
+            project,
+            name,
+            profile,
+            instance,
+            transient: _,
+        } = registration;
+        let project = project.as_deref().unwrap_or(DEFAULT_PROJECT);
+        let agent = AgentName::in_project(project, name)?;
+        if agent.local() == PERSON {
+            return Err(self.refuse_person(NamedAs::Session));
+        }
+        profile.check()?;
+        let Some(known) = self.agents.get(&agent) else {
+            let agents = self.agents.len();
+            if agents >= self.bounds.agents_max {
+                return Err(Refusal::TooManyAgents { agents });
+            }
+            let is_new = self.of_project(project).next().is_none() && project != DEFAULT_PROJECT;
+            let projects = if is_new { self.projects().len() } else { 0 };
+            if projects >= self.bounds.projects_max {
+                return Err(Refusal::TooManyProjects { projects });
+            }
+            return Ok(agent);
+        };
+        if instance.is_some() && *instance < known.instance {
+            return Err(Refusal::Fenced { agent });
+        }
+        Ok(agent)
+    }
+
+    /// Makes the agent, or takes it over if the instance is a later one.
+    pub(super) fn register(&mut self, agent: &AgentName, registration: Registration, step: &mut Step<'_>) {
+        let Registration {
+            profile,
+            instance,
+            transient,
+            ..
+        } = registration;
+        if !self.agents.contains_key(agent) {
+            self.agents.insert(
+                agent.clone(),
+                Agent {
+                    transient,
+                    ..Agent::default()
+                },
+            );
+            self.inboxes.insert(agent.clone(), super::inbox::Inbox::new());
+            step.note(Event::Registered { agent: agent.clone() });
+        }
+        if instance > self.agents[agent].instance {
+            self.take_over(agent, step);
+            self.agent_mut(agent).instance = instance;
+        }
+        self.agent_mut(agent).transient &= transient;
+        self.describe(agent, profile);
+    }
+
+    /// Fences all sessions of an agent.
+    fn take_over(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let fenced = std::mem::take(&mut self.agent_mut(agent).sessions);
+        if !fenced.is_empty() {
+            step.note(Event::TakenOver { agent: agent.clone() });
+        }
+        for session in fenced {
+            let state = self.session_mut(session);
+            state.fenced = true;
+            for call in state.waits.clone() {
+                self.fence_wait(call, step);
+            }
+            self.sign_all(session, Sign::Fenced, step);
+        }
+    }
+
+    fn fence_wait(&mut self, call: CallId, step: &mut Step<'_>) {
+        let wait = self.unpark(call, WaitEnd::Fenced, step);
+        let refusal = Refusal::Fenced { agent: wait.agent };
+        step.out.push(io::Effect::Reply {
+            call,
+            result: Err(refusal.into()),
+            handover: None,
+        });
+    }
+
+    /// Sets what an agent says of itself; what it leaves out stays as it was.
+    fn describe(&mut self, agent: &AgentName, said: Profile) {
+        let role_before = self.agents[agent].profile.role.clone();
+        let Profile {
+            role,
+            module,
+            cli,
+            parent,
+            cwd,
+        } = &mut self.agent_mut(agent).profile;
+        for (field, said) in [
+            (role, said.role),
+            (module, said.module),
+            (cli, said.cli),
+            (parent, said.parent),
+            (cwd, said.cwd),
+        ] {
+            if let Some(said) = said.filter(|said| !said.is_empty()) {
+                *field = Some(said);
+            }
+        }
+        let role_after = self.agents[agent].profile.role.clone();
+        if role_before != role_after {
+            self.forget_role(agent, role_before.as_deref());
+            if let Some(role) = self.role_of(agent) {
+                self.roles.entry(role).or_default().insert(agent.clone());
             }
         }
     }
 
-    pub(super) fn refuse_person(&self, named: NamedAs) -> Refusal {
-        let known = self.roster.clone();
-        Refusal::Person { named, known }
+    fn role_of(&self, agent: &AgentName) -> Option<Role> {
+        let role = self.agents[agent].profile.role.as_deref()?;
+        Role::in_project(agent.project(), role).ok()
     }
 
-    /// Finds the agent of a name, or the person.
-    pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
-        match self.inboxes.get_key_value(name) {
-            Some((agent, _)) => Ok(agent.clone()),
-            None => Err(Refusal::Unknown {
-                name: shown(name),
-                known: self.roster.clone(),
-            }),
+    fn forget_role(&mut self, agent: &AgentName, role: Option<&str>) {
+        let Some(role) = role.and_then(|role| Role::in_project(agent.project(), role).ok()) else {
+            return;
+        };
+        if let Some(agents) = self.roles.get_mut(&role) {
+            agents.remove(agent);
+            if agents.is_empty() {
+                self.roles.remove(&role);
+            }
         }
+    }
+
+    /// Takes note that a session that is bound to an agent has begun.
+    pub(super) fn joins(&mut self, agent: &AgentName, session: SessionId) {
+        let state = self.agent_mut(agent);
+        state.sessions.insert(session);
+        if let Some(at) = state.leaves_at.take() {
+            self.leaving.remove(&(at, agent.clone()));
+        }
+    }
+
+    /// Takes note that it has ended.
+    pub(super) fn leaves(&mut self, agent: &AgentName, session: SessionId, step: &Step<'_>) {
+        let state = self.agent_mut(agent);
+        if state.sessions.remove(&session) && state.transient && state.sessions.is_empty() {
+            self.leave_at(agent, step.now.plus_millis(TRANSIENT_MS));
+        }
+    }
+
+    fn leave_at(&mut self, agent: &AgentName, at: Timestamp) {
+        self.agent_mut(agent).leaves_at = Some(at);
+        self.leaving.insert((at, agent.clone()));
+    }
+
+    /// Removes the transient agents whose sessions have ended; not before their inboxes are empty.
+    pub(super) fn let_go(&mut self, step: &mut Step<'_>) {
+        while let Some((at, _)) = self.leaving.first()
+            && *at <= step.now
+        {
+            let (_, agent) = self.leaving.pop_first().expect("it is the first");
+            self.agent_mut(&agent).leaves_at = None;
+            let inbox = &self.inboxes[&agent];
+            if inbox.messages() > 0
+                || !inbox.waits.is_empty()
+                || self.handovers.values().any(|h| h.agent == agent)
+            {
+                self.leave_at(&agent, step.now.plus_millis(TRANSIENT_MS));
+                continue;
+            }
+            let role = self.agents[&agent].profile.role.clone();
+            self.forget_role(&agent, role.as_deref());
+            self.groups.forget(&agent);
+            self.inboxes.remove(&agent);
+            self.agents.remove(&agent);
+            step.note(Event::Gone { agent });
+        }
+    }
+
+    /// Takes note that a session has done something in an agent's name.
+    pub(super) fn contact(&mut self, agent: &AgentName, now: Timestamp) {
+        if let Some(state) = self.agents.get_mut(agent) {
+            state.last_contact = Some(now);
+        }
+    }
+
+    fn agent_mut(&mut self, agent: &AgentName) -> &mut Agent {
+        self.agents
+            .get_mut(agent)
+            .expect("whoever has a session is registered")
+    }
+
+    fn projects(&self) -> BTreeSet<&str> {
+        let projects = self.agents.keys().map(AgentName::project);
+        projects.chain([DEFAULT_PROJECT]).collect()
+    }
+}
+
+/// Looking.
+impl Engine {
+    /// Carries a command out.
+    pub(super) fn about_agents(
+        &self,
+        session: SessionId,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<io::Outcome, Refusal> {
+        let state = &self.sessions[&session];
+        if state.fenced
+            && let Some(agent) = state.agent.clone()
+        {
+            return Err(Refusal::Fenced { agent });
+        }
+        let own = state.agent.as_ref().map_or(DEFAULT_PROJECT, AgentName::project);
+        match command {
+            Command::List { project, active_only } => {
+                let project = project.filter(|project| !project.is_empty());
+                let asked = project.as_deref().unwrap_or(own);
+                if asked != "*" {
+                    check_name("project", asked)?;
+                }
+                let agents = self.agents.iter();
+                let agents = agents.filter(|(name, _)| asked == "*" || name.project() == asked);
+                let agents = agents.map(|(name, agent)| self.view(name, agent, now));
+                let agents = agents.filter(|agent| agent.is_active || !active_only).collect();
+                let project = own.to_owned();
+                Ok(Reply::Listed { project, agents }.into())
+            }
+            Command::WhoAmI => {
+                let reply = Reply::You {
+                    agent: state.agent.clone(),
+                    place: self.place.clone(),
+                    started_at: self.boot.started_at,
+                    now,
+                };
+                Ok(reply.into())
+            }
+        }
+    }
+
+    fn view(&self, name: &AgentName, agent: &Agent, now: Timestamp) -> AgentView {
+        let waits = !self.inboxes[name].waits.is_empty();
+        let last_contact = if waits { Some(now) } else { agent.last_contact };
+        AgentView {
+            name: name.clone(),
+            profile: agent.profile.clone(),
+            last_contact,
+            is_active: last_contact.is_some_and(|at| now < at.plus_millis(ACTIVE_MS)),
+        }
+    }
+}
+
+impl Profile {
+    /// Checks that each part of it is short and one line, and the role a name.
+    fn check(&self) -> Result<(), Refusal> {
+        if let Some(role) = self.role.as_deref().filter(|role| !role.is_empty()) {
+            check_name("role", role)?;
+        }
+        let fields = [
+            ("module", &self.module),
+            ("cli", &self.cli),
+            ("parent", &self.parent),
+            ("cwd", &self.cwd),
+        ];
+        for (field, value) in fields {
+            if let Some(value) = value
+                && (value.len() > PROFILE_BYTES_MAX || value.chars().any(char::is_control))
+            {
+                let given = shown(value);
+                return Err(Refusal::InvalidProfile { field, given });
+            }
+        }
+        Ok(())
     }
 }

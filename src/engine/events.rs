@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, HandoverId, SessionId};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, SessionId};
 use super::time::Timestamp;
 
 /// A transition of the state.
@@ -29,12 +29,34 @@ pub enum Event {
         /// How its connection ended.
         ending: Ending,
     },
-    /// A message is in an agent's inbox.
-    Accepted {
-        /// Shared with the inbox.
-        message: Arc<Message>,
-        /// Whose inbox it is in.
+    /// A session has registered an agent that was not there.
+    Registered {
+        /// Its name.
         agent: AgentName,
+    },
+    /// A later instance has taken an agent over: the sessions of the one before are fenced.
+    TakenOver {
+        /// Which agent.
+        agent: AgentName,
+    },
+    /// A transient agent is gone, as its sessions are.
+    Gone {
+        /// Which agent.
+        agent: AgentName,
+    },
+    /// An agent has become a member of a channel by using it.
+    Joined {
+        /// Which channel.
+        channel: ChannelName,
+        /// Who.
+        agent: AgentName,
+    },
+    /// A message is in the inboxes of all whom it is for.
+    Accepted {
+        /// Shared with the inboxes.
+        message: Arc<Message>,
+        /// Whose inboxes it is in, in the order of their names: nobody's if it went to a channel without other members.
+        agents: Vec<AgentName>,
     },
     /// A call waits.
     Parked {
@@ -121,4 +143,6 @@ pub enum WaitEnd {
     Superseded,
     /// Its client cancelled it, or nobody is left to answer.
     Cancelled,
+    /// A later instance has taken its agent over.
+    Fenced,
 }

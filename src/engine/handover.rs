@@ -15,6 +15,7 @@
 //! | an orderly end | undone | read, once passed; else undone | - |
 //! | a broken end | undone | undone | - |
 //! | the reply lost | undone | undone | - |
+//! | the session's agent taken over | undone | undone | - |
 //! | cancelled | undone | undone | undone |
 //!
 //! What was read is confirmed [`CANCEL_GRACE_MS`] later, whatever becomes of its session: a cancellation may have been overtaken
@@ -127,7 +128,7 @@ fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
         (Sign::Settled, _, Passage::Read { .. }) => Confirmed,
         (Sign::Settled, _, _) | (_, _, Passage::Read { .. }) => Stands,
 
-        (Sign::Lost | Sign::Ended(Ending::Broken), _, _) => Undone,
+        (Sign::Lost | Sign::Fenced | Sign::Ended(Ending::Broken), _, _) => Undone,
 
         (Sign::Passed, _, Passage::Written) => DoubtBegins,
         (Sign::Passed, _, Passage::Passed { .. } | Passage::Overdue { .. }) => Stands,
@@ -177,7 +178,7 @@ impl Engine {
         filter: &Filter,
         step: &mut Step<'_>,
     ) -> HandedOver {
-        let tells = self.tells(session, agent);
+        let tells = filter.answers.is_none() && self.tells(session, agent);
         let inbox = self.inbox_mut(agent);
         let notice = tells && std::mem::take(&mut inbox.notice_due);
         let deliveries = Arc::new(inbox.take(filter));
@@ -445,7 +446,9 @@ mod tests {
             let ended = [Undone, Undone, Undone, Undone, Stands];
             assert_eq!(row(Sign::Ended(ending)), ended);
         }
-        assert_eq!(row(Sign::Lost), [Undone, Undone, Undone, Undone, Stands]);
+        for sign in [Sign::Lost, Sign::Fenced] {
+            assert_eq!(row(sign), [Undone, Undone, Undone, Undone, Stands]);
+        }
         assert_eq!(row(Sign::Cancelled), [Undone; 5]);
     }
 
@@ -466,7 +469,9 @@ mod tests {
         assert_eq!(row(Sign::Ended(Ending::Orderly)), orderly);
         let broken = [Undone, Undone, Undone, Undone, Stands];
         assert_eq!(row(Sign::Ended(Ending::Broken)), broken);
-        assert_eq!(row(Sign::Lost), [Undone, Undone, Undone, Undone, Stands]);
+        for sign in [Sign::Lost, Sign::Fenced] {
+            assert_eq!(row(sign), [Undone, Undone, Undone, Undone, Stands]);
+        }
         assert_eq!(row(Sign::Cancelled), [Undone; 5]);
     }
 }

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::Engine;
+use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, HandoverId, Seq};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, Recipient, Seq};
 use super::time::Timestamp;
 
 /// Which of what waits is meant.
@@ -14,8 +16,81 @@ use super::time::Timestamp;
 pub(super) struct Filter {
     /// What one agent sent; all if none is named.
     pub from: Option<AgentName>,
+    /// What was sent to one channel; all if none is named.
+    pub channel: Option<ChannelName>,
     /// The oldest of it, so many; all if no number is given.
     pub limit: Option<NonZeroUsize>,
+    /// If that is less, the latest of what was read before is shown as well.
+    pub earlier: bool,
+    /// What answers a message; all if it is not about one.
+    pub answers: Option<Answers>,
+}
+
+/// What counts as an answer to a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Answers {
+    /// What comes from one of these.
+    from: Vec<AgentName>,
+    /// Or belongs to this thread.
+    thread: Option<String>,
+    /// From this place on.
+    since: Seq,
+    /// Where the message was sent.
+    pub to: Recipient,
+}
+
+impl Answers {
+    /// What answers a message that is about to be put into the inboxes of some agents.
+    pub fn to(message: &Message, agents: &[AgentName], engine: &Engine) -> Self {
+        let own = &engine.inboxes[&message.from];
+        let its_own = usize::from(agents.contains(&message.from)) as u64;
+        Self {
+            from: agents.to_vec(),
+            thread: message.thread().map(str::to_owned),
+            since: Seq(own.next_seq.0 + its_own),
+            to: message.to.clone(),
+        }
+    }
+
+    fn has(&self, message: &Message) -> bool {
+        let in_thread = self.thread.is_some() && message.thread() == self.thread.as_deref();
+        in_thread || self.from.contains(&message.from)
+    }
+}
+
+impl Filter {
+    fn has(&self, message: &Message) -> bool {
+        let Self {
+            from,
+            channel,
+            answers,
+            limit: _,
+            earlier: _,
+        } = self;
+        from.as_ref().is_none_or(|from| message.from == *from)
+            && channel
+                .as_ref()
+                .is_none_or(|channel| message.to.is_channel(channel))
+            && answers.as_ref().is_none_or(|answers| answers.has(message))
+    }
+
+    fn is_all(&self) -> bool {
+        matches!(
+            self,
+            Self {
+                from: None,
+                channel: None,
+                limit: None,
+                answers: None,
+                earlier: _,
+            }
+        )
+    }
+
+    fn since(&self) -> Seq {
+        self.answers.as_ref().map_or(Seq(0), |answers| answers.since)
+    }
 }
 
 /// What waits for one agent, and what was handed over and may come back.
@@ -30,6 +105,10 @@ pub(super) struct Inbox {
     handed_messages: usize,
     /// Body bytes that hand-overs hold.
     handed_bytes: usize,
+    /// What was read, the latest last: so many, and so many bytes, as are kept in mind.
+    recent: VecDeque<Delivery>,
+    /// Body bytes in `recent`.
+    recent_bytes: usize,
     /// The place of the next message.
     next_seq: Seq,
     /// Hand-overs of its deliveries that were read and can only be cancelled, with until when: their room is given up when it is
@@ -49,6 +128,8 @@ impl Inbox {
             waiting_bytes: 0,
             handed_messages: 0,
             handed_bytes: 0,
+            recent: VecDeque::new(),
+            recent_bytes: 0,
             next_seq: Seq(0),
             read: BTreeSet::new(),
             waits: VecDeque::new(),
@@ -88,7 +169,7 @@ impl Inbox {
 
     /// Puts a message behind all others.
     pub fn push(&mut self, message: Arc<Message>) {
-        self.waiting_bytes += message.body.len();
+        self.waiting_bytes += message.bytes();
         let delivery = Delivery {
             seq: self.next_seq,
             message,
@@ -101,16 +182,40 @@ impl Inbox {
     /// Goes through what a filter means of what waits, oldest first.
     pub fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Delivery> {
         let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
-        let is_meant = |delivery: &&Delivery| {
-            let from = filter.from.as_ref();
-            from.is_none_or(|from| delivery.message.from == *from)
-        };
-        self.waiting.values().filter(is_meant).take(limit)
+        let waiting = self.waiting.range(filter.since()..).map(|(_, delivery)| delivery);
+        waiting
+            .filter(|delivery| filter.has(&delivery.message))
+            .take(limit)
+    }
+
+    /// Returns what a filter means of what was read before, the latest of it, oldest first: so many that with those of a number
+    /// which are shown already there are no more than it asks for. Nothing, if it does not ask for it.
+    pub fn earlier(&self, filter: &Filter, shown: usize) -> Vec<Delivery> {
+        if !filter.earlier {
+            return Vec::new();
+        }
+        let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
+        let recent = self.recent.iter().rev();
+        let meant = recent.filter(|delivery| filter.has(&delivery.message));
+        let mut earlier: Vec<Delivery> = meant.take(limit.saturating_sub(shown)).cloned().collect();
+        earlier.reverse();
+        earlier
+    }
+
+    /// Goes through what was read and is kept in mind, the latest first.
+    pub fn recent(&self) -> impl Iterator<Item = &Delivery> {
+        self.recent.iter().rev()
+    }
+
+    /// Tells whether what is kept in mind is within its bounds, for the invariants.
+    pub fn recent_is_bounded(&self) -> bool {
+        let fits = self.recent.len() <= RECENT_MAX && self.recent_bytes <= RECENT_BYTES_MAX;
+        self.recent_bytes == body_bytes(&self.recent) && (fits || self.recent.len() == 1)
     }
 
     /// Takes out what a filter means, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
     pub fn take(&mut self, filter: &Filter) -> Vec<Delivery> {
-        let taken: Vec<Delivery> = if *filter == Filter::default() {
+        let taken: Vec<Delivery> = if filter.is_all() {
             std::mem::take(&mut self.waiting).into_values().collect()
         } else {
             let places: Vec<Seq> = self.matching(filter).map(|delivery| delivery.seq).collect();
@@ -124,15 +229,28 @@ impl Inbox {
         taken
     }
 
-    /// Gives up the room of deliveries that arrived.
+    /// Gives up the room of deliveries that arrived, and keeps the latest of them in mind.
     pub fn release(&mut self, arrived: &[Delivery]) {
-        self.handed_messages -= arrived.len();
-        self.handed_bytes -= body_bytes(arrived);
+        self.free(arrived);
+        let kept = &arrived[arrived.len().saturating_sub(RECENT_MAX)..];
+        self.recent_bytes += body_bytes(kept);
+        self.recent.extend(kept.iter().cloned());
+        while self.recent.len() > RECENT_MAX
+            || (self.recent_bytes > RECENT_BYTES_MAX && self.recent.len() > 1)
+        {
+            let oldest = self.recent.pop_front().expect("there are some");
+            self.recent_bytes -= oldest.message.bytes();
+        }
+    }
+
+    fn free(&mut self, handed: &[Delivery]) {
+        self.handed_messages -= handed.len();
+        self.handed_bytes -= body_bytes(handed);
     }
 
     /// Puts deliveries back into their old places, marked as redelivered. Hand-overs may be undone in any order.
     pub fn put_back(&mut self, undone: Vec<Delivery>) {
-        self.release(&undone);
+        self.free(&undone);
         self.waiting_bytes += body_bytes(&undone);
         let redelivered = undone.into_iter().map(|delivery| {
             let redelivered = Delivery {
@@ -147,5 +265,5 @@ impl Inbox {
 
 /// Adds up the bodies of some deliveries, in bytes.
 pub(super) fn body_bytes<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>) -> usize {
-    deliveries.into_iter().map(|d| d.message.body.len()).sum()
+    deliveries.into_iter().map(|d| d.message.bytes()).sum()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::inbox::{Inbox, body_bytes};
 use super::timers::Timer;
-use super::{AgentName, CallId, Engine, HandoverId, Seq};
+use super::{AgentName, CallId, Engine, HandoverId, ResolvedBy, Role, Seq};
 
 impl Engine {
     /// Panics with the broken law, in debug builds; does nothing in release builds.
@@ -15,8 +15,62 @@ impl Engine {
         for (agent, inbox) in &self.inboxes {
             self.check_inbox(agent, inbox);
         }
+        self.check_agents();
         self.check_sessions();
         self.check_timers();
+    }
+
+    fn check_agents(&self) {
+        assert!(
+            self.inboxes
+                .keys()
+                .filter(|agent| !agent.is_person())
+                .eq(self.agents.keys()),
+            "each agent has an inbox, and nobody else but the person has"
+        );
+        assert!(
+            self.agents.len() <= self.bounds.agents_max.max(self.roster.names().len()),
+            "there are no more agents than the bound"
+        );
+        let sessions = self.sessions.iter().filter(|(_, session)| !session.fenced);
+        let bound = sessions.filter_map(|(id, session)| Some((session.agent.as_ref()?, *id)));
+        let of_agents = self.agents.iter();
+        let of_agents = of_agents.flat_map(|(name, agent)| agent.sessions.iter().map(move |id| (name, *id)));
+        assert!(
+            bound.collect::<BTreeSet<_>>() == of_agents.collect(),
+            "an agent knows the sessions that are bound to it and not fenced"
+        );
+        for (session, state) in self.sessions.iter().filter(|(_, state)| state.fenced) {
+            assert!(
+                state.waits.is_empty() && state.handovers.is_empty(),
+                "nothing is on its way to a fenced session: {session:?}"
+            );
+        }
+        for (name, agent) in &self.agents {
+            let role = agent.profile.role.as_deref();
+            let role = role.and_then(|role| Role::in_project(name.project(), role).ok());
+            let roles = self.roles.iter().filter(|(_, agents)| agents.contains(name));
+            assert!(
+                roles.map(|(role, _)| role).eq(role.as_ref()),
+                "an agent stands under its role alone"
+            );
+        }
+        assert!(
+            self.roles.values().all(|agents| !agents.is_empty()),
+            "a role is somebody's"
+        );
+        let leaving = self
+            .agents
+            .iter()
+            .filter_map(|(name, agent)| Some((agent.leaves_at?, name.clone())));
+        assert!(
+            self.leaving == leaving.collect(),
+            "whoever is to go stands in the order of going"
+        );
+        assert!(
+            self.groups.know_only(|agent| self.agents.contains_key(agent)),
+            "groups and channels have agents that are there"
+        );
     }
 
     fn check_inbox(&self, agent: &AgentName, inbox: &Inbox) {
@@ -41,6 +95,10 @@ impl Engine {
             "an inbox holds no more bytes than its bound"
         );
         assert!(
+            inbox.recent_is_bounded(),
+            "what was read is forgotten at its bound"
+        );
+        assert!(
             inbox.read.len() <= self.bounds.read_max,
             "no more replies of an inbox can be cancelled than the bound"
         );
@@ -52,9 +110,10 @@ impl Engine {
         let mut places: Vec<Seq> = Vec::with_capacity(inbox.messages());
         for delivery in all {
             assert!(delivery.seq < inbox.next_seq(), "a place is given once");
+            let to = &delivery.message.to;
             assert!(
-                delivery.message.to == *agent,
-                "a message is in its recipient's inbox"
+                to.by() != ResolvedBy::Name || to.as_str() == agent.as_str(),
+                "a message to one agent is in its inbox"
             );
             places.push(delivery.seq);
         }
@@ -145,10 +204,11 @@ impl Engine {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
+    use super::super::agents::Agent;
     use super::super::handover::Passage;
     use super::super::inbox::Filter;
     use super::super::limits::Bounds;
-    use super::super::{Carrier, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail};
+    use super::super::{Carrier, ChannelName, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail};
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_millis(0);
@@ -180,6 +240,7 @@ mod tests {
             to: "dev-a".to_owned(),
             kind: Kind::Free,
             body: "12".to_owned(),
+            options: None,
         };
         let read = |agent: &str, wait_ms| mail::Command::read_all(Some(agent.to_owned()), wait_ms);
         call(0, post());
@@ -196,6 +257,10 @@ mod tests {
 
     fn dev_a(engine: &mut Engine) -> &mut Inbox {
         engine.inboxes.get_mut("dev-a").expect("an agent")
+    }
+
+    fn agent(engine: &mut Engine) -> &mut Agent {
+        engine.agents.get_mut("dev-a").expect("an agent")
     }
 
     fn last_handover(engine: &mut Engine) -> &mut super::super::handover::Handover {
@@ -215,7 +280,7 @@ mod tests {
 
     #[test]
     fn each_law_is_seen_when_it_is_broken() {
-        let broken: [(&str, Breaking); 18] = [
+        let broken: [(&str, Breaking); 25] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
                 dev_a(e).release(&one);
@@ -235,7 +300,7 @@ mod tests {
                 let pm = e.inboxes.get_mut("pm").expect("an agent");
                 pm.push(delivery.message);
             }),
-            ("a message is in its recipient's inbox", |e| {
+            ("a message to one agent is in its inbox", |e| {
                 let delivery = last_handover(e).deliveries[0].clone();
                 let pm = e.inboxes.get_mut("pm").expect("an agent");
                 pm.waits.clear();
@@ -245,6 +310,37 @@ mod tests {
             ("the start is told in one reply at a time", |e| {
                 last_handover(e).notice = true;
                 dev_a(e).notice_due = true;
+            }),
+            (
+                "each agent has an inbox, and nobody else but the person has",
+                |e| {
+                    e.inboxes.remove("dev-b");
+                },
+            ),
+            ("there are no more agents than the bound", |e| {
+                e.bounds.agents_max = 0;
+                let more = AgentName::new("more").expect("a name");
+                e.inboxes.insert(more.clone(), Inbox::new());
+                e.agents.insert(more, Agent::default());
+            }),
+            (
+                "an agent knows the sessions that are bound to it and not fenced",
+                |e| {
+                    agent(e).sessions.insert(READER);
+                },
+            ),
+            ("nothing is on its way to a fenced session", |e| {
+                e.session_mut(READER).fenced = true;
+            }),
+            ("an agent stands under its role alone", |e| {
+                agent(e).profile.role = Some("qa".to_owned());
+            }),
+            ("whoever is to go stands in the order of going", |e| {
+                agent(e).leaves_at = Some(NOW);
+            }),
+            ("groups and channels have agents that are there", |e| {
+                let channel = ChannelName::new("x").expect("a name");
+                e.groups.join(channel, AgentName::person());
             }),
             ("no more sessions are open than the bound", |e| {
                 e.bounds.sessions_max = 0;

@@ -2,7 +2,7 @@
 
 use super::events::Event;
 use super::names::{AgentName, CallId, HandoverId, RandomBytes, SessionId};
-use super::{agents, mail, sessions};
+use super::{agents, groups, mail, sessions};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +76,8 @@ pub enum Sign {
     Settled,
     /// The session is gone.
     Ended(Ending),
+    /// A later instance has taken the session's agent over.
+    Fenced,
     /// Its client does not want the answer any more.
     Cancelled,
     /// The reply could not be written, or nobody is left to write it to.
@@ -86,9 +88,11 @@ pub enum Sign {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Who {
-    /// One agent alone if it is named, as given and not checked yet; else any of the roster's.
+    /// One agent alone if it is named, as given and not checked yet; else any that there is.
     Agent(Option<String>),
-    /// The person, who speaks for itself where it names nobody, and for any of the roster's agents.
+    /// One agent, which is there from now on.
+    Registered(Box<agents::Registration>),
+    /// The person, who speaks for itself where it names nobody, and for any agent.
     Person,
 }
 
@@ -119,6 +123,10 @@ pub enum Ending {
 pub enum Command {
     /// To post, to read, or to look.
     Mail(mail::Command),
+    /// To see who there is.
+    Agents(agents::Command),
+    /// To make groups, and to see them.
+    Groups(groups::Command),
 }
 
 /// Everything that the engine can want done, in the order in which it is to be done.
@@ -174,6 +182,10 @@ impl<R: Into<Reply>> From<R> for Outcome {
 pub enum Reply {
     /// To a [`Command::Mail`].
     Mail(mail::Reply),
+    /// To a [`Command::Agents`].
+    Agents(agents::Reply),
+    /// To a [`Command::Groups`].
+    Groups(groups::Reply),
 }
 
 /// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.
@@ -185,6 +197,8 @@ pub enum Refusal {
     Sessions(sessions::Refusal),
     /// A message cannot be posted, or a read not wait.
     Mail(mail::Refusal),
+    /// A group cannot be so.
+    Groups(groups::Refusal),
     /// The relay is about to stop, and what it took now would be gone.
     Stopping,
 }
@@ -196,6 +210,7 @@ impl Refusal {
             Self::Agents(refusal) => refusal.class(),
             Self::Sessions(refusal) => refusal.class(),
             Self::Mail(refusal) => refusal.class(),
+            Self::Groups(refusal) => refusal.class(),
             Self::Stopping => Class::Full,
         }
     }

@@ -14,6 +14,32 @@ pub const AGENTS_MAX: usize = 32;
 /// `tools/list` stays under 4 kB: its text without names is under 2 kB, and the roster stands in it four times.
 pub const ROSTER_BYTES_MAX: usize = 440;
 
+/// Most names that a refusal lists. Of more, it lists the nearest.
+pub const KNOWN_SHOWN_MAX: usize = AGENTS_MAX;
+
+/// How many the nearest are.
+pub const KNOWN_NEAREST: usize = 8;
+
+/// Longest text that an agent says of itself, in bytes: a path of a deep directory.
+pub const PROFILE_BYTES_MAX: usize = 1_024;
+
+/// Longest name of a thread, in bytes. It stands in every message of the thread.
+pub const THREAD_BYTES_MAX: usize = 128;
+
+/// Most messages of an inbox that are kept in mind once they were read, so that they can be shown again and answered by their id.
+/// The oldest is forgotten first: it was read.
+pub const RECENT_MAX: usize = 50;
+
+/// Most body bytes of them, but for a longer one alone.
+pub const RECENT_BYTES_MAX: usize = 256 * 1024;
+
+/// For how long after its last contact an agent counts as active, in milliseconds: two minutes, as Thrum has it.
+pub const ACTIVE_MS: i64 = 120_000;
+
+/// For how long a transient agent is there after its last session has ended, in milliseconds: time for its process to connect
+/// again.
+pub const TRANSIENT_MS: i64 = 30_000;
+
 /// Longest time that a read may wait, in seconds: Claude Code gives up on a call after 300 silent ones.
 pub const WAIT_SECONDS_MAX: u32 = 280;
 
@@ -55,6 +81,20 @@ pub struct Bounds {
     pub sessions_max: usize,
     /// Most waits that are parked at a time, over all agents.
     pub waits_max: usize,
+    /// Most agents, those of the roster included.
+    pub agents_max: usize,
+    /// Most projects.
+    pub projects_max: usize,
+    /// Most groups, over all projects.
+    pub groups_max: usize,
+    /// Most members of one group.
+    pub members_max: usize,
+    /// Longest description of a group, in bytes.
+    pub description_bytes_max: usize,
+    /// Most channels, over all projects.
+    pub channels_max: usize,
+    /// How many times senders may take turns in a thread, or along replies, before a person has to say something there.
+    pub hops_max: u32,
 }
 
 impl Default for Bounds {
@@ -72,6 +112,17 @@ impl Default for Bounds {
             sessions_max: 4_096,
             // One for every session.
             waits_max: 4_096,
+            // Far more than a machine runs; an empty inbox takes less than a kilobyte.
+            agents_max: 16_384,
+            // A person works on a handful.
+            projects_max: 256,
+            // More than anybody keeps apart; a full list of them stays readable.
+            groups_max: 1_024,
+            members_max: 1_024,
+            description_bytes_max: 1_024,
+            channels_max: 1_024,
+            // Two agents that agree with each other for ever get here within the hour.
+            hops_max: 100,
         }
     }
 }

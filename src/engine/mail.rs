@@ -3,13 +3,18 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::address::{Resolved, Warning};
 use super::agents::{NamedAs, Speaker};
 use super::events::{Event, WaitEnd};
+use super::groups;
 use super::handover::HandedOver;
-use super::inbox::Filter;
+use super::inbox::{Answers, Filter};
 use super::io::{self, Answer, Outcome, Sign};
 use super::message::{Delivery, Kind, Message};
-use super::names::{AgentName, CallId, MessageId, RandomBytes, SessionId, uuid_v4};
+use super::names::{
+    AgentName, CallId, ChannelName, DEFAULT_PROJECT, HandoverId, MessageId, RandomBytes, Recipient,
+    SessionId, uuid_v4,
+};
 use super::time::Timestamp;
 use super::waits::Wait;
 use super::{Engine, Step};
@@ -18,16 +23,18 @@ use super::{Engine, Step};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Command {
-    /// Puts a message into an agent's inbox.
+    /// Puts a message into the inboxes of all whom an address means, or into none.
     Post {
         /// The sender; may be left out by a bound session and by the person's.
         from: Option<String>,
-        /// The recipient.
+        /// The address.
         to: String,
         /// What it is for.
         kind: Kind,
         /// The text.
         body: String,
+        /// What it belongs to, and what is to be done beside it, if anything.
+        options: Option<Box<PostOptions>>,
     },
     /// Takes messages out of an agent's inbox, the oldest first.
     Read {
@@ -35,8 +42,12 @@ pub enum Command {
         agent: Option<String>,
         /// Only those that one agent sent, if it is named.
         from: Option<String>,
+        /// Only those that were sent to a channel, if it is named.
+        channel: Option<String>,
         /// How many at the most; all if it is left out.
         limit: Option<NonZeroUsize>,
+        /// If those are fewer, the latest that were read before are shown as well.
+        earlier: bool,
         /// How long to wait if there is neither such a message nor the start to tell of, in milliseconds; 0 answers at once.
         wait_ms: u32,
         /// What it does if it is to wait while its session does already.
@@ -52,6 +63,21 @@ pub enum Command {
         /// Whose inbox; may be left out by a bound session and by the person's.
         agent: Option<String>,
     },
+}
+
+/// What a post may say beside where it goes and what it says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PostOptions {
+    /// The thread that it belongs to.
+    pub thread: Option<String>,
+    /// The id of the message that it answers.
+    pub reply_to: Option<String>,
+    /// What else goes with it, as JSON: an object.
+    pub metadata: Option<String>,
+    /// How long the call waits for an answer, in milliseconds: the next message from whoever got this one, or in its thread. Left
+    /// out, the call is answered once the message is accepted.
+    pub await_ms: Option<u32>,
 }
 
 /// What a second wait of a session does.
@@ -70,7 +96,9 @@ impl Command {
         Self::Read {
             agent,
             from: None,
+            channel: None,
             limit: None,
+            earlier: false,
             wait_ms,
             second: Second::Supersedes,
         }
@@ -86,13 +114,21 @@ impl From<Command> for io::Command {
 /// The answer to a [`Command`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The message is in the recipient's inbox.
+    /// The message is in the inboxes of all whom it was sent to.
     Posted {
         /// Its identity.
         id: MessageId,
+        /// Where it was sent.
+        to: Recipient,
+        /// The thread that it belongs to, if it belongs to one.
+        thread: Option<String>,
+        /// What its sender should know.
+        warnings: Vec<Warning>,
     },
     /// What was asked for of an inbox, oldest first; empty when nothing came in time.
     Messages {
+        /// The reader's project, if it is not the default one: names are seen from there.
+        project: Option<Box<str>>,
         /// Shared with the hand-over that stands until the reply is known to have arrived.
         deliveries: Arc<Vec<Delivery>>,
         /// Present in the agent's first reply after a start: when the relay started. An agent's news is its own: the
@@ -100,6 +136,10 @@ pub enum Reply {
         restarted: Option<Timestamp>,
         /// How many messages still wait in the inbox, of any sender.
         remaining: usize,
+        /// What was read before and asked for again, oldest first.
+        earlier: Vec<Delivery>,
+        /// How long the call waited, in milliseconds.
+        waited_ms: i64,
     },
     /// What waits in the inbox, oldest first. Hand-overs that stand are not counted.
     Pending {
@@ -142,6 +182,30 @@ pub enum Refusal {
         /// The bound on body bytes.
         bytes_max: usize,
     },
+    /// A thread's name is empty, too long, or not one line of text.
+    InvalidThread {
+        /// As given, cut if it is long.
+        given: String,
+    },
+    /// The message that is to be answered is not among the latest that its sender got.
+    UnknownMessage {
+        /// As given, cut if it is long.
+        given: String,
+    },
+    /// The senders have taken turns so many times that somebody should look at it.
+    TooManyHops {
+        /// The bound.
+        hops_max: u32,
+        /// The thread.
+        thread: String,
+    },
+    /// No answer came in time. The message was accepted.
+    NoAnswer {
+        /// Where it was sent.
+        to: Recipient,
+        /// How long the call waited, in milliseconds.
+        ms: u32,
+    },
     /// The session waits already, and the read is one that does not end an older one.
     AlreadyWaits {
         /// For whose inbox.
@@ -157,9 +221,10 @@ pub enum Refusal {
 impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
-            Self::BodyTooLong { .. } => io::Class::Bad,
-            Self::AlreadyWaits { .. } => io::Class::Conflict,
-            Self::InboxFull { .. } | Self::TooManyWaits { .. } => io::Class::Full,
+            Self::BodyTooLong { .. } | Self::InvalidThread { .. } => io::Class::Bad,
+            Self::UnknownMessage { .. } => io::Class::Unknown,
+            Self::AlreadyWaits { .. } | Self::TooManyHops { .. } => io::Class::Conflict,
+            Self::InboxFull { .. } | Self::TooManyWaits { .. } | Self::NoAnswer { .. } => io::Class::Full,
         }
     }
 }
@@ -179,9 +244,10 @@ struct Patience {
 /// A message that is to be posted.
 struct Draft {
     from: Speaker,
-    to: AgentName,
+    to: Resolved,
     kind: Kind,
     body: String,
+    options: Option<Box<PostOptions>>,
 }
 
 impl Engine {
@@ -197,77 +263,166 @@ impl Engine {
         let speaker =
             |engine: &Self, named, given: Option<String>| engine.speaker(session, named, given.as_deref());
         match command {
-            Command::Post { from, to, kind, body } => {
+            Command::Post {
+                from,
+                to,
+                kind,
+                body,
+                options,
+            } => {
                 let from = speaker(self, NamedAs::Sender, from)?;
-                let to = self.known(&to)?;
-                self.post(Draft { from, to, kind, body }, random, step)
+                let to = self.resolve(from.agent(), &to)?;
+                let draft = Draft {
+                    from,
+                    to,
+                    kind,
+                    body,
+                    options,
+                };
+                self.post(session, call, draft, random, step)
             }
             Command::Read {
                 agent,
                 from,
+                channel,
                 limit,
+                earlier,
                 wait_ms,
                 second,
             } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
-                let from = from.map(|from| self.known(&from)).transpose()?;
-                let filter = Filter { from, limit };
+                let project = reader.agent().project();
+                let from = from.map(|from| self.known_in(project, from.strip_prefix('@').unwrap_or(&from)));
+                let channel = channel.map(|channel| self.known_channel(reader.agent(), &channel));
+                let filter = Filter {
+                    from: from.transpose()?,
+                    channel: channel.transpose()?,
+                    limit,
+                    earlier,
+                    answers: None,
+                };
                 let patience = Patience { wait_ms, second };
                 Ok(self.read(session, call, reader, filter, patience, step)?)
             }
-            Command::Pending { agent } => Ok(self.pending(&speaker(self, NamedAs::Reader, agent)?).into()),
+            Command::Pending { agent } => {
+                let reader = speaker(self, NamedAs::Reader, agent)?;
+                self.contact(reader.agent(), step.now);
+                Ok(self.pending(&reader).into())
+            }
             Command::Peek { agent } => Ok(self.peek(&speaker(self, NamedAs::Reader, agent)?).into()),
         }
     }
 
-    /// Puts a message into an inbox. Its id is made of `random`.
+    /// Puts a message into all inboxes that it is for, or into none. Its id is made of `random`.
     fn post(
         &mut self,
+        session: SessionId,
+        call: CallId,
         draft: Draft,
         random: RandomBytes,
         step: &mut Step<'_>,
     ) -> Result<Outcome, io::Refusal> {
-        let Draft { from, to, kind, body } = draft;
-        if body.len() > self.bounds.body_bytes_max {
+        let Draft {
+            from,
+            to:
+                Resolved {
+                    to,
+                    agents,
+                    joins,
+                    warnings,
+                },
+            kind,
+            body,
+            options,
+        } = draft;
+        let await_ms = options.as_ref().and_then(|options| options.await_ms);
+        let context = match options {
+            Some(options) => self.context(from.agent(), &agents, *options)?,
+            None => None,
+        };
+        let message = Message {
+            id: MessageId(uuid_v4(random)),
+            from: from.into_agent(),
+            to,
+            kind,
+            body,
+            ts: step.now,
+            context,
+        };
+        let bytes = message.bytes();
+        if bytes > self.bounds.body_bytes_max {
             return Err(Refusal::BodyTooLong {
-                bytes: body.len(),
+                bytes,
                 bytes_max: self.bounds.body_bytes_max,
             }
             .into());
         }
-        let Some(giving_way) = self.room_for(&to, body.len()) else {
-            let inbox = &self.inboxes[&to];
-            return Err(Refusal::InboxFull {
-                messages: inbox.messages(),
-                bytes: inbox.bytes(),
-                messages_max: self.bounds.inbox_messages_max,
-                bytes_max: self.bounds.inbox_bytes_max,
-                agent: to,
+        let giving_way = self.room_in_all(&agents, bytes)?;
+        if joins
+            .as_ref()
+            .is_some_and(|channel| !self.groups.has_channel(channel))
+        {
+            let channels = self.groups.channels();
+            if channels >= self.bounds.channels_max {
+                return Err(groups::Refusal::TooManyChannels { channels }.into());
             }
-            .into());
-        };
+        }
+        let waits = self.waits.len();
+        if await_ms.is_some() && waits >= self.bounds.waits_max {
+            return Err(Refusal::TooManyWaits { waits }.into());
+        }
         if self.stopping {
             return Err(io::Refusal::Stopping);
         }
         for handover in giving_way {
             self.sign(handover, Sign::Settled, step);
         }
-        let id = MessageId(uuid_v4(random));
-        let message = Arc::new(Message {
-            id,
-            from: from.into_agent(),
-            to: to.clone(),
-            kind,
-            body,
-            ts: step.now,
-        });
-        self.inbox_mut(&to).push(Arc::clone(&message));
+        let message = Arc::new(message);
+        if let Some(channel) = joins {
+            self.join(channel, &message.from, step);
+        }
+        self.contact(&message.from, step.now);
+        // Whoever answers does so later, so that no answer is taken for one that was there before.
+        let answers = await_ms.map(|ms| (ms, Answers::to(&message, &agents, self)));
+        for agent in &agents {
+            self.inbox_mut(agent).push(Arc::clone(&message));
+            step.wakes(agent.clone());
+        }
         step.note(Event::Accepted {
-            message,
-            agent: to.clone(),
+            message: Arc::clone(&message),
+            agents,
         });
-        step.wakes(to);
-        Ok(Reply::Posted { id }.into())
+        if let Some((ms, answers)) = answers {
+            let wait = Wait::for_answer(session, &message, answers, step.now, ms);
+            self.park(call, wait, step);
+            return Ok(Outcome::Parked);
+        }
+        Ok(Reply::Posted {
+            id: message.id,
+            to: message.to.clone(),
+            thread: message.thread().map(str::to_owned),
+            warnings,
+        }
+        .into())
+    }
+
+    /// Finds what has to give way so that a message of that many bytes fits into all of some inboxes.
+    fn room_in_all(&self, agents: &[AgentName], bytes: usize) -> Result<Vec<HandoverId>, Refusal> {
+        let mut giving_way = Vec::new();
+        for agent in agents {
+            let Some(read) = self.room_for(agent, bytes) else {
+                let inbox = &self.inboxes[agent];
+                return Err(Refusal::InboxFull {
+                    messages: inbox.messages(),
+                    bytes: inbox.bytes(),
+                    messages_max: self.bounds.inbox_messages_max,
+                    bytes_max: self.bounds.inbox_bytes_max,
+                    agent: agent.clone(),
+                });
+            };
+            giving_way.extend(read);
+        }
+        Ok(giving_way)
     }
 
     /// Answers a read, or parks it if there is nothing to say and it may wait.
@@ -283,17 +438,18 @@ impl Engine {
         let agent = reader.into_agent();
         let Patience { wait_ms, second } = patience;
         if wait_ms == 0 || self.stopping || self.has_news(session, &agent, &filter) {
-            return Ok(Outcome::Answered(self.take(session, &agent, &filter, step)));
+            self.uses(&agent, &filter, step);
+            return Ok(Outcome::Answered(self.take(session, &agent, &filter, 0, step)));
         }
-        let parked = &self.sessions[&session].waits;
+        let parked = self.sessions[&session].waits.iter();
+        let mut reads = parked.filter(|call| self.waits[call].filter.answers.is_none());
         if second == Second::IsRefused
-            && let Some(first) = parked.first()
+            && let Some(first) = reads.next()
         {
             let agent = self.waits[first].agent.clone();
             return Err(Refusal::AlreadyWaits { agent });
         }
-        let superseded = parked.iter().find(|call| self.waits[call].agent == agent);
-        let superseded = superseded.copied();
+        let superseded = reads.find(|call| self.waits[call].agent == agent).copied();
         if superseded.is_none() && self.waits.len() >= self.bounds.waits_max {
             return Err(Refusal::TooManyWaits {
                 waits: self.waits.len(),
@@ -302,12 +458,13 @@ impl Engine {
         if let Some(older) = superseded {
             self.end_wait(older, WaitEnd::Superseded, step);
         }
-        let expires_at = step.now.plus_millis(i64::from(wait_ms));
+        self.uses(&agent, &filter, step);
         let wait = Wait {
             session,
             agent,
             filter,
-            expires_at,
+            parked_at: step.now,
+            expires_at: step.now.plus_millis(i64::from(wait_ms)),
         };
         self.park(call, wait, step);
         Ok(Outcome::Parked)
@@ -324,12 +481,33 @@ impl Engine {
         Reply::Seen { deliveries }
     }
 
+    /// Takes note of a read that is carried out: the reader is there, and joins the channel that it asks for.
+    fn uses(&mut self, agent: &AgentName, filter: &Filter, step: &mut Step<'_>) {
+        self.contact(agent, step.now);
+        if let Some(channel) = &filter.channel
+            && self.groups.channel(channel, agent, self).1
+            && !agent.is_person()
+        {
+            self.join(channel.clone(), agent, step);
+        }
+    }
+
+    fn join(&mut self, channel: ChannelName, agent: &AgentName, step: &mut Step<'_>) {
+        if agent.is_person() {
+            return;
+        }
+        self.groups.join(channel.clone(), agent.clone());
+        let agent = agent.clone();
+        step.note(Event::Joined { channel, agent });
+    }
+
     /// Takes what a filter means of an inbox into an answer.
     pub(super) fn take(
         &mut self,
         session: SessionId,
         agent: &AgentName,
         filter: &Filter,
+        waited_ms: i64,
         step: &mut Step<'_>,
     ) -> Answer {
         let started_at = self.boot.started_at;
@@ -338,11 +516,15 @@ impl Engine {
             deliveries,
             notice,
         } = self.hand_over(session, agent, filter, step);
+        let inbox = &self.inboxes[agent];
         Answer {
             reply: Reply::Messages {
+                project: (agent.project() != DEFAULT_PROJECT).then(|| agent.project().into()),
+                earlier: inbox.earlier(filter, deliveries.len()),
                 deliveries,
                 restarted: notice.then_some(started_at),
-                remaining: self.inboxes[agent].waiting().len(),
+                remaining: inbox.waiting().len(),
+                waited_ms,
             }
             .into(),
             handover: id,
@@ -353,6 +535,6 @@ impl Engine {
     pub(super) fn has_news(&self, session: SessionId, agent: &AgentName, filter: &Filter) -> bool {
         let inbox = &self.inboxes[agent];
         let is_there = inbox.matching(filter).next().is_some();
-        is_there || (inbox.notice_due && self.tells(session, agent))
+        is_there || (inbox.notice_due && filter.answers.is_none() && self.tells(session, agent))
     }
 }

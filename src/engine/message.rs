@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::names::{AgentName, MessageId, Seq};
+use super::names::{AgentName, MessageId, Recipient, Seq};
 use super::time::Timestamp;
 
 /// What a message is for: the blocks of the coordination protocol.
@@ -54,14 +54,52 @@ pub struct Message {
     pub id: MessageId,
     /// Who sent it.
     pub from: AgentName,
-    /// Whose inbox it went to.
-    pub to: AgentName,
+    /// Where it was sent.
+    pub to: Recipient,
     /// What it is for.
     pub kind: Kind,
     /// The text, as it came.
     pub body: String,
     /// When it was accepted.
     pub ts: Timestamp,
+    /// What it belongs to; none if it belongs to nothing, as most do.
+    pub context: Option<Box<Context>>,
+}
+
+/// What a message belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Context {
+    /// The thread, as its first sender named it, or the id of the message that was first replied to.
+    pub thread: Option<String>,
+    /// The message that it answers.
+    pub reply_to: Option<MessageId>,
+    /// What else its sender gave, as JSON: an object.
+    pub metadata: Option<String>,
+    /// How many times the senders took turns before it, in its thread or along its replies, since the person last said
+    /// something there.
+    pub hops: u32,
+}
+
+impl Message {
+    /// Returns the bytes that the bounds count: those of the body and the metadata.
+    pub fn bytes(&self) -> usize {
+        let metadata = self
+            .context
+            .as_ref()
+            .and_then(|context| context.metadata.as_ref());
+        self.body.len() + metadata.map_or(0, String::len)
+    }
+
+    /// Returns the thread that it belongs to, if it belongs to one.
+    pub fn thread(&self) -> Option<&str> {
+        self.context.as_ref()?.thread.as_deref()
+    }
+
+    /// Returns how many times the senders took turns before it.
+    pub fn hops(&self) -> u32 {
+        self.context.as_ref().map_or(0, |context| context.hops)
+    }
 }
 
 /// One message on its way to one agent.

@@ -7,8 +7,9 @@
 //! # Rooms
 //!
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
-//! speaks for an agent; `sessions`, who is connected; `mail`, which posts and reads. A topic's commands, replies and
-//! refusals stand beside its code. Beneath them are `inbox`, one agent's queue; `waits`, the calls that are parked;
+//! speaks for one, and who there is; `groups`, and channels; `sessions`, who is connected; `mail`, which posts and reads. A topic's commands,
+//! replies and refusals stand beside its code. Beneath them are `address`, who is meant by one; `threads`, what a message belongs
+//! to; `inbox`, one agent's queue; `waits`, the calls that are parked;
 //! `handover`, the table of what confirms and what undoes a reply that was handed over; `timers`, what ends by itself; and
 //! `events`, what has happened.
 //!
@@ -25,8 +26,10 @@
 //!   ([`Who::Person`]) reads its inbox or speaks for it.
 //! - Every transition is told of by an [`Event`].
 
+pub mod address;
 pub mod agents;
 mod events;
+pub mod groups;
 mod handover;
 mod inbox;
 mod invariants;
@@ -37,22 +40,26 @@ mod message;
 mod names;
 mod overview;
 pub mod sessions;
+mod threads;
 mod time;
 mod timers;
 mod waits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use agents::Agent;
 pub use events::{Event, WaitEnd};
+use groups::Groups;
 use handover::Handover;
 use inbox::Inbox;
 use io::{Answer, Outcome};
 pub use io::{Carrier, Class, Command, Effect, Ending, Input, Refusal, Reply, Sign, Who};
 use limits::Bounds;
-pub use message::{Delivery, Kind, Message};
+pub use message::{Context, Delivery, Kind, Message};
 pub use names::{
-    AgentName, Boot, CallId, HandoverId, InvalidName, InvalidRoster, MessageId, PERSON, RandomBytes, Roster,
-    Seq, SessionId, shown, uuid_v4,
+    AgentName, Boot, CallId, ChannelName, DEFAULT_PROJECT, GroupName, HandoverId, InvalidName, InvalidRoster,
+    Known, MessageId, PERSON, RandomBytes, Recipient, ResolvedBy, Role, Roster, Seq, SessionId, check_name,
+    shown, uuid_v4,
 };
 pub use overview::{InboxView, Overview, SessionView, WaitView};
 use sessions::Session;
@@ -68,6 +75,16 @@ pub struct Engine {
     boot: Boot,
     bounds: Bounds,
     roster: Roster,
+    /// Where it is reached, as it is shown.
+    place: String,
+    /// Those of the roster, and those that were registered.
+    agents: BTreeMap<AgentName, Agent>,
+    /// The agents that have said which role they have.
+    roles: BTreeMap<Role, BTreeSet<AgentName>>,
+    /// Transient agents without a session, with when they go.
+    leaving: BTreeSet<(Timestamp, AgentName)>,
+    groups: Groups,
+    /// One for each agent, and the person's.
     inboxes: BTreeMap<AgentName, Inbox>,
     sessions: BTreeMap<SessionId, Session>,
     handovers: BTreeMap<HandoverId, Handover>,
@@ -129,9 +146,15 @@ impl Engine {
             started_at: now,
         };
         let names = roster.names().iter().cloned().chain([AgentName::person()]);
+        let agent = |name: &AgentName| (name.clone(), Agent::default());
         Self {
             boot,
             bounds,
+            place: String::new(),
+            agents: roster.names().iter().map(agent).collect(),
+            roles: BTreeMap::new(),
+            leaving: BTreeSet::new(),
+            groups: Groups::default(),
             inboxes: names.map(|agent| (agent, Inbox::new())).collect(),
             roster,
             sessions: BTreeMap::new(),
@@ -143,7 +166,13 @@ impl Engine {
         }
     }
 
-    /// Returns the agents that there are.
+    /// Says where the relay is reached, as it is shown to whoever asks.
+    #[must_use]
+    pub fn reached_at(self, place: String) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Returns the agents that are always there.
     pub fn roster(&self) -> &Roster {
         &self.roster
     }
@@ -158,9 +187,14 @@ impl Engine {
         }
     }
 
-    /// Goes through the inboxes in the order of the roster; the person's comes last.
+    /// Goes through the inboxes in the order of the roster; then come the other agents', and the person's.
     fn inboxes_in_order(&self) -> impl Iterator<Item = (&AgentName, &Inbox)> {
-        let names = self.roster.names().iter().map(AgentName::as_str);
+        let names = self.roster.names().iter();
+        let others = self
+            .agents
+            .keys()
+            .filter(|agent| self.roster.find(agent.as_str()).is_none());
+        let names = names.chain(others).map(AgentName::as_str);
         let inbox = |name| self.inboxes.get_key_value(name).expect("each agent has an inbox");
         names.chain([PERSON]).map(inbox)
     }
@@ -174,6 +208,7 @@ impl Engine {
     pub fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
         let step = &mut Step::new(now, out);
         self.settle(step);
+        self.let_go(step);
         match input {
             Input::Opened {
                 session,
@@ -265,6 +300,8 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         match command {
             Command::Mail(command) => self.mail(session, call, random, command, step),
+            Command::Agents(command) => Ok(self.about_agents(session, command, step.now)?),
+            Command::Groups(command) => self.about_groups(session, command, step),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The nouns of the engine: names, numbers and times that must not be mixed up.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,65 +23,311 @@ pub fn shown(value: &str) -> String {
 /// The name under which the person who runs the relay posts and reads.
 pub const PERSON: &str = "user";
 
-/// The name of an agent: 1 to 32 of `a-z`, `0-9`, `-` and `_`, the first one a letter or a digit.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct AgentName(Arc<str>);
+/// The project of everything that names none.
+pub const DEFAULT_PROJECT: &str = "default";
 
-/// Why a text is not an agent's name.
+/// Words that mean something in an address, and so are nobody's name.
+const RESERVED: [&str; 2] = ["everyone", "agent"];
+
+/// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid role name {name:?}; a name has 1 to {AGENT_NAME_BYTES_MAX} of a-z, 0-9, - and _, and starts with a letter or a digit"
-)]
-pub struct InvalidName {
-    /// The text as it was given, cut if it is long.
-    pub name: String,
+pub enum InvalidName {
+    /// It is empty, too long, or holds another character.
+    #[error(
+        "invalid {noun} name {name:?}; a name has 1 to {AGENT_NAME_BYTES_MAX} of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit"
+    )]
+    Form {
+        /// What it was to name: a role, a group.
+        noun: &'static str,
+        /// The text as it was given, cut if it is long.
+        name: String,
+    },
+    /// It means something else in an address.
+    #[error("{noun} name {name:?} is taken: it means something else in an address; accepted: any other name")]
+    Reserved {
+        /// What it was to name.
+        noun: &'static str,
+        /// The text.
+        name: String,
+    },
 }
 
-impl AgentName {
-    /// Checks a name.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidName`] when the text is empty, too long, or holds any other character.
-    pub fn new(name: &str) -> Result<Self, InvalidName> {
-        let good_start = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-        let good_rest = name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
-        if good_start && good_rest && name.len() <= AGENT_NAME_BYTES_MAX {
-            return Ok(Self(name.into()));
-        }
-        Err(InvalidName { name: shown(name) })
+/// Checks that a text has the form of a name: 1 to [`AGENT_NAME_BYTES_MAX`] of `A-Z`, `a-z`, `0-9`, `-` and `_`, the first one a
+/// letter or a digit. `noun` says in an error what it was to name.
+///
+/// # Errors
+///
+/// [`InvalidName`] when it has not, or is a word that means something in an address.
+pub fn check_name(noun: &'static str, name: &str) -> Result<(), InvalidName> {
+    let good_start = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let good_rest = name
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    if !(good_start && good_rest && name.len() <= AGENT_NAME_BYTES_MAX) {
+        let name = shown(name);
+        return Err(InvalidName::Form { noun, name });
     }
+    if RESERVED.contains(&name) {
+        let name = name.to_owned();
+        return Err(InvalidName::Reserved { noun, name });
+    }
+    Ok(())
+}
 
+/// Makes the name of something in a project: `name` in the default one, `project:name` in any other.
+fn in_project(project: &str, mark: &str, name: &str) -> Arc<str> {
+    if project == DEFAULT_PROJECT {
+        format!("{mark}{name}").into()
+    } else {
+        format!("{project}:{mark}{name}").into()
+    }
+}
+
+/// Makes a type of names, each of something in a project.
+macro_rules! qualified {
+    ($(#[$doc:meta])* $type:ident, $noun:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        pub struct $type(Arc<str>);
+
+        impl $type {
+            /// Checks a name in the default project.
+            ///
+            /// # Errors
+            ///
+            /// Those of [`check_name`].
+            pub fn new(name: &str) -> Result<Self, InvalidName> {
+                check_name($noun, name)?;
+                Ok(Self(name.into()))
+            }
+
+            /// Checks a name in a project.
+            ///
+            /// # Errors
+            ///
+            /// Those of [`check_name`], for either.
+            pub fn in_project(project: &str, name: &str) -> Result<Self, InvalidName> {
+                check_name("project", project)?;
+                check_name($noun, name)?;
+                Ok(Self(in_project(project, "", name)))
+            }
+
+            /// Returns the whole name as text: `name` in the default project, `project:name` in any other.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// Returns the project.
+            pub fn project(&self) -> &str {
+                self.0.split_once(':').map_or(DEFAULT_PROJECT, |(project, _)| project)
+            }
+
+            /// Returns the name without the project.
+            pub fn local(&self) -> &str {
+                self.0.split_once(':').map_or(&self.0, |(_, name)| name)
+            }
+
+            /// Returns what somebody in a project calls it: the project stands before it if it is another.
+            pub fn seen_from(&self, project: &str) -> Cow<'_, str> {
+                if self.project() == project {
+                    self.local().into()
+                } else if self.project() == DEFAULT_PROJECT {
+                    format!("{DEFAULT_PROJECT}:{self}").into()
+                } else {
+                    self.as_str().into()
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        /// Lets a map by name be asked with a text from the wire.
+        impl std::borrow::Borrow<str> for $type {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+qualified!(
+    /// The name of an agent, which is its alone in its project.
+    AgentName,
+    "role"
+);
+qualified!(
+    /// What agents of a project are: any number of them may have the same.
+    Role,
+    "role"
+);
+qualified!(
+    /// The name of a group of a project, without the `@` of its address.
+    GroupName,
+    "group"
+);
+qualified!(
+    /// The name of a channel of a project, without the `#` of its address.
+    ChannelName,
+    "channel"
+);
+
+impl AgentName {
     /// Returns the name of the person who runs the relay, who is there beside every roster.
     pub fn person() -> Self {
         Self(PERSON.into())
     }
 
-    /// Tells whether this is the person, not one of the roster's agents.
+    /// Tells whether this is the person, not an agent.
     pub fn is_person(&self) -> bool {
         self.as_str() == PERSON
     }
+}
 
-    /// Returns the name as text.
+/// Where a message was sent, as it is shown: `dev-a`, `@reviewers`, `#general`, `@everyone`, each with its project before it if that
+/// is not the default one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Recipient {
+    text: Arc<str>,
+    by: ResolvedBy,
+}
+
+/// What a message was sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum ResolvedBy {
+    /// One agent.
+    Name,
+    /// All agents of a role.
+    Role,
+    /// The members of a group.
+    Group,
+    /// The members of a channel.
+    Channel,
+    /// All agents of a project, or of all projects.
+    Broadcast,
+}
+
+impl ResolvedBy {
+    /// Returns the word that stands for it on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Role => "role",
+            Self::Group => "group",
+            Self::Channel => "channel",
+            Self::Broadcast => "broadcast",
+        }
+    }
+}
+
+impl Recipient {
+    /// One agent.
+    pub fn agent(agent: &AgentName) -> Self {
+        Self {
+            text: Arc::clone(&agent.0),
+            by: ResolvedBy::Name,
+        }
+    }
+
+    /// All agents of a role.
+    pub fn role(role: &Role) -> Self {
+        Self {
+            text: in_project(role.project(), "@", role.local()),
+            by: ResolvedBy::Role,
+        }
+    }
+
+    /// The members of a group.
+    pub fn group(group: &GroupName) -> Self {
+        Self {
+            text: in_project(group.project(), "@", group.local()),
+            by: ResolvedBy::Group,
+        }
+    }
+
+    /// The members of a channel.
+    pub fn channel(channel: &ChannelName) -> Self {
+        Self {
+            text: in_project(channel.project(), "#", channel.local()),
+            by: ResolvedBy::Channel,
+        }
+    }
+
+    /// All agents of a project; of all projects if none is named.
+    pub fn everyone(project: Option<&str>) -> Self {
+        let text = project.map_or("*:*".into(), |project| in_project(project, "@", "everyone"));
+        Self {
+            text,
+            by: ResolvedBy::Broadcast,
+        }
+    }
+
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// Returns what it is.
+    pub fn by(&self) -> ResolvedBy {
+        self.by
+    }
+
+    /// Tells whether this is a channel, of that name.
+    pub fn is_channel(&self, channel: &ChannelName) -> bool {
+        let text = self.text.split_once('#');
+        let project = |before: &str| before.strip_suffix(':').unwrap_or(DEFAULT_PROJECT) == channel.project();
+        self.by == ResolvedBy::Channel
+            && text.is_some_and(|(before, name)| name == channel.local() && project(before))
     }
 }
 
-impl fmt::Display for AgentName {
+impl fmt::Display for Recipient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
-/// Lets a map by name be asked with a text from the wire.
-impl std::borrow::Borrow<str> for AgentName {
-    fn borrow(&self) -> &str {
-        &self.0
+/// Whom a refusal names of those who are there: all if they are few, else those whose names are nearest to what was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Some or all.
+    pub names: Vec<AgentName>,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl From<&Roster> for Known {
+    fn from(roster: &Roster) -> Self {
+        Self {
+            names: roster.0.clone(),
+            count: roster.0.len(),
+        }
     }
+}
+
+/// Lists the names as a person reads them: `pm, dev-a, dev-b`.
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        list(&self.names, f)?;
+        if self.names.len() < self.count {
+            write!(f, " (the nearest of {})", self.count)?;
+        }
+        Ok(())
+    }
+}
+
+fn list(names: &[AgentName], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (at, name) in names.iter().enumerate() {
+        let comma = if at == 0 { "" } else { ", " };
+        write!(f, "{comma}{name}")?;
+    }
+    Ok(())
 }
 
 /// The agents that a relay knows, in the order in which they were named.
@@ -172,11 +419,7 @@ impl Default for Roster {
 /// Lists the names as a person reads them: `pm, dev-a, dev-b`.
 impl fmt::Display for Roster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, name) in self.0.iter().enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}{name}")?;
-        }
-        Ok(())
+        list(&self.0, f)
     }
 }
 

@@ -9,7 +9,7 @@ pub struct Overview {
     pub boot: Boot,
     /// All that are open, in the order of their numbers.
     pub sessions: Vec<SessionView>,
-    /// One for each agent, in the order of the roster, and then the person's.
+    /// One for each agent, in the order of the roster, then of the names, and then the person's.
     pub inboxes: Vec<InboxView>,
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Session {
     pub agent: Option<AgentName>,
     /// It is the person's, and bound to nobody.
     pub person: bool,
+    /// A later instance has taken its agent over.
+    pub fenced: bool,
     pub handovers: BTreeSet<HandoverId>,
     pub waits: BTreeSet<CallId>,
 }
@@ -52,22 +54,32 @@ impl Engine {
         who: Who,
         step: &mut Step<'_>,
     ) -> Result<Option<AgentName>, io::Refusal> {
-        let (agent, person) = match who {
-            Who::Person => (None, true),
-            Who::Agent(None) => (None, false),
+        let person = who == Who::Person;
+        let (agent, registration) = match who {
+            Who::Person | Who::Agent(None) => (None, None),
             Who::Agent(Some(name)) if name == PERSON => {
                 return Err(self.refuse_person(NamedAs::Session).into());
             }
-            Who::Agent(Some(name)) => (Some(self.known(&name)?), false),
+            Who::Agent(Some(name)) => (Some(self.known(&name)?), None),
+            Who::Registered(registration) => {
+                (Some(self.check_registration(&registration)?), Some(registration))
+            }
         };
         if self.sessions.len() >= self.bounds.sessions_max {
             let sessions = self.sessions.len();
             return Err(Refusal::TooMany { sessions }.into());
         }
+        if let (Some(agent), Some(registration)) = (&agent, registration) {
+            self.register(agent, *registration, step);
+        }
+        if let Some(agent) = &agent {
+            self.joins(agent, session);
+        }
         let state = Session {
             carrier,
             agent: agent.clone(),
             person,
+            fenced: false,
             handovers: BTreeSet::new(),
             waits: BTreeSet::new(),
         };
@@ -90,7 +102,12 @@ impl Engine {
             self.cancel_wait(call, step);
         }
         self.sign_all(session, Sign::Ended(ending), step);
-        self.sessions.remove(&session);
+        if let Some(Session {
+            agent: Some(agent), ..
+        }) = self.sessions.remove(&session)
+        {
+            self.leaves(&agent, session, step);
+        }
         step.note(Event::Closed { session, ending });
     }
 

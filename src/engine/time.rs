@@ -26,6 +26,11 @@ impl Timestamp {
         Self(self.0.saturating_add(ms))
     }
 
+    /// Returns how many milliseconds later it is than another moment.
+    pub const fn millis_since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// Writes it as `2026-05-02T14:30:00.000Z`; none if its year is not one of 0 to 9999.
     ///
     /// The calendar repeats every 400 years of 146,097 days. Years are counted from March, so that the day that is left out

@@ -1,14 +1,18 @@
 //! Calls that wait. A wait is state, not a future: it is parked, and ends in exactly four ways ([`WaitEnd`]).
 
+use std::num::NonZeroUsize;
+
 use super::events::{Event, WaitEnd};
-use super::inbox::Filter;
-use super::io::{Answer, Effect};
+use super::inbox::{Answers, Filter};
+use super::io::{Answer, Effect, Refusal};
+use super::mail;
+use super::message::Message;
 use super::names::{AgentName, CallId, SessionId};
 use super::time::Timestamp;
 use super::timers::Timer;
 use super::{Engine, Step};
 
-/// A parked read.
+/// A parked read, or a post that waits for its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Wait {
@@ -16,7 +20,31 @@ pub(super) struct Wait {
     pub agent: AgentName,
     /// What it waits for.
     pub filter: Filter,
+    pub parked_at: Timestamp,
     pub expires_at: Timestamp,
+}
+
+impl Wait {
+    /// Waits for what answers a message.
+    pub fn for_answer(
+        session: SessionId,
+        message: &Message,
+        answers: Answers,
+        now: Timestamp,
+        ms: u32,
+    ) -> Self {
+        Self {
+            session,
+            agent: message.from.clone(),
+            filter: Filter {
+                limit: NonZeroUsize::new(1),
+                answers: Some(answers),
+                ..Filter::default()
+            },
+            parked_at: now,
+            expires_at: now.plus_millis(i64::from(ms)),
+        }
+    }
 }
 
 impl Engine {
@@ -25,11 +53,18 @@ impl Engine {
             session,
             agent,
             expires_at,
-            filter: _,
+            ..
         } = wait.clone();
         self.timers.arm(expires_at, Timer::WaitExpires(call));
         self.session_mut(session).waits.insert(call);
-        self.inbox_mut(&agent).waits.push_back(call);
+        let in_line = self.inboxes[&agent].waits.iter();
+        let place = match wait.filter.answers {
+            Some(_) => in_line
+                .take_while(|other| self.waits[other].filter.answers.is_some())
+                .count(),
+            None => in_line.len(),
+        };
+        self.inbox_mut(&agent).waits.insert(place, call);
         let before = self.waits.insert(call, wait);
         assert!(before.is_none(), "a call waits once");
         step.note(Event::Parked {
@@ -40,7 +75,7 @@ impl Engine {
         });
     }
 
-    fn unpark(&mut self, call: CallId, by: WaitEnd, step: &mut Step<'_>) -> Wait {
+    pub(super) fn unpark(&mut self, call: CallId, by: WaitEnd, step: &mut Step<'_>) -> Wait {
         let wait = self.waits.remove(&call).expect("the call is parked");
         self.timers.disarm(wait.expires_at, Timer::WaitExpires(call));
         self.session_mut(wait.session).waits.remove(&call);
@@ -55,9 +90,30 @@ impl Engine {
             session,
             agent,
             filter,
-            ..
+            parked_at,
+            expires_at,
         } = self.unpark(call, by, step);
-        let Answer { reply, handover } = self.take(session, &agent, &filter, step);
+        self.contact(&agent, step.now);
+        if let Some(answers) = &filter.answers
+            && by == WaitEnd::Expired
+        {
+            let refusal = if self.stopping {
+                Refusal::Stopping
+            } else {
+                let ms = expires_at.millis_since(parked_at);
+                let ms = u32::try_from(ms).expect("it was one");
+                let to = answers.to.clone();
+                mail::Refusal::NoAnswer { to, ms }.into()
+            };
+            step.out.push(Effect::Reply {
+                call,
+                result: Err(refusal),
+                handover: None,
+            });
+            return;
+        }
+        let waited_ms = step.now.millis_since(parked_at);
+        let Answer { reply, handover } = self.take(session, &agent, &filter, waited_ms, step);
         step.out.push(Effect::Reply {
             call,
             result: Ok(reply),
@@ -83,8 +139,8 @@ impl Engine {
         }
     }
 
-    /// Gives what is in an inbox to the read that has waited for it the longest, and what that leaves to the next: what it did not
-    /// ask for, or the news of the start, which the person does not take in an agent's stead.
+    /// Gives what is in an inbox to the call that has waited for it the longest, those first that wait for an answer, and what that
+    /// leaves to the next: what it did not ask for, or the news of the start, which the person does not take in an agent's stead.
     pub(super) fn wake(&mut self, agent: &AgentName, step: &mut Step<'_>) {
         loop {
             let mut waits = self.inboxes[agent].waits.iter();

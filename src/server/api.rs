@@ -69,7 +69,14 @@ pub(super) async fn send(
         let reason = format!("unknown kind {:?}; known kinds: {known}", shown(kind));
         return refuse(StatusCode::BAD_REQUEST, reason);
     };
-    answer(&shared, &link, Command::Post { from, to, kind, body }).await
+    let command = Command::Post {
+        from,
+        to,
+        kind,
+        body,
+        options: None,
+    };
+    answer(&shared, &link, command).await
 }
 
 /// `POST /api/read`: takes all messages out of an inbox and answers `{"messages": […], "restarted": …}`, where the
@@ -153,9 +160,12 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
     let reply = match answer {
         Err(refusal) => return refuse_as(tools::DEFAULT, &refusal),
         Ok(engine::Reply::Mail(reply)) => reply,
+        Ok(other @ (engine::Reply::Agents(_) | engine::Reply::Groups(_))) => {
+            unreachable!("a command about messages is answered with {other:?}")
+        }
     };
     let json = match reply {
-        Reply::Posted { id } => object(|object| object.member("id").string(&id.to_string())),
+        Reply::Posted { id, .. } => object(|object| object.member("id").string(&id.to_string())),
         Reply::Pending { kinds } => object(|object| object.member("count").number(kinds.len())),
         Reply::Seen { deliveries } => object(|object| {
             messages::write(&deliveries, object.member("messages"));
@@ -163,7 +173,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
         Reply::Messages {
             deliveries,
             restarted,
-            remaining: _,
+            ..
         } => {
             if waited && deliveries.is_empty() && restarted.is_none() && shared.stop.is_cancelled() {
                 return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");

@@ -54,6 +54,7 @@ fn post(owner: &Arc<Owner>, session: SessionId) {
         to: "pm".to_owned(),
         kind: Kind::Free,
         body: "x".to_owned(),
+        options: None,
     });
     assert!(matches!(
         owner.call(session, command, None),

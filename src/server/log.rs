@@ -255,7 +255,7 @@ fn is_repeated(heading: &str, message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{MessageId, Roster, Timestamp};
+    use crate::engine::{MessageId, Recipient, Roster, Timestamp};
 
     fn message(kind: Kind, body: &str) -> Message {
         let roster = Roster::default();
@@ -263,10 +263,11 @@ mod tests {
         Message {
             id: MessageId(uuid::Uuid::nil()),
             from: name("dev-b"),
-            to: name("pm"),
+            to: Recipient::agent(&name("pm")),
             kind,
             body: body.to_owned(),
             ts: Timestamp::from_millis(1_777_732_321_999),
+            context: None,
         }
     }
 

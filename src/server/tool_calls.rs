@@ -273,7 +273,7 @@ pub fn write_response(out: &mut Vec<u8>, id: &RawValue, shape: Shape, result: &T
 mod tests {
     use super::*;
     use crate::engine::{
-        AgentName, Delivery, Kind, Message, MessageId, Refusal, Reply, Seq, Timestamp, mail,
+        AgentName, Delivery, Kind, Message, MessageId, Recipient, Refusal, Reply, Seq, Timestamp, mail,
     };
     use crate::server::json_rpc::read;
     use crate::tools::DEFAULT;
@@ -343,10 +343,11 @@ mod tests {
             message: Arc::new(Message {
                 id: MessageId(uuid::Uuid::from_u128(7)),
                 from: AgentName::new("pm").expect("a name"),
-                to: AgentName::person(),
+                to: Recipient::agent(&AgentName::person()),
                 kind: Kind::Free,
                 body: "a \"b\"\n\\ \u{1}\u{7f} é \u{2028}".to_owned(),
                 ts: Timestamp::from_millis(1_777_732_321_042),
+                context: None,
             }),
             redelivered,
         };
@@ -361,9 +362,12 @@ mod tests {
             answered(
                 "read_messages",
                 Ok(Reply::Mail(mail::Reply::Messages {
+                    project: None,
                     deliveries,
                     restarted,
                     remaining: 0,
+                    earlier: Vec::new(),
+                    waited_ms: 0,
                 })),
             ),
             answered("list_pending", Ok(Reply::Mail(mail::Reply::Pending { kinds }))),
@@ -371,6 +375,9 @@ mod tests {
                 "post_message",
                 Ok(Reply::Mail(mail::Reply::Posted {
                     id: MessageId(uuid::Uuid::max()),
+                    to: Recipient::agent(&AgentName::person()),
+                    thread: None,
+                    warnings: Vec::new(),
                 })),
             ),
             answered("post_message", Err(Refusal::Stopping)),

@@ -1,8 +1,8 @@
 //! The toolset of the source design: `post_message`, `read_messages`, `list_pending`.
 
+use super::refusals::refused;
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, messages};
-use crate::engine::agents::{self, NamedAs};
-use crate::engine::{Command, Kind, PERSON, Refusal, Reply, mail, sessions};
+use crate::engine::{Command, Kind, Reply, mail};
 
 /// The toolset. Its list stays under 4 kB with the largest roster, and its instructions under 1 kB: both stand in every
 /// session's context.
@@ -108,12 +108,13 @@ fn post(given: &mut Values<'_>) -> Command {
         to: given.needed_text("to"),
         kind: given.needed_word("kind", Kind::parse),
         body: given.needed_text("body"),
+        options: None,
     };
     command.into()
 }
 
 fn posted(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Mail(mail::Reply::Posted { id }) = reply else {
+    let Reply::Mail(mail::Reply::Posted { id, .. }) = reply else {
         unreachable!("a post is answered with an id, not {reply:?}");
     };
     let mut buffer = uuid::Uuid::encode_buffer();
@@ -129,7 +130,7 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Messages {
         deliveries,
         restarted,
-        remaining: _,
+        ..
     }) = reply
     else {
         unreachable!("a read is answered with messages, not {reply:?}");
@@ -160,74 +161,6 @@ fn pending(reply: &Reply, texts: &mut Texts<'_>) {
             each.array(kinds, |json, kind| json.string(kind.as_str()));
         });
     });
-}
-
-/// Says what was wrong, and what would be accepted.
-fn refused(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Agents(refusal) => misnamed(refusal),
-        Refusal::Sessions(sessions::Refusal::TooMany { sessions }) => {
-            format!("as many sessions are open already as are accepted: {sessions}; close one")
-        }
-        Refusal::Mail(refusal) => not_carried(refusal),
-        Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
-    }
-}
-
-fn misnamed(refusal: &agents::Refusal) -> String {
-    let argument = |named: &NamedAs| match named {
-        NamedAs::Sender => "from",
-        NamedAs::Reader => FOR.name,
-        NamedAs::Session => "agent",
-    };
-    match refusal {
-        agents::Refusal::Unknown { name, known } => format!("unknown role {name:?}; known roles: {known}"),
-        agents::Refusal::NotYou { named, name, bound } => {
-            let (argument, name, bound) = (argument(named), name.as_str(), bound.as_str());
-            format!(
-                "{argument:?} is {name:?}, but this session is bound to {bound:?}; leave {argument:?} out or give {bound:?}"
-            )
-        }
-        agents::Refusal::Person { named, known } => {
-            let argument = argument(named);
-            format!(
-                "{argument:?} is {PERSON:?}, which is the person's own inbox and name: only the relay command reads it or speaks for it; known roles: {known}"
-            )
-        }
-        agents::Refusal::Anonymous { named, known } => {
-            let argument = argument(named);
-            format!("missing argument {argument:?}; give your role, one of: {known}")
-        }
-    }
-}
-
-fn not_carried(refusal: &mail::Refusal) -> String {
-    match refusal {
-        mail::Refusal::BodyTooLong { bytes, bytes_max } => {
-            format!("body has {bytes} bytes; accepted: at most {bytes_max}")
-        }
-        mail::Refusal::InboxFull {
-            agent,
-            messages,
-            bytes,
-            messages_max,
-            bytes_max,
-        } => {
-            let agent = agent.as_str();
-            format!(
-                "inbox of {agent:?} is full: {messages} messages, {bytes} bytes; accepted: at most {messages_max} messages and {bytes_max} bytes; post again after it was read"
-            )
-        }
-        mail::Refusal::AlreadyWaits { agent } => {
-            format!(
-                "this session waits for the inbox of {:?} already; wait for its answer",
-                agent.as_str()
-            )
-        }
-        mail::Refusal::TooManyWaits { waits } => {
-            format!("as many reads wait already as are accepted: {waits}; read without waiting")
-        }
-    }
 }
 
 #[cfg(test)]
@@ -261,6 +194,7 @@ mod tests {
                 to: "dev-a".to_owned(),
                 kind: Kind::Status,
                 body: "b".to_owned(),
+                options: None,
             })
         };
         assert_eq!(

@@ -7,6 +7,7 @@
 pub mod arguments;
 pub mod lift;
 pub mod messages;
+mod refusals;
 pub mod text;
 
 use serde_json::{Value, json};

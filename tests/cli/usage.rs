@@ -164,7 +164,7 @@ fn a_bad_port_in_a_prompt_is_named_with_what_is_accepted() {
 
 #[test]
 fn bad_roles_are_named_with_what_is_accepted() {
-    let accepted = "a name has 1 to 32 of a-z, 0-9, - and _, and starts with a letter or a digit";
+    let accepted = "a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit";
     let long = "x".repeat(33);
     let many = (0..33)
         .map(|number| format!("r{number}"))
@@ -177,7 +177,7 @@ fn bad_roles_are_named_with_what_is_accepted() {
     let persons = "role \"user\" is the person's own, who is there beside every roster; leave it out";
     for (roles, reason) in [
         ("pm,user", persons.to_owned()),
-        ("PM", format!("invalid role name \"PM\"; {accepted}")),
+        ("P.M", format!("invalid role name \"P.M\"; {accepted}")),
         ("pm,,qa", format!("invalid role name \"\"; {accepted}")),
         ("pm,", format!("invalid role name \"\"; {accepted}")),
         ("pm,dev a", format!("invalid role name \"dev a\"; {accepted}")),

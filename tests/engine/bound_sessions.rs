@@ -84,7 +84,7 @@ fn a_bound_session_that_names_an_unknown_agent_hears_that_it_is_unknown() {
     let mut relay = with_dev_a();
     let unknown = Refusal::Agents(agents::Refusal::Unknown {
         name: "dev-c".to_owned(),
-        known: Roster::default(),
+        known: Known::from(&Roster::default()),
     });
     assert_eq!(relay.call(DEV_A, 1, read("dev-c")), [refused(1, unknown)]);
 }
@@ -94,7 +94,7 @@ fn a_session_cannot_be_bound_to_an_unknown_agent() {
     let mut relay = Relay::told();
     let unknown = Refusal::Agents(agents::Refusal::Unknown {
         name: "dev-c".to_owned(),
-        known: Roster::default(),
+        known: Known::from(&Roster::default()),
     });
     let refused = Effect::Opened {
         session: DEV_A,

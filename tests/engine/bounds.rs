@@ -207,6 +207,13 @@ fn the_documented_bounds_are_the_ones_in_force() {
         read_max: 64,
         sessions_max: 4_096,
         waits_max: 4_096,
+        agents_max: 16_384,
+        projects_max: 256,
+        groups_max: 1_024,
+        members_max: 1_024,
+        description_bytes_max: 1_024,
+        channels_max: 1_024,
+        hops_max: 100,
     };
     assert_eq!(Bounds::default(), bounds);
     assert_eq!(DOUBT_MS, 20_000);

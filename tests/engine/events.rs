@@ -84,7 +84,7 @@ impl Watched {
 fn accepted_event(delivery: &Delivery) -> Event {
     Event::Accepted {
         message: Arc::clone(&delivery.message),
-        agent: delivery.message.to.clone(),
+        agents: vec![name(delivery.message.to.as_str())],
     }
 }
 

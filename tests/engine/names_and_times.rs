@@ -5,18 +5,27 @@ use super::*;
 #[test]
 fn a_name_has_1_to_32_plain_characters_and_starts_with_a_letter_or_a_digit() {
     let longest = "a".repeat(32);
-    for good in ["a", "0", "dev-a", "9_-", &longest] {
+    for good in ["a", "0", "dev-a", "9_-", "Alice", "lead", &longest] {
         assert_eq!(AgentName::new(good).unwrap().as_str(), good);
     }
     let too_long = "a".repeat(33);
     for bad in [
-        "", "-a", "_a", "A", "dev-A", "dev a", "dev.a", "a\u{e9}", "\u{e9}", "a:b", &too_long,
+        "", "-a", "_a", "dev a", "dev.a", "a\u{e9}", "\u{e9}", "a:b", &too_long,
     ] {
         let error = AgentName::new(bad).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
-                "invalid role name {bad:?}; a name has 1 to 32 of a-z, 0-9, - and _, and starts with a letter or a digit"
+                "invalid role name {bad:?}; a name has 1 to 32 of A-Z, a-z, 0-9, - and _, and starts with a letter or a digit"
+            )
+        );
+    }
+    for taken in ["everyone", "agent"] {
+        let error = AgentName::new(taken).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "role name {taken:?} is taken: it means something else in an address; accepted: any other name"
             )
         );
     }
@@ -50,10 +59,10 @@ fn a_roster_names_each_role_once() {
 #[test]
 fn a_roster_takes_only_names() {
     let error = Roster::new(["pm", ""]).unwrap_err();
-    let InvalidRoster::Name(invalid) = &error else {
+    let InvalidRoster::Name(invalid @ InvalidName::Form { name, .. }) = &error else {
         panic!("{error:?}");
     };
-    assert_eq!(invalid.name, "");
+    assert_eq!(name, "");
     assert_eq!(error.to_string(), invalid.to_string());
 }
 

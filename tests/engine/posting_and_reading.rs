@@ -9,23 +9,30 @@ fn a_post_is_answered_with_an_id_and_logged() {
     let message = Message {
         id: MessageId(id(1)),
         from: name("pm"),
-        to: name("dev-b"),
+        to: Recipient::agent(&name("dev-b")),
         kind: Kind::Question,
         body: "caf\u{e9}?\n".to_owned(),
         ts: START.plus_millis(1_234),
+        context: None,
     };
     let command = Command::Mail(mail::Command::Post {
         from: Some("pm".to_owned()),
         to: "dev-b".to_owned(),
         kind: Kind::Question,
         body: "caf\u{e9}?\n".to_owned(),
+        options: None,
     });
-    let posted = Reply::Mail(mail::Reply::Posted { id: MessageId(id(1)) });
+    let posted = Reply::Mail(mail::Reply::Posted {
+        id: MessageId(id(1)),
+        to: Recipient::agent(&name("dev-b")),
+        thread: None,
+        warnings: Vec::new(),
+    });
     relay.events();
     assert_eq!(relay.call(A, 1, command), [reply(1, Ok(posted))]);
     let accepted = Event::Accepted {
         message: Arc::new(message),
-        agent: name("dev-b"),
+        agents: vec![name("dev-b")],
     };
     assert_eq!(relay.events(), [accepted]);
     assert_eq!(relay.pending(), [0, 0, 1]);
@@ -87,6 +94,7 @@ fn a_look_lists_the_kinds_in_order_and_takes_nothing() {
             to: "dev-a".to_owned(),
             kind,
             body: String::new(),
+            options: None,
         });
         relay.call(A, call, command);
     }
@@ -143,7 +151,7 @@ fn there_is_an_inbox_for_each_agent_of_the_roster_and_no_other() {
     assert_eq!(relay.pending(), [1, 0]);
     let unknown = Refusal::Agents(agents::Refusal::Unknown {
         name: "pm".to_owned(),
-        known: roster,
+        known: Known::from(&roster),
     });
     assert_eq!(relay.call(A, 2, read("pm")), [refused(2, unknown)]);
 }

@@ -9,6 +9,8 @@ fn some(from: Option<&str>, limit: Option<usize>, wait_ms: u32) -> Command {
     Command::Mail(mail::Command::Read {
         agent: Some("dev-a".to_owned()),
         from: from.map(str::to_owned),
+        channel: None,
+        earlier: false,
         limit: limit.and_then(NonZeroUsize::new),
         wait_ms,
         second: mail::Second::Supersedes,
@@ -20,6 +22,8 @@ fn alone(agent: &str, wait_ms: u32) -> Command {
     Command::Mail(mail::Command::Read {
         agent: Some(agent.to_owned()),
         from: None,
+        channel: None,
+        earlier: false,
         limit: NonZeroUsize::new(1),
         wait_ms,
         second: mail::Second::IsRefused,
@@ -34,6 +38,9 @@ fn shown_of_more(call: u64, deliveries: impl IntoIterator<Item = Delivery>, rema
             deliveries: Arc::new(deliveries.into_iter().collect()),
             restarted: None,
             remaining,
+            earlier: Vec::new(),
+            waited_ms: 0,
+            project: None,
         })),
     )
 }
@@ -84,7 +91,7 @@ fn who_asks_for_what_a_stranger_sent_is_told_who_there_is() {
     let mut relay = with_four();
     let refusal = Refusal::Agents(agents::Refusal::Unknown {
         name: "nobody".to_owned(),
-        known: Roster::default(),
+        known: Known::from(&Roster::default()),
     });
     let read = relay.call(A, 10, some(Some("nobody"), None, WAIT_MS));
     assert_eq!(read, [refused(10, refusal)]);

@@ -83,6 +83,7 @@ fn at_its_bounds() -> Relay {
         read_max: 10,
         sessions_max: 4,
         waits_max: 1,
+        ..ROOMY
     });
     relay.open(SessionId(4), Carrier::Stream, Some("dev-b"));
     relay.post(A, 1, &nth(1));
@@ -119,7 +120,7 @@ fn a_refusal_names_the_value_and_what_is_accepted() {
 
 #[test]
 fn the_class_of_a_refusal_says_what_can_be_done_about_it() {
-    let known = Roster::default();
+    let known = Known::from(&Roster::default());
     let (named, dev_a) = (NamedAs::Sender, name("dev-a"));
     let full = mail::Refusal::InboxFull {
         agent: dev_a.clone(),
@@ -186,7 +187,7 @@ fn a_refused_session_changes_nothing() {
         } else {
             Refusal::Agents(agents::Refusal::Unknown {
                 name: "dev-c".to_owned(),
-                known: Roster::default(),
+                known: Known::from(&Roster::default()),
             })
         };
         let refused = Effect::Opened {
@@ -225,7 +226,7 @@ fn arguments_are_judged_before_the_state_is() {
             call,
             Refusal::Agents(agents::Refusal::Unknown {
                 name: name.to_owned(),
-                known: Roster::default(),
+                known: Known::from(&Roster::default()),
             }),
         )]
     };

@@ -15,7 +15,7 @@ fn with_person() -> Relay {
 }
 
 fn persons(named: NamedAs) -> Refusal {
-    let known = Roster::default();
+    let known = Known::from(&Roster::default());
     Refusal::Agents(agents::Refusal::Person { named, known })
 }
 
@@ -117,7 +117,7 @@ fn the_person_names_a_stranger_in_vain() {
     let mut relay = with_person();
     let unknown = Refusal::Agents(agents::Refusal::Unknown {
         name: "dev-c".to_owned(),
-        known: Roster::default(),
+        known: Known::from(&Roster::default()),
     });
     assert_eq!(
         relay.call(PERSON, 1, post(Some("dev-c"), "pm", "")),

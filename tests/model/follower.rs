@@ -45,12 +45,14 @@ impl Follower {
             Event::Closed { session, .. } => {
                 self.sessions.remove(session).expect("it was open");
             }
-            Event::Accepted { message, agent } => self.messages.push(Followed {
-                id: message.id,
-                agent: agent.clone(),
-                ts: message.ts,
-                handover: None,
-            }),
+            Event::Accepted { message, agents } => {
+                self.messages.extend(agents.iter().map(|agent| Followed {
+                    id: message.id,
+                    agent: agent.clone(),
+                    ts: message.ts,
+                    handover: None,
+                }))
+            }
             Event::Parked {
                 call,
                 session,
@@ -95,6 +97,10 @@ impl Follower {
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::Read { .. }
+            | Event::Registered { .. }
+            | Event::TakenOver { .. }
+            | Event::Gone { .. }
+            | Event::Joined { .. }
             | Event::Stopping => {}
         }
     }

@@ -115,7 +115,7 @@ impl History<'_> {
         for (call, asked) in &self.calls {
             let wait_ms = match asked.command {
                 Command::Mail(mail::Command::Read { wait_ms, .. }) if *wait_ms > 0 => i64::from(*wait_ms),
-                Command::Mail(_) => 0,
+                Command::Mail(_) | Command::Agents(_) | Command::Groups(_) => 0,
             };
             let answered = asked.answers.first();
             if !self.was_open(asked.session, asked.step) || answered.is_some_and(|(at, _)| *at == asked.step)
@@ -239,15 +239,23 @@ impl History<'_> {
                             let mut accepted = self.accepted.iter();
                             let known =
                                 accepted.any(|(when, message)| when < at && **message == delivery.message);
-                            holds(*at, known && Some(&delivery.message.to) == agent.as_ref(), || {
-                                format!("a look showed {delivery:?}")
-                            })?;
+                            holds(
+                                *at,
+                                known
+                                    && agent
+                                        .as_ref()
+                                        .is_some_and(|agent| is_to(&delivery.message, agent)),
+                                || format!("a look showed {delivery:?}"),
+                            )?;
                         }
                         deliveries.len()
                     }
-                    Ok(Reply::Mail(mail::Reply::Posted { .. } | mail::Reply::Messages { .. })) | Err(_) => {
-                        continue;
-                    }
+                    Ok(
+                        Reply::Mail(mail::Reply::Posted { .. } | mail::Reply::Messages { .. })
+                        | Reply::Agents(_)
+                        | Reply::Groups(_),
+                    )
+                    | Err(_) => continue,
                 };
                 let mut pending = step.after.pending.iter();
                 let count = pending.find(|(name, _)| Some(name) == agent.as_ref());
@@ -266,7 +274,7 @@ impl History<'_> {
         let mut ids = BTreeSet::new();
         for asked in self.calls.values() {
             for (at, answer) in &asked.answers {
-                let Ok(Reply::Mail(mail::Reply::Posted { id })) = answer else {
+                let Ok(Reply::Mail(mail::Reply::Posted { id, .. })) = answer else {
                     continue;
                 };
                 let Command::Mail(mail::Command::Post { to, kind, body, .. }) = asked.command else {
@@ -300,7 +308,7 @@ impl History<'_> {
                 let mut accepted = self.accepted.iter();
                 let known = accepted.any(|(at, message)| *at <= shown.step && **message == delivery.message);
                 holds(shown.step, known, || format!("{delivery:?} was never accepted"))?;
-                holds(shown.step, delivery.message.to == shown.agent, || {
+                holds(shown.step, is_to(&delivery.message, &shown.agent), || {
                     format!("{delivery:?} was shown to {}", shown.agent)
                 })?;
             }
@@ -311,7 +319,7 @@ impl History<'_> {
     /// A read shows the oldest of what it asks for, so many as it asks for, in order, and counts what it leaves.
     fn inboxes_are_first_in_first_out(&self) -> Verdict {
         for (agent, _) in &self.steps[0].before.pending {
-            let accepted = self.accepted.iter().filter(|(_, message)| message.to == *agent);
+            let accepted = self.accepted.iter().filter(|(_, message)| is_to(message, agent));
             // What was not shown yet, or in a reply that failed in that step, in the order of the places.
             let mut left: BTreeMap<Seq, (usize, &Arc<Message>)> = accepted
                 .zip(0..)
@@ -430,13 +438,18 @@ impl<'a> Waiting<'a> {
     /// Tells whether a message of a sender waited for an agent when a step was done.
     fn any(&self, at: usize, agent: &AgentName, from: &str) -> bool {
         let earlier = self.accepted.iter().take_while(|(since, _)| *since <= at);
-        let mut of_sender = earlier.filter(|(_, m)| m.to == *agent && m.from.as_str() == from);
+        let mut of_sender = earlier.filter(|(_, m)| is_to(m, agent) && m.from.as_str() == from);
         of_sender.any(|(_, message)| {
             let replies = self.shown.get(&message.id).into_iter().flatten();
             let mut replies = replies.filter(|(step, _)| *step <= at);
             replies.all(|(_, fate)| matches!(fate, Fate::Failed(failed) if *failed <= at))
         })
     }
+}
+
+/// Tells whether a message was sent to an agent.
+fn is_to(message: &Message, agent: &AgentName) -> bool {
+    message.to.as_str() == agent.as_str()
 }
 
 /// Tells whether an agent is to be told of the start after a step, by the replies that ever told it.

@@ -183,6 +183,7 @@ impl Plan {
             read_max: rng.pick(&[1, 2, 4, 64]),
             sessions_max: rng.pick(&[2, 4, 8, 12]),
             waits_max: rng.pick(&[0, 1, 4, 16]),
+            ..Bounds::default()
         };
         let names = ["pm", "dev-a", "dev-b", "qa"];
         let agents = 1 + rng.index(names.len());
@@ -475,10 +476,13 @@ impl Plan {
                 },
                 kind: self.rng.pick(&Kind::ALL),
                 body: self.body(),
+                options: None,
             }),
             Action::Read => Command::Mail(mail::Command::Read {
                 agent: me,
                 from: self.sender(),
+                channel: None,
+                earlier: false,
                 limit: if self.rng.percent(self.choosy) {
                     NonZeroUsize::new(1 + self.rng.index(3))
                 } else {

@@ -19,9 +19,9 @@ use std::sync::Arc;
 use relay::engine::agents::NamedAs;
 use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, SETTLE_SLACK_MS};
 use relay::engine::{
-    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, InboxView, Input, Kind, Message,
-    MessageId, Overview, Reason, Refusal, Reply, Roster, Seq, SessionId, SessionView, Sign, Status,
-    Timestamp, WaitView, Who, agents, mail,
+    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, InboxView, Input, Kind, Known,
+    Message, MessageId, Overview, Reason, Recipient, Refusal, Reply, Roster, Seq, SessionId, SessionView,
+    Sign, Status, Timestamp, WaitView, Who, agents, mail,
 };
 
 use crate::marks::{Mark, Marks};
@@ -81,6 +81,7 @@ struct Parked {
     session: SessionId,
     agent: AgentName,
     wanted: Wanted,
+    parked_at: Timestamp,
     expires_at: Timestamp,
 }
 
@@ -121,7 +122,11 @@ struct Passed {
 
 impl Kept {
     fn is_for(&self, agent: &AgentName) -> bool {
-        self.delivery.message.to == *agent
+        self.delivery.message.to.as_str() == agent.as_str()
+    }
+
+    fn agent(&self) -> AgentName {
+        AgentName::new(self.delivery.message.to.as_str()).expect("it is to one agent")
     }
 
     fn waits_for(&self, agent: &AgentName) -> bool {
@@ -220,11 +225,16 @@ impl Model {
             }
             Event::Seen(call, Sign::Cancelled) => self.cancelled(now, call),
             Event::Seen(call, Sign::Lost) => self.lost(now, call),
-            Event::Input(Input::Stopping) => self.stop(),
+            Event::Input(Input::Stopping) => self.stop(now),
             Event::Input(Input::Cancelled { .. } | Input::Signed { .. })
             | Event::Seen(
                 _,
-                Sign::CalledAgain | Sign::KeptAlive | Sign::DoubtOver | Sign::Settled | Sign::Ended(_),
+                Sign::CalledAgain
+                | Sign::KeptAlive
+                | Sign::DoubtOver
+                | Sign::Settled
+                | Sign::Fenced
+                | Sign::Ended(_),
             ) => {
                 unreachable!("no plan says so")
             }
@@ -251,7 +261,8 @@ impl Model {
                     };
                     self.marks.reach(on_time);
                     let wait = self.unpark(call).expect("it is due");
-                    effects.push(self.hand_over(wait.session, call, &wait.agent, &wait.wanted));
+                    let waited = now.millis_since(wait.parked_at);
+                    effects.push(self.hand_over(wait.session, call, &wait.agent, &wait.wanted, waited));
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
             }

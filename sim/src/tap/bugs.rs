@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use relay::engine::{
-    CallId, Carrier, Command, Delivery, Effect, Ending, HandoverId, Input, MessageId, Refusal, Reply,
-    SessionId, Sign, Timestamp, agents, mail,
+    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, HandoverId, Input, MessageId, Recipient,
+    Refusal, Reply, SessionId, Sign, Timestamp, agents, mail,
 };
 
 use super::{Standing, Tap};
@@ -224,7 +224,7 @@ impl Tap {
             {
                 *wait_ms -= 1_000
             }
-            Command::Mail(_) => {}
+            Command::Mail(_) | Command::Agents(_) | Command::Groups(_) => {}
         }
     }
 
@@ -311,6 +311,9 @@ impl Tap {
                 Err(Refusal::Mail(mail::Refusal::InboxFull { .. })) if self.has(Bug::SilentDropWhenFull) => {
                     result = Ok(Reply::Mail(mail::Reply::Posted {
                         id: MessageId(uuid::Uuid::nil()),
+                        to: Recipient::agent(&AgentName::person()),
+                        thread: None,
+                        warnings: Vec::new(),
                     }));
                 }
                 Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) if self.has(Bug::RefusedButPosted) => {
@@ -324,6 +327,7 @@ impl Tap {
                 Ok(Reply::Mail(
                     mail::Reply::Posted { .. } | mail::Reply::Pending { .. } | mail::Reply::Seen { .. },
                 ))
+                | Ok(Reply::Agents(_) | Reply::Groups(_))
                 | Err(_) => {}
             }
             *effect = Effect::Reply {
@@ -411,6 +415,7 @@ impl Tap {
             to,
             kind,
             body: "illegal".to_owned(),
+            options: None,
         });
         let input = Input::Call {
             session,

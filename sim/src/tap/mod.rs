@@ -135,8 +135,9 @@ impl Tap {
                 } => self.marks.hit(match refusal {
                     Refusal::Mail(mail::Refusal::InboxFull { .. }) => "refused: inbox full",
                     Refusal::Mail(mail::Refusal::TooManyWaits { .. }) => "refused: too many waits",
-                    Refusal::Mail(mail::Refusal::BodyTooLong { .. } | mail::Refusal::AlreadyWaits { .. })
+                    Refusal::Mail(_)
                     | Refusal::Agents(_)
+                    | Refusal::Groups(_)
                     | Refusal::Sessions(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
@@ -176,6 +177,7 @@ impl Tap {
                     WaitEnd::Expired => "wait expired",
                     WaitEnd::Superseded => "wait superseded",
                     WaitEnd::Cancelled => "wait cancelled",
+                    WaitEnd::Fenced => "wait fenced",
                 });
                 self.woken = *by == WaitEnd::Woken;
             }
@@ -213,7 +215,7 @@ impl Tap {
                     Sign::Followed => "confirmed: next bytes",
                     Sign::Ended(_) => "confirmed: orderly end",
                     Sign::KeptAlive | Sign::DoubtOver => "confirmed: doubt ended",
-                    Sign::Passed | Sign::Settled | Sign::Cancelled | Sign::Lost => {
+                    Sign::Passed | Sign::Settled | Sign::Cancelled | Sign::Lost | Sign::Fenced => {
                         unreachable!("the engine's table says so")
                     }
                 });
@@ -225,6 +227,7 @@ impl Tap {
                 let carrier = self.sessions.get(&standing.session).map(|(carrier, _)| *carrier);
                 self.marks.hit(match (by, carrier) {
                     (Sign::Cancelled, _) => "undone: cancelled",
+                    (Sign::Fenced, _) => "undone: fenced",
                     (Sign::Ended(_), Some(Carrier::Stream)) => "undone: stream ended",
                     (Sign::Ended(_), _) => "undone: exchange broke",
                     _ => "undone: reply lost",
@@ -237,6 +240,10 @@ impl Tap {
                     standing.read = true;
                 }
             }
+            Event::Registered { .. } => self.marks.hit("agent registered"),
+            Event::TakenOver { .. } => self.marks.hit("agent taken over"),
+            Event::Gone { .. } => self.marks.hit("agent gone"),
+            Event::Joined { .. } => self.marks.hit("channel joined"),
             Event::Accepted { .. } | Event::KeptAlive { .. } | Event::Overdue { .. } => {}
         }
     }

@@ -60,11 +60,9 @@ impl History<'_> {
                     bytes: bytes_told,
                     ..
                 })) => !room && (*messages_told, *bytes_told) == (messages, bytes),
-                Err(
-                    Refusal::Mail(mail::Refusal::TooManyWaits { .. } | mail::Refusal::AlreadyWaits { .. })
-                    | Refusal::Agents(_)
-                    | Refusal::Sessions(_),
-                ) => true,
+                Err(Refusal::Mail(_) | Refusal::Agents(_) | Refusal::Groups(_) | Refusal::Sessions(_)) => {
+                    true
+                }
             };
             holds(*at, right, || {
                 format!("{body:?} met {messages} messages and {bytes} bytes, and was answered {answer:?}")

@@ -168,6 +168,7 @@ impl<'a> History<'a> {
             deliveries,
             restarted,
             remaining,
+            ..
         })) = result
         else {
             return;
@@ -199,7 +200,9 @@ impl<'a> History<'a> {
 
     /// Finds out for whom a call that was not refused speaks.
     pub(super) fn speaker(&self, session: SessionId, command: &Command) -> Option<AgentName> {
-        let Command::Mail(command) = command;
+        let Command::Mail(command) = command else {
+            return None;
+        };
         let given = match command {
             mail::Command::Post { from, .. } => from,
             mail::Command::Read { agent, .. }
@@ -287,6 +290,7 @@ impl<'a> History<'a> {
                         | Sign::CalledAgain
                         | Sign::KeptAlive
                         | Sign::DoubtOver
+                        | Sign::Fenced
                         | Sign::Settled
                         | Sign::Ended(_) => {}
                     }
@@ -380,6 +384,6 @@ pub(super) fn asked_for(command: &Command) -> (Option<&str>, usize) {
         Command::Mail(mail::Command::Read { from, limit, .. }) => {
             (from.as_deref(), limit.map_or(usize::MAX, NonZeroUsize::get))
         }
-        Command::Mail(_) => (None, usize::MAX),
+        Command::Mail(_) | Command::Agents(_) | Command::Groups(_) => (None, usize::MAX),
     }
 }

@@ -54,6 +54,7 @@ impl Plan {
                 to: agent(at),
                 kind: Kind::Free,
                 body: String::new(),
+                options: None,
             }),
             Silent::Read(at) => Command::Mail(mail::Command::read_all(Some(agent(at)), 0)),
             Silent::Pass if self.unpassed.is_empty() => return Event::Timeout,

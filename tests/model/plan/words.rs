@@ -32,7 +32,7 @@ impl Plan {
     }
 
     pub(super) fn stranger(&mut self) -> String {
-        let names = ["", "dev", "dev-ab", "PM", " pm", "*", "d\u{e9}v\n", PERSON];
+        let names = ["", "dev", "dev-ab", "PM", " pm", "pm ", "d\u{e9}v\n", PERSON];
         self.rng.pick(&names).to_owned()
     }
 

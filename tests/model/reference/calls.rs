@@ -37,15 +37,16 @@ impl Model {
             }
         }
         let done = match command {
-            Command::Mail(mail::Command::Post { from, to, kind, body }) => {
-                self.post(now, &open, call, random, from.as_deref(), &to, kind, body)
-            }
+            Command::Mail(mail::Command::Post {
+                from, to, kind, body, ..
+            }) => self.post(now, &open, call, random, from.as_deref(), &to, kind, body),
             Command::Mail(mail::Command::Read {
                 agent,
                 from,
                 limit,
                 wait_ms,
                 second,
+                ..
             }) => {
                 let limit = limit.map_or(usize::MAX, NonZeroUsize::get);
                 let (agent, from) = (agent.as_deref(), from.as_deref());
@@ -53,6 +54,7 @@ impl Model {
             }
             Command::Mail(mail::Command::Pending { agent }) => self.pending(&open, call, agent.as_deref()),
             Command::Mail(mail::Command::Peek { agent }) => self.peek(&open, call, agent.as_deref()),
+            Command::Agents(_) | Command::Groups(_) => unreachable!("no plan says so"),
         };
         match done {
             Ok(effects) => effects,
@@ -96,10 +98,11 @@ impl Model {
         let message = Arc::new(Message {
             id: MessageId(version_4(random)),
             from,
-            to: to.clone(),
+            to: Recipient::agent(&to),
             kind,
             body,
             ts: now,
+            context: None,
         });
         self.marks.reach_if(to.as_str() == "user", Mark::PostToPerson);
         let before = self.messages.iter().filter(|m| m.is_for(&to)).count();
@@ -112,8 +115,17 @@ impl Model {
             state: State::Waiting,
         });
         let id = message.id;
-        let accepted = Effect::Note(relay::engine::Event::Accepted { message, agent: to });
-        let mut effects = vec![accepted, reply(call, Ok(Reply::Mail(mail::Reply::Posted { id })))];
+        let accepted = Effect::Note(relay::engine::Event::Accepted {
+            message,
+            agents: vec![to.clone()],
+        });
+        let posted = mail::Reply::Posted {
+            id,
+            to: Recipient::agent(&to),
+            thread: None,
+            warnings: Vec::new(),
+        };
+        let mut effects = vec![accepted, reply(call, Ok(Reply::Mail(posted)))];
         effects.extend(self.wake_all(now));
         Ok(effects)
     }
@@ -228,7 +240,7 @@ impl Model {
             Mark::NoticeInsteadOfWait,
         );
         if wait_ms == 0 || !empty || !noticed || self.stopping {
-            return Ok(vec![self.hand_over(open.session, call, &agent, &wanted)]);
+            return Ok(vec![self.hand_over(open.session, call, &agent, &wanted, 0)]);
         }
         let of_session = self.waits.iter().filter(|wait| wait.session == open.session);
         if let Some(first) = of_session.min_by_key(|wait| wait.call)
@@ -251,7 +263,8 @@ impl Model {
                 self.marks.reach(Mark::Supersede);
                 self.marks.reach_if(at_the_bound, Mark::SupersedeAtTheBound);
                 let older = self.unpark(older).expect("it waits");
-                effects.push(self.hand_over(open.session, older.call, &agent, &older.wanted));
+                let waited = now.millis_since(older.parked_at);
+                effects.push(self.hand_over(open.session, older.call, &agent, &older.wanted, waited));
             }
             None if at_the_bound => {
                 self.marks.reach(Mark::TooManyWaits);
@@ -268,6 +281,7 @@ impl Model {
             session: open.session,
             agent,
             wanted,
+            parked_at: now,
             expires_at: now.plus_millis(i64::from(wait_ms)),
         });
         Ok(effects)
@@ -329,7 +343,7 @@ impl Model {
                 });
                 return Err(Refusal::Agents(agents::Refusal::Anonymous {
                     named,
-                    known: self.roster.clone(),
+                    known: Known::from(&self.roster),
                 }));
             };
             self.marks.reach(Mark::BoundLeftOut);
@@ -366,7 +380,7 @@ impl Model {
     }
 
     pub(super) fn persons(&self, named: NamedAs) -> Refusal {
-        let known = self.roster.clone();
+        let known = Known::from(&self.roster);
         Refusal::Agents(agents::Refusal::Person { named, known })
     }
 
@@ -375,7 +389,7 @@ impl Model {
         let found = names.find(|agent| agent.as_str() == name);
         found.ok_or(Refusal::Agents(agents::Refusal::Unknown {
             name: name.to_owned(),
-            known: self.roster.clone(),
+            known: Known::from(&self.roster),
         }))
     }
 }

@@ -228,6 +228,7 @@ impl Model {
         call: CallId,
         agent: &AgentName,
         wanted: &Wanted,
+        waited_ms: i64,
     ) -> Effect {
         let mut deliveries = Vec::new();
         for kept in &mut self.messages {
@@ -277,6 +278,9 @@ impl Model {
                 deliveries,
                 restarted,
                 remaining,
+                earlier: Vec::new(),
+                waited_ms,
+                project: None,
             })),
         )
     }
@@ -320,7 +324,7 @@ impl Model {
     pub(super) fn mark_places(&mut self, call: CallId) {
         let handed = self.messages.iter().filter(|m| m.state == State::Handed(call));
         let undone: Vec<Seq> = handed.clone().map(|m| m.delivery.seq).collect();
-        let Some(agent) = handed.map(|m| m.delivery.message.to.clone()).next() else {
+        let Some(agent) = handed.map(|m| m.agent()).next() else {
             return;
         };
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));

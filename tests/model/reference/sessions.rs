@@ -15,6 +15,7 @@ impl Model {
                 self.marks.reach(Mark::PersonAtOpen);
                 return Err(self.persons(NamedAs::Session));
             }
+            Who::Registered(_) => unreachable!("no plan says so"),
             Who::Agent(Some(name)) => match self.known(name) {
                 Ok(agent) => Some(agent),
                 Err(refusal) => {

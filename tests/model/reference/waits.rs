@@ -9,12 +9,15 @@ impl Model {
     }
 
     /// Ends all waits, lower call numbers first.
-    pub(super) fn stop(&mut self) -> Vec<Effect> {
+    pub(super) fn stop(&mut self, now: Timestamp) -> Vec<Effect> {
         self.stopping = true;
         let mut waits = std::mem::take(&mut self.waits);
         self.marks.reach_if(waits.len() > 1, Mark::StopWithWaits);
         waits.sort_by_key(|wait| wait.call);
-        let answer = |wait: Parked| self.hand_over(wait.session, wait.call, &wait.agent, &wait.wanted);
+        let answer = |wait: Parked| {
+            let waited = now.millis_since(wait.parked_at);
+            self.hand_over(wait.session, wait.call, &wait.agent, &wait.wanted, waited)
+        };
         waits.into_iter().map(answer).collect()
     }
 
@@ -83,7 +86,8 @@ impl Model {
             .reach_if(waiting.contains(&true), Mark::RedeliveredToWait);
         let wait = (**wait).clone();
         self.unpark(wait.call);
-        Some(self.hand_over(wait.session, wait.call, agent, &wait.wanted))
+        let waited = now.millis_since(wait.parked_at);
+        Some(self.hand_over(wait.session, wait.call, agent, &wait.wanted, waited))
     }
 
     /// Lists all that ends by itself.

@@ -1,0 +1,286 @@
+//! Where a message may be sent: the one parser of addresses, and who is meant by one.
+//!
+//! | address | who is meant |
+//! |---|---|
+//! | `name`, `@name` | the agent of that name; else all agents of that role; else the members of that group |
+//! | `agent:role:hash` | all agents of the role, as Thrum has it |
+//! | `#channel` | the members of the channel |
+//! | `*`, `@everyone` | all agents of the project |
+//! | `*:*` | all agents of all projects |
+//!
+//! Each of them but the last may have `project:` before it; without, the sender's own project is meant. The sender of anything
+//! but a message to one agent gets no copy of it, and the person gets what is sent to `user` and nothing else.
+
+use std::fmt;
+
+use super::Engine;
+use super::agents;
+use super::names::{
+    AgentName, ChannelName, DEFAULT_PROJECT, GroupName, InvalidName, PERSON, Recipient, Role, check_name,
+    shown,
+};
+
+/// An address as it was written, taken apart. Nothing says yet that there is anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Which project is meant; the sender's own if none is named.
+    pub project: Option<String>,
+    /// Who in it.
+    pub target: Target,
+}
+
+/// Who is meant in a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// `name` or `@name`: an agent, a role or a group.
+    Name(String),
+    /// `agent:role:hash`: a role.
+    Role(String),
+    /// `#name`.
+    Channel(String),
+    /// `*` or `@everyone`.
+    Everyone,
+    /// `*:*`.
+    AllProjects,
+}
+
+/// What stands in an address that is more than a name.
+const MARKS: [char; 4] = [':', '@', '#', '*'];
+
+/// Why a text is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid address {given:?}; accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*"
+)]
+pub struct InvalidAddress {
+    /// The text as it was given, cut if it is long.
+    pub given: String,
+}
+
+impl std::str::FromStr for Address {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        parse(text).ok_or_else(|| InvalidAddress { given: shown(text) })
+    }
+}
+
+fn parse(text: &str) -> Option<Address> {
+    let mut parts = text.split(':');
+    let (first, second, third, more) = (parts.next()?, parts.next(), parts.next(), parts.next());
+    let (project, target) = match (first, second, third, more) {
+        ("*", Some("*"), None, None) => (None, Target::AllProjects),
+        (target, None, None, None) => (None, parse_target(target)?),
+        ("agent", Some(role), Some(hash), None) => (None, composite(role, hash)?),
+        (project, Some(target), None, None) => (Some(project), parse_target(target)?),
+        (project, Some("agent"), Some(role), Some(hash)) if parts.next().is_none() => {
+            (Some(project), composite(role, hash)?)
+        }
+        _ => return None,
+    };
+    let project = project.map(|project| is_name(project).then(|| project.to_owned()));
+    let project = match project {
+        Some(named) => Some(named?),
+        None => None,
+    };
+    Some(Address { project, target })
+}
+
+fn parse_target(text: &str) -> Option<Target> {
+    if text == "*" || text == "@everyone" {
+        return Some(Target::Everyone);
+    }
+    if let Some(channel) = text.strip_prefix('#') {
+        return is_name(channel).then(|| Target::Channel(channel.to_owned()));
+    }
+    let name = text.strip_prefix('@').unwrap_or(text);
+    is_name(name).then(|| Target::Name(name.to_owned()))
+}
+
+fn composite(role: &str, hash: &str) -> Option<Target> {
+    (is_name(role) && is_name(hash)).then(|| Target::Role(role.to_owned()))
+}
+
+fn is_name(text: &str) -> bool {
+    check_name("", text).is_ok()
+}
+
+/// Writes the address so that it is read as the same.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(project) = &self.project {
+            write!(f, "{project}:")?;
+        }
+        match &self.target {
+            Target::Name(name) => f.write_str(name),
+            Target::Role(role) => write!(f, "agent:{role}:0"),
+            Target::Channel(channel) => write!(f, "#{channel}"),
+            Target::Everyone => f.write_str("@everyone"),
+            Target::AllProjects => f.write_str("*:*"),
+        }
+    }
+}
+
+/// Who is meant by an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Resolved {
+    /// As it is shown.
+    pub to: Recipient,
+    /// Each once, in the order of their names; never the sender, unless it was named itself.
+    pub agents: Vec<AgentName>,
+    /// A channel that the sender joins by this.
+    pub joins: Option<ChannelName>,
+    /// What else could have been meant.
+    pub warnings: Vec<Warning>,
+}
+
+/// What a sender is told beside that its message was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    /// The name of the agent is a role as well, of others.
+    AlsoRole(Role),
+    /// The name is a group as well.
+    AlsoGroup(GroupName),
+    /// The channel has no other member yet: nobody got the message.
+    NobodyElse(ChannelName),
+}
+
+impl Engine {
+    /// Finds out who is meant by an address that `from` has written.
+    ///
+    /// # Errors
+    ///
+    /// When it is no address, or there is nobody whom it could mean.
+    pub(super) fn resolve(&self, from: &AgentName, to: &str) -> Result<Resolved, agents::Refusal> {
+        if to == PERSON {
+            return Ok(one(AgentName::person()));
+        }
+        if let Some(agent) = self.plainly(from, to) {
+            return Ok(one(agent));
+        }
+        let Address { project, target } = match to.parse::<Address>() {
+            Ok(address) => address,
+            // What looks like a name that is misspelt is answered with those that there are.
+            Err(_) if !to.contains(MARKS) => return Err(self.unknown(from.project(), to)),
+            Err(invalid) => return Err(invalid.into()),
+        };
+        let project = project.as_deref().unwrap_or(from.project());
+        let (to, mut agents, joins) = match target {
+            Target::Name(name) => return self.resolve_name(from, project, &name, to),
+            Target::Role(role) => {
+                let role = Role::in_project(project, &role)?;
+                let agents = self.of_role(&role).ok_or_else(|| self.unknown(project, to))?;
+                (Recipient::role(&role), agents, None)
+            }
+            Target::Channel(name) => {
+                return self.resolve_channel(from, ChannelName::in_project(project, &name)?);
+            }
+            Target::Everyone => {
+                let agents = self.of_project(project).collect::<Vec<_>>();
+                if agents.is_empty() {
+                    return Err(self.unknown(project, to));
+                }
+                (Recipient::everyone(Some(project)), agents, None)
+            }
+            Target::AllProjects => (
+                Recipient::everyone(None),
+                self.agents.keys().cloned().collect(),
+                None,
+            ),
+        };
+        agents.retain(|agent| agent != from);
+        let warnings = Vec::new();
+        somebody(Resolved {
+            to,
+            agents,
+            joins,
+            warnings,
+        })
+    }
+
+    /// Finds the agent that is meant by its name and by nothing else: as most are, without a look at the rest.
+    fn plainly(&self, from: &AgentName, to: &str) -> Option<AgentName> {
+        let (agent, _) = self.agents.get_key_value(to)?;
+        let is_plain = !self.roles.contains_key(to) && !self.groups.has_group(to);
+        (is_plain && (from.project() == DEFAULT_PROJECT || to.contains(':'))).then(|| agent.clone())
+    }
+
+    fn resolve_name(
+        &self,
+        from: &AgentName,
+        project: &str,
+        name: &str,
+        given: &str,
+    ) -> Result<Resolved, agents::Refusal> {
+        let agent = self.agent_in(project, name);
+        let (role, group) = (
+            Role::in_project(project, name)?,
+            GroupName::in_project(project, name)?,
+        );
+        let of_role = self.of_role(&role);
+        let of_group = self.groups.members(&group, self);
+        let also_group = of_group.is_some().then(|| Warning::AlsoGroup(group.clone()));
+        if let Some(agent) = agent {
+            let others = of_role.is_some_and(|agents| agents.iter().any(|other| *other != agent));
+            let also_role = others.then_some(Warning::AlsoRole(role));
+            let warnings = also_role.into_iter().chain(also_group).collect();
+            return Ok(Resolved {
+                warnings,
+                ..one(agent)
+            });
+        }
+        let (to, mut agents, warnings) = match (of_role, of_group) {
+            (Some(agents), _) => (Recipient::role(&role), agents, also_group.into_iter().collect()),
+            (None, Some(agents)) => (Recipient::group(&group), agents, Vec::new()),
+            (None, None) => return Err(self.unknown(project, given)),
+        };
+        agents.retain(|agent| agent != from);
+        somebody(Resolved {
+            to,
+            agents,
+            joins: None,
+            warnings,
+        })
+    }
+
+    fn resolve_channel(&self, from: &AgentName, channel: ChannelName) -> Result<Resolved, agents::Refusal> {
+        let (members, joins) = self.groups.channel(&channel, from, self);
+        let agents: Vec<AgentName> = members.into_iter().filter(|agent| agent != from).collect();
+        let nobody = agents.is_empty().then(|| Warning::NobodyElse(channel.clone()));
+        Ok(Resolved {
+            to: Recipient::channel(&channel),
+            agents,
+            joins: joins.then_some(channel),
+            warnings: nobody.into_iter().collect(),
+        })
+    }
+}
+
+fn one(agent: AgentName) -> Resolved {
+    Resolved {
+        to: Recipient::agent(&agent),
+        agents: vec![agent],
+        joins: None,
+        warnings: Vec::new(),
+    }
+}
+
+fn somebody(resolved: Resolved) -> Result<Resolved, agents::Refusal> {
+    if resolved.agents.is_empty() {
+        let to = resolved.to;
+        return Err(agents::Refusal::Nobody { to });
+    }
+    Ok(resolved)
+}
+
+impl From<InvalidName> for agents::Refusal {
+    fn from(error: InvalidName) -> Self {
+        Self::InvalidName(error)
+    }
+}
+
+impl From<InvalidAddress> for agents::Refusal {
+    fn from(error: InvalidAddress) -> Self {
+        Self::InvalidAddress(error)
+    }
+}

@@ -1,0 +1,516 @@
+//! Groups, which somebody makes and fills with agents and roles, and channels, which are made and joined by their use.
+//!
+//! Who is in one is looked up when a message is accepted, never later. `@everyone` is a group that is always there and has all
+//! agents of its project; `#general` is such a channel.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::agents::{self, NamedAs};
+use super::io::{self, Outcome};
+use super::names::{AgentName, ChannelName, GroupName, Role, SessionId, check_name, shown};
+use super::time::Timestamp;
+use super::{Engine, Step};
+
+/// The group that has all agents.
+pub const EVERYONE: &str = "everyone";
+
+/// The channel that has all agents.
+pub const GENERAL: &str = "general";
+
+/// What may be asked about groups. Names are as given, not checked yet; a `@` before a group's is passed over. It is always the
+/// caller's own project that is meant, or the one that stands before a group's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Command {
+    /// Makes a group without members.
+    Create {
+        /// Its name.
+        name: String,
+        /// What it is for; empty if nothing is said.
+        description: String,
+    },
+    /// Ends a group.
+    Delete {
+        /// Its name.
+        name: String,
+    },
+    /// Adds a member to a group; nothing if it is one.
+    Add {
+        /// The group.
+        group: String,
+        /// Whom.
+        member: Named,
+    },
+    /// Takes a member out of a group.
+    Remove {
+        /// The group.
+        group: String,
+        /// Whom.
+        member: Named,
+    },
+    /// Lists the groups of the caller's project.
+    List,
+    /// Looks at one group.
+    Get {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// A member as it was named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Named {
+    /// An agent of that name.
+    Agent(String),
+    /// All agents of that role, whoever they are at the time.
+    Role(String),
+}
+
+impl From<Command> for io::Command {
+    fn from(command: Command) -> Self {
+        Self::Groups(command)
+    }
+}
+
+/// The answer to a [`Command`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The group is there.
+    Created {
+        /// Its name.
+        name: GroupName,
+    },
+    /// The group is gone.
+    Deleted {
+        /// Its name.
+        name: GroupName,
+    },
+    /// The member is in the group.
+    Added {
+        /// The group.
+        group: GroupName,
+        /// Who.
+        member: Member,
+    },
+    /// The member is not in the group any more.
+    Removed {
+        /// The group.
+        group: GroupName,
+        /// Who.
+        member: Member,
+    },
+    /// The groups, in the order of their names; [`EVERYONE`] comes first.
+    Listed {
+        /// One for each.
+        groups: Vec<GroupView>,
+    },
+    /// One group.
+    Seen {
+        /// What is known of it.
+        group: GroupView,
+        /// Its members, agents first.
+        members: Vec<Member>,
+        /// The agents that are in it by either way, each once.
+        agents: Vec<AgentName>,
+    },
+}
+
+impl From<Reply> for io::Reply {
+    fn from(reply: Reply) -> Self {
+        Self::Groups(reply)
+    }
+}
+
+/// A group as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupView {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Who made it; the relay itself if nobody did.
+    pub created_by: Option<AgentName>,
+    /// How many members it has; a role counts as one.
+    pub members: usize,
+}
+
+/// Who is in a group.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Member {
+    /// An agent.
+    Agent(AgentName),
+    /// All agents of a role.
+    Role(Role),
+}
+
+/// Why a [`Command`] was not carried out, or a channel is not to be used. Nothing was changed by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such group.
+    UnknownGroup {
+        /// As given, cut if it is long.
+        name: String,
+        /// The groups of the project.
+        known: Vec<String>,
+    },
+    /// There is no such channel.
+    UnknownChannel {
+        /// As given, cut if it is long.
+        name: String,
+        /// The channels of the project.
+        known: Vec<String>,
+    },
+    /// There is such a group already.
+    Exists {
+        /// Its name.
+        name: GroupName,
+    },
+    /// It is the group of all agents, which cannot be changed.
+    Protected,
+    /// Who was to be taken out of a group is not in it.
+    NoMember {
+        /// The group.
+        group: GroupName,
+        /// Who.
+        member: Member,
+    },
+    /// A description is too long.
+    DescriptionTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// There are as many groups as there may be.
+    TooManyGroups {
+        /// How many.
+        groups: usize,
+    },
+    /// The group has as many members as one may have.
+    TooManyMembers {
+        /// How many.
+        members: usize,
+    },
+    /// There are as many channels as there may be.
+    TooManyChannels {
+        /// How many.
+        channels: usize,
+    },
+}
+
+impl Refusal {
+    pub(super) fn class(&self) -> io::Class {
+        match self {
+            Self::UnknownGroup { .. } | Self::UnknownChannel { .. } => io::Class::Unknown,
+            Self::Exists { .. } | Self::NoMember { .. } => io::Class::Conflict,
+            Self::Protected | Self::DescriptionTooLong { .. } => io::Class::Bad,
+            Self::TooManyGroups { .. } | Self::TooManyMembers { .. } | Self::TooManyChannels { .. } => {
+                io::Class::Full
+            }
+        }
+    }
+}
+
+impl From<Refusal> for io::Refusal {
+    fn from(refusal: Refusal) -> Self {
+        Self::Groups(refusal)
+    }
+}
+
+/// A group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Group {
+    description: String,
+    created_at: Timestamp,
+    created_by: AgentName,
+    members: BTreeSet<Member>,
+}
+
+/// All groups and channels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Groups {
+    groups: BTreeMap<GroupName, Group>,
+    /// Who has used each channel; never [`GENERAL`].
+    channels: BTreeMap<ChannelName, BTreeSet<AgentName>>,
+}
+
+impl Groups {
+    /// Tells whether there is a group of that whole name.
+    pub fn has_group(&self, name: &str) -> bool {
+        self.groups.contains_key(name)
+    }
+
+    /// Returns the agents of a group, each once; none if there is no such group.
+    pub fn members(&self, name: &GroupName, engine: &Engine) -> Option<Vec<AgentName>> {
+        let group = self.groups.get(name)?;
+        let mut agents = BTreeSet::new();
+        for member in &group.members {
+            match member {
+                Member::Agent(agent) => {
+                    agents.insert(agent.clone());
+                }
+                Member::Role(role) => agents.extend(engine.of_role(role).unwrap_or_default()),
+            }
+        }
+        Some(agents.into_iter().collect())
+    }
+
+    /// Returns the members of a channel, and whether `from` becomes one by using it.
+    pub fn channel(&self, name: &ChannelName, from: &AgentName, engine: &Engine) -> (Vec<AgentName>, bool) {
+        if name.local() == GENERAL {
+            return (engine.of_project(name.project()).collect(), false);
+        }
+        match self.channels.get(name) {
+            Some(members) => (members.iter().cloned().collect(), !members.contains(from)),
+            None => (Vec::new(), true),
+        }
+    }
+
+    /// Tells whether there is such a channel.
+    pub fn has_channel(&self, name: &ChannelName) -> bool {
+        name.local() == GENERAL || self.channels.contains_key(name)
+    }
+
+    /// Returns how many channels there are, beside those that are always there.
+    pub fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Makes an agent a member of a channel, which is made if it is not there.
+    pub fn join(&mut self, channel: ChannelName, agent: AgentName) {
+        self.channels.entry(channel).or_default().insert(agent);
+    }
+
+    /// Forgets an agent that is gone; a channel that nobody is left in is gone too.
+    pub fn forget(&mut self, agent: &AgentName) {
+        for group in self.groups.values_mut() {
+            group.members.remove(&Member::Agent(agent.clone()));
+        }
+        self.channels.retain(|_, members| {
+            members.remove(agent);
+            !members.is_empty()
+        });
+    }
+
+    /// Tells whether all that is named in groups and channels is one of these agents, for the invariants.
+    pub fn know_only(&self, is_known: impl Fn(&AgentName) -> bool) -> bool {
+        let members = self.groups.values().flat_map(|group| &group.members);
+        let agents = members.filter_map(|member| match member {
+            Member::Agent(agent) => Some(agent),
+            Member::Role(_) => None,
+        });
+        let mut all = agents.chain(self.channels.values().flatten());
+        all.all(is_known) && self.channels.values().all(|members| !members.is_empty())
+    }
+}
+
+impl Engine {
+    /// Carries a command out.
+    pub(super) fn about_groups(
+        &mut self,
+        session: SessionId,
+        command: Command,
+        step: &mut Step<'_>,
+    ) -> Result<Outcome, io::Refusal> {
+        let speaker = self.speaker(session, NamedAs::Sender, None)?;
+        let by = speaker.agent();
+        let reply = match command {
+            Command::Create { name, description } => self.create(by, &name, description, step.now)?,
+            Command::Delete { name } => {
+                let name = self.group(by, &name)?;
+                self.groups.groups.remove(&name);
+                Reply::Deleted { name }
+            }
+            Command::Add { group, member } => {
+                let (group, member) = (self.group(by, &group)?, self.member(by, member)?);
+                let members_max = self.bounds.members_max;
+                let members = &mut self.groups.groups.get_mut(&group).expect("it was found").members;
+                if !members.contains(&member) && members.len() >= members_max {
+                    let members = members.len();
+                    return Err(Refusal::TooManyMembers { members }.into());
+                }
+                members.insert(member.clone());
+                Reply::Added { group, member }
+            }
+            Command::Remove { group, member } => {
+                let group = self.group(by, &group)?;
+                let member = self.named(by, member)?;
+                let members = &mut self.groups.groups.get_mut(&group).expect("it was found").members;
+                if !members.remove(&member) {
+                    return Err(Refusal::NoMember { group, member }.into());
+                }
+                Reply::Removed { group, member }
+            }
+            Command::List => {
+                let of_project = self.groups.groups.iter();
+                let of_project = of_project.filter(|(name, _)| name.project() == by.project());
+                let groups = of_project.map(|(name, group)| group.view(name.local()));
+                let groups = [self.everyone(by.project())].into_iter().chain(groups).collect();
+                Reply::Listed { groups }
+            }
+            Command::Get { name } => self.look(by, &name)?,
+        };
+        let by = speaker.into_agent();
+        self.contact(&by, step.now);
+        Ok(reply.into())
+    }
+
+    fn create(
+        &mut self,
+        by: &AgentName,
+        name: &str,
+        description: String,
+        now: Timestamp,
+    ) -> Result<Reply, io::Refusal> {
+        let name = group_name(by, name)?;
+        if self.groups.has_group(name.as_str()) {
+            return Err(Refusal::Exists { name }.into());
+        }
+        if description.len() > self.bounds.description_bytes_max {
+            return Err(Refusal::DescriptionTooLong {
+                bytes: description.len(),
+                bytes_max: self.bounds.description_bytes_max,
+            }
+            .into());
+        }
+        let groups = self.groups.groups.len();
+        if groups >= self.bounds.groups_max {
+            return Err(Refusal::TooManyGroups { groups }.into());
+        }
+        let group = Group {
+            description,
+            created_at: now,
+            created_by: by.clone(),
+            members: BTreeSet::new(),
+        };
+        self.groups.groups.insert(name.clone(), group);
+        Ok(Reply::Created { name })
+    }
+
+    fn look(&self, by: &AgentName, name: &str) -> Result<Reply, io::Refusal> {
+        if is_everyone(name) {
+            let agents: Vec<AgentName> = self.of_project(by.project()).collect();
+            return Ok(Reply::Seen {
+                group: self.everyone(by.project()),
+                members: agents.iter().cloned().map(Member::Agent).collect(),
+                agents,
+            });
+        }
+        let name = self.group(by, name)?;
+        let group = &self.groups.groups[&name];
+        Ok(Reply::Seen {
+            group: group.view(name.local()),
+            members: group.members.iter().cloned().collect(),
+            agents: self.groups.members(&name, self).unwrap_or_default(),
+        })
+    }
+
+    fn everyone(&self, project: &str) -> GroupView {
+        GroupView {
+            name: EVERYONE.to_owned(),
+            description: "All agents".to_owned(),
+            created_at: self.boot.started_at,
+            created_by: None,
+            members: self.of_project(project).count(),
+        }
+    }
+
+    /// Finds a group that may be changed.
+    fn group(&self, by: &AgentName, name: &str) -> Result<GroupName, io::Refusal> {
+        let group = group_name(by, name)?;
+        if self.groups.has_group(group.as_str()) {
+            return Ok(group);
+        }
+        let known = self.groups.groups.keys();
+        let known = known.filter(|name| name.project() == group.project());
+        let refusal = Refusal::UnknownGroup {
+            name: shown(name),
+            known: known.map(|name| name.local().to_owned()).collect(),
+        };
+        Err(refusal.into())
+    }
+
+    /// Finds whom a new member means: an agent has to be there.
+    fn member(&self, by: &AgentName, member: Named) -> Result<Member, agents::Refusal> {
+        match member {
+            Named::Agent(name) => {
+                let name = name.strip_prefix('@').unwrap_or(&name);
+                let agent = self.known_in(by.project(), name)?;
+                if agent.is_person() {
+                    return Err(self.refuse_person(NamedAs::Sender));
+                }
+                Ok(Member::Agent(agent))
+            }
+            role @ Named::Role(_) => self.named(by, role),
+        }
+    }
+
+    /// Finds whom a member means, who may have gone.
+    fn named(&self, by: &AgentName, member: Named) -> Result<Member, agents::Refusal> {
+        match member {
+            Named::Agent(name) => {
+                let name = name.strip_prefix('@').unwrap_or(&name);
+                let (project, name) = name.split_once(':').unwrap_or((by.project(), name));
+                Ok(Member::Agent(AgentName::in_project(project, name)?))
+            }
+            Named::Role(role) => {
+                let role = role.strip_prefix('@').unwrap_or(&role);
+                Ok(Member::Role(Role::in_project(by.project(), role)?))
+            }
+        }
+    }
+
+    /// Finds a channel that an agent wants to read, which must be there.
+    pub(super) fn known_channel(&self, by: &AgentName, name: &str) -> Result<ChannelName, io::Refusal> {
+        let bare = name.strip_prefix('#').unwrap_or(name);
+        let (project, bare) = match bare.split_once(":#").or_else(|| bare.split_once(':')) {
+            Some((project, bare)) => (project, bare),
+            None => (by.project(), bare),
+        };
+        check_name("channel", bare).map_err(agents::Refusal::from)?;
+        let channel = ChannelName::in_project(project, bare).map_err(agents::Refusal::from)?;
+        if self.groups.has_channel(&channel) {
+            return Ok(channel);
+        }
+        let known = self.groups.channels.keys();
+        let known = known.filter(|known| known.project() == project);
+        let known = [GENERAL].into_iter().chain(known.map(ChannelName::local));
+        let refusal = Refusal::UnknownChannel {
+            name: format!("#{}", shown(bare)),
+            known: known.map(|name| format!("#{name}")).collect(),
+        };
+        Err(refusal.into())
+    }
+}
+
+impl Group {
+    fn view(&self, name: &str) -> GroupView {
+        GroupView {
+            name: name.to_owned(),
+            description: self.description.clone(),
+            created_at: self.created_at,
+            created_by: Some(self.created_by.clone()),
+            members: self.members.len(),
+        }
+    }
+}
+
+fn is_everyone(name: &str) -> bool {
+    name.strip_prefix('@').unwrap_or(name) == EVERYONE
+}
+
+/// Checks the name of a group that is to be changed, and makes it whole.
+fn group_name(by: &AgentName, name: &str) -> Result<GroupName, io::Refusal> {
+    if is_everyone(name) {
+        return Err(Refusal::Protected.into());
+    }
+    let name = name.strip_prefix('@').unwrap_or(name);
+    let name = GroupName::in_project(by.project(), name);
+    Ok(name.map_err(agents::Refusal::from)?)
+}

@@ -1,0 +1,108 @@
+//! What a message belongs to: a thread, the message that it answers, and how many times its senders have taken turns.
+//!
+//! Nothing is kept about threads but what stands in the messages themselves. What a sender answers is found among what it got: what
+//! waits for it, what was handed over to it, and the latest that it has read; or else in the inbox of the one to whom it writes.
+//!
+//! The first answer to a message that belongs to no thread begins one, whose name is the id of that message.
+
+use super::limits::THREAD_BYTES_MAX;
+use super::mail::{PostOptions, Refusal};
+use super::message::{Context, Delivery, Message};
+use super::names::{AgentName, MessageId, shown};
+use super::{Engine, Seq};
+
+impl Engine {
+    /// Finds out what a message belongs to that is about to be sent; none if it belongs to nothing.
+    pub(super) fn context(
+        &self,
+        from: &AgentName,
+        to: &[AgentName],
+        options: PostOptions,
+    ) -> Result<Option<Box<Context>>, Refusal> {
+        let PostOptions {
+            thread,
+            reply_to,
+            metadata,
+            await_ms: _,
+        } = options;
+        if thread.is_none() && reply_to.is_none() && metadata.is_none() {
+            return Ok(None);
+        }
+        if let Some(thread) = &thread {
+            check_thread(thread)?;
+        }
+        let answered = match &reply_to {
+            None => None,
+            Some(given) => Some(self.answered(from, to, given)?),
+        };
+        let thread = thread.or_else(|| {
+            let answered = answered?;
+            let thread = answered.thread().map(str::to_owned);
+            Some(thread.unwrap_or_else(|| answered.id.to_string()))
+        });
+        let latest = thread
+            .as_deref()
+            .and_then(|thread| self.latest_of_thread(from, thread));
+        let hops = match answered.or(latest) {
+            Some(_) | None if from.is_person() => 0,
+            None => 0,
+            Some(before) => before.hops() + u32::from(before.from != *from),
+        };
+        if hops > self.bounds.hops_max {
+            return Err(Refusal::TooManyHops {
+                hops_max: self.bounds.hops_max,
+                thread: thread.unwrap_or_default(),
+            });
+        }
+        Ok(Some(Box::new(Context {
+            reply_to: answered.map(|message| message.id),
+            thread,
+            metadata,
+            hops,
+        })))
+    }
+
+    /// Finds the message that is answered.
+    fn answered(&self, from: &AgentName, to: &[AgentName], given: &str) -> Result<&Message, Refusal> {
+        let unknown = || Refusal::UnknownMessage { given: shown(given) };
+        let id = MessageId(given.parse().map_err(|_| unknown())?);
+        let other = match to {
+            [other] => Some(other),
+            _ => None,
+        };
+        let inboxes = [from].into_iter().chain(other);
+        let mut messages = inboxes
+            .flat_map(|agent| self.got(agent))
+            .map(|delivery| &*delivery.message);
+        messages.find(|message| message.id == id).ok_or_else(unknown)
+    }
+
+    /// Finds the latest message of a thread that somebody got.
+    fn latest_of_thread(&self, agent: &AgentName, thread: &str) -> Option<&Message> {
+        let of_thread = self
+            .got(agent)
+            .filter(|delivery| delivery.message.thread() == Some(thread));
+        let latest = of_thread.max_by_key(|delivery| -> Seq { delivery.seq })?;
+        Some(&latest.message)
+    }
+
+    /// Goes through all that is known of what somebody got.
+    fn got(&self, agent: &AgentName) -> impl Iterator<Item = &Delivery> {
+        let inbox = &self.inboxes[agent];
+        let handed = self
+            .handovers
+            .values()
+            .filter(move |handover| handover.agent == *agent);
+        let handed = handed.flat_map(|handover| handover.deliveries.iter());
+        inbox.waiting().chain(handed).chain(inbox.recent())
+    }
+}
+
+fn check_thread(thread: &str) -> Result<(), Refusal> {
+    let is_good = (1..=THREAD_BYTES_MAX).contains(&thread.len()) && !thread.chars().any(char::is_control);
+    if is_good {
+        return Ok(());
+    }
+    let given = shown(thread);
+    Err(Refusal::InvalidThread { given })
+}

@@ -1,0 +1,169 @@
+//! What a caller reads about the engine's refusals: what was wrong, and what would be accepted. A toolset that has other words for
+//! some of them says those itself.
+
+use crate::engine::agents::{self, NamedAs};
+use crate::engine::limits::{PROFILE_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX};
+use crate::engine::{PERSON, Refusal, groups, mail, sessions};
+
+/// How many names of groups or channels a refusal lists.
+const LISTED_MAX: usize = 32;
+
+/// Says what was wrong, and what would be accepted.
+pub fn refused(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Agents(refusal) => misnamed(refusal),
+        Refusal::Sessions(sessions::Refusal::TooMany { sessions }) => {
+            format!("as many sessions are open already as are accepted: {sessions}; close one")
+        }
+        Refusal::Mail(refusal) => not_carried(refusal),
+        Refusal::Groups(refusal) => not_grouped(refusal),
+        Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
+    }
+}
+
+fn misnamed(refusal: &agents::Refusal) -> String {
+    let argument = |named: &NamedAs| match named {
+        NamedAs::Sender => "from",
+        NamedAs::Reader => "for",
+        NamedAs::Session => "agent",
+    };
+    match refusal {
+        agents::Refusal::Unknown { name, known } => format!("unknown role {name:?}; known roles: {known}"),
+        agents::Refusal::NotYou { named, name, bound } => {
+            let (argument, name, bound) = (argument(named), name.as_str(), bound.as_str());
+            format!(
+                "{argument:?} is {name:?}, but this session is bound to {bound:?}; leave {argument:?} out or give {bound:?}"
+            )
+        }
+        agents::Refusal::Person { named, known } => {
+            let argument = argument(named);
+            format!(
+                "{argument:?} is {PERSON:?}, which is the person's own inbox and name: only the relay command reads it or speaks for it; known roles: {known}"
+            )
+        }
+        agents::Refusal::Anonymous { named, known } => {
+            let argument = argument(named);
+            format!("missing argument {argument:?}; give your role, one of: {known}")
+        }
+        agents::Refusal::Fenced { agent } => format!(
+            "{:?} was taken over by a session that began later, so this one can neither post nor read for it any more; begin a new session if it is still to be yours",
+            agent.as_str()
+        ),
+        agents::Refusal::Nobody { to } => {
+            format!("nobody but you is meant by {:?}; nothing was sent", to.as_str())
+        }
+        agents::Refusal::InvalidName(error) => error.to_string(),
+        agents::Refusal::InvalidAddress(error) => error.to_string(),
+        agents::Refusal::InvalidProfile { field, given } => {
+            format!("{field:?} is {given:?}; accepted: one line of at most {PROFILE_BYTES_MAX} bytes")
+        }
+        agents::Refusal::TooManyAgents { agents } => {
+            format!("as many agents are registered already as are accepted: {agents}; use one of them")
+        }
+        agents::Refusal::TooManyProjects { projects } => {
+            format!("there are as many projects already as are accepted: {projects}; use one of them")
+        }
+    }
+}
+
+fn not_carried(refusal: &mail::Refusal) -> String {
+    match refusal {
+        mail::Refusal::BodyTooLong { bytes, bytes_max } => {
+            format!("body has {bytes} bytes; accepted: at most {bytes_max}")
+        }
+        mail::Refusal::InboxFull {
+            agent,
+            messages,
+            bytes,
+            messages_max,
+            bytes_max,
+        } => {
+            let agent = agent.as_str();
+            format!(
+                "inbox of {agent:?} is full: {messages} messages, {bytes} bytes; accepted: at most {messages_max} messages and {bytes_max} bytes; post again after it was read"
+            )
+        }
+        mail::Refusal::InvalidThread { given } => {
+            format!("thread is {given:?}; accepted: one line of 1 to {THREAD_BYTES_MAX} bytes")
+        }
+        mail::Refusal::UnknownMessage { given } => format!(
+            "unknown message {given:?}; accepted: the id of one that you got, among the latest {RECENT_MAX}"
+        ),
+        mail::Refusal::TooManyHops { hops_max, thread } => format!(
+            "the thread {thread:?} has gone back and forth {hops_max} times; stop, do not answer it any more, and ask a person, who can let it go on by a message in that thread"
+        ),
+        mail::Refusal::NoAnswer { to, ms } => {
+            format!(
+                "{:?} has not answered within {ms} ms; the message is there all the same",
+                to.as_str()
+            )
+        }
+        mail::Refusal::AlreadyWaits { agent } => {
+            format!(
+                "this session waits for the inbox of {:?} already; wait for its answer",
+                agent.as_str()
+            )
+        }
+        mail::Refusal::TooManyWaits { waits } => {
+            format!("as many reads wait already as are accepted: {waits}; read without waiting")
+        }
+    }
+}
+
+fn not_grouped(refusal: &groups::Refusal) -> String {
+    match refusal {
+        groups::Refusal::UnknownGroup { name, known } => {
+            format!("unknown group {name:?}; known groups: {}", listed(known))
+        }
+        groups::Refusal::UnknownChannel { name, known } => {
+            format!("unknown channel {name:?}; known channels: {}", listed(known))
+        }
+        groups::Refusal::Exists { name } => {
+            format!("there is a group {:?} already; choose another name", name.local())
+        }
+        groups::Refusal::Protected => {
+            "the group \"everyone\" always has all agents and cannot be changed; accepted: any other group"
+                .to_owned()
+        }
+        groups::Refusal::NoMember { group, member } => {
+            let (kind, member) = member_words(member);
+            format!(
+                "{kind} {member:?} is not a member of the group {:?}",
+                group.local()
+            )
+        }
+        groups::Refusal::DescriptionTooLong { bytes, bytes_max } => {
+            format!("description has {bytes} bytes; accepted: at most {bytes_max}")
+        }
+        groups::Refusal::TooManyGroups { groups } => {
+            format!("there are as many groups already as are accepted: {groups}; delete one")
+        }
+        groups::Refusal::TooManyMembers { members } => {
+            format!("the group has as many members already as are accepted: {members}; add a role instead")
+        }
+        groups::Refusal::TooManyChannels { channels } => {
+            format!("there are as many channels already as are accepted: {channels}; use one of them")
+        }
+    }
+}
+
+/// Returns which kind of member it is, and its name without the project.
+pub fn member_words(member: &groups::Member) -> (&'static str, &str) {
+    match member {
+        groups::Member::Agent(agent) => ("agent", agent.local()),
+        groups::Member::Role(role) => ("role", role.local()),
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names
+        .iter()
+        .take(LISTED_MAX)
+        .map(String::as_str)
+        .collect::<Vec<_>>();
+    match names.len() {
+        0 => "none".to_owned(),
+        count if count > LISTED_MAX => format!("{} and {} more", shown.join(", "), count - LISTED_MAX),
+        _ => shown.join(", "),
+    }
+}
