@@ -54,6 +54,8 @@ pub enum Command {
     Get {
         /// Its name.
         name: String,
+        /// Which agents are in it is looked up, too.
+        expand: bool,
     },
 }
 
@@ -111,8 +113,8 @@ pub enum Reply {
         group: GroupView,
         /// Its members, agents first.
         members: Vec<Member>,
-        /// The agents that are in it by either way, each once.
-        agents: Vec<AgentName>,
+        /// The agents that are in it by either way, each once, if that was asked for.
+        agents: Option<Vec<AgentName>>,
     },
 }
 
@@ -354,7 +356,7 @@ impl Engine {
                 let groups = [self.everyone(by.project())].into_iter().chain(groups).collect();
                 Reply::Listed { groups }
             }
-            Command::Get { name } => self.look(by, &name)?,
+            Command::Get { name, expand } => self.look(by, &name, expand)?,
         };
         let by = speaker.into_agent();
         self.contact(&by, step.now);
@@ -393,13 +395,13 @@ impl Engine {
         Ok(Reply::Created { name })
     }
 
-    fn look(&self, by: &AgentName, name: &str) -> Result<Reply, io::Refusal> {
+    fn look(&self, by: &AgentName, name: &str, expand: bool) -> Result<Reply, io::Refusal> {
         if is_everyone(name) {
             let agents: Vec<AgentName> = self.of_project(by.project()).collect();
             return Ok(Reply::Seen {
                 group: self.everyone(by.project()),
                 members: agents.iter().cloned().map(Member::Agent).collect(),
-                agents,
+                agents: expand.then_some(agents),
             });
         }
         let name = self.group(by, name)?;
@@ -407,7 +409,7 @@ impl Engine {
         Ok(Reply::Seen {
             group: group.view(name.local()),
             members: group.members.iter().cloned().collect(),
-            agents: self.groups.members(&name, self).unwrap_or_default(),
+            agents: expand.then(|| self.groups.members(&name, self).unwrap_or_default()),
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, ChannelName, HandoverId, Recipient, Seq};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, Seq};
 use super::time::Timestamp;
 
 /// Which of what waits is meant.
@@ -36,20 +36,20 @@ pub(super) struct Answers {
     thread: Option<String>,
     /// From this place on.
     since: Seq,
-    /// Where the message was sent.
-    pub to: Recipient,
+    /// The address that the message was sent to, as it was given.
+    pub to: String,
 }
 
 impl Answers {
     /// What answers a message that is about to be put into the inboxes of some agents.
-    pub fn to(message: &Message, agents: &[AgentName], engine: &Engine) -> Self {
+    pub fn to(message: &Message, given: &str, agents: &[AgentName], engine: &Engine) -> Self {
         let own = &engine.inboxes[&message.from];
         let its_own = usize::from(agents.contains(&message.from)) as u64;
         Self {
             from: agents.to_vec(),
             thread: message.thread().map(str::to_owned),
             since: Seq(own.next_seq.0 + its_own),
-            to: message.to.clone(),
+            to: given.to_owned(),
         }
     }
 

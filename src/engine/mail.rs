@@ -118,7 +118,9 @@ pub enum Reply {
     Posted {
         /// Its identity.
         id: MessageId,
-        /// Where it was sent.
+        /// The address that it was sent to, as it was given.
+        given: String,
+        /// Who was meant by it.
         to: Recipient,
         /// The thread that it belongs to, if it belongs to one.
         thread: Option<String>,
@@ -201,8 +203,8 @@ pub enum Refusal {
     },
     /// No answer came in time. The message was accepted.
     NoAnswer {
-        /// Where it was sent.
-        to: Recipient,
+        /// The address that it was sent to, as it was given.
+        to: String,
         /// How long the call waited, in milliseconds.
         ms: u32,
     },
@@ -244,6 +246,8 @@ struct Patience {
 /// A message that is to be posted.
 struct Draft {
     from: Speaker,
+    /// The address as it was given.
+    given: String,
     to: Resolved,
     kind: Kind,
     body: String,
@@ -271,10 +275,11 @@ impl Engine {
                 options,
             } => {
                 let from = speaker(self, NamedAs::Sender, from)?;
-                let to = self.resolve(from.agent(), &to)?;
+                let resolved = self.resolve(from.agent(), &to)?;
                 let draft = Draft {
                     from,
-                    to,
+                    given: to,
+                    to: resolved,
                     kind,
                     body,
                     options,
@@ -324,6 +329,7 @@ impl Engine {
     ) -> Result<Outcome, io::Refusal> {
         let Draft {
             from,
+            given,
             to:
                 Resolved {
                     to,
@@ -383,7 +389,7 @@ impl Engine {
         }
         self.contact(&message.from, step.now);
         // Whoever answers does so later, so that no answer is taken for one that was there before.
-        let answers = await_ms.map(|ms| (ms, Answers::to(&message, &agents, self)));
+        let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
         for agent in &agents {
             self.inbox_mut(agent).push(Arc::clone(&message));
             step.wakes(agent.clone());
@@ -399,6 +405,7 @@ impl Engine {
         }
         Ok(Reply::Posted {
             id: message.id,
+            given,
             to: message.to.clone(),
             thread: message.thread().map(str::to_owned),
             warnings,

@@ -375,6 +375,7 @@ mod tests {
                 "post_message",
                 Ok(Reply::Mail(mail::Reply::Posted {
                     id: MessageId(uuid::Uuid::max()),
+                    given: String::new(),
                     to: Recipient::agent(&AgentName::person()),
                     thread: None,
                     warnings: Vec::new(),

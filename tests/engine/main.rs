@@ -355,6 +355,7 @@ fn accepted(call: u64, delivery: &Delivery) -> [Effect; 1] {
     let message = &delivery.message;
     let posted = mail::Reply::Posted {
         id: message.id,
+        given: message.to.to_string(),
         to: message.to.clone(),
         thread: None,
         warnings: Vec::new(),

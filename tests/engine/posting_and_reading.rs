@@ -24,6 +24,7 @@ fn a_post_is_answered_with_an_id_and_logged() {
     });
     let posted = Reply::Mail(mail::Reply::Posted {
         id: MessageId(id(1)),
+        given: "dev-b".to_owned(),
         to: Recipient::agent(&name("dev-b")),
         thread: None,
         warnings: Vec::new(),

@@ -311,6 +311,7 @@ impl Tap {
                 Err(Refusal::Mail(mail::Refusal::InboxFull { .. })) if self.has(Bug::SilentDropWhenFull) => {
                     result = Ok(Reply::Mail(mail::Reply::Posted {
                         id: MessageId(uuid::Uuid::nil()),
+                        given: String::new(),
                         to: Recipient::agent(&AgentName::person()),
                         thread: None,
                         warnings: Vec::new(),

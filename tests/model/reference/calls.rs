@@ -121,6 +121,7 @@ impl Model {
         });
         let posted = mail::Reply::Posted {
             id,
+            given: to.to_string(),
             to: Recipient::agent(&to),
             thread: None,
             warnings: Vec::new(),
