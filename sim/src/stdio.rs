@@ -96,7 +96,12 @@ impl Stdio {
         let bridge = mcp::Settings {
             program: "relay".to_owned(),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, SERVER.1)),
-            agent: own.map(|role| AgentName::new(role).expect("the plan's roles are legal")),
+            identity: own
+                .map(|role| mcp::Identity::named(AgentName::new(role).expect("the plan's roles are legal"))),
+            project: None,
+            tools: mcp::Toolsets::default(),
+            directory: None,
+            instance: Uuid::nil(),
             token: None,
             session: Uuid::from_u128(incarnation.0 as u128),
         };

@@ -5,12 +5,14 @@
 
 mod client;
 mod connection_hint;
+mod identity;
 pub mod mcp;
 mod messages;
 mod peek;
 mod place;
 mod prompt;
 mod read;
+mod register;
 mod send;
 mod serve;
 mod status;
@@ -46,6 +48,8 @@ enum Command {
     Status(status::Status),
     /// End the relay that runs on this machine in order, and nothing else.
     Stop(stop::Stop),
+    /// Write down who an agent is, so that relay mcp finds it.
+    Register(register::Register),
     /// Connect an agent over stdio to the relay that runs on this machine.
     Mcp(mcp::Mcp),
     /// Print the kickoff prompt of a role, ready to paste into its agent.
@@ -99,7 +103,8 @@ pub fn main() -> ExitCode {
         Command::Peek(args) => peek::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Stop(args) => stop::run(&args),
-        Command::Mcp(args) => done(mcp::main(args).map_err(|error| format!("relay mcp: {error}"))),
+        Command::Register(args) => register::run(args),
+        Command::Mcp(args) => mcp::main(args),
         Command::Prompt(args) => done(prompt::run(args).map_err(|error| format!("relay prompt: {error}"))),
         Command::ConnectionHint(args) => {
             done(connection_hint::run(args).map_err(|error| format!("relay connection-hint: {error}")))

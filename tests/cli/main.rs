@@ -6,9 +6,11 @@
 )]
 
 mod commands;
+mod identity;
 mod life;
 mod port_in_use;
 mod prompts;
+mod register;
 mod usage;
 
 #[expect(dead_code, reason = "each test file uses a part of what they share")]

@@ -20,7 +20,7 @@ fn help_names_every_subcommand() {
             .filter_map(|line| line.split_whitespace().next())
             .collect();
         let all = [
-            "serve", "send", "read", "peek", "status", "stop", "mcp", "prompt", "help",
+            "serve", "send", "read", "peek", "status", "stop", "register", "mcp", "prompt", "help",
         ];
         assert_eq!(names, all);
         for line in commands.lines() {
@@ -50,12 +50,17 @@ fn help_of_a_subcommand_names_its_options() {
                 "--port",
                 "--host",
                 "--agent",
+                "--agent-id",
+                "--project",
+                "--tools",
                 "--token",
                 "RELAY_AGENT",
+                "RELAY_PROJECT",
                 "RELAY_TOKEN",
                 "7331",
             ],
         ),
+        ("register", vec!["<NAME>", "--role", "--module", "--force"]),
         (
             "prompt",
             vec!["--port", "--host", "--roles", "pm,dev-a,dev-b", "7331"],
@@ -95,6 +100,7 @@ fn an_unknown_flag_is_named() {
         vec!["--frobnicate"],
         vec!["serve", "--frobnicate"],
         vec!["mcp", "--frobnicate"],
+        vec!["register", "pm", "--frobnicate"],
         vec!["prompt", "pm", "--frobnicate"],
     ] {
         let named = contains("error: unexpected argument '--frobnicate' found");
@@ -270,6 +276,10 @@ fn no_argument_can_steer_the_terminal() {
         vec!["serve", "--host", ORDERS],
         vec!["mcp", "--agent", ORDERS],
         vec!["mcp", "--port", ORDERS],
+        vec!["mcp", "--project", ORDERS],
+        vec!["mcp", "--tools", ORDERS],
+        vec!["register", ORDERS],
+        vec!["register", "max", "--role", ORDERS],
         vec!["prompt", ORDERS],
         vec!["prompt", "pm", ORDERS],
     ] {

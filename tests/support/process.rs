@@ -46,7 +46,14 @@ enum Stdout {
 /// Makes a call of the built binary that takes nothing from the environment of the tests.
 pub fn relay_command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relay"));
-    for variable in ["RELAY_PORT", "RELAY_TOKEN", "RELAY_AGENT", "RELAY_LOG"] {
+    for variable in [
+        "RELAY_PORT",
+        "RELAY_TOKEN",
+        "RELAY_AGENT",
+        "RELAY_PROJECT",
+        "RELAY_LOG",
+        "THRUM_NAME",
+    ] {
         command.env_remove(variable);
     }
     command.env("XDG_RUNTIME_DIR", runtime_directory());

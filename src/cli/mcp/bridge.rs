@@ -161,7 +161,7 @@ impl<C: Connect> ServerHandler for Bridge<C> {
             Err(_) => tools_for(
                 tools::DEFAULT,
                 &Roster::default(),
-                self.relay.settings().agent.as_ref(),
+                self.relay.settings().identity.as_ref().map(|own| &own.name),
             ),
         };
         Ok(ListToolsResult::with_all_items(tools))

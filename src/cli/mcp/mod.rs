@@ -26,21 +26,28 @@ mod stdio;
 mod system;
 #[cfg(test)]
 mod tests;
+mod toolsets;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
 use std::sync::Arc;
 
+use clap::ArgAction;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use uuid::Uuid;
 
+pub use super::identity::{Identity, InvalidLabel, Label};
 pub use connection::{Connect, Connection};
+pub use toolsets::{InvalidToolsets, Toolset, Toolsets};
 
+use super::identity::choice::{Identities, UnknownAgent};
 use super::place::DEFAULT_PORT;
-use crate::engine::{AgentName, InvalidName};
-use crate::server::Token;
+use super::{End, Failure};
+use crate::engine::{AgentName, InvalidName, RandomBytes, Timestamp};
+use crate::server::{Token, wall_clock};
 use bridge::Bridge;
 use calls::Calls;
 use relay::Relay;
@@ -57,34 +64,50 @@ pub struct Mcp {
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = super::serve::host)]
     host: IpAddr,
 
-    /// The role that this agent has; it need not name itself then, and may not name another.
+    /// The name that this agent has; it need not name itself then, and may not name another.
     #[arg(
         long,
-        value_name = "ROLE",
+        visible_alias = "agent-id",
+        value_name = "NAME",
         env = "RELAY_AGENT",
         default_value = "",
-        hide_default_value = true
+        hide_default_value = true,
+        action = ArgAction::Append
     )]
-    agent: BoundRole,
+    agent: Vec<OrNone<AgentName>>,
+
+    /// The project that the agent belongs to.
+    #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true)]
+    project: OrNone<Label>,
+
+    /// The tools that the agent has: lift, thrum, agent-relay, or several with commas between them, or all.
+    #[arg(long, default_value = "lift")]
+    tools: Toolsets,
 
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
     token: Option<Token>,
 }
 
-/// The role of the bridge's agent, if it has one of its own.
+/// A value that may be left empty, as that of a variable that is not set is.
 #[derive(Debug, Clone)]
-struct BoundRole(Option<AgentName>);
+struct OrNone<T>(Option<T>);
 
-impl std::str::FromStr for BoundRole {
+impl FromStr for OrNone<AgentName> {
     type Err = InvalidName;
 
-    /// Takes a role; an empty one, from a variable that is not set, is none.
     fn from_str(text: &str) -> Result<Self, InvalidName> {
-        if text.is_empty() {
-            return Ok(Self(None));
-        }
-        AgentName::new(text).map(|agent| Self(Some(agent)))
+        let given = Some(text).filter(|text| !text.is_empty());
+        given.map(AgentName::new).transpose().map(Self)
+    }
+}
+
+impl FromStr for OrNone<Label> {
+    type Err = InvalidLabel;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLabel> {
+        let given = Some(text).filter(|text| !text.is_empty());
+        given.map(str::parse).transpose().map(Self)
     }
 }
 
@@ -93,8 +116,16 @@ impl std::str::FromStr for BoundRole {
 pub struct Settings {
     /// Where the relay is, as requests and errors name it.
     pub address: SocketAddr,
-    /// The role that the agent is bound to.
-    pub agent: Option<AgentName>,
+    /// Who the agent is, if it is bound to a name.
+    pub identity: Option<Identity>,
+    /// The project that the agent belongs to, if it is not the default one.
+    pub project: Option<Label>,
+    /// The tools that the agent asks for.
+    pub tools: Toolsets,
+    /// The directory that the agent works in, if its path is text.
+    pub directory: Option<String>,
+    /// This start of the bridge, by which the relay tells two agents of one name apart.
+    pub instance: Uuid,
     /// What the relay asks for.
     pub token: Option<Token>,
     /// The command that is this program, as errors name it.
@@ -103,24 +134,63 @@ pub struct Settings {
     pub session: Uuid,
 }
 
+/// Why a bridge was not started, or what ended it.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// The agent was given two names; nothing was read from stdin.
+    #[error(
+        "the agent is named twice, {first:?} and {second:?}, by --agent or --agent-id; accepted: one name"
+    )]
+    TwoNames {
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// It is not known who the agent is; nothing was read from stdin.
+    #[error(transparent)]
+    UnknownAgent(#[from] UnknownAgent),
+    /// stdio or the runtime fails.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl From<McpError> for Failure {
+    fn from(error: McpError) -> Self {
+        let text = format!("relay mcp: {error}");
+        match error {
+            McpError::TwoNames { .. } => Self::usage(text),
+            McpError::UnknownAgent(unknown) if unknown.is_bad_usage() => Self::usage(text),
+            McpError::UnknownAgent(_) | McpError::System(_) => Self::error(text),
+        }
+    }
+}
+
 /// Bridges this process's stdio until stdin ends.
-///
-/// # Errors
-///
-/// The system's, when stdio or the runtime fails.
-pub(super) fn main(args: Mcp) -> io::Result<()> {
+pub(super) fn main(args: Mcp) -> Result<End, Failure> {
+    bridge_stdio(args)?;
+    Ok(End::Done)
+}
+
+fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
     // A closed stdout looks like one that takes everything, and answers with messages in them would be thrown away.
     super::messages::check_stdout().map_err(|error| {
         io::Error::other(format!(
             "cannot write to stdout: {error}; nothing was read from stdin"
         ))
     })?;
+    let program = super::ourselves();
+    let identity = identity(args.agent, &args.tools, &program)?;
     let mut random = super::serve::system_random()?;
     let settings = Settings {
         address: SocketAddr::new(args.host, args.port),
-        agent: args.agent.0,
+        identity,
+        project: args.project.0,
+        tools: args.tools,
+        directory: working_directory(),
+        instance: instance(wall_clock()(), random()),
         token: args.token,
-        program: super::ourselves(),
+        program,
         session: uuid::Builder::from_random_bytes(random()).into_uuid(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -131,7 +201,59 @@ pub(super) fn main(args: Mcp) -> io::Result<()> {
     let result = runtime.block_on(bridging);
     // A read of stdin that never returns holds up nothing.
     runtime.shutdown_background();
-    result
+    Ok(result?)
+}
+
+/// Finds out who the agent is. Files are looked at only for tools beside lift, whose sessions need no name.
+fn identity(
+    given: Vec<OrNone<AgentName>>,
+    tools: &Toolsets,
+    program: &str,
+) -> Result<Option<Identity>, McpError> {
+    let named = one_name(given)?;
+    if *tools == Toolsets::default() {
+        return Ok(named.map(Identity::named));
+    }
+    let directory = std::env::current_dir().map_err(|error| {
+        let reason = format!("cannot tell the working directory: {error}");
+        io::Error::new(error.kind(), reason)
+    })?;
+    let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let identities = Identities::seen_from(&directory, program.to_owned());
+    match identities.choose(named, variable) {
+        Err(UnknownAgent::NoIdentity { .. } | UnknownAgent::Several { .. }) if !tools.has(Toolset::Thrum) => {
+            Ok(Some(Identity::of_process(std::process::id())))
+        }
+        chosen => Ok(Some(chosen?)),
+    }
+}
+
+/// Takes the name that was given, which may be repeated.
+fn one_name(given: Vec<OrNone<AgentName>>) -> Result<Option<AgentName>, McpError> {
+    let mut names = given.into_iter().filter_map(|name| name.0);
+    let first = names.next();
+    let other = names.find(|name| Some(name) != first.as_ref());
+    match (first, other) {
+        (Some(first), Some(second)) => Err(McpError::TwoNames {
+            first: first.to_string(),
+            second: second.to_string(),
+        }),
+        (first, _) => Ok(first),
+    }
+}
+
+/// Returns the directory that the process works in, if its path is text.
+fn working_directory() -> Option<String> {
+    let directory = std::env::current_dir().ok()?;
+    directory.into_os_string().into_string().ok()
+}
+
+/// Makes a uuid of version 7, of which a later one is greater.
+/// <https://www.rfc-editor.org/rfc/rfc9562#section-5.7>
+fn instance(now: Timestamp, random: RandomBytes) -> Uuid {
+    let random = std::array::from_fn(|at| random[at]);
+    let now_ms = u64::try_from(now.as_millis()).unwrap_or_default();
+    uuid::Builder::from_unix_timestamp_millis(now_ms, &random).into_uuid()
 }
 
 /// Bridges an agent to a relay until the agent's end: whatever was read before that is carried out and answered.

@@ -7,15 +7,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper::{Request, StatusCode};
+use hyper::{Request, StatusCode, Uri};
 use rmcp::model::{CallToolResult, ContentBlock, RequestId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::Settings;
 use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
+use super::toolsets::{Toolset, Toolsets};
+use super::{Identity, Label, Settings};
 use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
 use crate::cli::place::Place;
 use crate::tools::ToolResult;
@@ -26,10 +27,15 @@ const VERSION: &str = "2025-11-25";
 /// How long the relay may take to hear of a cancellation. The connection of the call is broken off before.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Longest path of a working directory that the relay is told, in bytes.
+const DIRECTORY_BYTES_MAX: usize = 1_024;
+
 /// The running relay.
 pub struct Relay<C> {
     connect: C,
     settings: Settings,
+    /// What every request is for.
+    target: Uri,
 }
 
 /// Why a call did not get its answer.
@@ -65,7 +71,13 @@ impl AskError {
 impl<C: Connect> Relay<C> {
     /// Asks nothing yet.
     pub fn new(settings: Settings, connect: C) -> Self {
-        Self { connect, settings }
+        let target = target(&settings).parse();
+        Self {
+            connect,
+            target: target
+                .expect("whatever is not plain in a query is percent-encoded, and nothing in it is long"),
+            settings,
+        }
     }
 
     /// Returns where the relay is, and for whom it is asked.
@@ -129,18 +141,8 @@ impl<C: Connect> Relay<C> {
     }
 
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
-        let Settings {
-            address: _,
-            program: _,
-            agent,
-            token,
-            session,
-        } = &self.settings;
-        let query = agent
-            .as_ref()
-            .map(|agent| format!("?agent={agent}"))
-            .unwrap_or_default();
-        let mut request = Request::post(format!("/mcp{query}"))
+        let Settings { token, session, .. } = &self.settings;
+        let mut request = Request::post(self.target.clone())
             .header(HOST, self.authority())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
@@ -193,6 +195,53 @@ impl<C: Connect> Relay<C> {
     }
 }
 
+/// Writes what requests are for: who asks, and for which tools. An agent with a role, one that is transient and one with the tools of
+/// agent-relay are registered by it, with what tells them apart from others of the name.
+fn target(settings: &Settings) -> String {
+    let Settings {
+        identity,
+        project,
+        tools,
+        directory,
+        instance,
+        ..
+    } = settings;
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let mut add = |key: &str, value: Option<&str>| {
+        if let Some(value) = value {
+            query.append_pair(key, value);
+        }
+    };
+    let registers_all = tools.has(Toolset::AgentRelay);
+    let registered = identity
+        .as_ref()
+        .filter(|own| registers_all || own.role.is_some() || own.transient);
+    if let Some(Identity {
+        name, role, module, ..
+    }) = identity
+    {
+        add("agent", Some(name.as_str()));
+        let unknown = registers_all.then_some("");
+        add("role", role.as_ref().map(Label::as_str).or(unknown));
+        add("module", module.as_ref().map(Label::as_str));
+    }
+    add("project", project.as_ref().map(Label::as_str));
+    if *tools != Toolsets::default() {
+        add("tools", Some(&tools.to_string()));
+    }
+    if let Some(Identity { transient, .. }) = registered {
+        add("instance", Some(&instance.to_string()));
+        add("transient", transient.then_some("1"));
+        let directory = directory.as_deref();
+        add("cwd", directory.filter(|path| path.len() <= DIRECTORY_BYTES_MAX));
+    }
+    let query = query.finish();
+    if query.is_empty() {
+        return "/mcp".to_owned();
+    }
+    format!("/mcp?{query}")
+}
+
 /// Reads what the relay, or whatever has its port, answered.
 fn result_of<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, AskError> {
     #[derive(Deserialize)]
@@ -223,4 +272,91 @@ fn result_of<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<T, 
 /// Says that what has the relay's port is something else, and what shows it.
 fn no_relay(sign: &str) -> String {
     format!("what answers at the relay's port is no relay ({sign})")
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::super::system::Tcp;
+    use super::*;
+    use crate::engine::AgentName;
+
+    const INSTANCE: &str = "instance=0190163d-8694-7000-8000-000000000001";
+
+    fn settings(identity: Option<Identity>, tools: &str) -> Settings {
+        Settings {
+            address: "127.0.0.1:7331".parse().expect("an address"),
+            identity,
+            project: None,
+            tools: tools.parse().expect("toolsets"),
+            directory: Some("/a b/é".to_owned()),
+            instance: Uuid::from_u128(0x0190_163d_8694_7000_8000_0000_0000_0001),
+            token: None,
+            program: "relay".to_owned(),
+            session: Uuid::from_u128(7),
+        }
+    }
+
+    fn named(name: &str) -> Identity {
+        Identity::named(AgentName::new(name).expect("a name"))
+    }
+
+    fn label(text: &str) -> Option<Label> {
+        Some(text.parse().expect("a label"))
+    }
+
+    #[test]
+    fn lift_alone_asks_for_a_name_and_a_project_at_the_most() {
+        let mut settings = settings(None, "lift");
+        assert_eq!(target(&settings), "/mcp");
+        settings.identity = Some(named("pm"));
+        assert_eq!(target(&settings), "/mcp?agent=pm");
+        settings.project = label("Web_1");
+        assert_eq!(target(&settings), "/mcp?agent=pm&project=Web_1");
+        settings.identity = None;
+        assert_eq!(target(&settings), "/mcp?project=Web_1");
+    }
+
+    #[test]
+    fn an_agent_with_a_role_is_registered_and_one_without_is_not() {
+        let unknown = settings(Some(named("furiosa")), "thrum");
+        assert_eq!(target(&unknown), "/mcp?agent=furiosa&tools=thrum");
+        let known = Identity {
+            role: label("implementer"),
+            module: label("auth"),
+            ..named("furiosa")
+        };
+        let mut known = settings(Some(known), "lift,thrum");
+        known.project = label("web");
+        let expected = "/mcp?agent=furiosa&role=implementer&module=auth&project=web&tools=lift%2Cthrum";
+        assert_eq!(
+            target(&known),
+            format!("{expected}&{INSTANCE}&cwd=%2Fa+b%2F%C3%A9")
+        );
+    }
+
+    #[test]
+    fn the_tools_of_agent_relay_register_whoever_has_them() {
+        let alice = settings(Some(named("Alice")), "agent-relay");
+        let expected = format!("/mcp?agent=Alice&role=&tools=agent-relay&{INSTANCE}&cwd=%2Fa+b%2F%C3%A9");
+        assert_eq!(target(&alice), expected);
+        let all = settings(Some(named("Alice")), "all");
+        assert_eq!(target(&all), expected.replace("agent-relay", "all"));
+        let transient = settings(Some(Identity::of_process(4711)), "agent-relay");
+        let expected =
+            format!("/mcp?agent=mcp-4711&role=&tools=agent-relay&{INSTANCE}&transient=1&cwd=%2Fa+b%2F%C3%A9");
+        assert_eq!(target(&transient), expected);
+    }
+
+    #[test]
+    fn a_working_directory_is_told_if_its_path_is_text_and_not_too_long() {
+        let mut alice = settings(Some(named("Alice")), "agent-relay");
+        for (directory, told) in [(None, false), (Some(1_025), false), (Some(1_024), true)] {
+            alice.directory = directory.map(|length| "\u{1}".repeat(length));
+            assert_eq!(target(&alice).contains("&cwd="), told, "{directory:?}");
+            // Whatever it is, it makes an address.
+            let _ = Relay::new(alice.clone(), Tcp(alice.address));
+        }
+    }
 }

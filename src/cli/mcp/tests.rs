@@ -190,7 +190,11 @@ impl AsyncWrite for Wire {
 fn settings(address: &str) -> Settings {
     Settings {
         address: address.parse().expect("an address"),
-        agent: None,
+        identity: None,
+        project: None,
+        tools: Toolsets::default(),
+        directory: None,
+        instance: Uuid::from_u128(8),
         token: None,
         program: "relay".to_owned(),
         session: Uuid::from_u128(7),

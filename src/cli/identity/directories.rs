@@ -1,0 +1,202 @@
+//! Where the identities of a project are kept: in a directory that all work trees of its repository share, unless one has its
+//! own. It runs no git, and must not know what is in an identity.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// The directory of what relay keeps with a project.
+pub const RELAY: &str = ".relay";
+
+/// The directory of what Thrum keeps with a project.
+pub const THRUM: &str = ".thrum";
+
+/// What the directory of the files is called in either.
+pub const IDENTITIES: &str = "identities";
+
+/// Most bytes of a file of git that holds a path: the longest path that Linux takes, and a word before it.
+const GIT_FILE_BYTES_MAX: u64 = 4_096 + 16;
+
+/// Finds the nearest directory of that name: in `from` or above it, where the root of a work tree stands for the main checkout
+/// too. Something of that name that is no directory is passed over.
+pub fn nearest(from: &Path, name: &str) -> Option<PathBuf> {
+    let places = from
+        .ancestors()
+        .flat_map(|directory| [Some(directory.to_owned()), main_checkout(directory)]);
+    let mut directories = places.flatten().map(|place| place.join(name));
+    directories.find(|directory| directory.is_dir())
+}
+
+/// Returns where a directory of that name is to be made if there is none yet: in the main checkout of the repository that `from`
+/// is in, and in `from` itself outside of any. Of a repository without a main checkout, a bare one, it is the work tree.
+pub fn to_be_made(from: &Path, name: &str) -> PathBuf {
+    let checkout = from.ancestors().find(|directory| directory.join(".git").exists());
+    let main = checkout.and_then(main_checkout);
+    main.as_deref().or(checkout).unwrap_or(from).join(name)
+}
+
+/// Returns the main checkout, if `root` is the root of one of the work trees beside it.
+/// <https://git-scm.com/docs/gitrepository-layout>
+fn main_checkout(root: &Path) -> Option<PathBuf> {
+    let own = git_file(&root.join(".git"))?;
+    let own = root.join(OsStr::from_bytes(own.strip_prefix(b"gitdir: ")?));
+    let shared = git_file(&own.join("commondir"))?;
+    let shared = own.join(OsStr::from_bytes(&shared)).canonicalize().ok()?;
+    let main = shared.parent()?;
+    shared.ends_with(".git").then(|| main.to_owned())
+}
+
+/// Reads a file of git that holds one line; nothing if there is none.
+fn git_file(path: &Path) -> Option<Vec<u8>> {
+    let mut line = read_file(path, GIT_FILE_BYTES_MAX).ok().flatten()?;
+    while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+        line.pop();
+    }
+    Some(line)
+}
+
+/// Reads a file of at most so many bytes; `None` if it has more.
+///
+/// # Errors
+///
+/// The system's; [`io::ErrorKind::InvalidInput`] for what is no file. A pipe is not opened: it might be waited for without end.
+pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= bytes_max);
+    Ok(fits.then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A name that no directory above those of a test has.
+    const KEPT: &str = ".kept";
+
+    /// A directory of its own, under the name that the system gives it in the end.
+    fn directory() -> (TempDir, PathBuf) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().canonicalize().expect("it is there");
+        (directory, path)
+    }
+
+    fn make(path: PathBuf) -> PathBuf {
+        fs::create_dir_all(&path).expect("a directory");
+        path
+    }
+
+    /// Makes the main checkout of a repository.
+    fn repository(path: PathBuf) -> PathBuf {
+        make(path.join(".git"));
+        path
+    }
+
+    /// Makes a work tree as `git worktree add` does; `shared` is the repository's `.git`, as the work tree names it.
+    fn work_tree(path: PathBuf, shared: &Path) -> PathBuf {
+        let name = path.file_name().expect("a name");
+        let own = make(shared.join("worktrees").join(name));
+        fs::write(own.join("commondir"), "../..\n").expect("a file");
+        let link = format!("gitdir: {}\n", own.display());
+        fs::write(make(path.clone()).join(".git"), link).expect("a file");
+        path
+    }
+
+    #[test]
+    fn the_nearest_directory_at_or_above_is_found() {
+        let (_directory, top) = directory();
+        let deep = make(top.join("a/b/c"));
+        assert_eq!(nearest(&deep, KEPT), None);
+        let far = make(top.join(KEPT));
+        assert_eq!(nearest(&deep, KEPT), Some(far));
+        let near = make(top.join("a/.kept"));
+        assert_eq!(nearest(&deep, KEPT), Some(near.clone()));
+        fs::write(top.join("a/b/.kept"), "").expect("a file");
+        assert_eq!(nearest(&deep, KEPT), Some(near), "a file is no directory");
+        assert_eq!(nearest(&deep, ".other"), None);
+    }
+
+    #[test]
+    fn a_work_tree_has_that_of_the_main_checkout_unless_it_has_its_own() {
+        let (_directory, top) = directory();
+        let main = repository(top.join("main"));
+        let tree = work_tree(top.join("tree"), &main.join(".git"));
+        let deep = make(tree.join("src"));
+        // What is above the work tree belongs to others too, and comes last.
+        let above = make(top.join(KEPT));
+        assert_eq!(nearest(&deep, KEPT), Some(above));
+        let shared = make(main.join(KEPT));
+        assert_eq!(nearest(&deep, KEPT), Some(shared));
+        let own = make(tree.join(KEPT));
+        assert_eq!(nearest(&deep, KEPT), Some(own));
+    }
+
+    #[test]
+    fn a_work_tree_may_name_its_repository_by_a_relative_path_or_through_a_link() {
+        let (_directory, top) = directory();
+        let main = repository(top.join("main"));
+        let shared = make(main.join(KEPT));
+        std::os::unix::fs::symlink(&main, top.join("link")).expect("a link");
+        let linked = work_tree(top.join("linked"), &top.join("link/.git"));
+        assert_eq!(nearest(&linked, KEPT), Some(shared.clone()));
+        let relative = work_tree(top.join("relative"), &main.join(".git"));
+        let link = "gitdir: ../main/.git/worktrees/relative\r\n";
+        fs::write(relative.join(".git"), link).expect("a file");
+        assert_eq!(nearest(&relative, KEPT), Some(shared));
+    }
+
+    #[test]
+    fn a_link_to_a_directory_is_one() {
+        let (_directory, top) = directory();
+        let elsewhere = make(top.join("elsewhere"));
+        let project = make(top.join("project/src"));
+        let link = top.join("project/.kept");
+        std::os::unix::fs::symlink(&elsewhere, &link).expect("a link");
+        assert_eq!(nearest(&project, KEPT), Some(link));
+    }
+
+    #[test]
+    fn a_new_directory_is_made_in_the_main_checkout_and_outside_of_a_repository_here() {
+        let (_directory, top) = directory();
+        let lonely = make(top.join("lonely/src"));
+        assert_eq!(to_be_made(&lonely, KEPT), lonely.join(KEPT));
+        let main = repository(top.join("main"));
+        let inside = make(main.join("src/deep"));
+        assert_eq!(to_be_made(&inside, KEPT), main.join(KEPT));
+        let tree = work_tree(top.join("tree"), &main.join(".git"));
+        let deep = make(tree.join("src"));
+        assert_eq!(to_be_made(&deep, KEPT), main.join(KEPT));
+        let bare = work_tree(top.join("of-bare"), &make(top.join("bare.git")));
+        assert_eq!(to_be_made(&bare, KEPT), bare.join(KEPT));
+    }
+
+    #[test]
+    fn a_submodule_is_a_repository_of_its_own() {
+        let (_directory, top) = directory();
+        let main = repository(top.join("main"));
+        make(main.join(".git/modules/part"));
+        let part = make(main.join("part"));
+        fs::write(part.join(".git"), "gitdir: ../.git/modules/part\n").expect("a file");
+        assert_eq!(to_be_made(&part, KEPT), part.join(KEPT));
+    }
+
+    #[test]
+    fn a_broken_file_of_git_leads_nowhere() {
+        let (_directory, top) = directory();
+        let long = format!("gitdir: {}\n", "x".repeat(5_000));
+        for text in ["", "\n", "gitdir: ", "gitdir: nowhere\n", "?\0?", &long] {
+            fs::write(top.join(".git"), text).expect("a file");
+            assert_eq!(main_checkout(&top), None, "{text:?}");
+            assert_eq!(to_be_made(&top, KEPT), top.join(KEPT), "{text:?}");
+        }
+    }
+}

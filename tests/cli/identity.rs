@@ -1,0 +1,236 @@
+//! Who `relay mcp` says that its agent is, and what it refuses to start without.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+
+use super::*;
+
+const PM: (&str, &str) = (".relay", r#"{"name": "pm", "role": "director"}"#);
+const QA: (&str, &str) = (
+    ".thrum",
+    r#"{"version": 1, "agent": {"kind": "agent", "name": "qa", "role": "tester", "module": "ui"}, "worktree": "x"}"#,
+);
+
+/// A directory with identity files, each for the agent that its name says.
+fn project(files: &[(&str, &str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    // Whatever is above it does not count.
+    fs::create_dir(directory.path().join(".relay")).expect("a directory");
+    fs::create_dir(directory.path().join(".thrum")).expect("a directory");
+    for (kept, name, text) in files {
+        let identities = directory.path().join(kept).join("identities");
+        fs::create_dir_all(&identities).expect("a directory");
+        fs::write(identities.join(format!("{name}.json")), text).expect("a file");
+    }
+    directory
+}
+
+fn pm_and_qa() -> [(&'static str, &'static str, &'static str); 2] {
+    [(PM.0, "pm", PM.1), (QA.0, "qa", QA.1)]
+}
+
+fn mcp(directory: &Path, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = relay(&["mcp"]);
+    command.args(arguments).current_dir(directory);
+    command
+}
+
+/// Has a bridge ask what listens on a port for its tools; returns what the request was for, and the process of the bridge.
+fn asked_for(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> (String, u32) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port().to_string();
+    let mut command = relay_command();
+    command
+        .args(["mcp", "--port", &port])
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .current_dir(directory)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null());
+    let mut process = Process::start(&mut command);
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let mut stdin = process.child.stdin.take().expect("it is piped");
+    writeln!(stdin, "{hello}\n{list}").expect("the bridge reads");
+    let (stream, _) = listener.accept().expect("the bridge asks");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("a request");
+    let pid = process.child.id();
+    drop(stdin);
+    assert_eq!(process.exit_status().code(), Some(0));
+    let target = line.split(' ').nth(1).expect("a request line");
+    (target.to_owned(), pid)
+}
+
+/// Leaves out what differs from start to start, which must be there, in this order, or not at all.
+fn without_instance(target: &str) -> String {
+    let Some((before, after)) = target.split_once("&instance=") else {
+        return target.to_owned();
+    };
+    let (instance, after) = after.split_at(36);
+    let id: uuid::Uuid = instance.parse().expect("a uuid");
+    assert_eq!(id.get_version_num(), 7, "{instance}");
+    let (after, directory) = after.split_once("&cwd=").expect("a directory");
+    assert!(directory.starts_with("%2F"), "{directory}");
+    format!("{before}&instance{after}")
+}
+
+#[test]
+fn lift_alone_looks_at_no_identity_files() {
+    let project = project(&pm_and_qa());
+    for (arguments, expected) in [
+        (vec![], "/mcp"),
+        (vec!["--agent", "pm"], "/mcp?agent=pm"),
+        (vec!["--agent-id", "pm", "--tools", "lift"], "/mcp?agent=pm"),
+        (vec!["--agent", "pm", "--agent-id", "pm"], "/mcp?agent=pm"),
+        (vec!["--project", "web"], "/mcp?project=web"),
+    ] {
+        let (target, _) = asked_for(project.path(), &arguments, &[("THRUM_NAME", "qa")]);
+        assert_eq!(target, expected, "{arguments:?}");
+    }
+    let variables = [("RELAY_AGENT", "dev-a"), ("RELAY_PROJECT", "web")];
+    let (target, _) = asked_for(project.path(), &[], &variables);
+    assert_eq!(target, "/mcp?agent=dev-a&project=web");
+    let (target, _) = asked_for(project.path(), &["--agent-id", "pm", "--project="], &variables);
+    assert_eq!(target, "/mcp?agent=pm");
+}
+
+#[test]
+fn other_tools_take_the_agent_and_its_role_from_where_it_is_said_first() {
+    let project = project(&pm_and_qa());
+    let pm = "/mcp?agent=pm&role=director&tools=thrum&instance";
+    let qa = "/mcp?agent=qa&role=tester&module=ui&tools=thrum&instance";
+    let both = [("RELAY_AGENT", "qa"), ("THRUM_NAME", "pm")];
+    for (arguments, variables, expected) in [
+        (vec!["--agent", "pm"], &both[..], pm),
+        (vec![], &both, qa),
+        (vec![], &both[1..], pm),
+        (vec!["--agent", "ace"], &[], "/mcp?agent=ace&tools=thrum"),
+    ] {
+        let arguments = [&["--tools", "thrum"], &arguments[..]].concat();
+        let (target, _) = asked_for(project.path(), &arguments, variables);
+        assert_eq!(without_instance(&target), expected);
+    }
+    fs::remove_dir_all(project.path().join(".relay/identities")).expect("it is there");
+    let (target, _) = asked_for(project.path(), &["--tools", "thrum"], &[]);
+    assert_eq!(without_instance(&target), qa, "the only one");
+}
+
+#[test]
+fn what_is_registered_is_who_the_bridge_finds() {
+    let project = project(&[]);
+    let deep = project.path().join("src");
+    fs::create_dir(&deep).expect("a directory");
+    let mut register = relay(&["register", "Ace", "--role", "pilot"]);
+    register.current_dir(project.path()).assert().code(0);
+    let (target, _) = asked_for(&deep, &["--tools", "thrum,lift", "--project", "web"], &[]);
+    let expected = "/mcp?agent=Ace&role=pilot&project=web&tools=thrum%2Clift&instance";
+    assert_eq!(without_instance(&target), expected);
+}
+
+#[test]
+fn agent_relays_tools_need_no_name() {
+    let empty = project(&[]);
+    for files in [&[][..], &pm_and_qa()] {
+        let project = project(files);
+        for tools in ["agent-relay", "lift,agent-relay"] {
+            let (target, pid) = asked_for(project.path(), &["--tools", tools], &[]);
+            let expected = format!(
+                "/mcp?agent=mcp-{pid}&role=&tools={}&instance&transient=1",
+                tools.replace(',', "%2C")
+            );
+            assert_eq!(without_instance(&target), expected);
+        }
+    }
+    let arguments = ["--tools", "agent-relay", "--agent", "Alice"];
+    let (target, _) = asked_for(empty.path(), &arguments, &[]);
+    assert_eq!(
+        without_instance(&target),
+        "/mcp?agent=Alice&role=&tools=agent-relay&instance"
+    );
+}
+
+#[test]
+fn thrums_tools_need_a_name() {
+    let none = contains("there is no identity in ")
+        .and(contains(".relay/identities; write one with: "))
+        .and(contains(
+            " register NAME --role ROLE, or name the agent with --agent or RELAY_AGENT\n",
+        ));
+    let several = predicate::eq(
+        "relay mcp: there are several identities; choose one with --agent or RELAY_AGENT:\n  \
+         \"max\" (unreadable: it has no role)\n  pm (role director)\n  qa (role tester, module ui)\n",
+    );
+    let broken = (".relay", "max", r#"{"name": "max"}"#);
+    let [pm, qa] = pm_and_qa();
+    for tools in ["thrum", "thrum,agent-relay", "all"] {
+        mcp(project(&[]).path(), &["--tools", tools])
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(predicate::function(|text: &str| none.eval(text)));
+        mcp(project(&[pm, qa, broken]).path(), &["--tools", tools])
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(several);
+    }
+    let named = contains("max.json for an identity: it has no role; mend it, or write it anew with: ")
+        .and(contains(" register max --role ROLE --force\n"));
+    for (files, arguments) in [
+        (vec![broken], vec!["--tools", "thrum"]),
+        (vec![broken], vec!["--tools", "agent-relay"]),
+        (vec![broken, pm], vec!["--tools", "thrum", "--agent", "max"]),
+    ] {
+        mcp(project(&files).path(), &arguments)
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(predicate::function(|text: &str| named.eval(text)));
+    }
+}
+
+#[test]
+fn bad_flags_are_named_with_what_is_accepted() {
+    let project = project(&[]);
+    let toolsets = "accepted: lift, thrum, agent-relay, or several with commas between them, or all";
+    for (arguments, expected) in [
+        (
+            vec!["--agent", "pm", "--agent-id", "qa"],
+            "relay mcp: the agent is named twice, \"pm\" and \"qa\", by --agent or --agent-id; accepted: one name".to_owned(),
+        ),
+        (vec!["--tools", "mail"], format!("unknown toolset \"mail\"; {toolsets}")),
+        (vec!["--tools", "thrum,,lift"], format!("unknown toolset \"\"; {toolsets}")),
+        (
+            vec!["--tools", "thrum,thrum"],
+            "toolset \"thrum\" is named twice; each is named once".to_owned(),
+        ),
+        (
+            vec!["--tools", "lift,all"],
+            "\"all\" stands for every toolset; leave out the others".to_owned(),
+        ),
+        (
+            vec!["--project", "a/b"],
+            "'a/b' for '--project <PROJECT>': \"a/b\" is not accepted; accepted: 1 to 32 of".to_owned(),
+        ),
+        (vec!["--agent-id", "a b"], "invalid role name \"a b\"".to_owned()),
+    ] {
+        mcp(project.path(), &arguments)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(expected));
+    }
+    let mut named = mcp(project.path(), &["--tools", "thrum"]);
+    let invalid = contains("relay mcp: THRUM_NAME: invalid role name \"a b\"; a name has 1 to 32 of");
+    named
+        .env("THRUM_NAME", "a b")
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(invalid);
+}
