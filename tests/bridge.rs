@@ -509,7 +509,7 @@ mod the_relay {
         assert_eq!(listed, server["result"]["tools"]);
         let recipients = |tools: &Value| {
             let properties = &tools[0]["inputSchema"]["properties"];
-            (tools[0]["name"].clone(), properties["to"]["enum"].clone())
+            (tools[0]["name"].clone(), properties["from"]["enum"].clone())
         };
         let expected = |roles: Value| (json!("post_message"), roles);
         assert_eq!(recipients(&listed), expected(json!(["pm", "qa"])));

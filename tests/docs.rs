@@ -2,19 +2,29 @@
 
 use std::fmt::Write as _;
 
-use relay::engine::limits::WAIT_SECONDS_MAX;
 use relay::tools::lift::LIFT;
-use relay::tools::{Accepts, Argument, Needed, Tool, Toolset};
+use relay::tools::{ALL, Accepts, Argument, Needed, Prompt, Resource, Tool, Toolset};
 
 /// The file that is written from the tools.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/TOOLS.md");
 
-fn reference(toolset: &Toolset) -> String {
-    let mut text = format!(
-        "# The tools\n\nWritten from the lists in `src/tools/`, from which schemas, checks and errors are made too.\n\nAn agent \
-         is told when its session begins:\n\n```\n{}\n```\n",
-        toolset.instructions
-    );
+fn reference() -> String {
+    let mut text = "# The tools\n\nWritten from the lists in `src/tools/`, from which schemas, checks and errors are made too. A session has \
+         the tools of one toolset or of several: `?tools=NAME` in its address, `relay mcp --tools NAME`, with commas between several, or \
+         `all`; `lift` is what it has if nothing is said.\n"
+        .to_owned();
+    for toolset in ALL {
+        write_toolset(&mut text, toolset).expect("memory takes it");
+    }
+    text
+}
+
+fn write_toolset(text: &mut String, toolset: &Toolset) -> std::fmt::Result {
+    write!(
+        text,
+        "\n## {}\n\nAn agent is told when its session begins:\n\n```\n{}\n```\n",
+        toolset.name, toolset.instructions
+    )?;
     for Tool {
         name,
         description,
@@ -22,40 +32,56 @@ fn reference(toolset: &Toolset) -> String {
         ..
     } in toolset.tools
     {
+        write!(text, "\n### `{name}`\n\n{description}\n")?;
+        if arguments.is_empty() {
+            writeln!(text, "\nIt takes no arguments.")?;
+            continue;
+        }
         write!(
             text,
-            "\n## `{name}`\n\n{description}\n\n| argument | what it is | accepted | left out |\n|---|---|---|---|\n"
-        )
-        .expect("memory takes it");
+            "\n| argument | what it is | accepted | left out |\n|---|---|---|---|\n"
+        )?;
         for argument in *arguments {
             let Argument {
                 name, description, ..
             } = argument;
-            let (accepted, left_out) = (accepted(&argument.accepts), left_out(argument.needed));
-            writeln!(text, "| `{name}` | {description} | {accepted} | {left_out} |")
-                .expect("memory takes it");
+            let (accepted, left_out) = (accepted(&argument.accepts), left_out(argument));
+            writeln!(text, "| `{name}` | {description} | {accepted} | {left_out} |")?;
         }
     }
-    text
+    for Prompt {
+        name, description, ..
+    } in toolset.prompts
+    {
+        write!(text, "\n### Prompt `{name}`\n\n{description}\n")?;
+    }
+    for Resource { uri, description, .. } in toolset.resources {
+        write!(text, "\n### Resource `{uri}`\n\n{description}\n")?;
+    }
+    Ok(())
 }
 
 fn accepted(accepts: &Accepts) -> String {
     match accepts {
         Accepts::Role => "a role".to_owned(),
+        Accepts::Address => "an address".to_owned(),
         Accepts::Word(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             words.join(", ")
         }
-        Accepts::Text => "a string".to_owned(),
-        Accepts::Wait => format!("a number, 0 to {WAIT_SECONDS_MAX}"),
+        Accepts::Text | Accepts::Wait | Accepts::Integer { .. } | Accepts::Boolean(_) | Accepts::Object => {
+            accepts.words()
+        }
     }
 }
 
-fn left_out(needed: Needed) -> &'static str {
-    match needed {
-        Needed::Always => "no",
-        Needed::UnlessBound => "by a session that is bound to a role",
-        Needed::Never => "yes",
+fn left_out(argument: &Argument) -> String {
+    match (argument.needed, &argument.accepts) {
+        (Needed::Always, _) => "no".to_owned(),
+        (Needed::UnlessBound, _) => "by a session that is bound to a role".to_owned(),
+        (Needed::Never, Accepts::Integer { default, .. }) => format!("{default}"),
+        (Needed::Never, Accepts::Boolean(default)) => format!("{default}"),
+        (Needed::Never, _) => "yes".to_owned(),
     }
 }
 
@@ -71,7 +97,7 @@ fn signature(tool: &Tool) -> String {
 
 #[test]
 fn the_reference_of_the_tools_is_written_from_them() {
-    let expected = reference(&LIFT);
+    let expected = reference();
     let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/TOOLS.md");
     std::fs::write(path, &expected).expect("a directory of the build");
     let found = std::fs::read_to_string(TOOLS).unwrap_or_default();

@@ -99,7 +99,7 @@ impl Stdio {
             identity: own
                 .map(|role| mcp::Identity::named(AgentName::new(role).expect("the plan's roles are legal"))),
             project: None,
-            tools: mcp::Toolsets::default(),
+            toolsets: relay::tools::DEFAULT,
             directory: None,
             instance: Uuid::nil(),
             token: None,

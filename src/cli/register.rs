@@ -11,12 +11,8 @@ use super::{End, Failure, ourselves};
 use crate::engine::{AgentName, PERSON};
 use crate::terminal::visible;
 
-/// The names that no agent may have, each with what it stands for.
-const RESERVED: [(&str, &str); 3] = [
-    (PERSON, "the person who runs relay"),
-    ("everyone", "all agents"),
-    ("lead", "the agent that leads a project, whatever it is called"),
-];
+/// The names that no agent may have, beside those that are none, each with what it stands for.
+const RESERVED: [(&str, &str); 1] = [(PERSON, "the person who runs relay")];
 
 /// `relay register`.
 #[derive(Debug, clap::Args)]

@@ -29,12 +29,13 @@ use super::headers;
 use super::json_rpc::{self, Envelope, Invalid};
 use super::limits::{REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE};
 use super::orphans::Why;
+use super::query::Asked;
 use super::requests::{Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
 use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
-use super::{Shared, agent_of, refuse, refuse_as, stateless};
-use crate::engine::{SessionId, Who};
+use super::{Shared, refuse, refuse_as, stateless};
+use crate::engine::SessionId;
 use crate::tools::{ToolResult, Toolsets};
 
 /// rmcp's service for everything that does not take the short way.
@@ -71,12 +72,13 @@ pub(super) async fn exchange(
         Ok(accepted) => accepted,
         Err(response) => return response.map(ResponseBody::Routed),
     };
-    let (session, agent) = match agent_of(request.uri()) {
+    let Asked { who, toolsets } = match Asked::by(request.uri(), shared.toolsets) {
         Err(response) => return response.map(ResponseBody::Routed),
-        Ok(agent) => match link.session(Who::Agent(agent)) {
-            Err(refusal) => return refuse_as(shared.toolsets, &refusal).map(ResponseBody::Routed),
-            Ok(opened) => opened,
-        },
+        Ok(asked) => asked,
+    };
+    let (session, agent) = match link.session(who) {
+        Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::Routed),
+        Ok(opened) => opened,
     };
     let (parts, body) = request.into_parts();
     let body = match dispatch::read(body).await {
@@ -85,16 +87,16 @@ pub(super) async fn exchange(
     };
     let [session_id, version] = headers::find(&parts.headers, SESSION_AND_VERSION);
     let scope = scope_of(session_id);
-    let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(shared.toolsets, call));
+    let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
     let in_session = is_session_based(version);
     if in_session {
         let plain = ToolCall::plain(&body).filter(|call| call.version.is_none());
         if let Some(call) = plain.filter(is_short) {
-            return answer_in_session(shared, session, scope.as_ref(), call, &link).await;
+            return answer_in_session(shared, (session, toolsets), scope.as_ref(), call, &link).await;
         }
     } else if let Some(call) = stateless::plain_call(&parts.headers, &body).filter(is_short) {
         let id = call.id;
-        let response = match answer(shared, session, scope.as_ref(), call).await {
+        let response = match answer(shared, (session, toolsets), scope.as_ref(), call).await {
             Some(done) => {
                 let response = tool_calls::response(id, Shape::Stateless, &done.result);
                 return ResponseBody::json(response, done.receipt, &link);
@@ -116,7 +118,7 @@ pub(super) async fn exchange(
     if in_session {
         match envelope.tool_call() {
             Some(Ok(call)) if is_short(&call) => {
-                return answer_in_session(shared, session, scope.as_ref(), call, &link).await;
+                return answer_in_session(shared, (session, toolsets), scope.as_ref(), call, &link).await;
             }
             Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::Routed),
             Some(Ok(_)) | None => {}
@@ -126,7 +128,7 @@ pub(super) async fn exchange(
         parts,
         in_session,
         accepted,
-        caller: Caller::new(session, agent, scope, shared.toolsets),
+        caller: Caller::new(session, agent, scope, toolsets),
         link,
     };
     // Boxed, so that the future of a plain call does not have room for it.
@@ -318,14 +320,14 @@ fn scope_of(session_id: headers::Values<'_>) -> Option<Scope> {
 /// Calls a tool and waits for its answer; there is none if the request was cancelled.
 async fn answer(
     shared: &Arc<Shared>,
-    session: SessionId,
+    (session, toolsets): (SessionId, Toolsets),
     scope: Option<&Scope>,
     call: ToolCall<'_>,
 ) -> Option<Done> {
     let request = scope.map(|scope| Cancellable::Json(scope, call.id.get()));
     match tool_calls::call_tool(
         &shared.owner,
-        shared.toolsets,
+        toolsets,
         session,
         &call.name,
         call.arguments,
@@ -339,13 +341,13 @@ async fn answer(
 /// Calls a tool and answers as the session-based versions have it.
 async fn answer_in_session(
     shared: &Arc<Shared>,
-    session: SessionId,
+    (session, toolsets): (SessionId, Toolsets),
     scope: Option<&Scope>,
     call: ToolCall<'_>,
     link: &Link,
 ) -> axum::http::Response<ResponseBody> {
     let id = call.id;
-    match answer(shared, session, scope, call).await {
+    match answer(shared, (session, toolsets), scope, call).await {
         Some(done) => {
             let response = tool_calls::response(id, Shape::SessionBased, &done.result);
             ResponseBody::json(response, done.receipt, link)

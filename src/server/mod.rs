@@ -29,12 +29,13 @@ pub(crate) mod json_rpc;
 mod limits;
 mod log;
 mod machine;
-pub(crate) mod not_offered;
 mod notes;
+pub(crate) mod offers;
 mod orphans;
 mod owner;
 mod peer;
 mod plain_call;
+mod query;
 mod random;
 #[cfg(test)]
 mod recorder;
@@ -236,29 +237,6 @@ fn status_of(class: Class) -> StatusCode {
         Class::Full => StatusCode::SERVICE_UNAVAILABLE,
         Class::Unsupported => StatusCode::NOT_IMPLEMENTED,
     }
-}
-
-/// Reads the query of a transport's address: `agent` is all that there is, and an empty one is none.
-fn agent_of(uri: &Uri) -> Result<Option<String>, Box<Response>> {
-    let mut agent = None;
-    for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
-        if key != "agent" {
-            let reason = format!("unknown query parameter {key:?}; accepted: agent");
-            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
-        }
-        if let Some(first) = agent.replace(value.into_owned()) {
-            return Err(Box::new(refuse_twice("agent", &first, agent.as_deref())));
-        }
-    }
-    Ok(agent.filter(|name| !name.is_empty()))
-}
-
-/// The answer to a query that names something twice, of which nobody can know what is meant.
-fn refuse_twice(parameter: &str, first: &str, second: Option<&str>) -> Response {
-    let [first, second] = [first, second.unwrap_or_default()].map(crate::engine::shown);
-    let reason =
-        format!("query parameter {parameter:?} is given twice, {first:?} and {second:?}; accepted: once");
-    refuse(StatusCode::BAD_REQUEST, reason)
 }
 
 async fn unknown_path(uri: Uri) -> Response {

@@ -8,18 +8,22 @@ use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-    ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-    ProgressToken, ServerCapabilities, ServerConfig, Tool,
+    DiscoverResult, ErrorData, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestParams,
+    ReadResourceResponse, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
 use super::Shared;
-use super::not_offered::{not_a_method, refuse_what_is_not_offered};
-use super::owner::Receipt;
+use super::offers::{
+    self, HasToolsets, find_resource, not_a_method, offer_what_toolsets_have, server_info, unknown_method,
+};
+use super::owner::{Answered, Outcome, Receipt};
 use super::requests::{Request, Scope};
 use super::tool_calls::{Called, Done, Parked, call_tool};
 use crate::engine::{AgentName, Roster, SessionId};
+use crate::tools::text::Json;
 use crate::tools::{ToolResult, Toolsets};
 
 /// When a waiting call first tells that it is alive, and how often after that, where its client asked for it.
@@ -120,13 +124,6 @@ pub fn progress(token: ProgressToken, waited: Duration) -> ProgressNotificationP
     ProgressNotificationParam::new(token, waited.as_secs_f64().round()).with_message("waiting for a message")
 }
 
-/// Says what relay is and has, to every client that asks.
-pub fn server_info(toolsets: Toolsets) -> ServerConfig {
-    let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
-    info.server_info = Implementation::new("relay", env!("CARGO_PKG_VERSION"));
-    info.with_instructions(toolsets.instructions())
-}
-
 /// Returns the tools as a session sees them that is bound to `agent`, or to none.
 pub fn tools_for(toolsets: Toolsets, roster: &Roster, agent: Option<&AgentName>) -> Vec<Tool> {
     let definitions = toolsets.definitions(roster, agent);
@@ -135,12 +132,15 @@ pub fn tools_for(toolsets: Toolsets, roster: &Roster, agent: Option<&AgentName>)
 
 /// Wraps a result as rmcp has it.
 pub fn wrapped(result: &ToolResult) -> CallToolResult {
-    let blocks = result.texts().into_iter().map(ContentBlock::text).collect();
-    if result.is_error() {
+    let (texts, data) = result.texts_and_data();
+    let blocks = texts.into_iter().map(ContentBlock::text).collect();
+    let mut wrapped = if result.is_error() {
         CallToolResult::error(blocks)
     } else {
         CallToolResult::success(blocks)
-    }
+    };
+    wrapped.structured_content = data;
+    wrapped
 }
 
 /// Finds the caller that the transport has put into a request.
@@ -148,6 +148,12 @@ fn caller_of(context: &RequestContext<RoleServer>) -> Option<&Caller> {
     let parts = context.extensions.get::<axum::http::request::Parts>();
     let from_http = parts.and_then(|parts| parts.extensions.get::<Caller>());
     from_http.or_else(|| context.extensions.get::<Caller>())
+}
+
+impl HasToolsets for Rpc {
+    fn toolsets_of(&self, context: &RequestContext<RoleServer>) -> Toolsets {
+        caller_of(context).map_or(self.shared.toolsets, |caller| caller.toolsets)
+    }
 }
 
 impl ServerHandler for Rpc {
@@ -204,14 +210,68 @@ impl ServerHandler for Rpc {
         Ok(CallToolResponse::from(wrapped(&result)))
     }
 
-    refuse_what_is_not_offered!();
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let InitializeResult { protocol_version, .. } = self.negotiate_initialize(&request)?;
+        let mut info = server_info(self.toolsets_of(&context));
+        info.protocol_version = protocol_version;
+        Ok(info)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let info = server_info(self.toolsets_of(&context));
+        Ok(DiscoverResult::from_server_info(versions, info))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let Some(caller) = caller_of(&context) else {
+            return Err(unnamed_caller());
+        };
+        let Some(found) = find_resource(caller.toolsets, &request.uri) else {
+            return Err(unknown_method("resources/read", caller.toolsets, &context));
+        };
+        let resource = found?;
+        let asked = self
+            .shared
+            .owner
+            .call(caller.session, (resource.to_command)(), None);
+        let Some(Outcome::Answered(Answered { answer, .. })) = asked else {
+            return Err(ErrorData::internal_error(
+                "reading a resource does not wait",
+                None,
+            ));
+        };
+        let reply = answer.map_err(|refusal| {
+            let reason = (caller.toolsets.of_resource(resource).refused)(&refusal);
+            ErrorData::invalid_params(reason, None)
+        })?;
+        let mut json = Vec::new();
+        (resource.to_json)(&reply, &mut Json::document(&mut json));
+        let json = String::from_utf8(json).expect("what is written here is UTF-8");
+        Ok(offers::contents(resource.uri, json).into())
+    }
+
+    offer_what_toolsets_have!();
 
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(not_a_method(&request.method, &context))
+        Err(not_a_method(
+            &request.method,
+            self.toolsets_of(&context),
+            &context,
+        ))
     }
 }
 

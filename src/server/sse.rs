@@ -31,13 +31,14 @@ use super::limits::{
     HANDSHAKE_PATIENCE, ON_ITS_WAY_MAX, STREAM_PATIENCE, UNREAD_BYTES_MAX, UNREAD_EVENTS_MAX,
 };
 use super::orphans::{News, Ticket, Why};
+use super::query::Asked;
 use super::random::Random;
 use super::requests::Scope;
 use super::rpc::Caller;
 use super::tool_calls::{self, Done, Shape};
 use super::wire::{Link, Sent};
-use super::{Shared, agent_of, refuse, refuse_as};
-use crate::engine::{AgentName, Carrier, Ending, SessionId, Who, uuid_v4};
+use super::{Shared, refuse, refuse_as};
+use crate::engine::{AgentName, Carrier, Ending, SessionId, uuid_v4};
 use crate::tools::Toolsets;
 
 pub(super) use calls::message;
@@ -289,16 +290,16 @@ pub(super) async fn open(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let agent = match agent_of(&uri) {
-        Ok(agent) => agent,
+    let Asked { who, toolsets } = match Asked::by(&uri, shared.toolsets) {
+        Ok(asked) => asked,
         Err(response) => return *response,
     };
     if shared.stop.is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
     }
-    let (session, agent) = match shared.owner.open(Carrier::Stream, Who::Agent(agent)) {
+    let (session, agent) = match shared.owner.open(Carrier::Stream, who) {
         Ok(opened) => opened,
-        Err(refusal) => return refuse_as(shared.toolsets, &refusal),
+        Err(refusal) => return refuse_as(toolsets, &refusal),
     };
     let old_id = headers
         .get("last-event-id")
@@ -311,7 +312,7 @@ pub(super) async fn open(
         named: old_id.is_some(),
         session,
         agent,
-        toolsets: shared.toolsets,
+        toolsets,
         scope: Scope::Stream(id),
         outbox: Mutex::new(Some(Outbox {
             events,

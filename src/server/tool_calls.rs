@@ -18,7 +18,7 @@ use super::json_rpc::{Envelope, Invalid, VERSION, present, text, wrong};
 use super::owner::{self, Answered, Outcome, Owner, Receipt};
 use super::requests::Request;
 use crate::engine::{Command, SessionId};
-use crate::tools::{Arguments, InvalidCall, Texts, Tool, ToolResult, Toolsets, described};
+use crate::tools::{Arguments, InvalidCall, Scalar, Texts, Tool, ToolResult, Toolsets, described};
 
 /// A plain `tools/call`.
 pub struct ToolCall<'a> {
@@ -130,8 +130,8 @@ impl<'de> Visitor<'de> for ParamsVisitor {
 impl ToolCall<'_> {
     /// Tells whether it may wait for its answer.
     pub fn may_wait(&self, toolsets: Toolsets) -> bool {
-        let wait = toolsets.wait_argument(&self.name);
-        wait.is_some_and(|argument| self.arguments.has(argument))
+        let given = |name: &str| self.arguments.get(name).map(Scalar::from);
+        toolsets.wait(&self.name, given).is_some()
     }
 }
 
@@ -261,11 +261,18 @@ pub fn write_response(out: &mut Vec<u8>, id: &RawValue, shape: Shape, result: &T
         Shape::SessionBased => br#","result":{"content":["#,
         Shape::Stateless => br#","result":{"resultType":"complete","content":["#,
     });
-    result.write(&mut Texts::new(out));
+    let mut texts = Texts::new(out);
+    result.write(&mut texts);
+    let structured = texts.into_structured();
+    out.push(b']');
+    if let Some(structured) = structured {
+        out.extend_from_slice(br#","structuredContent":"#);
+        out.extend_from_slice(&structured);
+    }
     out.extend_from_slice(if result.is_error() {
-        br#"],"isError":true}}"#
+        br#","isError":true}}"#
     } else {
-        br#"],"isError":false}}"#
+        br#","isError":false}}"#
     });
 }
 

@@ -29,12 +29,27 @@ pub struct Argument {
 pub enum Accepts {
     /// A text that names an agent. Whether there is such an agent is for the engine to say.
     Role,
+    /// A text that is an address, of an agent or of several. Whom it means is for the engine to say.
+    Address,
     /// One of these texts.
     Word(&'static [&'static str]),
     /// Any text.
     Text,
     /// A number of seconds, from 0 to [`WAIT_SECONDS_MAX`], for which the call may wait for its answer.
     Wait,
+    /// A whole number from `min` to `max`, which is `default` if it is left out.
+    Integer {
+        /// The least.
+        min: u32,
+        /// The greatest.
+        max: u32,
+        /// If it is left out.
+        default: u32,
+    },
+    /// `true` or `false`; this one if it is left out.
+    Boolean(bool),
+    /// A JSON object.
+    Object,
 }
 
 /// Whether an argument may be left out. One that is null is left out.
@@ -99,13 +114,15 @@ pub enum InvalidCall {
         /// Which words there are.
         known: String,
     },
-    /// A wait is negative or longer than a client bears.
-    #[error("{argument:?} is {given}; accepted: 0 to {WAIT_SECONDS_MAX}")]
-    WaitOutOfRange {
+    /// A number is out of its range, or not whole where it has to be.
+    #[error("{argument:?} is {given}; accepted: {accepted}")]
+    OutOfRange {
         /// Which one.
         argument: &'static str,
         /// As given.
         given: String,
+        /// The range.
+        accepted: String,
     },
 }
 
@@ -117,13 +134,22 @@ impl Argument {
                 let roles: Vec<&str> = roster.names().iter().map(AgentName::as_str).collect();
                 json!({"type": "string", "enum": roles})
             }
+            Accepts::Address => json!({"type": "string"}),
             Accepts::Word(words) => json!({"type": "string", "enum": words}),
             Accepts::Text => json!({"type": "string"}),
             Accepts::Wait => json!({"type": "number", "minimum": 0, "maximum": WAIT_SECONDS_MAX}),
+            Accepts::Integer { min, max, default } => {
+                json!({"type": "integer", "minimum": min, "maximum": max, "default": default})
+            }
+            Accepts::Boolean(default) => json!({"type": "boolean", "default": default}),
+            Accepts::Object => json!({"type": "object"}),
         };
-        let description = match (self.needed, bound) {
-            (Needed::UnlessBound, Some(agent)) => format!("{}; you are {agent}", self.description),
-            (Needed::UnlessBound, None) | (Needed::Always | Needed::Never, _) => self.description.to_owned(),
+        let description = match (&self.accepts, self.needed, bound) {
+            (Accepts::Address, ..) => format!("{}: {roster}", self.description),
+            (_, Needed::UnlessBound, Some(agent)) => format!("{}; you are {agent}", self.description),
+            (_, Needed::UnlessBound, None) | (_, Needed::Always | Needed::Never, _) => {
+                self.description.to_owned()
+            }
         };
         schema["description"] = description.into();
         schema
@@ -140,21 +166,36 @@ impl Argument {
 
     /// Checks its type, and its range if it has one.
     fn check(&self, given: &Given<'_>) -> Result<(), InvalidCall> {
-        match (&self.accepts, given) {
-            (_, Given::Null) => Ok(()),
-            (Accepts::Role | Accepts::Word(_) | Accepts::Text, Given::Text(_)) => Ok(()),
-            (Accepts::Wait, Given::Number(seconds)) if wait_ms(seconds).is_some() => Ok(()),
-            (Accepts::Wait, Given::Number(seconds)) => Err(InvalidCall::WaitOutOfRange {
-                argument: self.name,
-                given: seconds.to_string(),
-            }),
-            (Accepts::Role | Accepts::Word(_) | Accepts::Text, other) => {
-                Err(self.wrong_type(other, "a string".to_owned()))
+        let is_good = match (&self.accepts, given) {
+            (_, Given::Null)
+            | (Accepts::Role | Accepts::Address | Accepts::Word(_) | Accepts::Text, Given::Text(_))
+            | (Accepts::Boolean(_), Given::Other(Value::Bool(_)))
+            | (Accepts::Object, Given::Other(Value::Object(_))) => true,
+            (Accepts::Wait, Given::Number(seconds)) => {
+                self.check_range(wait_ms(seconds), seconds)?;
+                true
             }
-            (Accepts::Wait, other) => {
-                Err(self.wrong_type(other, format!("a number, 0 to {WAIT_SECONDS_MAX}")))
+            (Accepts::Integer { min, max, .. }, Given::Number(number)) => {
+                self.check_range(integer(number, *min, *max), number)?;
+                true
             }
+            _ => false,
+        };
+        if is_good {
+            return Ok(());
         }
+        Err(self.wrong_type(given, self.accepts.words()))
+    }
+
+    fn check_range(&self, in_range: Option<u32>, given: &Number) -> Result<(), InvalidCall> {
+        if in_range.is_some() {
+            return Ok(());
+        }
+        Err(InvalidCall::OutOfRange {
+            argument: self.name,
+            given: given.to_string(),
+            accepted: self.accepts.range(),
+        })
     }
 
     fn wrong_type(&self, given: &Given<'_>, accepted: String) -> InvalidCall {
@@ -175,7 +216,31 @@ impl Argument {
                     known: words.join(", "),
                 })
             }
-            (Accepts::Role | Accepts::Word(_) | Accepts::Text | Accepts::Wait, _) => Ok(()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Accepts {
+    /// Says what is accepted.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Role | Self::Address | Self::Word(_) | Self::Text => "a string".to_owned(),
+            Self::Wait => format!("a number, {}", self.range()),
+            Self::Integer { .. } => format!("a whole number, {}", self.range()),
+            Self::Boolean(_) => "true or false".to_owned(),
+            Self::Object => "an object".to_owned(),
+        }
+    }
+
+    /// Says which numbers are accepted; nothing if it is no number.
+    fn range(&self) -> String {
+        match self {
+            Self::Wait => format!("0 to {WAIT_SECONDS_MAX}"),
+            Self::Integer { min, max, .. } => format!("{min} to {max}"),
+            Self::Role | Self::Address | Self::Word(_) | Self::Text | Self::Boolean(_) | Self::Object => {
+                String::new()
+            }
         }
     }
 }
@@ -293,7 +358,8 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    fn get(&self, name: &str) -> Option<&Given<'a>> {
+    /// Finds the one of that name.
+    pub fn get(&self, name: &str) -> Option<&Given<'a>> {
         self.0
             .iter()
             .find(|(given, _)| given == name)
@@ -370,6 +436,56 @@ impl Values<'_> {
         }
     }
 
+    /// Takes a whole number; the default of the tool's list if it is left out.
+    ///
+    /// # Panics
+    ///
+    /// When the tool's list does not have it as a whole number.
+    pub fn integer(&mut self, name: &'static str) -> u32 {
+        let Some(&Accepts::Integer { min, max, default }) = self.accepts(name) else {
+            unreachable!("{name:?} is not in the tool's list as a whole number");
+        };
+        match self.take(name) {
+            None | Some(Given::Null) => default,
+            Some(Given::Number(number)) => integer(&number, min, max).expect("its range was checked"),
+            Some(other) => unreachable!("{name:?} was checked to be a number, and is {other:?}"),
+        }
+    }
+
+    /// Takes `true` or `false`; the default of the tool's list if it is left out.
+    ///
+    /// # Panics
+    ///
+    /// When the tool's list does not have it as a boolean.
+    pub fn boolean(&mut self, name: &'static str) -> bool {
+        let Some(&Accepts::Boolean(default)) = self.accepts(name) else {
+            unreachable!("{name:?} is not in the tool's list as a boolean");
+        };
+        match self.take(name) {
+            None | Some(Given::Null) => default,
+            Some(Given::Other(Value::Bool(value))) => value,
+            Some(other) => unreachable!("{name:?} was checked to be a boolean, and is {other:?}"),
+        }
+    }
+
+    /// Takes an object that may be left out, as JSON.
+    ///
+    /// # Panics
+    ///
+    /// When the tool's list does not have it as an object.
+    pub fn object(&mut self, name: &'static str) -> Option<String> {
+        match self.take(name) {
+            None | Some(Given::Null) => None,
+            Some(Given::Other(object @ Value::Object(_))) => Some(object.to_string()),
+            Some(other) => unreachable!("{name:?} was checked to be an object, and is {other:?}"),
+        }
+    }
+
+    fn accepts(&self, name: &str) -> Option<&'static Accepts> {
+        let argument = self.list.iter().find(|argument| argument.name == name)?;
+        Some(&argument.accepts)
+    }
+
     /// Tells whether all that was given has been taken.
     pub(super) fn is_empty(&self) -> bool {
         self.given.is_empty()
@@ -398,6 +514,18 @@ fn wait_ms(seconds: &Number) -> Option<u32> {
     }
 }
 
+/// Returns a whole number within its range, however it is written.
+fn integer(number: &Number, min: u32, max: u32) -> Option<u32> {
+    let value = number.as_f64()?;
+    let in_range = value.fract() == 0.0 && (f64::from(min)..=f64::from(max)).contains(&value);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be whole and within the range of two of them"
+    )]
+    in_range.then_some(value as u32)
+}
+
 /// Says what a JSON value is, so that an error can name it: `the number 5`, `an array`. A long text is cut.
 pub fn described(value: &Value) -> String {
     match value {
@@ -411,113 +539,4 @@ pub fn described(value: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::{Command, mail};
-    use crate::tools::{DEFAULT, Texts};
-
-    /// The arguments of a call in which everything has a value that is accepted, or nothing that may be left out has.
-    fn good(tool: &Tool, all: bool) -> Arguments<'static> {
-        let mut arguments = Arguments::default();
-        for argument in tool.arguments {
-            let given = match argument.accepts {
-                Accepts::Role | Accepts::Text => Given::Text("pm".into()),
-                Accepts::Word(words) => Given::Text(words[0].into()),
-                Accepts::Wait => Given::Number(1.into()),
-            };
-            if all || argument.needed == Needed::Always {
-                assert!(arguments.add(argument.name.into(), given));
-            }
-        }
-        arguments
-    }
-
-    /// Panics if a tool takes what its list does not have, or as something else, or leaves something.
-    #[test]
-    fn every_tool_takes_what_its_list_has() {
-        for tool in DEFAULT.tools() {
-            for all in [false, true] {
-                tool.command(good(tool, all)).expect("a good call");
-            }
-        }
-    }
-
-    #[test]
-    fn an_argument_of_another_type_is_refused_by_every_tool() {
-        for tool in DEFAULT.tools() {
-            for argument in tool.arguments {
-                let accepted = match argument.accepts {
-                    Accepts::Role | Accepts::Word(_) | Accepts::Text => "a string",
-                    Accepts::Wait => "a number, 0 to 280",
-                };
-                let mut arguments = good(tool, true);
-                arguments.0.retain(|(name, _)| name != argument.name);
-                arguments.add(argument.name.into(), json!([]).into());
-                let error = tool.command(arguments).expect_err("an array");
-                let name = argument.name;
-                assert_eq!(
-                    error.to_string(),
-                    format!("{name:?} is an array; accepted: {accepted}")
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_unknown_word() {
-        fn taken(given: &mut Values<'_>) -> Command {
-            let agent = given.text("a");
-            Command::Mail(mail::Command::Peek { agent })
-        }
-        let argument = |name, accepts, needed| Argument {
-            name,
-            accepts,
-            needed,
-            description: "",
-        };
-        let list = [
-            argument("a", Accepts::Text, Needed::Always),
-            argument("b", Accepts::Word(&["x", "y"]), Needed::Never),
-            argument("c", Accepts::Wait, Needed::Never),
-        ];
-        let tool = Tool {
-            name: "t",
-            description: "",
-            arguments: Vec::from(list).leak(),
-            to_command: taken,
-            to_texts: |_, _: &mut Texts<'_>| (),
-            refused: |_| String::new(),
-        };
-        let told = |value: Value| {
-            let Value::Object(map) = value else {
-                panic!("an object")
-            };
-            tool.command(map.into()).expect_err("a bad call").to_string()
-        };
-        let (no_word, no_wait) = (json!("z"), json!(281));
-        assert_eq!(
-            told(json!({"b": no_word, "c": no_wait, "z": 1})),
-            "missing argument \"a\"; t takes a, b, c"
-        );
-        assert_eq!(
-            told(json!({"a": "", "b": no_word, "c": no_wait, "z": 1})),
-            "\"c\" is 281; accepted: 0 to 280"
-        );
-        assert_eq!(
-            told(json!({"a": "", "b": no_word, "z": null, "y": 1})),
-            "unknown argument \"y\"; t takes a, b, c"
-        );
-        assert_eq!(
-            told(json!({"a": "", "b": no_word})),
-            "unknown b \"z\"; known bs: x, y"
-        );
-    }
-
-    #[test]
-    fn a_name_is_given_once() {
-        let mut arguments = Arguments::default();
-        assert!(arguments.add("a".into(), Given::Null));
-        assert!(!arguments.add("a".to_owned().into(), Given::Null));
-        assert_eq!(arguments.count(), 1);
-    }
-}
+mod tests;

@@ -1,15 +1,22 @@
 //! The toolset of the source design: `post_message`, `read_messages`, `list_pending`.
 
 use super::refusals::refused;
-use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, messages};
+use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::{Command, Kind, Reply, mail};
 
 /// The toolset. Its list stays under 4 kB with the largest roster, and its instructions under 1 kB: both stand in every
 /// session's context.
 pub static LIFT: Toolset = Toolset {
+    name: "lift",
+    registers: false,
+    needs_agent: false,
     tools: &[POST_MESSAGE, READ_MESSAGES, LIST_PENDING],
     instructions: INSTRUCTIONS,
     refused,
+    prompts: &[],
+    resources: &[],
+    not_running: None,
+    unreachable: None,
 };
 
 const INSTRUCTIONS: &str = "\
@@ -36,9 +43,9 @@ const POST_MESSAGE: Tool = Tool {
         },
         Argument {
             name: "to",
-            accepts: Accepts::Role,
+            accepts: Accepts::Address,
             needed: Needed::Always,
-            description: "The recipient's role; \"user\" is accepted too, the person's inbox",
+            description: "A role, another agent, @group, #channel, * or \"user\", the person. Roles",
         },
         Argument {
             name: "kind",
@@ -56,9 +63,10 @@ const POST_MESSAGE: Tool = Tool {
     to_command: post,
     to_texts: posted,
     refused,
+    waits: Waits::Never,
 };
 
-pub(super) const READ_MESSAGES: Tool = Tool {
+const READ_MESSAGES: Tool = Tool {
     name: "read_messages",
     description: "Take all messages out of your inbox, oldest first, as a JSON array. The inbox is empty afterwards.",
     arguments: &[
@@ -73,6 +81,7 @@ pub(super) const READ_MESSAGES: Tool = Tool {
     to_command: read,
     to_texts: taken,
     refused,
+    waits: Waits::Seconds("wait_seconds"),
 };
 
 const LIST_PENDING: Tool = Tool {
@@ -82,6 +91,7 @@ const LIST_PENDING: Tool = Tool {
     to_command: list,
     to_texts: pending,
     refused,
+    waits: Waits::Never,
 };
 
 /// Whose inbox a tool is about.
@@ -136,11 +146,7 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
         unreachable!("a read is answered with messages, not {reply:?}");
     };
     texts.json(|json| messages::write(deliveries, json));
-    if let Some(at) = restarted {
-        texts.plain(format_args!(
-            "relay started at {at}; nothing sent before that is here; send again what was not acknowledged"
-        ));
-    }
+    messages::tell_of_start(*restarted, texts);
 }
 
 fn list(given: &mut Values<'_>) -> Command {
@@ -258,8 +264,12 @@ mod tests {
         assert_eq!(wait(json!(null)), read(0));
         for bad in [json!(-1), json!(280.5), json!(1e300)] {
             let given = bad.to_string();
-            let argument = "wait_seconds";
-            assert_eq!(wait(bad), Err(InvalidCall::WaitOutOfRange { argument, given }));
+            let out_of_range = InvalidCall::OutOfRange {
+                argument: "wait_seconds",
+                given,
+                accepted: "0 to 280".to_owned(),
+            };
+            assert_eq!(wait(bad), Err(out_of_range));
         }
         assert_eq!(
             wait(json!("5")).expect_err("a string").to_string(),

@@ -1,13 +1,13 @@
 //! The JSON form of messages, the same for every reader: tools, and the person's commands.
 
-use super::text::Json;
-use crate::engine::{Delivery, Timestamp};
+use super::text::{Json, Object, Texts};
+use crate::engine::{Context, Delivery, Timestamp};
 
 /// Room that a message takes beside its body, in bytes: its names, id and time, with the quotes escaped.
 const FRAME_BYTES: usize = 320;
 
-/// Writes deliveries as the JSON array of the source design, each `{"id", "from", "to", "kind", "body", "ts"}` and
-/// `"redelivered": true` on one that may have been seen before.
+/// Writes deliveries as the JSON array of the source design, each `{"id", "from", "to", "kind", "body", "ts"}`, with `"thread"`,
+/// `"reply_to"` and `"metadata"` on one that has them, and `"redelivered": true` on one that may have been seen before.
 pub fn write(deliveries: &[Delivery], json: &mut Json<'_>) {
     // An eighth more for what has to be escaped in it.
     let room = |body: &str| body.len() + body.len() / 8 + FRAME_BYTES;
@@ -29,11 +29,36 @@ pub fn write(deliveries: &[Delivery], json: &mut Json<'_>) {
             object.member("kind").plain(message.kind.as_str());
             object.member("body").string(&message.body);
             write_time(message.ts, object.member("ts"));
+            if let Some(context) = &message.context {
+                write_context(context, object);
+            }
             if delivery.redelivered {
                 object.member("redelivered").boolean(true);
             }
         });
     });
+}
+
+/// Writes what a message belongs to, as far as it belongs to anything.
+fn write_context(context: &Context, object: &mut Object<'_>) {
+    if let Some(thread) = &context.thread {
+        object.member("thread").string(thread);
+    }
+    if let Some(reply_to) = &context.reply_to {
+        object.member("reply_to").plain(&reply_to.to_string());
+    }
+    if let Some(metadata) = &context.metadata {
+        object.member("metadata").raw(metadata);
+    }
+}
+
+/// Tells a reader of the start of relay, if it is to be told of it: in a text of its own.
+pub fn tell_of_start(restarted: Option<Timestamp>, texts: &mut Texts<'_>) {
+    if let Some(at) = restarted {
+        texts.plain(format_args!(
+            "relay started at {at}; nothing sent before that is here; send again what was not acknowledged"
+        ));
+    }
 }
 
 /// Writes a time as it is shown everywhere.

@@ -4,11 +4,16 @@
 //! sessions or time. A tool is one value, a toolset a list of them, and there is a file per toolset; a new tool is an
 //! entry in its toolset's file, and nothing else here or in a transport.
 
+pub mod agent_relay;
 pub mod arguments;
 pub mod lift;
 pub mod messages;
 mod refusals;
 pub mod text;
+pub mod thrum;
+
+use std::str::FromStr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -16,8 +21,11 @@ use crate::engine::{AgentName, Command, Refusal, Reply, Roster, shown};
 pub use arguments::{Accepts, Argument, Arguments, Given, InvalidCall, Needed, Values, described};
 pub use text::Texts;
 
+/// All toolsets, in the order in which their tools are listed. No two tools of them have the same name.
+pub static ALL: [&Toolset; 3] = [&lift::LIFT, &thrum::THRUM, &agent_relay::AGENT_RELAY];
+
 /// What a session has that asks for nothing else.
-pub const DEFAULT: Toolsets = Toolsets(&[&lift::LIFT]);
+pub const DEFAULT: Toolsets = Toolsets(0b001);
 
 /// A tool: what a client reads about it, and what a call of it means.
 #[derive(Debug)]
@@ -34,17 +42,137 @@ pub struct Tool {
     pub to_texts: fn(&Reply, &mut Texts<'_>),
     /// Translates the engine's refusal into what the caller reads behind `Error: `.
     pub refused: fn(&Refusal) -> String,
+    /// Whether a call of it may wait for its answer, and how long.
+    pub waits: Waits,
+}
+
+/// Whether a call of a tool may wait for its answer, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// It does not.
+    Never,
+    /// For so many seconds as the argument says, if it is given.
+    Seconds(&'static str),
+    /// For so many seconds as the argument says, or so many if it is left out.
+    Always {
+        /// The argument.
+        seconds: &'static str,
+        /// If it is left out.
+        default: u32,
+    },
+    /// Where the first argument is true, for so many milliseconds as the second says, or so many if that is left out.
+    If {
+        /// The argument that is true.
+        asked: &'static str,
+        /// The argument that says how long.
+        ms: &'static str,
+        /// If it is left out.
+        default: u32,
+    },
+}
+
+/// What is known of an argument that says something about a wait.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scalar {
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A number.
+    Number(f64),
+    /// Anything else.
+    Other,
+}
+
+impl Waits {
+    /// Returns for how long a call may wait, if it may: `given` finds its arguments. What is out of range is refused, and does
+    /// not wait.
+    pub fn of_call(self, given: impl Fn(&str) -> Option<Scalar>) -> Option<Duration> {
+        let number = |name| match given(name) {
+            Some(Scalar::Number(number)) => Some(number),
+            Some(Scalar::Boolean(_) | Scalar::Other) | None => None,
+        };
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        match self {
+            Self::Never => None,
+            Self::Seconds(name) => given(name).map(|_| seconds(number(name).unwrap_or_default())),
+            Self::Always {
+                seconds: name,
+                default,
+            } => Some(seconds(number(name).unwrap_or(f64::from(default)))),
+            Self::If { asked, ms, default } => (given(asked) == Some(Scalar::Boolean(true)))
+                .then(|| seconds(number(ms).unwrap_or(f64::from(default)) / 1_000.0)),
+        }
+    }
+}
+
+impl From<&Given<'_>> for Scalar {
+    fn from(given: &Given<'_>) -> Self {
+        match given {
+            Given::Number(number) => number.as_f64().map_or(Self::Other, Self::Number),
+            Given::Other(value) => value.into(),
+            Given::Null | Given::Text(_) => Self::Other,
+        }
+    }
+}
+
+impl From<&Value> for Scalar {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Bool(value) => Self::Boolean(*value),
+            Value::Number(number) => number.as_f64().map_or(Self::Other, Self::Number),
+            Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => Self::Other,
+        }
+    }
+}
+
+/// A text that a client may ask for by its name, and put before its model.
+#[derive(Debug)]
+pub struct Prompt {
+    /// What it is called.
+    pub name: &'static str,
+    /// What a client reads about it.
+    pub description: &'static str,
+    /// The text.
+    pub text: &'static str,
+}
+
+/// Something that a client may read without a tool. Reading takes nothing.
+#[derive(Debug)]
+pub struct Resource {
+    /// Its address.
+    pub uri: &'static str,
+    /// What it is called.
+    pub name: &'static str,
+    /// What a client reads about it.
+    pub description: &'static str,
+    /// What reading it means to the engine.
+    pub to_command: fn() -> Command,
+    /// Translates the engine's answer into the JSON that is read.
+    pub to_json: fn(&Reply, &mut text::Json<'_>),
 }
 
 /// A family of tools over the engine.
 #[derive(Debug)]
 pub struct Toolset {
+    /// What it is called where one is chosen.
+    pub name: &'static str,
+    /// A session that names an agent which is not there makes it be there.
+    pub registers: bool,
+    /// Its tools do not say on whose behalf they are called: a session of nobody's can do nothing with them.
+    pub needs_agent: bool,
     /// The tools in the order in which they are listed.
     pub tools: &'static [Tool],
     /// What an agent is told when its session begins. It stands in every session's context.
     pub instructions: &'static str,
     /// Says why a session was not opened.
     pub refused: fn(&Refusal) -> String,
+    /// The texts that it has for clients.
+    pub prompts: &'static [Prompt],
+    /// What clients may read.
+    pub resources: &'static [Resource],
+    /// Says that no relay runs, given the command that starts one, in other words than the bridge's.
+    pub not_running: Option<fn(&str) -> String>,
+    /// Says that there is no way to the relay, or no answer, given why, in other words than the bridge's.
+    pub unreachable: Option<fn(&str) -> String>,
 }
 
 impl Tool {
@@ -89,14 +217,80 @@ impl Tool {
     }
 }
 
-/// The toolsets that a session has, chosen once, when it begins: one at least, and no two tools have the same name.
-#[derive(Debug, Clone, Copy)]
-pub struct Toolsets(&'static [&'static Toolset]);
+/// The toolsets that a session has, chosen once, when it begins: one at least, each a bit in the order of [`ALL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Toolsets(u8);
+
+/// Why a text names no toolsets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidToolsets {
+    /// One of them is none.
+    #[error("unknown toolset {name:?}; accepted: {known}, or all, with commas between them")]
+    Unknown {
+        /// As given, cut if it is long.
+        name: String,
+        /// Which there are.
+        known: String,
+    },
+    /// One of them stands there twice.
+    #[error("toolset {name:?} is named twice; each is named once")]
+    Twice {
+        /// Which one.
+        name: String,
+    },
+}
+
+impl Default for Toolsets {
+    fn default() -> Self {
+        DEFAULT
+    }
+}
+
+/// Reads names with commas between them: `thrum,agent-relay`, or `all`.
+impl FromStr for Toolsets {
+    type Err = InvalidToolsets;
+
+    fn from_str(list: &str) -> Result<Self, InvalidToolsets> {
+        if list.trim() == "all" {
+            return Ok(Self((1 << ALL.len()) - 1));
+        }
+        let mut chosen = 0;
+        for name in list.split(',').map(str::trim) {
+            let at = ALL.iter().position(|toolset| toolset.name == name);
+            let Some(at) = at else {
+                let known = ALL.map(|toolset| toolset.name).join(", ");
+                let name = shown(name);
+                return Err(InvalidToolsets::Unknown { name, known });
+            };
+            if chosen & (1 << at) != 0 {
+                let name = name.to_owned();
+                return Err(InvalidToolsets::Twice { name });
+            }
+            chosen |= 1 << at;
+        }
+        Ok(Self(chosen))
+    }
+}
+
+/// Writes the names as they are read.
+impl std::fmt::Display for Toolsets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.sets().map(|toolset| toolset.name).collect();
+        f.write_str(&names.join(","))
+    }
+}
 
 impl Toolsets {
+    /// Goes through them, in the order of [`ALL`].
+    pub fn sets(self) -> impl Iterator<Item = &'static Toolset> {
+        let all = ALL.iter().enumerate();
+        all.filter(move |(at, _)| self.0 & (1 << at) != 0)
+            .map(|(_, toolset)| *toolset)
+    }
+
     /// Goes through all tools in the order in which they are listed.
     fn tools(self) -> impl Iterator<Item = &'static Tool> {
-        self.0.iter().flat_map(|toolset| toolset.tools)
+        self.sets().flat_map(|toolset| toolset.tools)
     }
 
     /// Finds a tool.
@@ -112,18 +306,35 @@ impl Toolsets {
         })
     }
 
+    /// Finds the toolset of a tool; the first, if there is no such tool.
+    pub fn of_tool(self, name: &str) -> &'static Toolset {
+        let mut sets = self.sets();
+        let found = sets.find(|toolset| toolset.tools.iter().any(|tool| tool.name == name));
+        found.unwrap_or_else(|| self.first())
+    }
+
+    /// Finds the toolset of a resource; the first, if it is of none.
+    pub fn of_resource(self, resource: &Resource) -> &'static Toolset {
+        let mut sets = self.sets();
+        let has = |toolset: &&Toolset| toolset.resources.iter().any(|other| other.uri == resource.uri);
+        sets.find(has).unwrap_or_else(|| self.first())
+    }
+
+    fn first(self) -> &'static Toolset {
+        self.sets().next().expect("there is one at least")
+    }
+
     /// Returns the tools as `tools/list` shows them to a session: with the roster, and with the session's own role
     /// optional if it is bound.
     pub fn definitions(self, roster: &Roster, bound: Option<&AgentName>) -> Value {
         self.tools().map(|tool| tool.definition(roster, bound)).collect()
     }
 
-    /// Returns the argument with which a call of a tool may wait for its answer, if there is such a tool and argument.
-    pub fn wait_argument(self, tool: &str) -> Option<&'static str> {
+    /// Returns for how long a call of a tool may wait for its answer, if there is such a tool and it may: `given` finds its
+    /// arguments.
+    pub fn wait(self, tool: &str, given: impl Fn(&str) -> Option<Scalar>) -> Option<Duration> {
         let tool = self.tools().find(|known| known.name == tool)?;
-        let mut arguments = tool.arguments.iter();
-        let wait = arguments.find(|argument| matches!(argument.accepts, Accepts::Wait));
-        wait.map(|argument| argument.name)
+        tool.waits.of_call(given)
     }
 
     /// Lists the tools as a person reads them: `post_message, read_messages`.
@@ -134,13 +345,34 @@ impl Toolsets {
 
     /// Returns what an agent is told when its session begins.
     pub fn instructions(self) -> String {
-        let instructions = self.0.iter().map(|toolset| toolset.instructions);
+        let instructions = self.sets().map(|toolset| toolset.instructions);
         instructions.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Returns the prompts, in the order in which they are listed.
+    pub fn prompts(self) -> impl Iterator<Item = &'static Prompt> {
+        self.sets().flat_map(|toolset| toolset.prompts)
+    }
+
+    /// Returns the resources, in the order in which they are listed.
+    pub fn resources(self) -> impl Iterator<Item = &'static Resource> {
+        self.sets().flat_map(|toolset| toolset.resources)
+    }
+
+    /// Tells whether a session that names an agent which is not there makes it be there.
+    pub fn register(self) -> bool {
+        self.sets().any(|toolset| toolset.registers)
+    }
+
+    /// Tells whether a session of nobody's can do nothing with some of the tools, and the agent does not come with the session.
+    pub fn need_agent(self) -> bool {
+        self.sets()
+            .any(|toolset| toolset.needs_agent && !toolset.registers)
     }
 
     /// Says why a session was not opened.
     pub fn refused(self, refusal: &Refusal) -> String {
-        (self.0[0].refused)(refusal)
+        (self.first().refused)(refusal)
     }
 }
 
@@ -193,6 +425,11 @@ impl ToolResult {
 
     /// Returns the text blocks, in order; at least one.
     pub fn texts(&self) -> Vec<String> {
+        self.texts_and_data().0
+    }
+
+    /// Returns the text blocks, and the answer as data if it is one.
+    pub fn texts_and_data(&self) -> (Vec<String>, Option<Value>) {
         text::unwrapped(|texts| self.write(texts))
     }
 }
@@ -201,51 +438,110 @@ impl ToolResult {
 mod tests {
     use super::*;
 
-    static OTHER: Toolset = Toolset {
-        tools: &[Tool {
-            name: "other",
-            description: "",
-            arguments: &[Argument {
-                name: "patience",
-                accepts: Accepts::Wait,
-                needed: Needed::Never,
-                description: "",
-            }],
-            ..lift::READ_MESSAGES
-        }],
-        instructions: "Two lines\nof another.",
-        refused: |_| "no".to_owned(),
-    };
+    const ALL_SETS: Toolsets = Toolsets(0b111);
+
+    #[test]
+    fn toolsets_are_chosen_by_their_names() {
+        for (list, names) in [
+            ("lift", "lift"),
+            ("thrum", "thrum"),
+            (" agent-relay , lift ", "lift,agent-relay"),
+            ("all", "lift,thrum,agent-relay"),
+        ] {
+            assert_eq!(list.parse::<Toolsets>().expect("toolsets").to_string(), names);
+        }
+        assert_eq!("lift".parse(), Ok(DEFAULT));
+        let known = "accepted: lift, thrum, agent-relay, or all, with commas between them";
+        for (list, name) in [
+            ("", ""),
+            ("lift,", ""),
+            ("lift,x", "x"),
+            ("lift,all", "all"),
+            ("Lift", "Lift"),
+        ] {
+            let error = list.parse::<Toolsets>().expect_err("no toolsets").to_string();
+            assert_eq!(error, format!("unknown toolset {name:?}; {known}"));
+        }
+        assert_eq!(
+            "thrum,lift,thrum"
+                .parse::<Toolsets>()
+                .expect_err("twice")
+                .to_string(),
+            "toolset \"thrum\" is named twice; each is named once"
+        );
+    }
 
     #[test]
     fn a_session_has_the_tools_of_all_its_toolsets_in_their_order() {
-        let toolsets = const { Toolsets(&[&lift::LIFT, &OTHER]) };
-        assert_eq!(
-            toolsets.names(),
-            "post_message, read_messages, list_pending, other"
-        );
+        let toolsets = ALL_SETS;
         let definitions = toolsets.definitions(&Roster::default(), None);
         let names = definitions.as_array().expect("a list").iter();
         let names: Vec<&str> = names.filter_map(|tool| tool["name"].as_str()).collect();
         assert_eq!(names.join(", "), toolsets.names());
+        let once: std::collections::BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(once.len(), names.len(), "no two tools have the same name");
         for name in names {
             assert_eq!(toolsets.find(name).map(|tool| tool.name), Ok(name));
         }
         assert_eq!(
-            toolsets.find("peek").expect_err("there is none").to_string(),
-            format!("unknown tool \"peek\"; known tools: {}", toolsets.names())
+            DEFAULT.find("peek").expect_err("there is none").to_string(),
+            "unknown tool \"peek\"; known tools: post_message, read_messages, list_pending"
         );
-        assert_eq!(toolsets.wait_argument("read_messages"), Some("wait_seconds"));
-        assert_eq!(toolsets.wait_argument("other"), Some("patience"));
-        assert_eq!(toolsets.wait_argument("list_pending"), None);
-        assert_eq!(toolsets.wait_argument("peek"), None);
+        assert_eq!(toolsets.of_tool("send_message").name, "thrum");
+        assert_eq!(toolsets.of_tool("peek").name, "lift");
+    }
+
+    #[test]
+    fn a_call_waits_as_long_as_its_arguments_say() {
+        let wait = |tool: &str, arguments: Value| {
+            let wait = ALL_SETS.wait(tool, |name| arguments.get(name).map(Scalar::from));
+            wait.map(|wait| wait.as_millis())
+        };
+        assert_eq!(wait("read_messages", json!({})), None);
+        assert_eq!(wait("read_messages", json!({"wait_seconds": 1.5})), Some(1_500));
+        assert_eq!(wait("read_messages", json!({"wait_seconds": -1})), Some(0));
+        assert_eq!(wait("list_pending", json!({"wait_seconds": 5})), None);
+        assert_eq!(wait("wait_for_message", json!({})), Some(300_000));
+        assert_eq!(wait("wait_for_message", json!({"timeout": 7})), Some(7_000));
+        assert_eq!(wait("relay_send", json!({"timeout_ms": 7})), None);
+        assert_eq!(wait("relay_send", json!({"await_response": false})), None);
+        assert_eq!(wait("relay_send", json!({"await_response": true})), Some(30_000));
+        assert_eq!(
+            wait("relay_send", json!({"await_response": true, "timeout_ms": 70})),
+            Some(70)
+        );
+        assert_eq!(wait("peek", json!({})), None);
     }
 
     #[test]
     fn a_session_is_told_of_all_its_toolsets_and_refused_in_the_words_of_the_first() {
-        let toolsets = const { Toolsets(&[&OTHER, &lift::LIFT]) };
-        let told = format!("{}\n\n{}", OTHER.instructions, lift::LIFT.instructions);
+        let toolsets: Toolsets = "agent-relay,thrum".parse().expect("toolsets");
+        let told = format!(
+            "{}\n\n{}",
+            thrum::THRUM.instructions,
+            agent_relay::AGENT_RELAY.instructions
+        );
         assert_eq!(toolsets.instructions(), told);
-        assert_eq!(toolsets.refused(&Refusal::Stopping), "no");
+        assert_eq!(
+            toolsets.refused(&Refusal::Stopping),
+            (thrum::THRUM.refused)(&Refusal::Stopping)
+        );
+    }
+
+    /// What a client has to put before its model, with the default roster.
+    #[test]
+    fn the_tool_lists_are_short() {
+        for (toolset, bytes_max) in [("lift", 1_536), ("thrum", 4_096), ("agent-relay", 4_096)] {
+            let toolsets: Toolsets = toolset.parse().expect("a toolset");
+            let list = json!({"tools": toolsets.definitions(&Roster::default(), None)});
+            let bytes = list.to_string().len();
+            println!("tools/list of {toolset}: {bytes} bytes");
+            assert!(bytes <= bytes_max, "tools/list of {toolset} has {bytes} bytes");
+            let instructions = toolsets.instructions().len();
+            assert!(
+                instructions <= 1_024,
+                "instructions of {toolset} have {instructions} bytes"
+            );
+        }
     }
 }

@@ -13,12 +13,18 @@ use serde::Deserialize;
 pub struct Texts<'a> {
     out: &'a mut Vec<u8>,
     is_first: bool,
+    /// The answer as data, a JSON document, if it is one.
+    structured: Option<Vec<u8>>,
 }
 
 impl<'a> Texts<'a> {
     /// Begins to write behind what is in `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        Self { out, is_first: true }
+        Self {
+            out,
+            is_first: true,
+            structured: None,
+        }
     }
 
     /// Adds a text as it reads.
@@ -32,6 +38,20 @@ impl<'a> Texts<'a> {
         self.block(|out| write(&mut Json { out, level }));
     }
 
+    /// Adds a text that is JSON, and gives the same as the answer's data, too.
+    pub fn structured(&mut self, write: impl FnOnce(&mut Object<'_>)) {
+        let mut document = Vec::new();
+        Json::document(&mut document).object(write);
+        let text = std::str::from_utf8(&document).expect("what is written here is UTF-8");
+        self.plain(text);
+        self.structured = Some(document);
+    }
+
+    /// Returns the answer's data, if it has any.
+    pub fn into_structured(self) -> Option<Vec<u8>> {
+        self.structured
+    }
+
     fn block(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         if !std::mem::take(&mut self.is_first) {
             self.out.push(b',');
@@ -43,16 +63,20 @@ impl<'a> Texts<'a> {
 }
 
 /// Returns the texts that `write` writes, read back out of what they are wrapped into.
-pub(super) fn unwrapped(write: impl FnOnce(&mut Texts<'_>)) -> Vec<String> {
+pub(super) fn unwrapped(write: impl FnOnce(&mut Texts<'_>)) -> (Vec<String>, Option<serde_json::Value>) {
     #[derive(Deserialize)]
     struct Block {
         text: String,
     }
     let mut content = vec![b'['];
-    write(&mut Texts::new(&mut content));
+    let mut texts = Texts::new(&mut content);
+    write(&mut texts);
+    let structured = texts.into_structured();
     content.push(b']');
     let blocks: Vec<Block> = serde_json::from_slice(&content).expect("what is written here is JSON");
-    blocks.into_iter().map(|block| block.text).collect()
+    let structured =
+        structured.map(|json| serde_json::from_slice(&json).expect("what is written here is JSON"));
+    (blocks.into_iter().map(|block| block.text).collect(), structured)
 }
 
 /// A place for one JSON value.
@@ -134,6 +158,14 @@ impl<'a> Json<'a> {
     /// Writes `true` or `false`.
     pub fn boolean(&mut self, value: bool) {
         self.out.extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    /// Writes what is JSON already.
+    pub fn raw(&mut self, json: &str) {
+        match self.level {
+            Level::Document => self.out.extend_from_slice(json.as_bytes()),
+            Level::InText => escape(self.out, json, Level::Document),
+        }
     }
 
     /// Writes `null`.
@@ -259,8 +291,8 @@ mod tests {
                 .collect();
             let json = serde_json::to_string(&text).expect("JSON");
             assert_eq!(document(&text), json);
-            assert_eq!(unwrapped(|texts| texts.json(|json| json.string(&text))), [json]);
-            assert_eq!(unwrapped(|texts| texts.plain(&text)), [text]);
+            assert_eq!(unwrapped(|texts| texts.json(|json| json.string(&text))).0, [json]);
+            assert_eq!(unwrapped(|texts| texts.plain(&text)).0, [text]);
         }
     }
 

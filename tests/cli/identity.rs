@@ -56,7 +56,14 @@ fn asked_for(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let mut stdin = process.child.stdin.take().expect("it is piped");
     writeln!(stdin, "{hello}\n{list}").expect("the bridge reads");
-    let (stream, _) = listener.accept().expect("the bridge asks");
+    listener.set_nonblocking(true).expect("a socket can do that");
+    let mut asking = None;
+    until("the bridge asks", || {
+        asking = listener.accept().ok();
+        asking.is_some()
+    });
+    let (stream, _) = asking.expect("it has asked");
+    stream.set_nonblocking(false).expect("a socket can do that");
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).expect("a request");
     let pid = process.child.id();
@@ -87,14 +94,14 @@ fn lift_alone_looks_at_no_identity_files() {
         (vec!["--agent", "pm"], "/mcp?agent=pm"),
         (vec!["--agent-id", "pm", "--tools", "lift"], "/mcp?agent=pm"),
         (vec!["--agent", "pm", "--agent-id", "pm"], "/mcp?agent=pm"),
-        (vec!["--project", "web"], "/mcp?project=web"),
+        (vec!["--agent", "pm", "--project", "web"], "/mcp?agent=pm"),
     ] {
         let (target, _) = asked_for(project.path(), &arguments, &[("THRUM_NAME", "qa")]);
         assert_eq!(target, expected, "{arguments:?}");
     }
     let variables = [("RELAY_AGENT", "dev-a"), ("RELAY_PROJECT", "web")];
     let (target, _) = asked_for(project.path(), &[], &variables);
-    assert_eq!(target, "/mcp?agent=dev-a&project=web");
+    assert_eq!(target, "/mcp?agent=dev-a");
     let (target, _) = asked_for(project.path(), &["--agent-id", "pm", "--project="], &variables);
     assert_eq!(target, "/mcp?agent=pm");
 }
@@ -128,7 +135,7 @@ fn what_is_registered_is_who_the_bridge_finds() {
     let mut register = relay(&["register", "Ace", "--role", "pilot"]);
     register.current_dir(project.path()).assert().code(0);
     let (target, _) = asked_for(&deep, &["--tools", "thrum,lift", "--project", "web"], &[]);
-    let expected = "/mcp?agent=Ace&role=pilot&project=web&tools=thrum%2Clift&instance";
+    let expected = "/mcp?agent=Ace&role=pilot&project=web&tools=lift%2Cthrum&instance";
     assert_eq!(without_instance(&target), expected);
 }
 
@@ -197,7 +204,7 @@ fn thrums_tools_need_a_name() {
 #[test]
 fn bad_flags_are_named_with_what_is_accepted() {
     let project = project(&[]);
-    let toolsets = "accepted: lift, thrum, agent-relay, or several with commas between them, or all";
+    let toolsets = "accepted: lift, thrum, agent-relay, or all, with commas between them";
     for (arguments, expected) in [
         (
             vec!["--agent", "pm", "--agent-id", "qa"],
@@ -211,7 +218,7 @@ fn bad_flags_are_named_with_what_is_accepted() {
         ),
         (
             vec!["--tools", "lift,all"],
-            "\"all\" stands for every toolset; leave out the others".to_owned(),
+            format!("unknown toolset \"all\"; {toolsets}"),
         ),
         (
             vec!["--project", "a/b"],

@@ -51,7 +51,7 @@ pub enum UnknownAgent {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        flaw: Flaw,
+        flaw: Box<Flaw>,
         /// As the file is called, if that is a name.
         name: String,
         /// The command that is this program.
@@ -143,7 +143,7 @@ impl Identities {
         for directory in &self.directories {
             let read = file::read(directory, name).map_err(|flaw| UnknownAgent::Broken {
                 path: file::path(directory, name),
-                flaw,
+                flaw: Box::new(flaw),
                 name: AgentName::new(name).map_or_else(|_| "NAME".to_owned(), |name| name.to_string()),
                 program: self.program.clone(),
             })?;

@@ -8,7 +8,8 @@ use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorData,
-    ListToolsResult, PaginatedRequestParams, ResultType, ServerConfig, Tool,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ResultType, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use serde::Deserialize;
@@ -20,13 +21,17 @@ use super::calls::Calls;
 use super::connection::Connect;
 use super::relay::{AskError, Relay};
 use crate::engine::Roster;
-use crate::engine::limits::WAIT_SECONDS_MAX;
-use crate::server::not_offered::{not_a_method, refuse_what_is_not_offered};
-use crate::server::rpc::{progress, progress_ticks, server_info, tools_for};
-use crate::tools;
+use crate::server::offers::{
+    HasToolsets, find_resource, not_a_method, offer_what_toolsets_have, server_info, unknown_method,
+};
+use crate::server::rpc::{progress, progress_ticks, tools_for};
+use crate::tools::{Scalar, Toolsets};
 
 /// How long a call with `wait_seconds` holds up the next one: it is answered by then if something was there.
 const TURN: Duration = Duration::from_millis(100);
+
+/// Longest time that a call may wait; one that asks for more is refused.
+const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// The handler that rmcp calls.
 pub struct Bridge<C: Connect> {
@@ -53,6 +58,10 @@ impl<C: Connect> Bridge<C> {
     /// Makes the handler of one agent.
     pub fn new(calls: Arc<Calls<C::Connection>>, relay: Arc<Relay<C>>) -> Self {
         Self { calls, relay }
+    }
+
+    fn toolsets(&self) -> Toolsets {
+        self.relay.settings().toolsets
     }
 
     /// Asks the relay when the turn comes, and tells of progress where the agent asked for it.
@@ -136,9 +145,15 @@ impl<C: Connect> Bridge<C> {
     }
 }
 
+impl<C: Connect> HasToolsets for Bridge<C> {
+    fn toolsets_of(&self, _context: &RequestContext<RoleServer>) -> Toolsets {
+        self.toolsets()
+    }
+}
+
 impl<C: Connect> ServerHandler for Bridge<C> {
     fn get_info(&self) -> ServerConfig {
-        server_info(tools::DEFAULT)
+        server_info(self.toolsets())
     }
 
     /// Lists the tools of the running relay; while there is none, those of a relay with the default roles.
@@ -159,7 +174,7 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         let tools = match self.answer(&question, &context).await? {
             Ok(Listed { tools }) => tools,
             Err(_) => tools_for(
-                tools::DEFAULT,
+                self.toolsets(),
                 &Roster::default(),
                 self.relay.settings().identity.as_ref().map(|own| &own.name),
             ),
@@ -173,21 +188,45 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
-        let wait = tools::DEFAULT.wait_argument(&request.name);
-        let wait = wait.and_then(|argument| arguments.get(argument));
+        let given = |name: &str| arguments.get(name).map(Scalar::from);
+        let wait = self.toolsets().wait(&request.name, given);
         let question = Question {
             method: "tools/call",
-            wait: wait.map(wait_time),
+            wait: wait.map(|wait| wait.min(WAIT_MAX)),
             params: json!({"name": request.name, "arguments": arguments}),
         };
         let answer: Result<CallToolResult, AskError> = self.answer(&question, &context).await?;
-        let mut result = answer.unwrap_or_else(|trouble| self.relay.tell(&trouble));
+        let toolset = self.toolsets().of_tool(&request.name);
+        let mut result = answer.unwrap_or_else(|trouble| self.relay.tell(&trouble, toolset));
         // The relay was asked in a version that does not have it; rmcp strips it for agents that do not either.
         result.result_type = Some(ResultType::COMPLETE);
         Ok(CallToolResponse::from(result))
     }
 
-    refuse_what_is_not_offered!();
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let toolsets = self.toolsets();
+        let Some(found) = find_resource(toolsets, &request.uri) else {
+            return Err(unknown_method("resources/read", toolsets, &context));
+        };
+        let question = Question {
+            method: "resources/read",
+            params: json!({"uri": found?.uri}),
+            wait: None,
+        };
+        let answer: Result<ReadResourceResult, AskError> = self.answer(&question, &context).await?;
+        let mut result = answer.map_err(|trouble| {
+            let told = self.relay.words(&trouble, toolsets.of_tool(""));
+            ErrorData::internal_error(told, None)
+        })?;
+        result.result_type = Some(ResultType::COMPLETE);
+        Ok(result.into())
+    }
+
+    offer_what_toolsets_have!();
 
     /// Is called for requests that have no other place, a `tools/call` with other parameters among them.
     async fn on_custom_request(
@@ -199,13 +238,6 @@ impl<C: Connect> ServerHandler for Bridge<C> {
             let reason = "params of tools/call are not {\"name\": text, \"arguments\": object}";
             return Err(ErrorData::invalid_params(reason, None));
         }
-        Err(not_a_method(&request.method, &context))
+        Err(not_a_method(&request.method, self.toolsets(), &context))
     }
-}
-
-/// Reads how long a call waits; what relay refuses does not wait.
-fn wait_time(seconds: &Value) -> Duration {
-    let accepted = 0.0..=f64::from(WAIT_SECONDS_MAX);
-    let seconds = seconds.as_f64().filter(|seconds| accepted.contains(seconds));
-    Duration::from_secs_f64(seconds.unwrap_or(0.0))
 }

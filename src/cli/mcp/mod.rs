@@ -26,7 +26,6 @@ mod stdio;
 mod system;
 #[cfg(test)]
 mod tests;
-mod toolsets;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -41,13 +40,13 @@ use uuid::Uuid;
 
 pub use super::identity::{Identity, InvalidLabel, Label};
 pub use connection::{Connect, Connection};
-pub use toolsets::{InvalidToolsets, Toolset, Toolsets};
 
 use super::identity::choice::{Identities, UnknownAgent};
 use super::place::DEFAULT_PORT;
 use super::{End, Failure};
 use crate::engine::{AgentName, InvalidName, RandomBytes, Timestamp};
 use crate::server::{Token, wall_clock};
+use crate::tools::Toolsets;
 use bridge::Bridge;
 use calls::Calls;
 use relay::Relay;
@@ -121,7 +120,7 @@ pub struct Settings {
     /// The project that the agent belongs to, if it is not the default one.
     pub project: Option<Label>,
     /// The tools that the agent asks for.
-    pub tools: Toolsets,
+    pub toolsets: Toolsets,
     /// The directory that the agent works in, if its path is text.
     pub directory: Option<String>,
     /// This start of the bridge, by which the relay tells two agents of one name apart.
@@ -180,13 +179,13 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
         ))
     })?;
     let program = super::ourselves();
-    let identity = identity(args.agent, &args.tools, &program)?;
+    let identity = identity(args.agent, args.tools, &program)?;
     let mut random = super::serve::system_random()?;
     let settings = Settings {
         address: SocketAddr::new(args.host, args.port),
         identity,
         project: args.project.0,
-        tools: args.tools,
+        toolsets: args.tools,
         directory: working_directory(),
         instance: instance(wall_clock()(), random()),
         token: args.token,
@@ -207,11 +206,11 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
 /// Finds out who the agent is. Files are looked at only for tools beside lift, whose sessions need no name.
 fn identity(
     given: Vec<OrNone<AgentName>>,
-    tools: &Toolsets,
+    tools: Toolsets,
     program: &str,
 ) -> Result<Option<Identity>, McpError> {
     let named = one_name(given)?;
-    if *tools == Toolsets::default() {
+    if tools == Toolsets::default() {
         return Ok(named.map(Identity::named));
     }
     let directory = std::env::current_dir().map_err(|error| {
@@ -221,7 +220,7 @@ fn identity(
     let variable = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let identities = Identities::seen_from(&directory, program.to_owned());
     match identities.choose(named, variable) {
-        Err(UnknownAgent::NoIdentity { .. } | UnknownAgent::Several { .. }) if !tools.has(Toolset::Thrum) => {
+        Err(UnknownAgent::NoIdentity { .. } | UnknownAgent::Several { .. }) if !tools.need_agent() => {
             Ok(Some(Identity::of_process(std::process::id())))
         }
         chosen => Ok(Some(chosen?)),

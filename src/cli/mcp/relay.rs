@@ -1,6 +1,5 @@
 //! The running relay, as seen from the bridge: what it is asked, and what is told when it does not answer.
 
-use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
@@ -15,11 +14,10 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
-use super::toolsets::{Toolset, Toolsets};
 use super::{Identity, Label, Settings};
 use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
 use crate::cli::place::Place;
-use crate::tools::ToolResult;
+use crate::tools::{ToolResult, Toolset, Toolsets};
 
 /// The protocol version that the bridge speaks to the relay.
 const VERSION: &str = "2025-11-25";
@@ -161,37 +159,55 @@ impl<C: Connect> Relay<C> {
         self.settings.address.to_string()
     }
 
-    /// Tells an agent what went wrong and what to do.
-    pub fn tell(&self, trouble: &AskError) -> CallToolResult {
-        let address = self.settings.address;
-        let text = match trouble {
-            AskError::NotRunning => Cow::from(self.not_running()),
-            AskError::Unreachable(error) => {
-                Cow::from(format!("Error: relay cannot be reached at {address}: {error}"))
-            }
-            AskError::WentAway => Cow::from(
-                "Error: relay went away during the call, which may or may not have been carried out; call again",
-            ),
-            AskError::NoAnswer(patience) => Cow::from(format!(
-                "Error: relay has not answered within {} s, so the call may or may not have been carried out",
-                patience.as_secs()
-            )),
-            AskError::Answered(reason) => Cow::from(ToolResult::error(reason).texts().concat()),
-            AskError::StdinEnded => Cow::from("Error: stdin ended while the call waited; nothing was taken"),
-            AskError::TooLate => Cow::from(
-                "Error: stdin ended and relay did not answer, so the call may or may not have been carried out",
-            ),
-        };
-        CallToolResult::error(vec![ContentBlock::text(text)])
+    /// Tells an agent what went wrong and what to do, in the words of the toolset that it has called.
+    pub fn tell(&self, trouble: &AskError, toolset: &Toolset) -> CallToolResult {
+        CallToolResult::error(vec![ContentBlock::text(self.words(trouble, toolset))])
     }
 
-    fn not_running(&self) -> String {
-        let place = Place::from(self.settings.address);
-        let command = place.command(&self.settings.program, "serve");
-        if place.is_this_machine() {
-            return format!("Relay is not running on {place}. Start it with: {command}");
+    /// Says what went wrong and what to do.
+    pub fn words(&self, trouble: &AskError, toolset: &Toolset) -> String {
+        let reason = match trouble {
+            AskError::NotRunning => return self.not_running(toolset),
+            AskError::Unreachable(error) => {
+                let address = self.settings.address;
+                format!("relay cannot be reached at {address}: {error}")
+            }
+            AskError::WentAway => {
+                "relay went away during the call, which may or may not have been carried out; call again"
+                    .to_owned()
+            }
+            AskError::NoAnswer(patience) => format!(
+                "relay has not answered within {} s, so the call may or may not have been carried out",
+                patience.as_secs()
+            ),
+            AskError::Answered(reason) => return ToolResult::error(reason).texts().concat(),
+            AskError::StdinEnded => {
+                return "Error: stdin ended while the call waited; nothing was taken".to_owned();
+            }
+            AskError::TooLate => {
+                return "Error: stdin ended and relay did not answer, so the call may or may not have been carried out"
+                    .to_owned();
+            }
+        };
+        match toolset.unreachable {
+            Some(words) => words(&reason),
+            None => format!("Error: {reason}"),
         }
-        format!("Relay is not running on {place}. Start it there with: {command} --token TOKEN")
+    }
+
+    fn not_running(&self, toolset: &Toolset) -> String {
+        let place = Place::from(self.settings.address);
+        let mut command = place.command(&self.settings.program, "serve");
+        let there = if place.is_this_machine() {
+            ""
+        } else {
+            command.push_str(" --token TOKEN");
+            " there"
+        };
+        match toolset.not_running {
+            Some(words) => words(&command),
+            None => format!("Relay is not running on {place}. Start it{there} with: {command}"),
+        }
     }
 }
 
@@ -201,7 +217,7 @@ fn target(settings: &Settings) -> String {
     let Settings {
         identity,
         project,
-        tools,
+        toolsets,
         directory,
         instance,
         ..
@@ -212,7 +228,7 @@ fn target(settings: &Settings) -> String {
             query.append_pair(key, value);
         }
     };
-    let registers_all = tools.has(Toolset::AgentRelay);
+    let registers_all = toolsets.register();
     let registered = identity
         .as_ref()
         .filter(|own| registers_all || own.role.is_some() || own.transient);
@@ -225,9 +241,13 @@ fn target(settings: &Settings) -> String {
         add("role", role.as_ref().map(Label::as_str).or(unknown));
         add("module", module.as_ref().map(Label::as_str));
     }
-    add("project", project.as_ref().map(Label::as_str));
-    if *tools != Toolsets::default() {
-        add("tools", Some(&tools.to_string()));
+    // The roster, of which lift's agents are, belongs to the default project.
+    let of_agent = project
+        .as_ref()
+        .filter(|_| identity.is_some() && *toolsets != Toolsets::default());
+    add("project", of_agent.map(Label::as_str));
+    if *toolsets != Toolsets::default() {
+        add("tools", Some(&toolsets.to_string()));
     }
     if let Some(Identity { transient, .. }) = registered {
         add("instance", Some(&instance.to_string()));
@@ -289,7 +309,7 @@ mod tests {
             address: "127.0.0.1:7331".parse().expect("an address"),
             identity,
             project: None,
-            tools: tools.parse().expect("toolsets"),
+            toolsets: tools.parse().expect("toolsets"),
             directory: Some("/a b/é".to_owned()),
             instance: Uuid::from_u128(0x0190_163d_8694_7000_8000_0000_0000_0001),
             token: None,
@@ -307,15 +327,15 @@ mod tests {
     }
 
     #[test]
-    fn lift_alone_asks_for_a_name_and_a_project_at_the_most() {
+    fn lift_alone_asks_for_a_name_at_the_most() {
         let mut settings = settings(None, "lift");
         assert_eq!(target(&settings), "/mcp");
         settings.identity = Some(named("pm"));
         assert_eq!(target(&settings), "/mcp?agent=pm");
         settings.project = label("Web_1");
-        assert_eq!(target(&settings), "/mcp?agent=pm&project=Web_1");
+        assert_eq!(target(&settings), "/mcp?agent=pm");
         settings.identity = None;
-        assert_eq!(target(&settings), "/mcp?project=Web_1");
+        assert_eq!(target(&settings), "/mcp");
     }
 
     #[test]
@@ -342,11 +362,17 @@ mod tests {
         let expected = format!("/mcp?agent=Alice&role=&tools=agent-relay&{INSTANCE}&cwd=%2Fa+b%2F%C3%A9");
         assert_eq!(target(&alice), expected);
         let all = settings(Some(named("Alice")), "all");
-        assert_eq!(target(&all), expected.replace("agent-relay", "all"));
+        assert_eq!(
+            target(&all),
+            expected.replace("agent-relay", "lift%2Cthrum%2Cagent-relay")
+        );
         let transient = settings(Some(Identity::of_process(4711)), "agent-relay");
         let expected =
             format!("/mcp?agent=mcp-4711&role=&tools=agent-relay&{INSTANCE}&transient=1&cwd=%2Fa+b%2F%C3%A9");
         assert_eq!(target(&transient), expected);
+        let other_tools = settings(Some(Identity::of_process(4711)), "thrum");
+        let expected = expected.replace("role=&tools=agent-relay", "tools=thrum");
+        assert_eq!(target(&other_tools), expected);
     }
 
     #[test]

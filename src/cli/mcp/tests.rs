@@ -27,6 +27,7 @@ use tokio::task::JoinHandle;
 use super::calls::{Calls, UNDER_WAY_MAX, Unusable};
 use super::relay::{AskError, Relay};
 use super::*;
+use crate::tools::Toolsets;
 
 /// More than all that a test writes.
 const ROOM: usize = 1 << 20;
@@ -192,7 +193,7 @@ fn settings(address: &str) -> Settings {
         address: address.parse().expect("an address"),
         identity: None,
         project: None,
-        tools: Toolsets::default(),
+        toolsets: Toolsets::default(),
         directory: None,
         instance: Uuid::from_u128(8),
         token: None,

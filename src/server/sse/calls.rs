@@ -17,12 +17,13 @@ use crate::server::accept::json_body;
 use crate::server::dispatch;
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
+use crate::server::query::refuse_twice;
 use crate::server::requests::{Request as Cancellable, RequestKey};
 use crate::server::rpc::{Rpc, progress, progress_ticks};
 use crate::server::tool_calls::{self, Called, Done, Parked, ToolCall};
 use crate::server::wire::Sent;
-use crate::server::{Shared, refuse, refuse_twice};
-use crate::tools::Toolsets;
+use crate::server::{Shared, refuse};
+use crate::tools::{Scalar, Toolsets};
 
 /// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
 pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<Incoming>) -> Response {
@@ -266,10 +267,9 @@ fn asks_to_wait(toolsets: Toolsets, message: &ClientJsonRpcMessage) -> bool {
     let ClientRequest::CallToolRequest(call) = &request.request else {
         return false;
     };
-    let wait = toolsets.wait_argument(&call.params.name);
     let arguments = call.params.arguments.as_ref();
-    wait.zip(arguments)
-        .is_some_and(|(wait, arguments)| arguments.contains_key(wait))
+    let given = |name: &str| arguments?.get(name).map(Scalar::from);
+    toolsets.wait(&call.params.name, given).is_some()
 }
 
 /// Has rmcp answer one request, as it does for each request over streamable HTTP.

@@ -3,7 +3,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::engine::{Input, Roster};
+use crate::engine::{Input, Roster, Who};
 use crate::server::guard::Guard;
 use crate::server::orphans::Orphans;
 use crate::server::recorder::{Told, recorded};

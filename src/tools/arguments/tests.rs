@@ -1,0 +1,114 @@
+//! What arguments are checked for.
+
+use super::*;
+use crate::engine::{Command, mail};
+use crate::tools::{Texts, Toolsets, Waits};
+
+fn all() -> Toolsets {
+    "all".parse().expect("toolsets")
+}
+
+/// The arguments of a call in which everything has a value that is accepted, or nothing that may be left out has.
+fn good(tool: &Tool, all: bool) -> Arguments<'static> {
+    let mut arguments = Arguments::default();
+    for argument in tool.arguments {
+        let given = match argument.accepts {
+            Accepts::Role | Accepts::Address | Accepts::Text => Given::Text("pm".into()),
+            Accepts::Word(words) => Given::Text(words[0].into()),
+            Accepts::Wait | Accepts::Integer { .. } => Given::Number(1.into()),
+            Accepts::Boolean(_) => Given::Other(json!(true)),
+            Accepts::Object => Given::Other(json!({})),
+        };
+        if all || argument.needed == Needed::Always {
+            assert!(arguments.add(argument.name.into(), given));
+        }
+    }
+    arguments
+}
+
+/// Panics if a tool takes what its list does not have, or as something else, or leaves something.
+#[test]
+fn every_tool_takes_what_its_list_has() {
+    for tool in all().tools() {
+        for all in [false, true] {
+            tool.command(good(tool, all)).expect("a good call");
+        }
+    }
+}
+
+#[test]
+fn an_argument_of_another_type_is_refused_by_every_tool() {
+    for tool in all().tools() {
+        for argument in tool.arguments {
+            let accepted = argument.accepts.words();
+            let mut arguments = good(tool, true);
+            arguments.0.retain(|(name, _)| name != argument.name);
+            arguments.add(argument.name.into(), json!([]).into());
+            let error = tool.command(arguments).expect_err("an array");
+            let name = argument.name;
+            assert_eq!(
+                error.to_string(),
+                format!("{name:?} is an array; accepted: {accepted}")
+            );
+        }
+    }
+}
+
+#[test]
+fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_unknown_word() {
+    fn taken(given: &mut Values<'_>) -> Command {
+        let agent = given.text("a");
+        Command::Mail(mail::Command::Peek { agent })
+    }
+    let argument = |name, accepts, needed| Argument {
+        name,
+        accepts,
+        needed,
+        description: "",
+    };
+    let list = [
+        argument("a", Accepts::Text, Needed::Always),
+        argument("b", Accepts::Word(&["x", "y"]), Needed::Never),
+        argument("c", Accepts::Wait, Needed::Never),
+    ];
+    let tool = Tool {
+        name: "t",
+        description: "",
+        arguments: Vec::from(list).leak(),
+        to_command: taken,
+        to_texts: |_, _: &mut Texts<'_>| (),
+        refused: |_| String::new(),
+        waits: Waits::Never,
+    };
+    let told = |value: Value| {
+        let Value::Object(map) = value else {
+            panic!("an object")
+        };
+        tool.command(map.into()).expect_err("a bad call").to_string()
+    };
+    let (no_word, no_wait) = (json!("z"), json!(281));
+    assert_eq!(
+        told(json!({"b": no_word, "c": no_wait, "z": 1})),
+        "missing argument \"a\"; t takes a, b, c"
+    );
+    assert_eq!(
+        told(json!({"a": "", "b": no_word, "c": no_wait, "z": 1})),
+        "\"c\" is 281; accepted: 0 to 280"
+    );
+    assert_eq!(
+        told(json!({"a": "", "b": no_word, "z": null, "y": 1})),
+        "unknown argument \"y\"; t takes a, b, c"
+    );
+    assert_eq!(
+        told(json!({"a": "", "b": no_word})),
+        "unknown b \"z\"; known bs: x, y"
+    );
+}
+
+#[test]
+fn a_name_is_given_once() {
+    let mut arguments = Arguments::default();
+    assert!(arguments.add("a".into(), Given::Null));
+    assert!(!arguments.add("a".to_owned().into(), Given::Null));
+    assert_eq!(arguments.count(), 1);
+}
