@@ -29,7 +29,7 @@ use super::limits::{
 use super::owner::Owner;
 use super::wire::{Idle, Link, SocketState, UnderWay, Wire};
 
-/// Where connections come from. Production listens on TCP; the simulation brings its own.
+/// Where connections come from. Production listens on TCP and on a unix socket; the simulation brings its own.
 pub trait Listener: Send {
     /// A connection.
     type Io: AsyncRead + AsyncWrite + SocketState + Send + Unpin + 'static;

@@ -47,7 +47,7 @@ impl Dispatch {
             && self
                 .shared
                 .guard
-                .refusal(request.uri(), request.headers())
+                .refusal(request.uri(), request.headers(), link.is_own_user())
                 .is_none()
         {
             match request.uri().path() {

@@ -3,13 +3,14 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use subtle::ConstantTimeEq as _;
 
+use super::wire::Link;
 use super::{Shared, headers, refuse};
 
 /// How a token is carried.
@@ -85,17 +86,23 @@ impl Token {
 pub struct Guard {
     /// Where it listens: an origin of the same port is its own.
     pub port: u16,
-    /// Asked of every request. Without it only loopback names are answered, so that no web page can reach the
+    /// Asked of every request, but of the ones for which the system vouches. Without it only loopback names are answered, so that no web page can reach the
     /// relay under a name of its own. The port in `Host` is not looked at: a forwarded port has another number, and a
     /// page that has made its own name point here (DNS rebinding) still sends that name.
     pub token: Option<Token>,
 }
 
 impl Guard {
-    /// Returns why a request is not let in.
-    pub(super) fn refusal<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Option<Refusal<'a>> {
+    /// Returns why a request is not let in. `is_own_user` says that the system vouches for its sender: a process of the
+    /// relay's own user, which could read the token anyway.
+    pub(super) fn refusal<'a>(
+        &self,
+        uri: &'a Uri,
+        headers: &'a HeaderMap,
+        is_own_user: bool,
+    ) -> Option<Refusal<'a>> {
         let [given, host, origin] = headers::find(headers, LOOKED_AT);
-        if let Some(token) = &self.token {
+        if let Some(token) = self.token.as_ref().filter(|_| !is_own_user) {
             let is_right = |given: &HeaderValue| token.is_carried_by(given.as_bytes());
             if !given.only().is_some_and(is_right) {
                 return Some(Refusal::Token);
@@ -194,7 +201,9 @@ pub(super) fn hide_token(headers: &mut HeaderMap) {
 pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let has_one = request.headers().contains_key(AUTHORIZATION);
     let guard = &shared.guard;
-    let Some(refusal) = guard.refusal(request.uri(), request.headers()) else {
+    let link = request.extensions().get::<ConnectInfo<Link>>();
+    let is_own_user = link.is_some_and(|ConnectInfo(link)| link.is_own_user());
+    let Some(refusal) = guard.refusal(request.uri(), request.headers(), is_own_user) else {
         hide_token(request.headers_mut());
         return next.run(request).await;
     };
@@ -216,7 +225,7 @@ mod tests {
             (name, value.parse().expect("a header's value"))
         });
         let (uri, headers) = (Uri::from_static("/mcp"), headers.collect());
-        let refusal = guard.refusal(&uri, &headers);
+        let refusal = guard.refusal(&uri, &headers, false);
         refusal.map(|refusal| refusal.status().as_u16())
     }
 
@@ -322,7 +331,7 @@ mod tests {
             headers
         };
         let (uri, twice) = (Uri::from_static("/mcp"), headers(&twice));
-        let refusal = guard.refusal(&uri, &twice);
+        let refusal = guard.refusal(&uri, &twice, false);
         assert_eq!(refusal, Some(Refusal::Token), "two of them");
         assert_eq!(
             status(&guard, &[right, ("origin", "http://evil.example")]),
@@ -331,5 +340,23 @@ mod tests {
         for bad in ["", "short", "with spaces in it, and long"] {
             assert!(bad.parse::<Token>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_process_of_the_relays_own_user_needs_no_token_and_a_name_of_this_machine() {
+        let token = "0123456789abcdef".parse().expect("long enough");
+        let (port, token) = (7331, Some(token));
+        let guard = Guard { port, token };
+        let uri = Uri::from_static("/mcp");
+        let refusal = |name: &'static str, value: &'static str| {
+            let mut headers =
+                HeaderMap::from_iter([(axum::http::header::HOST, HeaderValue::from_static("localhost"))]);
+            headers.insert(name, HeaderValue::from_static(value));
+            let refusal = guard.refusal(&uri, &headers, true);
+            refusal.map(|refusal| refusal.status().as_u16())
+        };
+        assert_eq!(refusal("host", "localhost"), None);
+        assert_eq!(refusal("host", "evil.example"), Some(403));
+        assert_eq!(refusal("origin", "http://evil.example"), Some(403));
     }
 }

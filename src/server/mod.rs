@@ -6,7 +6,7 @@
 //!
 //! # One call
 //!
-//! Bytes arrive over [`connections`] and [`wire`]; `guard` checks where they come from; [`dispatch`] hands what calls tools
+//! Bytes arrive through the doors of [`unix`], over [`connections`] and [`wire`]; `guard` checks where they come from; [`dispatch`] hands what calls tools
 //! to [`sse`] or [`http`]. A plain `tools/call` is read by [`plain_call`] and goes through [`tool_calls`] straight to the
 //! [`owner`], also one of protocol version 2026-07-28 that [`stateless`] finds to be plain; all the rest of MCP goes
 //! through rmcp's service and its handler in [`rpc`], which calls the same owner. What the person's own commands ask for
@@ -41,10 +41,12 @@ mod random;
 mod recorder;
 mod requests;
 pub(crate) mod rpc;
+mod socket_file;
 mod sse;
 mod stateless;
 mod sync;
 mod tool_calls;
+mod unix;
 mod wire;
 
 use std::sync::Arc;
@@ -69,6 +71,8 @@ pub use notes::FileNotes;
 pub use orphans::Notes;
 pub use owner::Unread;
 pub use random::Random;
+pub use socket_file::{SocketFile, SocketFileError, is_live};
+pub use unix::{DoorIo, Doors};
 pub use wire::SocketState;
 
 use crate::engine::{Class, Refusal, Roster};

@@ -1,4 +1,6 @@
 //! What this machine's kernel knows of the other end of a connection whose both ends are here.
+//!
+//! Of a port's connection it knows whether the peer's process has closed it, of a unix socket's how much the peer has not read.
 
 #[cfg(target_os = "linux")]
 use std::io::ErrorKind;
@@ -45,11 +47,9 @@ static CAN_BE_ASKED: AtomicBool = AtomicBool::new(true);
 /// The system's; one of them is that there is no such socket.
 #[cfg(target_os = "linux")]
 fn asked_for(peer: SocketAddr, own: SocketAddr) -> std::io::Result<bool> {
-    use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
     use netlink_packet_sock_diag::SockDiagMessage;
     use netlink_packet_sock_diag::constants::{AF_INET, AF_INET6, IPPROTO_TCP, TCP_FIN_WAIT1, TCP_FIN_WAIT2};
     use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
-    use netlink_sys::protocols::NETLINK_SOCK_DIAG;
 
     let request = InetRequest {
         family: if peer.is_ipv4() { AF_INET } else { AF_INET6 },
@@ -65,7 +65,79 @@ fn asked_for(peer: SocketAddr, own: SocketAddr) -> std::io::Result<bool> {
             cookie: [0xff; 8], // none
         },
     };
-    let mut message = NetlinkMessage::from(SockDiagMessage::InetRequest(request));
+    let SockDiagMessage::InetResponse(socket) = ask(SockDiagMessage::InetRequest(request))? else {
+        return Err(ErrorKind::Unsupported.into());
+    };
+    let ends = [TCP_FIN_WAIT1, TCP_FIN_WAIT2].contains(&socket.header.state);
+    Ok(ends && socket.header.inode == 0)
+}
+
+/// Tells whether the peer of a unix socket, which has sent its last byte, has read all that was sent to it.
+///
+/// Linux counts what is on its way to the peer until it is read. Where it cannot be asked, a peer that has closed both
+/// directions counts: a process that leaves something unread breaks the connection when it closes it, which is seen beside this.
+#[cfg(target_os = "linux")]
+pub fn has_read_all(own: &tokio::net::UnixStream) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    match unread_by_peer(own) {
+        Ok(bytes) => bytes == 0,
+        Err(error) => {
+            tracing::debug!(%error, "the kernel cannot be asked what a peer has read");
+            let mut polled = [PollFd::new(own, PollFlags::empty())];
+            poll(&mut polled, Some(&Timespec::default())).is_ok()
+                && polled[0].revents().contains(PollFlags::HUP)
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn has_read_all(_own: &tokio::net::UnixStream) -> bool {
+    false
+}
+
+/// Asks the kernel how much memory the bytes take that the peer of a unix socket has not read; zero if there are none.
+///
+/// # Errors
+///
+/// The system's.
+#[cfg(target_os = "linux")]
+fn unread_by_peer(own: impl std::os::fd::AsFd) -> std::io::Result<u32> {
+    use netlink_packet_sock_diag::SockDiagMessage;
+    use netlink_packet_sock_diag::unix::nlas::Nla;
+    use netlink_packet_sock_diag::unix::{ShowFlags, StateFlags, UnixRequest};
+
+    // The kernel of a socket diagnosis knows inodes of 32 bits.
+    let inode = u32::try_from(rustix::fs::fstat(own)?.st_ino);
+    let request = UnixRequest {
+        state_flags: StateFlags::all(),
+        inode: inode.map_err(|_| std::io::Error::from(ErrorKind::Unsupported))?,
+        show_flags: ShowFlags::RQLEN,
+        cookie: [0xff; 8], // none
+    };
+    let SockDiagMessage::UnixResponse(socket) = ask(SockDiagMessage::UnixRequest(request))? else {
+        return Err(ErrorKind::Unsupported.into());
+    };
+    let unread = socket.nlas.iter().find_map(|told| {
+        // The library's own name for this number gives another one.
+        let Nla::ReceiveQueueLength(_, sent) = told else {
+            return None;
+        };
+        Some(*sent)
+    });
+    unread.ok_or_else(|| ErrorKind::Unsupported.into())
+}
+
+/// Asks the kernel something of one socket.
+#[cfg(target_os = "linux")]
+fn ask(
+    request: netlink_packet_sock_diag::SockDiagMessage,
+) -> std::io::Result<netlink_packet_sock_diag::SockDiagMessage> {
+    use netlink_packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+    use netlink_packet_sock_diag::SockDiagMessage;
+    use netlink_sys::protocols::NETLINK_SOCK_DIAG;
+
+    let mut message = NetlinkMessage::from(request);
     message.header.flags = NLM_F_REQUEST;
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];
@@ -78,15 +150,14 @@ fn asked_for(peer: SocketAddr, own: SocketAddr) -> std::io::Result<bool> {
     // The answer is there when the request is sent.
     let mut answer = Vec::with_capacity(1_024);
     socket.recv(&mut answer, 0)?;
-    let answer = NetlinkMessage::deserialize(&answer).map_err(std::io::Error::other)?;
+    let answer = NetlinkMessage::<SockDiagMessage>::deserialize(&answer).map_err(std::io::Error::other)?;
     if let NetlinkPayload::Error(error) = &answer.payload {
         return Err(error.to_io());
     }
-    let NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(socket)) = answer.payload else {
+    let NetlinkPayload::InnerMessage(told) = answer.payload else {
         return Err(ErrorKind::Unsupported.into());
     };
-    let ends = [TCP_FIN_WAIT1, TCP_FIN_WAIT2].contains(&socket.header.state);
-    Ok(ends && socket.header.inode == 0)
+    Ok(told)
 }
 
 /// Looks for the socket in the list of all.
@@ -189,6 +260,19 @@ mod tests {
             drop(client);
             assert_eq!(has_closed_of(&here), [true; 2]);
         }
+    }
+
+    #[tokio::test]
+    async fn what_the_peer_of_a_unix_socket_has_not_read_is_counted() {
+        let (own, peer) = tokio::net::UnixStream::pair().expect("a pair of sockets");
+        let unread = || unread_by_peer(&own).expect("the kernel of a test can be asked");
+        assert_eq!(unread(), 0);
+        own.try_write(b"reply").expect("it is taken");
+        peer.readable().await.expect("it is there");
+        peer.try_read(&mut [0; 4]).expect("it is there");
+        assert_ne!(unread(), 0);
+        peer.try_read(&mut [0]).expect("it is there");
+        assert_eq!(unread(), 0);
     }
 
     #[test]

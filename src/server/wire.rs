@@ -41,6 +41,11 @@ pub trait SocketState {
     /// Asks the socket to send small writes at once, and to give up a peer that takes nothing for
     /// [`ACKNOWLEDGE_PATIENCE`].
     fn prepare(&self);
+
+    /// Tells whether the system vouches that the peer is a process of the relay's own user.
+    fn is_own_user(&self) -> bool {
+        false
+    }
 }
 
 impl SocketState for tokio::net::TcpStream {
@@ -88,6 +93,8 @@ pub struct Link(Arc<Connection>);
 
 struct Connection {
     owner: Arc<Owner>,
+    /// The system vouches that the peer is a process of the relay's own user.
+    is_own_user: bool,
     /// How many bytes have come.
     bytes_in: AtomicU64,
     /// How many requests have come.
@@ -151,6 +158,11 @@ impl Link {
     pub fn sent(&self, sent: Sent) {
         self.state().sent.push(sent);
         self.0.has_sent.store(true, Ordering::Release);
+    }
+
+    /// Tells whether its requests come from a process of the relay's own user, for which the system vouches.
+    pub fn is_own_user(&self) -> bool {
+        self.0.is_own_user
     }
 
     /// Counts a request.
@@ -334,6 +346,7 @@ impl<S: SocketState> Wire<S> {
         io.prepare();
         let link = Link(Arc::new(Connection {
             owner,
+            is_own_user: io.is_own_user(),
             bytes_in: AtomicU64::new(0),
             requests: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
