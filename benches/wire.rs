@@ -102,6 +102,8 @@ impl Program {
             Self::Relay(binary) => {
                 let mut command = Command::new(binary);
                 command.args(["serve", "--port", &port]);
+                // Its unix socket is beside the benchmark, so that it does not meet a person's relay.
+                command.env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"));
                 command
             }
             Self::Bare => {

@@ -243,7 +243,9 @@ mod terminal {
                 ]);
                 python
             };
+            let own = relay_command();
             let mut terminal = command
+                .envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))))
                 .env("SHELL", "/bin/sh")
                 .env("TZ", "UTC")
                 .stdin(Stdio::piped())

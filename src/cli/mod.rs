@@ -10,6 +10,7 @@ pub mod mcp;
 mod messages;
 mod peek;
 mod place;
+mod project;
 mod prompt;
 mod read;
 mod register;

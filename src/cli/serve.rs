@@ -6,17 +6,19 @@ use std::time::Duration;
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, SeedableRng};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{At, Client, ClientError, Health};
 use super::place::DEFAULT_PORT;
+use super::project::{DataDirectory, Project, project};
 use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
 use crate::server::{
-    Broken, Config, FileNotes, Guard, KEEP_ALIVE, Notes, Random, Token, serve, stdout_log, wall_clock,
+    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, Notes, Random, SocketFile, SocketFileError, Token,
+    serve, stdout_log, wall_clock,
 };
 use crate::tools;
 
@@ -44,6 +46,16 @@ pub struct Serve {
     /// The roles that may post and read, separated by commas.
     #[arg(long, value_name = "ROLES", default_value = "pm,dev-a,dev-b", value_parser = roster)]
     roles: Roster,
+
+    /// The project whose unix socket it listens on beside the port.
+    #[arg(
+        long,
+        value_name = "PROJECT",
+        env = "RELAY_PROJECT",
+        default_value = "default",
+        value_parser = project
+    )]
+    project: Project,
 }
 
 /// Why the relay could not be started, or what ended it.
@@ -107,6 +119,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     if let Some(other) = other_loopback_taken(address).await {
         return Err(taken(&args, other).await);
     }
+    let doors = Doors::new(listener, local(&args.project));
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
     let Some(notes) = stop.run_until_cancelled(notes(address)).await else {
@@ -135,9 +148,29 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         roster: args.roles,
         keep_alive: KEEP_ALIVE,
     };
-    let unread = serve(listener, config, stop).await?;
+    let unread = serve(doors, config, stop).await?;
     log_end.write(format!("[relay] stopped{}", unread_text(unread.into_iter())));
     Ok(())
+}
+
+/// Why there is no unix socket beside the port.
+#[derive(Debug, thiserror::Error)]
+enum NoSocket {
+    /// Nothing says where it would be.
+    #[error("neither XDG_DATA_HOME nor HOME says where its unix socket is; set one of them")]
+    NoData,
+    /// The system, or another relay, does not allow it.
+    #[error(transparent)]
+    File(#[from] SocketFileError),
+}
+
+/// Listens on the unix socket of a project; if that is not possible, says why, and relay serves its port alone.
+fn local(project: &Project) -> Option<(SocketFile, UnixListener)> {
+    let data = DataDirectory::by(|name| std::env::var_os(name)).ok_or(NoSocket::NoData);
+    let listening = data.and_then(|data| Ok(SocketFile::listen(&data.socket(project))?));
+    listening
+        .inspect_err(|reason| tracing::warn!("relay is reached by its port alone: {reason}"))
+        .ok()
 }
 
 /// Listens, with as long a queue of connections that wait to be accepted as the system allows.

@@ -25,6 +25,20 @@ fn runtime_directory() -> PathBuf {
     directory
 }
 
+/// Most bytes of a data directory in which a relay can have its unix socket, whose path may have about a hundred.
+const DATA_BYTES_MAX: usize = 60;
+
+/// A directory for the unix socket of a relay that a test starts without [`Relay`], and of no other.
+fn data_directory() -> PathBuf {
+    static GIVEN: AtomicU16 = AtomicU16::new(0);
+    let number = GIVEN.fetch_add(1, Ordering::Relaxed).to_string();
+    let directory = runtime_directory().join(&number);
+    if directory.as_os_str().len() <= DATA_BYTES_MAX {
+        return directory;
+    }
+    std::env::temp_dir().join(format!("relay-tests-{}-{number}", std::process::id()))
+}
+
 /// A running relay. It is killed when it is dropped, and must not have panicked until then.
 pub struct Relay {
     pub port: u16,
@@ -32,7 +46,7 @@ pub struct Relay {
     environment: Vec<(String, String)>,
     process: Process,
     stdout: Stdout,
-    /// What relay keeps over its end; no other relay has it.
+    /// What relay keeps over its end, and its unix socket; no other relay has it.
     pub runtime: TempDir,
 }
 
@@ -50,13 +64,15 @@ pub fn relay_command() -> Command {
         "RELAY_PORT",
         "RELAY_TOKEN",
         "RELAY_AGENT",
-        "RELAY_PROJECT",
         "RELAY_LOG",
+        "RELAY_SOCKET",
+        "RELAY_PROJECT",
         "THRUM_NAME",
     ] {
         command.env_remove(variable);
     }
     command.env("XDG_RUNTIME_DIR", runtime_directory());
+    command.env("XDG_DATA_HOME", data_directory());
     command.stdin(Stdio::null());
     command
 }
@@ -102,7 +118,8 @@ impl Relay {
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let runtime = tempfile::tempdir().expect("the system has room for a directory");
         let runtime_path = runtime.path().to_str().expect("its name is text");
-        let environment: Vec<(String, String)> = [("XDG_RUNTIME_DIR", runtime_path)]
+        let own = [("XDG_RUNTIME_DIR", runtime_path), ("XDG_DATA_HOME", runtime_path)];
+        let environment: Vec<(String, String)> = own
             .iter()
             .chain(environment)
             .map(|&(name, value)| (name.to_owned(), value.to_owned()))
@@ -135,6 +152,11 @@ impl Relay {
         self.process = process;
         self.stdout = Stdout::Unread(Some(stdout));
         self.read_stdout();
+    }
+
+    /// Where its unix socket is.
+    pub fn socket(&self) -> PathBuf {
+        self.runtime.path().join("relay/projects/default/relay.sock")
     }
 
     pub fn connect(&self) -> Connection {

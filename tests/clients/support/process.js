@@ -149,7 +149,7 @@ export class Relay {
     assert.equal(this.child, undefined, 'the relay already runs');
     this.asked = Date.now();
     const args = ['serve', '--port', String(this.port), ...this.options];
-    const child = start(relayBin, args, { env: { ...relayEnv(), XDG_RUNTIME_DIR: this.runtime } });
+    const child = start(relayBin, args, { env: { ...relayEnv(), XDG_RUNTIME_DIR: this.runtime, XDG_DATA_HOME: this.runtime } });
     this.child = child;
     child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text));
     const ready = new Promise((resolve) => {

@@ -1,0 +1,147 @@
+//! A project's name, and where this user's relay of that project has its unix socket. It touches no file.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::engine::shown;
+
+/// Most characters of a name: a socket's path may have about a hundred bytes.
+const CHARACTERS_MAX: usize = 32;
+
+/// The directory of the data directory that holds a directory for each project.
+const PROJECTS: &str = "projects";
+
+/// The name of the socket in a project's directory.
+const SOCKET: &str = "relay.sock";
+
+/// The name of a project.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Project(String);
+
+/// Why a text is no project's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "project {0:?} has no legal name; accepted: 1 to {CHARACTERS_MAX} of A-Z, a-z, 0-9, \"-\" and \"_\", the first a letter or a digit"
+)]
+pub struct InvalidProject(String);
+
+impl Default for Project {
+    /// The project of a relay that was given no other.
+    fn default() -> Self {
+        Self("default".to_owned())
+    }
+}
+
+impl FromStr for Project {
+    type Err = InvalidProject;
+
+    fn from_str(text: &str) -> Result<Self, InvalidProject> {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let begins = text
+            .bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric());
+        if begins && text.len() <= CHARACTERS_MAX && text.bytes().all(legal) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(InvalidProject(shown(text)))
+    }
+}
+
+impl fmt::Display for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Takes the name of a project; an empty one, from a variable that is not set, is the default's.
+pub fn project(text: &str) -> Result<Project, InvalidProject> {
+    if text.is_empty() {
+        return Ok(Project::default());
+    }
+    text.parse()
+}
+
+/// relay's part of the directory in which this user's programs keep their data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataDirectory(PathBuf);
+
+impl DataDirectory {
+    /// Finds it as the environment says: `$XDG_DATA_HOME/relay`; without that `~/.local/share/relay`, on macOS
+    /// `~/Library/Application Support/relay`. None where there is no `HOME` either. A path that is not absolute is none.
+    /// <https://specifications.freedesktop.org/basedir-spec/latest/>
+    pub fn by(variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let absolute = |name| {
+            variable(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let below_home = if cfg!(target_os = "macos") {
+            "Library/Application Support"
+        } else {
+            ".local/share"
+        };
+        let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(below_home)));
+        data.map(|data| Self(data.join("relay")))
+    }
+
+    /// Returns where the relay of a project has its socket.
+    pub fn socket(&self, project: &Project) -> PathBuf {
+        self.projects().join(&project.0).join(SOCKET)
+    }
+
+    /// Returns the directory that holds a directory for each project.
+    pub fn projects(&self) -> PathBuf {
+        self.0.join(PROJECTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_up_to_32_letters_digits_dashes_and_underscores() {
+        let longest = "x".repeat(32);
+        for good in ["a", "7", "default", "My-Project_2", &longest] {
+            assert_eq!(good.parse::<Project>().expect(good).to_string(), good);
+        }
+        let too_long = "x".repeat(33);
+        for bad in ["", "-a", "_a", ".", "..", "a/b", "a b", "ä", "a.b", &too_long] {
+            let said = bad.parse::<Project>().expect_err(bad).to_string();
+            assert!(said.contains("1 to 32 of A-Z, a-z, 0-9"), "{said}");
+        }
+        assert_eq!(project(""), Ok(Project::default()));
+    }
+
+    #[test]
+    fn the_environment_says_where_sockets_are() {
+        let by = |variables: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| OsString::from(value))
+            };
+            DataDirectory::by(variable).map(|data| data.socket(&Project::default()))
+        };
+        let home = if cfg!(target_os = "macos") {
+            "/home/a/Library/Application Support/relay/projects/default/relay.sock"
+        } else {
+            "/home/a/.local/share/relay/projects/default/relay.sock"
+        };
+        for (variables, expected) in [
+            (
+                vec![("XDG_DATA_HOME", "/data"), ("HOME", "/home/a")],
+                Some("/data/relay/projects/default/relay.sock"),
+            ),
+            (vec![("HOME", "/home/a")], Some(home)),
+            (vec![("XDG_DATA_HOME", ""), ("HOME", "/home/a")], Some(home)),
+            (vec![("XDG_DATA_HOME", "data"), ("HOME", "/home/a")], Some(home)),
+            (vec![("HOME", "")], None),
+            (vec![], None),
+        ] {
+            assert_eq!(by(&variables), expected.map(PathBuf::from), "{variables:?}");
+        }
+    }
+}
