@@ -1,11 +1,12 @@
 //! The client of all subcommands but `relay mcp`, which has one of its own: asks the relay that runs on a port, in JSON, and
-//! says in words what came of it.
+//! says in words what came of it. What a relay is and what is in it is asked over its unix socket too.
 //!
 //! Whatever has the port may answer anything, too slowly, without end or not at all: every answer is bounded in time
 //! and bytes, and nothing is asked of it before it has said at `/health` that it is a relay.
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,9 +18,11 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
+use super::discover::{DiscoverError, Found, Source, Way};
 use super::ourselves;
 use super::place::Place;
 use crate::server::Token;
@@ -58,15 +61,28 @@ pub enum ClientError {
     #[error("relay is not running on {place}; start it with: {start}")]
     NotRunning {
         /// Where it was looked for.
-        place: Place,
+        place: Way,
         /// The command that starts it there.
         start: String,
     },
+    /// Nothing listens on the unix socket.
+    #[error("relay is not running on {place}, named by {found_by}; {advice}")]
+    NoneAtSocket {
+        /// Where it was looked for.
+        place: Way,
+        /// What said so.
+        found_by: Source,
+        /// What is to be done.
+        advice: String,
+    },
+    /// It is not known which relay is meant.
+    #[error(transparent)]
+    Unknown(#[from] DiscoverError),
     /// There is no way to the place.
     #[error("cannot reach {place}: {error}")]
     Unreachable {
         /// Where the relay was looked for.
-        place: Place,
+        place: Way,
         /// The system's reason.
         error: io::Error,
     },
@@ -76,19 +92,19 @@ pub enum ClientError {
     )]
     NoRelay {
         /// Where the relay was looked for.
-        place: Place,
+        place: Way,
     },
     /// The relay was started with a token, and none was given.
     #[error("relay on {place} wants its token; give --token (or RELAY_TOKEN)")]
     TokenWanted {
         /// Where the relay is.
-        place: Place,
+        place: Way,
     },
     /// The relay was started with another token than the one that was given.
     #[error("relay on {place} has another token than the one in --token (or RELAY_TOKEN)")]
     TokenRefused {
         /// Where the relay is.
-        place: Place,
+        place: Way,
     },
     /// The relay refused what it was asked for, and changed nothing.
     #[error("{reason}")]
@@ -100,13 +116,13 @@ pub enum ClientError {
     #[error("relay on {place} went away during the call, which may or may not have been carried out")]
     WentAway {
         /// Where the relay was.
-        place: Place,
+        place: Way,
     },
     /// The answer did not come in time.
     #[error("relay on {place} has not answered within {} s", patience.as_secs())]
     NoAnswer {
         /// Where the relay is.
-        place: Place,
+        place: Way,
         /// How long was waited.
         patience: Duration,
     },
@@ -177,7 +193,7 @@ pub struct Wait {
 /// Until [`Self::done`] is called, its end breaks it off, however this process ends, so that the relay takes back what
 /// it handed over.
 pub struct Client {
-    at: At,
+    asked: Asked,
     sender: SendRequest<Full<Bytes>>,
     /// Shares the socket with the task that runs the connection.
     socket: socket2::Socket,
@@ -187,8 +203,6 @@ pub struct Client {
     pub local: SocketAddr,
     /// What it said of itself.
     pub health: Health,
-    /// The same as it came.
-    pub health_json: String,
 }
 
 impl Client {
@@ -199,6 +213,11 @@ impl Client {
     /// Any [`ClientError`] but [`ClientError::WentAway`] and [`ClientError::NoAnswer`]: nothing was asked for yet. What is
     /// refused is to be asked at all, under the name of the host for instance.
     pub async fn connect(at: &At) -> Result<Self, ClientError> {
+        Self::connect_and_look(at).await.map(|(client, _)| client)
+    }
+
+    /// Connects, and returns with the connection the JSON of what the relay said of itself.
+    async fn connect_and_look(at: &At) -> Result<(Self, String), ClientError> {
         let stream = match timeout(
             CONNECT_PATIENCE,
             TcpStream::connect((at.place.host.as_str(), at.place.port)),
@@ -209,59 +228,26 @@ impl Client {
             Ok(Err(error)) => return Err(not_connected(at, error)),
             Err(_) => return Err(not_connected(at, io::ErrorKind::TimedOut.into())),
         };
+        let asked = Asked {
+            way: Way::Tcp(at.place.clone()),
+            token: at.token.clone(),
+        };
         let unreachable = |error| ClientError::Unreachable {
-            place: at.place.clone(),
+            place: asked.way.clone(),
             error,
         };
         let (peer, local, socket) = prepared(&stream).map_err(unreachable)?;
-        let (sender, connection) = match http1::handshake(TokioIo::new(stream)).await {
-            Ok(made) => made,
-            Err(_) => {
-                return Err(ClientError::NoRelay {
-                    place: at.place.clone(),
-                });
-            }
-        };
-        tokio::spawn(connection);
-        let mut client = Self {
-            at: at.clone(),
+        let mut sender = asked.begin(stream).await?;
+        let (health, json) = asked.look(&mut sender).await?;
+        let client = Self {
+            asked,
             sender,
             socket,
             peer,
             local,
-            health: Health {
-                name: String::new(),
-                version: String::new(),
-                started_at: String::new(),
-                pid: None,
-                uptime_seconds: 0,
-                roles: Vec::new(),
-                connections: Vec::new(),
-            },
-            health_json: String::new(),
+            health,
         };
-        client.look().await?;
-        Ok(client)
-    }
-
-    /// Asks for `/health`.
-    async fn look(&mut self) -> Result<(), ClientError> {
-        let no_relay = || ClientError::NoRelay {
-            place: self.at.place.clone(),
-        };
-        let request = self.request("GET", "/health", Bytes::new());
-        let asked = gather(self.sender.send_request(request), HEALTH_BYTES_MAX);
-        let Ok(Ok((status, body))) = timeout(HEALTH_PATIENCE, asked).await else {
-            return Err(no_relay());
-        };
-        if !status.is_success() {
-            return Err(self.refusal(status, &body).unwrap_or_else(no_relay));
-        }
-        let health: Option<Health> = serde_json::from_slice(&body).ok();
-        let health = health.filter(|health| health.name == "relay");
-        self.health = health.ok_or_else(no_relay)?;
-        self.health_json = String::from_utf8_lossy(&body).into_owned();
-        Ok(())
+        Ok((client, json))
     }
 
     /// Asks for something that the relay may take `wait` to answer, and returns the JSON of the answer.
@@ -270,8 +256,8 @@ impl Client {
     ///
     /// The relay's refusal; or that it did not answer, or not as a relay does.
     pub async fn ask(&mut self, path: &str, what: &Value, wait: Duration) -> Result<Bytes, ClientError> {
-        let place = self.at.place.clone();
-        let request = self.request("POST", path, what.to_string().into());
+        let place = self.asked.way.clone();
+        let request = self.asked.request("POST", path, what.to_string().into());
         let patience = ANSWER_PATIENCE + wait;
         let asked = gather(self.sender.send_request(request), ANSWER_BYTES_MAX);
         match timeout(patience, asked).await {
@@ -279,7 +265,7 @@ impl Client {
             Ok(Err(_)) => Err(ClientError::WentAway { place }),
             Ok(Ok((status, body))) if status.is_success() => Ok(body),
             Ok(Ok((status, body))) => {
-                let refusal = self.refusal(status, &body);
+                let refusal = self.asked.refusal(status, &body);
                 Err(refusal.unwrap_or(ClientError::NoRelay { place }))
             }
         }
@@ -287,9 +273,7 @@ impl Client {
 
     /// Says that an answer is not what a relay answers.
     pub fn not_understood(&self) -> ClientError {
-        ClientError::NoRelay {
-            place: self.at.place.clone(),
-        }
+        self.asked.no_relay()
     }
 
     /// Lets the end of this process close the connection in order: what was read has arrived.
@@ -298,19 +282,120 @@ impl Client {
             tracing::debug!(%error, "cannot take back SO_LINGER");
         }
     }
+}
+
+/// Asks a relay what it is and what is in it; returns that, and the JSON as it came.
+///
+/// # Errors
+///
+/// As [`Client::connect`].
+pub async fn health_of(found: &Found, token: Option<Token>) -> Result<(Health, String), ClientError> {
+    let socket = match &found.way {
+        Way::Tcp(place) => {
+            let place = place.clone();
+            let asked = Client::connect_and_look(&At { place, token }).await?;
+            return Ok((asked.0.health, asked.1));
+        }
+        Way::Unix(socket) => socket,
+    };
+    let stream = connect_to_socket(socket).await.map_err(|error| {
+        let place = found.way.clone();
+        if !is_nobody(&error) {
+            return ClientError::Unreachable { place, error };
+        }
+        ClientError::NoneAtSocket {
+            place,
+            found_by: found.source.clone(),
+            advice: found.advice(&ourselves()),
+        }
+    })?;
+    let way = found.way.clone();
+    let asked = Asked { way, token };
+    let mut sender = asked.begin(stream).await?;
+    asked.look(&mut sender).await
+}
+
+/// Connects to a unix socket.
+///
+/// # Errors
+///
+/// The system's, or that another user's process listens there, who could read what is said.
+pub async fn connect_to_socket(socket: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(socket).await?;
+    let listener = stream.peer_cred()?.uid();
+    let own = rustix::process::geteuid().as_raw();
+    if listener == own {
+        return Ok(stream);
+    }
+    let reason =
+        format!("user {listener} listens there, not user {own}; relay asks its own user's relay only");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
+}
+
+/// Tells whether a connection to a unix socket failed because nobody listens there.
+pub fn is_nobody(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Which relay is asked, and with which secret.
+struct Asked {
+    way: Way,
+    token: Option<Token>,
+}
+
+impl Asked {
+    /// Begins to speak over a connection.
+    async fn begin(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+        let handshake = http1::handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = handshake.map_err(|_| self.no_relay())?;
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    /// Asks for `/health`.
+    async fn look(&self, sender: &mut SendRequest<Full<Bytes>>) -> Result<(Health, String), ClientError> {
+        let request = self.request("GET", "/health", Bytes::new());
+        let asked = gather(sender.send_request(request), HEALTH_BYTES_MAX);
+        let Ok(Ok((status, body))) = timeout(HEALTH_PATIENCE, asked).await else {
+            return Err(self.no_relay());
+        };
+        if !status.is_success() {
+            return Err(self.refusal(status, &body).unwrap_or_else(|| self.no_relay()));
+        }
+        let health: Option<Health> = serde_json::from_slice(&body).ok();
+        let health = health.filter(|health| health.name == "relay");
+        let health = health.ok_or_else(|| self.no_relay())?;
+        Ok((health, String::from_utf8_lossy(&body).into_owned()))
+    }
 
     fn request(&self, method: &str, path: &str, body: Bytes) -> Request<Full<Bytes>> {
+        let host = match &self.way {
+            Way::Tcp(place) => place.to_string(),
+            Way::Unix(_) => "localhost".to_owned(),
+        };
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, self.at.place.to_string())
+            .header(HOST, host)
             .header(CONTENT_TYPE, "application/json");
-        if let Some(token) = &self.at.token {
+        if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, token.header());
         }
         request
             .body(Full::new(body))
             .expect("host and token are checked when the command line is read")
+    }
+
+    fn no_relay(&self) -> ClientError {
+        ClientError::NoRelay {
+            place: self.way.clone(),
+        }
     }
 
     /// Reads a relay's reason out of an answer that is no success; none if it is not a relay's.
@@ -320,14 +405,14 @@ impl Client {
             error: String,
         }
         let Answer { error: reason } = serde_json::from_slice(body).ok()?;
-        let place = self.at.place.clone();
+        let place = self.way.clone();
         if status != StatusCode::UNAUTHORIZED {
             return Some(ClientError::Refused { reason });
         }
         if !reason.contains("relay") {
             return None;
         }
-        Some(match &self.at.token {
+        Some(match &self.token {
             None => ClientError::TokenWanted { place },
             Some(_) => ClientError::TokenRefused { place },
         })
@@ -343,11 +428,11 @@ fn prepared(stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr, socket2::
 }
 
 fn not_connected(at: &At, error: io::Error) -> ClientError {
-    let place = at.place.clone();
-    if error.kind() != io::ErrorKind::ConnectionRefused || !place.is_this_machine() {
+    let place = Way::Tcp(at.place.clone());
+    if error.kind() != io::ErrorKind::ConnectionRefused || !at.place.is_this_machine() {
         return ClientError::Unreachable { place, error };
     }
-    let start = place.command(&ourselves(), "serve");
+    let start = at.place.command(&ourselves(), "serve");
     ClientError::NotRunning { place, start }
 }
 

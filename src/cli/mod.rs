@@ -5,6 +5,7 @@
 
 mod client;
 mod connection_hint;
+mod discover;
 mod identity;
 pub mod mcp;
 mod messages;

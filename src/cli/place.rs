@@ -18,6 +18,42 @@ pub struct Place {
     pub host: String,
 }
 
+/// Where a relay is, if that is said.
+#[derive(Debug, Clone, clap::Args)]
+pub struct MaybePlace {
+    /// The port of the relay, 1 to 65535 [default: 7331, where no other relay is found].
+    #[arg(long, env = "RELAY_PORT", value_parser = super::port)]
+    port: Option<u16>,
+
+    /// The address or the name of the machine that the relay runs on [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS", value_parser = host)]
+    host: Option<String>,
+}
+
+impl MaybePlace {
+    /// Returns the place if a part of it is named.
+    pub fn named(&self) -> Option<Place> {
+        if self.port.is_none() && self.host.is_none() {
+            return None;
+        }
+        let here = Place::default();
+        Some(Place {
+            port: self.port.unwrap_or(here.port),
+            host: self.host.clone().unwrap_or(here.host),
+        })
+    }
+}
+
+impl Default for Place {
+    /// The place of a relay that was given no other.
+    fn default() -> Self {
+        Self {
+            port: DEFAULT_PORT,
+            host: "127.0.0.1".to_owned(),
+        }
+    }
+}
+
 impl Place {
     /// Writes the command line of a subcommand for this place; the token not.
     pub fn command(&self, program: &str, subcommand: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::engine::shown;
@@ -96,6 +96,13 @@ impl DataDirectory {
     pub fn projects(&self) -> PathBuf {
         self.0.join(PROJECTS)
     }
+
+    /// Returns the project whose relay has its socket there, if it is one's.
+    pub fn project_of(&self, socket: &Path) -> Option<Project> {
+        let name = socket.parent()?.file_name()?.to_str()?;
+        let project = name.parse().ok()?;
+        (self.socket(&project) == socket).then_some(project)
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +149,16 @@ mod tests {
             (vec![], None),
         ] {
             assert_eq!(by(&variables), expected.map(PathBuf::from), "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn a_socket_of_a_project_is_known_by_its_place() {
+        let data = DataDirectory(PathBuf::from("/data/relay"));
+        let project: Project = "a".parse().expect("a name");
+        assert_eq!(data.project_of(&data.socket(&project)), Some(project));
+        for other in ["/data/relay/projects/a/other.sock", "/tmp/a/relay.sock", "/"] {
+            assert_eq!(data.project_of(Path::new(other)), None, "{other}");
         }
     }
 }

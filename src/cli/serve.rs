@@ -242,6 +242,8 @@ async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
         }
         Err(
             ClientError::NotRunning { .. }
+            | ClientError::NoneAtSocket { .. }
+            | ClientError::Unknown(_)
             | ClientError::Unreachable { .. }
             | ClientError::NoRelay { .. }
             | ClientError::Refused { .. }

@@ -2,9 +2,14 @@
 
 use std::io;
 
-use super::client::{At, Client, ClientError, Connection, Health, Role};
+use serde_json::{Value, json};
+
+use super::client::{ClientError, Connection, Health, Role, health_of};
+use super::discover::{Found, discover_here};
 use super::messages::{local_time, write_stdout};
+use super::place::MaybePlace;
 use super::{End, Failure, block_on};
+use crate::server::Token;
 use crate::terminal::visible_lines;
 
 /// How wide a terminal is at the least.
@@ -13,12 +18,16 @@ const COLUMNS: usize = 80;
 /// `relay status`.
 #[derive(Debug, clap::Args)]
 pub struct Status {
-    /// Print the same as JSON, as GET /health answers it.
+    /// Print the same as JSON: what GET /health answers, and how relay was found.
     #[arg(long)]
     json: bool,
 
     #[command(flatten)]
-    at: At,
+    place: MaybePlace,
+
+    /// The secret that the relay asks for.
+    #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
+    token: Option<Token>,
 }
 
 /// Why nothing was told.
@@ -40,21 +49,35 @@ impl From<StatusError> for Failure {
 
 /// Asks and tells.
 pub fn run(args: &Status) -> Result<End, Failure> {
-    let client = block_on(Client::connect(&args.at)).map_err(StatusError::Client)?;
-    let text = if args.json {
-        format!("{}\n", client.health_json)
-    } else {
-        visible_lines(&text(&client.health, &args.at.place.to_string()))
-    };
+    let text = block_on(told(args))?;
     write_stdout(&text).map_err(StatusError::Stdout)?;
     Ok(End::Done)
 }
 
-/// Writes what a relay says of itself in lines of at most [`COLUMNS`] characters.
-fn text(health: &Health, place: &str) -> String {
+async fn told(args: &Status) -> Result<String, StatusError> {
+    let found = discover_here(args.place.named()).map_err(ClientError::from)?;
+    let (health, json) = health_of(&found, args.token.clone()).await?;
+    if !args.json {
+        return Ok(visible_lines(&text(&health, &found)));
+    }
+    with_found(&json, &found).ok_or_else(|| {
+        let place = found.way;
+        ClientError::NoRelay { place }.into()
+    })
+}
+
+/// Adds to what a relay says of itself how it was found.
+fn with_found(json: &str, found: &Found) -> Option<String> {
+    let mut told: serde_json::Map<String, Value> = serde_json::from_str(json).ok()?;
+    let found = json!({"source": found.source.name(), "at": found.way.to_string()});
+    told.insert("found".to_owned(), found);
+    Some(format!("{}\n", Value::Object(told)))
+}
+
+/// Writes where a relay is and how it was found, and what it says of itself in lines of at most [`COLUMNS`] characters.
+fn text(health: &Health, found: &Found) -> String {
     let pid = health.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
     let mut lines = vec![
-        format!("relay {} on {place}{pid}", health.version),
         format!(
             "since {}, for {}",
             local_time(&health.started_at),
@@ -71,7 +94,12 @@ fn text(health: &Health, place: &str) -> String {
         let head = ["session", "over", "role", "state"].map(str::to_owned);
         lines.extend(table(head, health.connections.iter().map(connection)));
     }
-    lines.iter().map(|line| fitted(line) + "\n").collect()
+    // Where it is stands in one piece, however long it is, so that it can be copied.
+    let head = format!(
+        "relay {} on {}{pid}\nfound by {}\n",
+        health.version, found.way, found.source
+    );
+    head + &lines.iter().map(|line| fitted(line) + "\n").collect::<String>()
 }
 
 fn role(role: &Role) -> [String; 4] {
@@ -143,7 +171,11 @@ fn duration(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::cli::discover::{Source, Way};
+    use crate::cli::place::Place;
 
     fn health(json: &str) -> Health {
         serde_json::from_str(json).expect("what a relay says")
@@ -169,6 +201,7 @@ mod tests {
         ));
         let expected = format!(
             "relay 0.1.0 on 127.0.0.1:7331, pid 4194304\n\
+             found by its port\n\
              since some day, for 2 h 5 min\n\
              \n\
              role                              unread  oldest       in doubt\n\
@@ -182,16 +215,39 @@ mod tests {
              24       http  user  waits, 5 s left\n\
              25       sse   any   waits for {long}, 30 s left; wai…\n"
         );
-        let text = text(&health, "127.0.0.1:7331");
+        let text = text(&health, &Found::at(Place::default()));
         assert_eq!(text, expected);
     }
 
     #[test]
     fn a_relay_without_sessions_says_so() {
         let health = health(r#"{"name": "relay", "version": "0.1.0", "started_at": "some day"}"#);
+        let place: std::net::SocketAddr = "[::1]:80".parse().expect("an address");
         assert_eq!(
-            text(&health, "[::1]:80"),
-            "relay 0.1.0 on [::1]:80\nsince some day, for 0 s\n\nrole  unread  oldest  in doubt\n\nno sessions\n"
+            text(&health, &Found::at(place.into())),
+            "relay 0.1.0 on [::1]:80\nfound by its port\nsince some day, for 0 s\n\nrole  unread  oldest  in doubt\n\nno sessions\n"
         );
+    }
+
+    #[test]
+    fn a_socket_is_told_in_one_piece_with_how_it_was_found() {
+        let health = health(r#"{"name": "relay", "version": "0.1.0", "started_at": "some day"}"#);
+        let socket = PathBuf::from("/".to_owned() + &"x".repeat(100));
+        let found = Found {
+            way: Way::Unix(socket.clone()),
+            source: Source::Scan,
+            project: None,
+        };
+        let head = format!(
+            "relay 0.1.0 on {}\nfound by its socket, the only live one\nsince",
+            socket.display()
+        );
+        assert!(text(&health, &found).starts_with(&head));
+        let told = with_found(r#"{"name": "relay"}"#, &found);
+        let expected = format!(
+            "{{\"found\":{{\"at\":\"{}\",\"source\":\"scan\"}},\"name\":\"relay\"}}\n",
+            socket.display()
+        );
+        assert_eq!(told, Some(expected));
     }
 }

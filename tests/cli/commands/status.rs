@@ -22,7 +22,7 @@ fn it_tells_who_is_there_and_what_is_on_its_way() {
     let health = relay.health();
     let started_at = health["started_at"].as_str().expect("a time");
     let head = format!(
-        "relay {VERSION} on 127.0.0.1:{}, pid {}\nsince {} {}, for ",
+        "relay {VERSION} on 127.0.0.1:{}, pid {}\nfound by its port\nsince {} {}, for ",
         relay.port,
         health["pid"],
         &started_at[..10],
@@ -31,7 +31,7 @@ fn it_tells_who_is_there_and_what_is_on_its_way() {
     assert!(text.starts_with(&head), "{text}");
     let rows: Vec<Vec<&str>> = text
         .lines()
-        .skip(3)
+        .skip(4)
         .map(|line| {
             line.split("  ")
                 .map(str::trim)
@@ -61,7 +61,7 @@ fn it_tells_who_is_there_and_what_is_on_its_way() {
 }
 
 #[test]
-fn json_is_what_health_answers() {
+fn json_is_what_health_answers_and_how_relay_was_found() {
     let relay = told();
     let mut session = relay.bound_session(Way::Sse, "dev-a");
     session.hear_of_start("dev-a");
@@ -77,6 +77,7 @@ fn json_is_what_health_answers() {
     assert!(told["uptime_seconds"].take().is_u64());
     let role = |name: &str| json!({"role": name, "unread": 0, "oldest_seconds": null, "in_doubt": 0});
     let expected = json!({
+        "found": {"source": "port", "at": format!("127.0.0.1:{}", relay.port)},
         "name": "relay",
         "version": VERSION,
         "pid": pid,

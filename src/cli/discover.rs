@@ -1,0 +1,407 @@
+//! Which relay is meant by who names none: the one and only place where that is looked for, in an order that is told.
+//!
+//! It knows the environment, the working directory and the file system only as they are handed in, and connects to nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::place::Place;
+use super::project::{DataDirectory, InvalidProject, Project};
+
+/// Names a socket.
+const SOCKET: &str = "RELAY_SOCKET";
+
+/// Names a project.
+const PROJECT: &str = "RELAY_PROJECT";
+
+/// What a directory tree says of its relay.
+const CONFIG: &str = ".relay/config.json";
+
+/// Most bytes of a file that is read here: each has a line or a few.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What is looked at.
+pub struct Surroundings<'a, S> {
+    /// Returns a variable of the environment.
+    pub variable: &'a dyn Fn(&str) -> Option<OsString>,
+    /// The working directory.
+    pub directory: &'a Path,
+    /// The file system.
+    pub system: &'a S,
+}
+
+/// What is asked of the file system.
+pub trait System {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// The system's, when there is none or it cannot be read.
+    fn read(&self, file: &Path) -> io::Result<Vec<u8>>;
+
+    /// Returns the names of what a directory holds, in any order; none if it cannot be read.
+    fn names(&self, directory: &Path) -> Vec<OsString>;
+
+    /// Tells whether a process listens on a socket.
+    fn is_live(&self, socket: &Path) -> bool;
+}
+
+/// How a relay is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// Over a port.
+    Tcp(Place),
+    /// Over a unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(place) => place.fmt(f),
+            Self::Unix(socket) => socket.display().fmt(f),
+        }
+    }
+}
+
+/// What said how a relay is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The variable that names a socket.
+    Socket,
+    /// The variable that names a project.
+    Project,
+    /// This file.
+    Config(PathBuf),
+    /// It is the only live socket of this user's projects.
+    Scan,
+    /// The port that was named, or the one of a relay that was given no other.
+    Port,
+}
+
+impl Source {
+    /// Returns its name in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Socket => SOCKET,
+            Self::Project => PROJECT,
+            Self::Config(_) => "config",
+            Self::Scan => "scan",
+            Self::Port => "port",
+        }
+    }
+}
+
+/// How it is said to a person: `found by RELAY_SOCKET`.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket | Self::Project => f.write_str(self.name()),
+            Self::Config(file) => file.display().fmt(f),
+            Self::Scan => f.write_str("its socket, the only live one"),
+            Self::Port => f.write_str("its port"),
+        }
+    }
+}
+
+/// Where a relay is to be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// How it is reached.
+    pub way: Way,
+    /// What said so.
+    pub source: Source,
+    /// The project whose socket it is, if it is one's.
+    pub project: Option<Project>,
+}
+
+impl Found {
+    /// What is found where a place is named.
+    pub fn at(place: Place) -> Self {
+        Self {
+            way: Way::Tcp(place),
+            source: Source::Port,
+            project: None,
+        }
+    }
+
+    /// Says what is to be done where nobody listens on the socket that was found.
+    pub fn advice(&self, program: &str) -> String {
+        match &self.project {
+            Some(project) if *project == Project::default() => format!("start it with: {program} serve"),
+            Some(project) => format!("start it with: {program} serve --project {project}"),
+            None => format!("start the relay that listens there, or name another with {SOCKET} or {PROJECT}"),
+        }
+    }
+}
+
+/// Why it is not known which relay is meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DiscoverError {
+    /// Several run, and nothing says which of them is meant.
+    #[error(
+        "several relays run: {}; choose one with {PROJECT}=NAME or {SOCKET}=PATH",
+        listed(sockets)
+    )]
+    Several {
+        /// The projects and their sockets, by name.
+        sockets: Vec<(Project, PathBuf)>,
+    },
+    /// A name is none.
+    #[error("{said_by}: {reason}")]
+    Project {
+        /// Where it stands.
+        said_by: String,
+        /// Why.
+        reason: InvalidProject,
+    },
+    /// A project is named, and nothing says where sockets are.
+    #[error(
+        "{said_by} names project {project}, but neither XDG_DATA_HOME nor HOME says where its socket is; set one of them, or {SOCKET}=PATH"
+    )]
+    NoData {
+        /// What names it.
+        said_by: String,
+        /// Its name.
+        project: Project,
+    },
+    /// A file is not as it should be.
+    #[error("{}: {reason}; accepted: {{\"socketPath\": \"PATH\"}} or {{\"project\": \"NAME\"}}", file.display())]
+    Config {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Finds out which relay is meant, in this order: the place that was `named`; `RELAY_SOCKET`; `RELAY_PROJECT`; the nearest
+/// `.relay/config.json`; the live socket of this user's projects, if there is one; port 7331. An empty variable is none.
+///
+/// Whether somebody listens at what was found is known of a socket that no other says only.
+///
+/// # Errors
+///
+/// [`DiscoverError`]: what says something says it wrong, or several relays run.
+pub fn discover<S: System>(
+    named: Option<Place>,
+    around: &Surroundings<'_, S>,
+) -> Result<Found, DiscoverError> {
+    if let Some(place) = named {
+        return Ok(Found::at(place));
+    }
+    let data = DataDirectory::by(around.variable);
+    let of_variable = |name| (around.variable)(name).filter(|value| !value.is_empty());
+    if let Some(socket) = of_variable(SOCKET) {
+        let socket = around.directory.join(socket);
+        return Ok(at_socket(socket, Source::Socket, data.as_ref()));
+    }
+    if let Some(name) = of_variable(PROJECT) {
+        return of_project(&name.to_string_lossy(), Source::Project, data.as_ref());
+    }
+    if let Some(found) = configured(around, data.as_ref())? {
+        return Ok(found);
+    }
+    let live = data.as_ref().map(|data| live_sockets(data, around.system));
+    let mut live = live.unwrap_or_default();
+    if live.len() > 1 {
+        return Err(DiscoverError::Several { sockets: live });
+    }
+    Ok(live.pop().map_or_else(
+        || Found::at(Place::default()),
+        |(project, socket)| Found {
+            way: Way::Unix(socket),
+            source: Source::Scan,
+            project: Some(project),
+        },
+    ))
+}
+
+fn at_socket(socket: PathBuf, source: Source, data: Option<&DataDirectory>) -> Found {
+    let project = data.and_then(|data| data.project_of(&socket));
+    let way = Way::Unix(socket);
+    Found { way, source, project }
+}
+
+fn of_project(name: &str, source: Source, data: Option<&DataDirectory>) -> Result<Found, DiscoverError> {
+    let said_by = || match &source {
+        Source::Config(file) => file.display().to_string(),
+        Source::Socket | Source::Project | Source::Scan | Source::Port => source.name().to_owned(),
+    };
+    let project: Project = name.parse().map_err(|reason| DiscoverError::Project {
+        said_by: said_by(),
+        reason,
+    })?;
+    let Some(data) = data else {
+        let said_by = said_by();
+        return Err(DiscoverError::NoData { said_by, project });
+    };
+    Ok(Found {
+        way: Way::Unix(data.socket(&project)),
+        source,
+        project: Some(project),
+    })
+}
+
+/// What a directory tree says of its relay; a socket's path counts from the directory that holds `.relay`.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Config {
+    socket_path: Option<PathBuf>,
+    project: Option<String>,
+}
+
+/// Looks for the nearest file that says something, from the working directory upward. A git work tree is looked at together
+/// with the main one, in which a file that is not in the repository is.
+fn configured<S: System>(
+    around: &Surroundings<'_, S>,
+    data: Option<&DataDirectory>,
+) -> Result<Option<Found>, DiscoverError> {
+    for directory in around.directory.ancestors() {
+        let main = main_work_tree(directory, around.system);
+        for directory in std::iter::once(directory).chain(main.as_deref()) {
+            let file = directory.join(CONFIG);
+            let config = match config(&file, around.system) {
+                Ok(Some(config)) => config,
+                Ok(None) => continue,
+                Err(reason) => return Err(DiscoverError::Config { file, reason }),
+            };
+            let source = Source::Config(file);
+            if let Some(socket) = config.socket_path {
+                return Ok(Some(at_socket(directory.join(socket), source, data)));
+            }
+            if let Some(project) = config.project {
+                return of_project(&project, source, data).map(Some);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a file that may not be there.
+fn config(file: &Path, system: &impl System) -> Result<Option<Config>, String> {
+    let bytes = match system.read(file) {
+        Ok(bytes) => bytes,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    // Only an object has names; a list would do for the fields in their order.
+    let object: serde_json::Result<serde_json::Map<_, _>> = serde_json::from_slice(&bytes);
+    let config = object.and_then(|object| serde_json::from_value(object.into()));
+    config.map(Some).map_err(|error| error.to_string())
+}
+
+/// Returns the main work tree of the repository of which a directory is the root of another work tree: there `.git` is a file
+/// that names a directory, in which `commondir` names the one that all of them share.
+/// <https://git-scm.com/docs/gitrepository-layout>
+fn main_work_tree(directory: &Path, system: &impl System) -> Option<PathBuf> {
+    let line = |file: &Path| {
+        let text = String::from_utf8(system.read(file).ok()?).ok()?;
+        Some(text.trim_end_matches(['\n', '\r']).to_owned())
+    };
+    let named = line(&directory.join(".git"))?;
+    let own = directory.join(named.strip_prefix("gitdir: ")?);
+    let shared = own.join(line(&own.join("commondir"))?);
+    let shared = without_dots(&shared);
+    (shared.file_name() == Some(OsStr::new(".git"))).then(|| shared.parent().map(Path::to_owned))?
+}
+
+/// Takes `.` and `..` out of a path, as git writes them.
+fn without_dots(path: &Path) -> PathBuf {
+    use std::path::Component::{CurDir, Normal, ParentDir, Prefix, RootDir};
+
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            CurDir => {}
+            ParentDir => {
+                plain.pop();
+            }
+            Normal(_) | Prefix(_) | RootDir => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Finds the sockets of this user's projects on which somebody listens, by the projects' names.
+fn live_sockets(data: &DataDirectory, system: &impl System) -> Vec<(Project, PathBuf)> {
+    let names = system.names(&data.projects());
+    let projects = names.iter().filter_map(|name| name.to_str()?.parse().ok());
+    let mut live: Vec<(Project, PathBuf)> = projects
+        .map(|project| {
+            let socket = data.socket(&project);
+            (project, socket)
+        })
+        .filter(|(_, socket)| system.is_live(socket))
+        .collect();
+    live.sort();
+    live
+}
+
+fn listed(sockets: &[(Project, PathBuf)]) -> String {
+    let sockets: Vec<String> = sockets
+        .iter()
+        .map(|(project, socket)| format!("{project} ({})", socket.display()))
+        .collect();
+    sockets.join(", ")
+}
+
+/// This process's file system.
+pub struct ThisSystem;
+
+impl System for ThisSystem {
+    fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
+        // What is looked for may be anything, a pipe that says nothing for instance.
+        if !std::fs::metadata(file)?.is_file() {
+            return Err(io::Error::other("it is no file"));
+        }
+        let mut bytes = Vec::new();
+        std::fs::File::open(file)?
+            .take(FILE_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            let reason = format!("it has more than {FILE_BYTES_MAX} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        }
+        Ok(bytes)
+    }
+
+    fn names(&self, directory: &Path) -> Vec<OsString> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name()).collect()
+    }
+
+    fn is_live(&self, socket: &Path) -> bool {
+        crate::server::is_live(socket)
+    }
+}
+
+/// Finds out which relay is meant in this process's surroundings.
+///
+/// # Errors
+///
+/// As [`discover`].
+pub fn discover_here(named: Option<Place>) -> Result<Found, DiscoverError> {
+    // A working directory that is gone holds nothing.
+    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let around = Surroundings {
+        variable: &|name| std::env::var_os(name),
+        directory: &directory,
+        system: &ThisSystem,
+    };
+    discover(named, &around)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,338 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+/// A file system and an environment that a test writes down.
+#[derive(Default)]
+struct World {
+    variables: BTreeMap<&'static str, String>,
+    files: BTreeMap<PathBuf, String>,
+    /// Projects that have a directory.
+    projects: BTreeSet<&'static str>,
+    live: BTreeSet<PathBuf>,
+}
+
+impl System for World {
+    fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
+        let text = self.files.get(file).ok_or(io::ErrorKind::NotFound)?;
+        Ok(text.clone().into_bytes())
+    }
+
+    fn names(&self, directory: &Path) -> Vec<OsString> {
+        assert_eq!(directory, Path::new("/data/relay/projects"));
+        self.projects.iter().rev().map(OsString::from).collect()
+    }
+
+    fn is_live(&self, socket: &Path) -> bool {
+        self.live.contains(socket)
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let mut world = Self::default();
+        world.set("XDG_DATA_HOME", "/data");
+        world
+    }
+
+    fn set(&mut self, variable: &'static str, value: &str) -> &mut Self {
+        self.variables.insert(variable, value.to_owned());
+        self
+    }
+
+    fn file(&mut self, path: &str, text: &str) -> &mut Self {
+        self.files.insert(PathBuf::from(path), text.to_owned());
+        self
+    }
+
+    /// Has a project's relay run.
+    fn runs(&mut self, project: &'static str) -> &mut Self {
+        self.projects.insert(project);
+        self.live.insert(socket(project));
+        self
+    }
+
+    /// Finds a relay from a directory below the root of a repository.
+    fn discover(&self) -> Result<Found, DiscoverError> {
+        self.discover_at(None)
+    }
+
+    fn discover_at(&self, named: Option<Place>) -> Result<Found, DiscoverError> {
+        let around = Surroundings {
+            variable: &|name| self.variables.get(name).map(OsString::from),
+            directory: Path::new("/work/tree/deep"),
+            system: self,
+        };
+        discover(named, &around)
+    }
+}
+
+fn socket(project: &str) -> PathBuf {
+    PathBuf::from(format!("/data/relay/projects/{project}/relay.sock"))
+}
+
+fn project(name: &str) -> Project {
+    name.parse().expect("a name")
+}
+
+/// What is found where a project's socket is.
+fn of(name: &str, source: Source) -> Result<Found, DiscoverError> {
+    Ok(Found {
+        way: Way::Unix(socket(name)),
+        source,
+        project: Some(project(name)),
+    })
+}
+
+/// What is found where a socket is that is no project's.
+fn at(path: &str, source: Source) -> Result<Found, DiscoverError> {
+    Ok(Found {
+        way: Way::Unix(PathBuf::from(path)),
+        source,
+        project: None,
+    })
+}
+
+fn place(port: u16) -> Place {
+    let host = "127.0.0.1".to_owned();
+    Place { port, host }
+}
+
+fn config_at(path: &str) -> Source {
+    Source::Config(PathBuf::from(path))
+}
+
+#[test]
+fn each_source_comes_before_the_next_one() {
+    let mut world = World::new();
+    assert_eq!(world.discover(), Ok(Found::at(place(7331))));
+    world.runs("running");
+    assert_eq!(world.discover(), of("running", Source::Scan));
+    world.file("/work/.relay/config.json", r#"{"project": "above"}"#);
+    let above = config_at("/work/.relay/config.json");
+    assert_eq!(world.discover(), of("above", above));
+    world.file("/work/tree/.relay/config.json", r#"{"project": "near"}"#);
+    let near = config_at("/work/tree/.relay/config.json");
+    assert_eq!(world.discover(), of("near", near));
+    world.set(PROJECT, "named");
+    assert_eq!(world.discover(), of("named", Source::Project));
+    world.set(SOCKET, "/tmp/own.sock");
+    assert_eq!(world.discover(), at("/tmp/own.sock", Source::Socket));
+    assert_eq!(world.discover_at(Some(place(4000))), Ok(Found::at(place(4000))));
+}
+
+#[test]
+fn an_empty_variable_is_none() {
+    let mut world = World::new();
+    world.set(SOCKET, "").set(PROJECT, "");
+    assert_eq!(world.discover(), Ok(Found::at(place(7331))));
+}
+
+#[test]
+fn a_path_that_is_not_absolute_counts_from_where_it_was_said() {
+    let mut world = World::new();
+    world.file(
+        "/work/tree/.relay/config.json",
+        r#"{"socketPath": "run/own.sock"}"#,
+    );
+    let source = config_at("/work/tree/.relay/config.json");
+    assert_eq!(world.discover(), at("/work/tree/run/own.sock", source));
+    world.set(SOCKET, "own.sock");
+    assert_eq!(world.discover(), at("/work/tree/deep/own.sock", Source::Socket));
+}
+
+#[test]
+fn the_project_of_a_socket_is_known_however_the_socket_was_named() {
+    let mut world = World::new();
+    world.set(SOCKET, "/data/relay/projects/mine/relay.sock");
+    assert_eq!(world.discover(), of("mine", Source::Socket));
+}
+
+#[test]
+fn a_socket_in_a_file_comes_before_a_project_in_it_and_a_file_that_says_nothing_is_passed_by() {
+    let mut world = World::new();
+    world.file(
+        "/work/.relay/config.json",
+        r#"{"socketPath": "/tmp/own.sock", "project": "a", "other": [1]}"#,
+    );
+    world.file("/work/tree/.relay/config.json", "{}");
+    let source = config_at("/work/.relay/config.json");
+    assert_eq!(world.discover(), at("/tmp/own.sock", source));
+}
+
+#[test]
+fn dead_sockets_are_not_found() {
+    let mut world = World::new();
+    world.projects.extend(["dead", "dead-too"]);
+    assert_eq!(world.discover(), Ok(Found::at(place(7331))));
+    world.runs("live");
+    assert_eq!(world.discover(), of("live", Source::Scan));
+}
+
+#[test]
+fn what_is_no_projects_directory_is_not_looked_at() {
+    let mut world = World::new();
+    world.projects.insert("no project");
+    world.live.insert(socket("no project"));
+    assert_eq!(world.discover(), Ok(Found::at(place(7331))));
+}
+
+#[test]
+fn of_two_live_sockets_one_must_be_chosen() {
+    let mut world = World::new();
+    world.runs("b").runs("a");
+    let error = world.discover().expect_err("nobody says which");
+    assert_eq!(
+        error.to_string(),
+        "several relays run: a (/data/relay/projects/a/relay.sock), b (/data/relay/projects/b/relay.sock); \
+         choose one with RELAY_PROJECT=NAME or RELAY_SOCKET=PATH"
+    );
+    world.set(PROJECT, "b");
+    assert_eq!(world.discover(), of("b", Source::Project));
+}
+
+#[test]
+fn without_a_data_directory_a_port_is_asked_and_a_project_is_not_known() {
+    let mut world = World::default();
+    assert_eq!(world.discover(), Ok(Found::at(place(7331))));
+    world.set(PROJECT, "a");
+    let error = world.discover().expect_err("nothing says where it is");
+    assert_eq!(
+        error.to_string(),
+        "RELAY_PROJECT names project a, but neither XDG_DATA_HOME nor HOME says where its socket is; set one of them, \
+         or RELAY_SOCKET=PATH"
+    );
+}
+
+#[test]
+fn a_name_that_is_none_is_refused_with_where_it_stands() {
+    let mut world = World::new();
+    world.file("/work/.relay/config.json", r#"{"project": "a/b"}"#);
+    let said = world.discover().expect_err("no name").to_string();
+    let expected = "/work/.relay/config.json: project \"a/b\" has no legal name; accepted: 1 to 32";
+    assert!(said.starts_with(expected), "{said}");
+    world.set(PROJECT, "..");
+    let said = world.discover().expect_err("no name").to_string();
+    assert!(said.starts_with("RELAY_PROJECT: project \"..\" has no"), "{said}");
+}
+
+#[test]
+fn a_broken_file_is_refused_with_what_is_accepted() {
+    for broken in ["", "{", "[]", r#"{"project": 7}"#, r#"{"socketPath": {}}"#] {
+        let mut world = World::new();
+        world.file("/work/tree/.relay/config.json", broken);
+        let said = world.discover().expect_err(broken).to_string();
+        assert!(said.starts_with("/work/tree/.relay/config.json: "), "{said}");
+        assert!(
+            said.ends_with(r#"; accepted: {"socketPath": "PATH"} or {"project": "NAME"}"#),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_work_tree_has_the_file_of_the_main_one() {
+    let mut world = World::new();
+    world
+        .file("/work/tree/.git", "gitdir: /src/main/.git/worktrees/tree\n")
+        .file("/src/main/.git/worktrees/tree/commondir", "../..\n")
+        .file("/src/main/.relay/config.json", r#"{"socketPath": "own.sock"}"#)
+        .file("/work/.relay/config.json", r#"{"project": "farther"}"#);
+    let source = config_at("/src/main/.relay/config.json");
+    assert_eq!(world.discover(), at("/src/main/own.sock", source));
+    // Its own is nearer.
+    world.file("/work/tree/.relay/config.json", r#"{"project": "own"}"#);
+    let own = config_at("/work/tree/.relay/config.json");
+    assert_eq!(world.discover(), of("own", own));
+}
+
+#[test]
+fn a_work_tree_that_names_its_repository_from_where_it_is_has_it_too() {
+    let mut world = World::new();
+    world
+        .file("/work/tree/.git", "gitdir: ../main/.git/worktrees/tree\n")
+        .file("/work/tree/../main/.git/worktrees/tree/commondir", "../..\n")
+        .file("/work/main/.relay/config.json", r#"{"project": "main"}"#);
+    let source = config_at("/work/main/.relay/config.json");
+    assert_eq!(world.discover(), of("main", source));
+}
+
+#[test]
+fn a_submodule_and_a_broken_link_have_no_main_work_tree() {
+    for (git, commondir) in [
+        // A submodule's directory shares nothing.
+        ("gitdir: ../.git/modules/tree\n", None),
+        // A bare repository has no work tree of its own.
+        ("gitdir: /src/bare.git/worktrees/tree\n", Some("../..\n")),
+        ("nonsense", None),
+        ("", None),
+    ] {
+        let mut world = World::new();
+        world.file("/work/tree/.git", git);
+        if let Some(commondir) = commondir {
+            world.file("/src/bare.git/worktrees/tree/commondir", commondir);
+            world.file("/src/.relay/config.json", r#"{"project": "wrong"}"#);
+        }
+        assert_eq!(world.discover(), Ok(Found::at(place(7331))), "{git:?}");
+    }
+}
+
+#[test]
+fn where_nobody_listens_it_is_said_how_to_start_a_relay_there() {
+    for (found, expected) in [
+        (of("default", Source::Scan), "start it with: relay serve"),
+        (of("a", Source::Project), "start it with: relay serve --project a"),
+        (
+            at("/tmp/own.sock", Source::Socket),
+            "start the relay that listens there, or name another with RELAY_SOCKET or RELAY_PROJECT",
+        ),
+    ] {
+        assert_eq!(found.expect("found").advice("relay"), expected);
+    }
+}
+
+mod in_this_system {
+    use super::*;
+
+    #[test]
+    fn a_work_tree_of_git_has_the_file_of_the_main_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("it is there");
+        let git = |folder: &str, args: &[&str]| {
+            let mut git = std::process::Command::new("git");
+            git.args(["-c", "user.name=a", "-c", "user.email=a@localhost"])
+                .args(args);
+            let done = git.current_dir(root.join(folder)).output();
+            let done = done.expect("git is needed for this test; install it");
+            assert!(done.status.success(), "{done:?}");
+        };
+        git("", &["init", "-q", "main"]);
+        git("main", &["commit", "-q", "--allow-empty", "-m", "first"]);
+        git("main", &["worktree", "add", "-q", "../other", "-b", "other"]);
+        std::fs::create_dir(root.join("main/.relay")).expect("a folder");
+        std::fs::create_dir(root.join("other/deep")).expect("a folder");
+        std::fs::write(root.join("main").join(CONFIG), r#"{"project": "a"}"#).expect("a file");
+        let around = Surroundings {
+            variable: &|name| (name == "HOME").then(|| "/data".into()),
+            directory: &root.join("other/deep"),
+            system: &ThisSystem,
+        };
+        let found = discover(None, &around).expect("it is there");
+        assert_eq!(found.source, Source::Config(root.join("main").join(CONFIG)));
+    }
+
+    #[test]
+    fn what_is_no_file_or_too_long_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        assert_eq!(
+            ThisSystem.read(&file).expect_err("none").kind(),
+            io::ErrorKind::NotFound
+        );
+        std::fs::write(&file, vec![b' '; 64 * 1024]).expect("a file");
+        assert_eq!(ThisSystem.read(&file).expect("it is there").len(), 64 * 1024);
+        std::fs::write(&file, vec![b' '; 64 * 1024 + 1]).expect("a file");
+        assert!(ThisSystem.read(&file).is_err());
+        assert!(ThisSystem.read(folder.path()).is_err());
+    }
+}
