@@ -131,11 +131,19 @@ impl Found {
 
     /// Says what is to be done where nobody listens on the socket that was found.
     pub fn advice(&self, program: &str) -> String {
-        match &self.project {
-            Some(project) if *project == Project::default() => format!("start it with: {program} serve"),
-            Some(project) => format!("start it with: {program} serve --project {project}"),
+        match self.command(program) {
+            Some(command) => format!("start it with: {command}"),
             None => format!("start the relay that listens there, or name another with {SOCKET} or {PROJECT}"),
         }
+    }
+
+    /// Returns the command that starts a relay on the socket that was found, if one does.
+    pub fn command(&self, program: &str) -> Option<String> {
+        let project = self.project.as_ref()?;
+        if *project == Project::default() {
+            return Some(format!("{program} serve"));
+        }
+        Some(format!("{program} serve --project {project}"))
     }
 }
 

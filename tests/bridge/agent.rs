@@ -1,7 +1,7 @@
 //! An agent that has started `relay mcp`: it writes lines and reads lines, and closes either end when a test says so.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{ChildStdin, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
@@ -26,19 +26,23 @@ impl Agent {
 
     /// Starts a bridge with more arguments and makes the handshake.
     pub fn start_with(port: u16, arguments: &[&str]) -> Self {
-        let mut agent = Self::start_silent(port, arguments);
-        agent.shake_hands();
-        agent
+        Self::start_by(bridge(port, arguments))
     }
 
     /// Starts a bridge that is told nothing yet.
     pub fn start_silent(port: u16, arguments: &[&str]) -> Self {
-        let mut command = relay_command();
-        command
-            .args(["mcp", "--port", &port.to_string()])
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
+        Self::of(bridge(port, arguments))
+    }
+
+    /// Starts a bridge by a command and makes the handshake.
+    pub fn start_by(command: Command) -> Self {
+        let mut agent = Self::of(command);
+        agent.shake_hands();
+        agent
+    }
+
+    fn of(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::start(&mut command);
         let stdin = process.child.stdin.take();
         let stdout = process.child.stdout.take().expect("it is piped");
@@ -157,6 +161,13 @@ impl Agent {
         assert_eq!(self.process.kill(), "", "on stderr");
         said
     }
+}
+
+/// The command of a bridge to a port.
+fn bridge(port: u16, arguments: &[&str]) -> Command {
+    let mut command = relay_command();
+    command.args(["mcp", "--port", &port.to_string()]).args(arguments);
+    command
 }
 
 pub fn initialize() -> String {

@@ -20,6 +20,8 @@
 mod bridge;
 mod calls;
 mod connection;
+mod found;
+mod held;
 mod lines;
 mod relay;
 mod stdio;
@@ -55,13 +57,13 @@ use stdio::Stdio;
 /// `relay mcp`.
 #[derive(Debug, clap::Args)]
 pub struct Mcp {
-    /// The port of the relay, 1 to 65535.
-    #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = super::port)]
-    port: u16,
+    /// The port of the relay, 1 to 65535 [default: 7331, where no other relay is found].
+    #[arg(long, env = "RELAY_PORT", value_parser = super::port)]
+    port: Option<u16>,
 
-    /// The address of the relay.
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = super::serve::host)]
-    host: IpAddr,
+    /// The address of the relay [default: 127.0.0.1].
+    #[arg(long, value_name = "ADDRESS", value_parser = super::serve::host)]
+    host: Option<IpAddr>,
 
     /// The name that this agent has; it need not name itself then, and may not name another.
     #[arg(
@@ -113,7 +115,7 @@ impl FromStr for OrNone<Label> {
 /// What a bridge is started with.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the relay is, as requests and errors name it.
+    /// Where the relay is, as requests and errors name it; one that is found over a unix socket is not there.
     pub address: SocketAddr,
     /// Who the agent is, if it is bound to a name.
     pub identity: Option<Identity>,
@@ -181,8 +183,10 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
     let program = super::ourselves();
     let identity = identity(args.agent, args.tools, &program)?;
     let mut random = super::serve::system_random()?;
+    let is_named = args.host.is_some() || args.port.is_some();
+    let host = args.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let settings = Settings {
-        address: SocketAddr::new(args.host, args.port),
+        address: SocketAddr::new(host, args.port.unwrap_or(DEFAULT_PORT)),
         identity,
         project: args.project.0,
         toolsets: args.tools,
@@ -195,7 +199,7 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let connect = system::Tcp(settings.address);
+    let connect = found::Finder::new(settings.address, is_named, settings.program.clone());
     let bridging = run(tokio::io::stdin(), system::Stdout::new(), settings, connect);
     let result = runtime.block_on(bridging);
     // A read of stdin that never returns holds up nothing.

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
+use super::found::NoneFound;
 use super::{Identity, Label, Settings};
 use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
 use crate::cli::place::Place;
@@ -41,6 +42,8 @@ pub struct Relay<C> {
 pub enum AskError {
     /// Nothing listens.
     NotRunning,
+    /// None was found that can be asked; it is said why, and what is to be done.
+    NoneFound(NoneFound),
     /// There may be a relay, but no way to it.
     Unreachable(io::Error),
     /// The connection broke after the call was sent.
@@ -58,6 +61,12 @@ pub enum AskError {
 impl AskError {
     /// Tells a relay that is not there from one that cannot be reached.
     fn of_connecting(error: io::Error) -> Self {
+        let none_found = error
+            .get_ref()
+            .and_then(|reason| reason.downcast_ref::<NoneFound>());
+        if let Some(none_found) = none_found {
+            return Self::NoneFound(none_found.clone());
+        }
         if error.kind() == io::ErrorKind::ConnectionRefused {
             Self::NotRunning
         } else {
@@ -168,6 +177,13 @@ impl<C: Connect> Relay<C> {
     pub fn words(&self, trouble: &AskError, toolset: &Toolset) -> String {
         let reason = match trouble {
             AskError::NotRunning => return self.not_running(toolset),
+            AskError::NoneFound(NoneFound::NotRunning { reason, command }) => {
+                return match (toolset.not_running, command) {
+                    (Some(words), Some(command)) => words(command),
+                    (Some(_) | None, _) => reason.clone(),
+                };
+            }
+            AskError::NoneFound(NoneFound::NoWay(reason)) => reason.clone(),
             AskError::Unreachable(error) => {
                 let address = self.settings.address;
                 format!("relay cannot be reached at {address}: {error}")

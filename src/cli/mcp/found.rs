@@ -1,0 +1,168 @@
+//! Connections to the relay that is found: at the place that was named, or by looking for it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::connection::{Connect, Connection};
+use super::held::Held;
+use super::system::Tcp;
+use crate::cli::client::{connect_to_socket, is_nobody};
+use crate::cli::discover::{Found, Way, discover_here};
+
+/// Why no relay can be asked, and what is to be done, in words for an agent.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NoneFound {
+    /// Nobody listens on the socket that was found.
+    #[error("{reason}")]
+    NotRunning {
+        /// The same in words, with what is to be done.
+        reason: String,
+        /// What starts a relay there, if it is known.
+        command: Option<String>,
+    },
+    /// It is not known which relay is meant, or there is no way to it.
+    #[error("{0}")]
+    NoWay(String),
+}
+
+/// Finds the relay. It is looked for anew whenever nobody listens any more where it was found before, so that one that was
+/// started later, or elsewhere, is found too.
+pub struct Finder {
+    /// Where a relay is that is reached over a port.
+    address: SocketAddr,
+    /// It was named, so that no other is looked for.
+    is_named: bool,
+    /// The command that is this program.
+    program: String,
+    last: Mutex<Option<Way>>,
+}
+
+impl Finder {
+    /// Looks for nothing yet.
+    pub fn new(address: SocketAddr, is_named: bool, program: String) -> Self {
+        let last = Mutex::default();
+        Self {
+            address,
+            is_named,
+            program,
+            last,
+        }
+    }
+
+    async fn open(&self, way: &Way) -> io::Result<Stream> {
+        match way {
+            Way::Tcp(_) => Tcp(self.address).connect().await.map(Stream::Tcp),
+            Way::Unix(socket) => {
+                let stream = connect_to_socket(socket).await?;
+                Ok(Stream::Unix(Held::new(stream)))
+            }
+        }
+    }
+
+    /// Explains why a relay that was found over a socket is not reached; an error over a port says that by itself.
+    fn explained(&self, found: &Found, error: io::Error) -> io::Error {
+        let Found { way, source, .. } = found;
+        if matches!(way, Way::Tcp(_)) {
+            return error;
+        }
+        io::Error::other(if is_nobody(&error) {
+            let advice = found.advice(&self.program);
+            NoneFound::NotRunning {
+                reason: format!("Relay is not running on {way}, named by {source}; {advice}"),
+                command: found.command(&self.program),
+            }
+        } else {
+            NoneFound::NoWay(format!(
+                "relay cannot be reached at {way}, named by {source}: {error}"
+            ))
+        })
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Option<Way>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Connect for Finder {
+    type Connection = Stream;
+
+    async fn connect(&self) -> io::Result<Stream> {
+        if self.is_named {
+            return Tcp(self.address).connect().await.map(Stream::Tcp);
+        }
+        let last = self.last().clone();
+        if let Some(way) = last
+            && let Ok(stream) = self.open(&way).await
+        {
+            return Ok(stream);
+        }
+        let found = discover_here(None);
+        let found = found.map_err(|error| io::Error::other(NoneFound::NoWay(error.to_string())))?;
+        let opened = self.open(&found.way).await;
+        let stream = opened.map_err(|error| self.explained(&found, error))?;
+        *self.last() = Some(found.way);
+        Ok(stream)
+    }
+}
+
+/// A connection over either way.
+pub enum Stream {
+    /// Over a port.
+    Tcp(TcpStream),
+    /// Over a unix socket.
+    Unix(Held),
+}
+
+impl Connection for Stream {
+    fn break_off_when_dropped(&self, yes: bool) {
+        match self {
+            Self::Tcp(stream) => stream.break_off_when_dropped(yes),
+            Self::Unix(stream) => stream.break_off_when_dropped(yes),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => stream.is_open(),
+            Self::Unix(stream) => stream.is_open(),
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! How the bridge and `relay status` find a relay, and find it again.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// An empty directory to work in.
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir().expect("the system has room for a directory")
+}
+
+/// Runs `relay status` and returns its exit code, what it wrote to stdout, and to stderr.
+fn status(directory: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = command(directory, variables);
+    let output = command.arg("status").args(arguments).output();
+    let output = output.expect("the built relay can be started");
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("text"));
+    (output.status.code(), stdout, stderr)
+}
+
+/// Writes `.relay/config.json` into a directory.
+fn configure(directory: &Path, config: &Value) -> PathBuf {
+    fs::create_dir_all(directory.join(".relay")).expect("there is room");
+    let file = directory.join(".relay/config.json");
+    fs::write(&file, config.to_string()).expect("there is room");
+    file
+}
+
+#[test]
+fn a_relay_is_found_by_each_source_and_status_tells_which() {
+    let relay = told_relay();
+    let (data, socket) = (relay.runtime.path(), relay.socket());
+    let (empty, configured) = (place(), place());
+    let directory = configured.path().canonicalize().expect("it is there");
+    let file = configure(&directory, &json!({"socketPath": socket}));
+    let data = ("XDG_DATA_HOME", text(data));
+    let by_socket = ("RELAY_SOCKET", text(&socket));
+    let ways = [
+        (
+            empty.path(),
+            vec![by_socket],
+            "RELAY_SOCKET",
+            "RELAY_SOCKET".to_owned(),
+        ),
+        (
+            empty.path(),
+            vec![data, ("RELAY_PROJECT", "default")],
+            "RELAY_PROJECT",
+            "RELAY_PROJECT".to_owned(),
+        ),
+        (&directory, vec![], "config", file.display().to_string()),
+        (
+            empty.path(),
+            vec![data],
+            "scan",
+            "its socket, the only live one".to_owned(),
+        ),
+    ];
+    for (directory, variables, source, found_by) in ways {
+        let mut agent = bridge(directory, &variables);
+        agent.post("dev-a", "pm", source).posted();
+        assert_eq!(agent.read("pm").bodies(), [source]);
+        agent.end();
+
+        let (code, told, said) = status(directory, &variables, &["--json"]);
+        assert_eq!((code, &*said), (Some(0), ""));
+        let told: Value = serde_json::from_str(&told).expect("JSON");
+        assert_eq!(told["found"], json!({"source": source, "at": socket}));
+        assert_eq!(told["pid"], relay.pid());
+        let (_, told, _) = status(directory, &variables, &[]);
+        let head = format!(
+            "relay {} on {}, pid {}\nfound by {found_by}\n",
+            env!("CARGO_PKG_VERSION"),
+            socket.display(),
+            relay.pid()
+        );
+        assert!(told.starts_with(&head), "{told}");
+    }
+    let port = relay.port.to_string();
+    let (_, told, _) = status(empty.path(), &[by_socket], &["--json", "--port", &port]);
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    let found = json!({"source": "port", "at": format!("127.0.0.1:{port}")});
+    assert_eq!(told["found"], found);
+    let (_, told, _) = status(empty.path(), &[by_socket, ("RELAY_PORT", &port)], &["--json"]);
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["found"], found);
+}
+
+#[test]
+fn a_bridge_finds_its_relay_again_after_each_kill() {
+    let mut relay = Relay::start();
+    let mut agent = bridge_to(&relay);
+    let absent = format!(
+        "Relay is not running on {}, named by RELAY_SOCKET; start the relay that listens there, or name another with \
+         RELAY_SOCKET or RELAY_PROJECT",
+        relay.socket().display()
+    );
+    for life in 0..10 {
+        let body = format!("life {life}");
+        agent.post("dev-a", "pm", &body).posted();
+        assert_eq!(agent.read("pm").bodies(), [body]);
+        relay.kill();
+        let told = agent.read("pm");
+        assert_eq!((told.texts, told.is_error), (vec![absent.clone()], true));
+        relay.restart();
+    }
+}
+
+#[test]
+fn a_bridge_that_was_there_first_finds_a_relay_that_is_started_later() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let mut agent = bridge(directory.path(), &[data, ("RELAY_PROJECT", "later")]);
+    let absent = format!(
+        "Relay is not running on {}, named by RELAY_PROJECT; start it with: {} serve --project later",
+        directory.path().join("relay/projects/later/relay.sock").display(),
+        env!("CARGO_BIN_EXE_relay")
+    );
+    assert_eq!(agent.read("pm").texts, [absent]);
+    let _relay = Relay::start_with(&["--project", "later"], &[data]);
+    agent.post("dev-a", "pm", "x").posted();
+    assert_eq!(agent.read("pm").bodies(), ["x"]);
+}
+
+#[test]
+fn a_bridge_whose_relay_is_gone_looks_for_another_and_not_before() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let [mut first, second] =
+        ["first", "second"].map(|project| Relay::start_with(&["--project", project], &[data]));
+    configure(directory.path(), &json!({"project": "first"}));
+    let mut agent = bridge(directory.path(), &[data]);
+    agent.post("dev-a", "pm", "to the first").posted();
+    configure(directory.path(), &json!({"project": "second"}));
+    agent.post("dev-a", "pm", "to the first too").posted();
+    assert_eq!(first.pending()["pm"], 2);
+    first.kill();
+    agent.post("dev-a", "pm", "to the second").posted();
+    assert_eq!(bodies(&second, "pm"), ["to the second"]);
+}
+
+#[test]
+fn of_two_relays_one_must_be_chosen() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let relays = ["a", "b"].map(|project| Relay::start_with(&["--project", project], &[data]));
+    let socket = |project: &str| {
+        let socket = format!("relay/projects/{project}/relay.sock");
+        directory.path().join(socket).display().to_string()
+    };
+    let reason = format!(
+        "several relays run: a ({}), b ({}); choose one with RELAY_PROJECT=NAME or RELAY_SOCKET=PATH",
+        socket("a"),
+        socket("b")
+    );
+    let (code, told, said) = status(directory.path(), &[data], &[]);
+    assert_eq!((code, &*told), (Some(1), ""));
+    assert_eq!(said, format!("relay status: {reason}\n"));
+    let mut agent = bridge(directory.path(), &[data]);
+    let refused = agent.read("pm");
+    assert_eq!(
+        (refused.texts, refused.is_error),
+        (vec![format!("Error: {reason}")], true)
+    );
+    // The bridge lives on, and finds the one that is left.
+    let [mut first, second] = relays;
+    first.kill();
+    agent.post("dev-a", "pm", "x").posted();
+    assert_eq!(bodies(&second, "pm"), ["x"]);
+}
+
+#[test]
+fn status_of_a_socket_where_nobody_listens_says_what_to_do() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let socket = directory.path().join("none.sock");
+    for (variables, named_by) in [
+        (
+            vec![data, ("RELAY_SOCKET", text(&socket))],
+            format!(
+                "{}, named by RELAY_SOCKET; start the relay that listens there, or name another with RELAY_SOCKET or \
+                 RELAY_PROJECT",
+                socket.display()
+            ),
+        ),
+        (
+            vec![data, ("RELAY_PROJECT", "default")],
+            format!(
+                "{}, named by RELAY_PROJECT; start it with: {} serve",
+                directory
+                    .path()
+                    .join("relay/projects/default/relay.sock")
+                    .display(),
+                env!("CARGO_BIN_EXE_relay")
+            ),
+        ),
+    ] {
+        let (code, told, said) = status(directory.path(), &variables, &["--json"]);
+        assert_eq!((code, &*told), (Some(1), ""));
+        assert_eq!(
+            said,
+            format!("relay status: relay is not running on {named_by}\n")
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! relay over its unix socket, from outside: where it is and whose, what is delivered over it, and how it is found.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test waits for another process by the clock, and reads its output in threads"
+)]
+
+#[expect(dead_code, reason = "this test uses a part of what the bridge's tests have")]
+#[path = "../bridge/agent.rs"]
+mod agent;
+mod delivery;
+mod finding;
+mod socket;
+#[expect(dead_code, reason = "each test file uses a part of what they share")]
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use agent::Agent;
+use support::process::{Relay, relay_command};
+use support::session::Way;
+
+/// A command that looks for a relay where a test says, and nowhere else: in a directory that is empty unless a test has put
+/// something there.
+fn command(directory: &Path, variables: &[(&str, &str)]) -> Command {
+    let mut command = relay_command();
+    command
+        .current_dir(directory)
+        .envs(variables.iter().copied())
+        .env("TZ", "UTC");
+    command
+}
+
+/// A bridge that looks for a relay where a test says.
+fn bridge(directory: &Path, variables: &[(&str, &str)]) -> Agent {
+    let mut command = command(directory, variables);
+    command.arg("mcp");
+    Agent::start_by(command)
+}
+
+/// A bridge to the unix socket of a relay.
+fn bridge_to(relay: &Relay) -> Agent {
+    let socket = relay.socket();
+    bridge(relay.runtime.path(), &[("RELAY_SOCKET", text(&socket))])
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a temporary directory's name is text")
+}
+
+/// A relay whose start has been told to all roles.
+fn told_relay() -> Relay {
+    let relay = Relay::start();
+    let mut session = relay.session(Way::Http);
+    for role in ["pm", "dev-a", "dev-b"] {
+        session.hear_of_start(role);
+    }
+    drop(session);
+    relay.await_sessions(0);
+    relay
+}
+
+/// What another session reads for a role, over the port.
+fn bodies(relay: &Relay, role: &str) -> Vec<String> {
+    relay.session(Way::Http).read(role).bodies()
+}
