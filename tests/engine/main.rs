@@ -1,18 +1,26 @@
 //! The rules of the engine, one small test each: whole effects compared, named by the fact that they show.
 
+mod addresses;
+mod answers;
 mod bound_sessions;
 mod bounds;
+mod channels;
+mod coming_and_going;
 mod events;
+mod groups_of_agents;
 mod handing_over;
 mod inputs_for_nothing;
 mod names_and_times;
 mod posting_and_reading;
 mod reading_some;
 mod refusals;
+mod registering;
 mod state;
+mod taking_over;
 mod the_doubt;
 mod the_person;
 mod the_start;
+mod threads;
 mod through_the_tools;
 mod waiting;
 
@@ -24,10 +32,10 @@ use relay::engine::limits::{
     Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SETTLE_SLACK_MS,
 };
 use relay::engine::{
-    AgentName, Boot, CallId, Carrier, Class, Command, Delivery, Effect, Ending, Engine, Event, HandoverId,
-    InboxView, Input, InvalidName, InvalidRoster, Kind, Known, Message, MessageId, Overview, Reason,
-    Recipient, Refusal, Reply, Roster, Seq, SessionId, SessionView, Sign, Status, Timestamp, WaitEnd,
-    WaitView, Who, agents, mail, sessions,
+    AgentName, Boot, CallId, Carrier, ChannelName, Class, Command, Context, DEFAULT_PROJECT, Delivery,
+    Effect, Ending, Engine, Event, GroupName, HandoverId, InboxView, Input, InvalidName, InvalidRoster, Kind,
+    Known, Message, MessageId, Overview, Reason, Recipient, Refusal, Reply, Role, Roster, Seq, SessionId,
+    SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who, agents, groups, mail, sessions,
 };
 
 /// 2026-05-02T14:30:00Z, when every relay here starts.
@@ -114,7 +122,7 @@ impl Relay {
         let before = self.engine.clone();
         let mut effects = Vec::new();
         self.engine.handle(self.now, input, &mut effects);
-        if let [Effect::Reply { result: Err(_), .. }] = effects[..] {
+        if let [Effect::Reply { result: Err(_), .. } | Effect::Opened { result: Err(_), .. }] = effects[..] {
             assert!(before == self.engine, "a refusal changes nothing");
         }
         self.seen(effects)
@@ -155,6 +163,18 @@ impl Relay {
         std::mem::take(&mut self.events)
     }
 
+    /// Takes the last message that was accepted since then, with all whose inboxes it is in.
+    fn went_out(&mut self) -> Option<(Arc<Message>, Vec<AgentName>)> {
+        let events = self.events().into_iter().rev();
+        let mut accepted = events.filter_map(|event| {
+            let Event::Accepted { message, agents } = event else {
+                return None;
+            };
+            Some((message, agents))
+        });
+        accepted.next()
+    }
+
     /// Says what was seen of the reply to a call, if it handed something over.
     fn sign(&mut self, call: u64, sign: Sign) -> Vec<Effect> {
         match self.handovers.get(&call) {
@@ -181,6 +201,15 @@ impl Relay {
         })
     }
 
+    /// Opens a session on a stream that registers an agent.
+    fn register(&mut self, session: SessionId, registration: agents::Registration) -> Vec<Effect> {
+        self.handle(Input::Opened {
+            session,
+            carrier: Carrier::Stream,
+            who: Who::Registered(Box::new(registration)),
+        })
+    }
+
     fn close(&mut self, session: SessionId, ending: Ending) -> Vec<Effect> {
         self.handle(Input::Closed { session, ending })
     }
@@ -196,13 +225,23 @@ impl Relay {
     }
 
     fn post(&mut self, session: SessionId, call: u64, delivery: &Delivery) -> Vec<Effect> {
+        self.post_with(session, call, delivery, None)
+    }
+
+    fn post_with(
+        &mut self,
+        session: SessionId,
+        call: u64,
+        delivery: &Delivery,
+        options: Option<mail::PostOptions>,
+    ) -> Vec<Effect> {
         let message = &delivery.message;
         let command = Command::Mail(mail::Command::Post {
             from: Some(message.from.to_string()),
             to: message.to.to_string(),
             kind: message.kind,
             body: message.body.clone(),
-            options: None,
+            options: options.map(Box::new),
         });
         self.call(session, call, command)
     }
@@ -264,8 +303,38 @@ impl Relay {
     }
 }
 
+/// An agent's name as it is shown: `name`, or `project:name`.
 fn name(agent: &str) -> AgentName {
-    AgentName::new(agent).expect("a good name")
+    let (project, name) = agent.split_once(':').unwrap_or((DEFAULT_PROJECT, agent));
+    AgentName::in_project(project, name).expect("a good name")
+}
+
+/// An agent as a session registers it, by the instance of that number.
+fn registration(agent: &str, instance: Option<u128>) -> agents::Registration {
+    let (project, name) = agent.split_once(':').unzip();
+    agents::Registration {
+        project: project.map(str::to_owned),
+        name: name.unwrap_or(agent).to_owned(),
+        instance: instance.map(uuid::Uuid::from_u128),
+        ..agents::Registration::default()
+    }
+}
+
+/// The same agent, of a role.
+fn of_role(role: &str, registration: agents::Registration) -> agents::Registration {
+    let profile = agents::Profile {
+        role: Some(role.to_owned()),
+        ..agents::Profile::default()
+    };
+    agents::Registration {
+        profile,
+        ..registration
+    }
+}
+
+fn opened(session: SessionId, agent: &str) -> Effect {
+    let result = Ok(Some(name(agent)));
+    Effect::Opened { session, result }
 }
 
 /// What the n-th draw of random bytes makes, the one for the boot being the 0-th.
@@ -275,12 +344,17 @@ fn id(n: u8) -> uuid::Uuid {
 
 /// The n-th message that a relay accepts, at its place in its inbox; posted at the start.
 fn message(n: u8, seq: u64, from: &str, to: &str) -> Delivery {
+    sent(n, seq, from, Recipient::agent(&name(to)))
+}
+
+/// The same, to whomever.
+fn sent(n: u8, seq: u64, from: &str, to: Recipient) -> Delivery {
     Delivery {
         seq: Seq(seq),
         message: Arc::new(Message {
             id: MessageId(id(n)),
             from: name(from),
-            to: Recipient::agent(&name(to)),
+            to,
             kind: Kind::Status,
             body: format!("body {n}"),
             ts: START,
@@ -293,6 +367,26 @@ fn message(n: u8, seq: u64, from: &str, to: &str) -> Delivery {
 /// The n-th message of a relay whose messages all go from `pm` to `dev-a`.
 fn nth(n: u8) -> Delivery {
     message(n, u64::from(n) - 1, "pm", "dev-a")
+}
+
+/// The same message, as what it belongs to has it.
+fn within(context: Context, delivery: &Delivery) -> Delivery {
+    let message = Message {
+        context: Some(Box::new(context)),
+        ..(*delivery.message).clone()
+    };
+    Delivery {
+        message: Arc::new(message),
+        ..delivery.clone()
+    }
+}
+
+/// The same delivery at another place.
+fn at(seq: u64, delivery: &Delivery) -> Delivery {
+    Delivery {
+        seq: Seq(seq),
+        ..delivery.clone()
+    }
 }
 
 /// The same message, posted that many milliseconds after the start.
@@ -357,7 +451,7 @@ fn accepted(call: u64, delivery: &Delivery) -> [Effect; 1] {
         id: message.id,
         given: message.to.to_string(),
         to: message.to.clone(),
-        thread: None,
+        thread: message.thread().map(str::to_owned),
         warnings: Vec::new(),
     };
     [reply(call, Ok(Reply::Mail(posted)))]
@@ -472,3 +566,20 @@ const SIGNS: [Sign; 11] = [
     Sign::Lost,
     Sign::Fenced,
 ];
+
+fn not_admitted(session: SessionId, refusal: agents::Refusal) -> Effect {
+    let result = Err(Refusal::Agents(refusal));
+    Effect::Opened { session, result }
+}
+
+fn list(project: Option<&str>, active_only: bool) -> Command {
+    let project = project.map(str::to_owned);
+    agents::Command::List { project, active_only }.into()
+}
+
+/// Who there is, but the roster.
+fn others(relay: &Relay) -> Vec<String> {
+    let pending = relay.engine.status().pending;
+    let others = pending.iter().skip(3).take(pending.len() - 4);
+    others.map(|(agent, _)| agent.to_string()).collect()
+}

@@ -1,6 +1,9 @@
-//! Reads that ask for less than all: of one sender, or so many, or for no second wait.
+//! Reads that ask for less than all, or for more: of one sender or channel, or so many, or for what was read before, or for no
+//! second wait.
 
 use std::num::NonZeroUsize;
+
+use relay::engine::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 
 use super::*;
 
@@ -185,4 +188,256 @@ fn a_wait_that_is_to_be_the_only_one_of_its_session_is_refused_beside_another() 
         "superseded"
     );
     assert_eq!(relay.call(A, 18, alone("dev-b", WAIT_MS)), already(18, "pm"));
+}
+
+/// A read of the messages of one channel in dev-a's inbox.
+fn of_channel(channel: &str, limit: Option<usize>, wait_ms: u32) -> Command {
+    Command::Mail(mail::Command::Read {
+        agent: Some("dev-a".to_owned()),
+        from: None,
+        channel: Some(channel.to_owned()),
+        earlier: false,
+        limit: limit.and_then(NonZeroUsize::new),
+        wait_ms,
+        second: mail::Second::Supersedes,
+    })
+}
+
+/// The n-th message, from pm to a channel, in dev-a's inbox.
+fn in_channel(n: u8, channel: &str) -> Delivery {
+    let channel = Recipient::channel(&ChannelName::new(channel).expect("a good name"));
+    sent(n, u64::from(n) - 3, "pm", channel)
+}
+
+/// A relay where dev-a is in two channels: the first two messages, from dev-b, have made them.
+fn with_two_channels() -> Relay {
+    let mut relay = Relay::told();
+    for (call, channel) in [(901, "#one"), (902, "#two")] {
+        relay.call(C, call, post(Some("dev-b"), channel, ""));
+        relay.call(C, call + 10, of_channel(channel, None, 0));
+    }
+    relay
+}
+
+#[test]
+fn a_read_of_a_channel_takes_what_was_sent_there_and_leaves_the_rest() {
+    let mut relay = with_two_channels();
+    let sent = [in_channel(3, "one"), in_channel(4, "two"), in_channel(5, "one")];
+    for (call, delivery) in (1..).zip(&sent) {
+        relay.post(C, call, delivery);
+    }
+    let direct = message(6, 3, "pm", "dev-a");
+    relay.post(C, 4, &direct);
+    let [first, second, third] = sent;
+    assert_eq!(
+        relay.call(A, 10, of_channel("#one", Some(1), WAIT_MS)),
+        [shown_of_more(10, [first], 3)]
+    );
+    assert_eq!(
+        relay.call(A, 11, of_channel("one", None, WAIT_MS)),
+        [shown_of_more(11, [third], 2)]
+    );
+    let general = relay.call(A, 12, of_channel("#general", None, 0));
+    assert_eq!(general, [shown_of_more(12, [], 2)]);
+    let rest = shown(13, [second, direct]);
+    assert_eq!(relay.call(A, 13, some(None, None, 0)), [rest]);
+}
+
+#[test]
+fn a_wait_for_a_channel_is_not_woken_by_another_nor_by_what_is_sent_to_the_agent_alone() {
+    let mut relay = with_two_channels();
+    relay.call(A, 10, of_channel("#one", None, WAIT_MS));
+    relay.post(C, 1, &message(3, 0, "pm", "dev-a"));
+    relay.post(C, 2, &at(1, &in_channel(4, "two")));
+    let there = at(2, &in_channel(5, "one"));
+    let [posted] = accepted(3, &there);
+    assert_eq!(relay.post(C, 3, &there), [posted, shown_of_more(10, [there], 2)]);
+}
+
+#[test]
+fn a_read_of_a_channel_and_a_sender_takes_what_fits_both() {
+    let mut relay = with_two_channels();
+    let by_pm = in_channel(3, "one");
+    let other = message(4, 1, "pm", "dev-a");
+    let by_dev_b = Delivery {
+        message: Arc::new(Message {
+            from: name("dev-b"),
+            ..(*in_channel(5, "one").message).clone()
+        }),
+        ..in_channel(5, "one")
+    };
+    for (call, delivery) in (1..).zip([&by_pm, &other, &by_dev_b]) {
+        relay.post(C, call, delivery);
+    }
+    let both = mail::Command::Read {
+        agent: Some("dev-a".to_owned()),
+        from: Some("@pm".to_owned()),
+        channel: Some("#one".to_owned()),
+        earlier: false,
+        limit: None,
+        wait_ms: 0,
+        second: mail::Second::Supersedes,
+    };
+    assert_eq!(relay.call(A, 10, both.into()), [shown_of_more(10, [by_pm], 2)]);
+}
+
+/// A read of dev-a's inbox that asks for what was read before as well.
+fn with_earlier(from: Option<&str>, limit: Option<usize>, wait_ms: u32) -> Command {
+    Command::Mail(mail::Command::Read {
+        agent: Some("dev-a".to_owned()),
+        from: from.map(str::to_owned),
+        channel: None,
+        earlier: true,
+        limit: limit.and_then(NonZeroUsize::new),
+        wait_ms,
+        second: mail::Second::Supersedes,
+    })
+}
+
+/// A reply with what was read before.
+fn shown_with(call: u64, deliveries: &[Delivery], earlier: &[Delivery], remaining: usize) -> Effect {
+    reply(
+        call,
+        Ok(Reply::Mail(mail::Reply::Messages {
+            deliveries: Arc::new(deliveries.to_vec()),
+            restarted: None,
+            remaining,
+            earlier: earlier.to_vec(),
+            waited_ms: 0,
+            project: None,
+        })),
+    )
+}
+
+/// Reads all that is in dev-a's inbox, and lets it be known that it was read.
+fn read_through(relay: &mut Relay, call: u64) {
+    relay.call(B, call, read("dev-a"));
+    relay.passed(call);
+    relay.call(B, call + 1, look("dev-b"));
+    relay.settle();
+    relay.now = START;
+}
+
+#[test]
+fn what_was_read_is_shown_again_to_who_asks_for_it() {
+    let [first, second, third, fourth] = four();
+    let mut relay = with_four();
+    read_through(&mut relay, 20);
+    let next = message(5, 4, "pm", "dev-a");
+    relay.post(C, 5, &next);
+    let all = [first.clone(), second.clone(), third.clone(), fourth.clone()];
+    let new = shown_with(10, std::slice::from_ref(&next), &all, 0);
+    assert_eq!(relay.call(A, 10, with_earlier(None, None, WAIT_MS)), [new]);
+    assert_eq!(
+        relay.call(A, 11, with_earlier(None, Some(2), 0)),
+        [shown_with(11, &[], &[third, fourth.clone()], 0)],
+        "the latest of it, and not what may still come back"
+    );
+    let of_dev_b = [second, fourth];
+    assert_eq!(
+        relay.call(A, 12, with_earlier(Some("dev-b"), None, 0)),
+        [shown_with(12, &[], &of_dev_b, 0)]
+    );
+    assert_eq!(
+        relay.call(A, 13, some(None, None, 0)),
+        [nothing(13)],
+        "if it asks for it"
+    );
+    assert_eq!(
+        relay.call(A, 14, with_earlier(None, None, WAIT_MS)),
+        NONE,
+        "nobody waits for it"
+    );
+    relay.lost(10);
+    assert_eq!(relay.pending(), [0, 0, 0]);
+}
+
+#[test]
+fn what_was_read_fills_up_to_the_number_that_is_asked_for() {
+    let [_, _, third, fourth] = four();
+    let mut relay = with_four();
+    read_through(&mut relay, 20);
+    let next = [5, 6].map(|n| message(n, u64::from(n) - 1, "pm", "dev-a"));
+    for (call, delivery) in (5..).zip(&next) {
+        relay.post(C, call, delivery);
+    }
+    let [fifth, sixth] = next;
+    assert_eq!(
+        relay.call(A, 10, with_earlier(None, Some(1), 0)),
+        [shown_with(10, &[fifth], &[], 1)]
+    );
+    assert_eq!(
+        relay.call(A, 11, with_earlier(None, Some(3), 0)),
+        [shown_with(11, &[sixth], &[third, fourth], 0)]
+    );
+}
+
+#[test]
+fn a_wait_that_ends_shows_what_was_read_before_as_well() {
+    let all = four();
+    let mut relay = with_four();
+    read_through(&mut relay, 20);
+    assert_eq!(relay.call(A, 10, with_earlier(None, None, WAIT_MS)), NONE);
+    assert_eq!(
+        relay.timeout_at(i64::from(WAIT_MS)),
+        [shown_with(10, &[], &all, 0)]
+    );
+}
+
+/// How many messages a read shows that were read before, and the first of them.
+fn kept_in_mind(relay: &mut Relay) -> (usize, Option<u64>) {
+    let effects = relay.call(A, 3_000, with_earlier(None, None, 0));
+    let [
+        Effect::Reply {
+            result: Ok(Reply::Mail(mail::Reply::Messages { earlier, .. })),
+            ..
+        },
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}");
+    };
+    (earlier.len(), earlier.first().map(|first| first.seq.0))
+}
+
+#[test]
+fn so_many_are_kept_in_mind_and_the_oldest_is_forgotten_first() {
+    let mut relay = Relay::told();
+    let max = u64::try_from(RECENT_MAX).unwrap();
+    let post = |relay: &mut Relay, calls: std::ops::Range<u64>| {
+        for call in calls {
+            relay.call(C, call, post(Some("pm"), "dev-a", ""));
+        }
+    };
+    post(&mut relay, 0..max);
+    read_through(&mut relay, 2_000);
+    assert_eq!(kept_in_mind(&mut relay), (RECENT_MAX, Some(0)));
+    post(&mut relay, max..max + 1);
+    read_through(&mut relay, 2_010);
+    assert_eq!(kept_in_mind(&mut relay), (RECENT_MAX, Some(1)));
+    post(&mut relay, max + 1..2 * max + 3);
+    read_through(&mut relay, 2_020);
+    assert_eq!(
+        kept_in_mind(&mut relay),
+        (RECENT_MAX, Some(max + 3)),
+        "of more at once, the latest"
+    );
+}
+
+#[test]
+fn so_many_bytes_are_kept_in_mind_but_for_one_longer_message() {
+    let mut relay = Relay::told_within(Bounds {
+        body_bytes_max: 2 * RECENT_BYTES_MAX,
+        inbox_bytes_max: 4 * RECENT_BYTES_MAX,
+        ..ROOMY
+    });
+    let sized = |relay: &mut Relay, call: u64, bytes: usize| {
+        relay.call(C, call, post(Some("pm"), "dev-a", &"x".repeat(bytes)));
+        read_through(relay, 1_000 + 10 * call);
+        kept_in_mind(relay)
+    };
+    assert_eq!(sized(&mut relay, 1, RECENT_BYTES_MAX - 1), (1, Some(0)));
+    assert_eq!(sized(&mut relay, 2, 1), (2, Some(0)));
+    assert_eq!(sized(&mut relay, 3, 1), (2, Some(1)));
+    assert_eq!(sized(&mut relay, 4, RECENT_BYTES_MAX + 1), (1, Some(3)));
+    assert_eq!(sized(&mut relay, 5, 0), (1, Some(4)));
 }

@@ -1,0 +1,316 @@
+//! Who is there, who is active, and which agents go by themselves.
+
+use relay::engine::agents::{AgentView, Profile, Registration};
+use relay::engine::limits::{ACTIVE_MS, TRANSIENT_MS};
+
+use super::*;
+
+/// Sessions that register agents.
+const OLD: SessionId = SessionId(4);
+const NEW: SessionId = SessionId(5);
+
+/// What a list shows, of which the last contact was so many milliseconds after the start.
+fn listed(call: u64, agents: &[(&str, Option<i64>, bool)]) -> [Effect; 1] {
+    let view = |(agent, contact, is_active): &(&str, Option<i64>, bool)| AgentView {
+        name: name(agent),
+        profile: Profile::default(),
+        last_contact: contact.map(|ms| START.plus_millis(ms)),
+        is_active: *is_active,
+    };
+    let agents = agents.iter().map(view).collect();
+    let project = "default".to_owned();
+    [reply(call, Ok(agents::Reply::Listed { project, agents }.into()))]
+}
+
+#[test]
+fn who_does_something_is_active_for_a_while() {
+    let mut relay = Relay::told_within(ROOMY);
+    relay.engine = Engine::new(START, Roster::default(), ROOMY, [0; 16]);
+    relay.open(A, Carrier::Stream, None);
+    let at = |relay: &mut Relay, ms| relay.now = START.plus_millis(ms);
+    let (pm, dev_a, dev_b) = ("pm", "dev-a", "dev-b");
+    let unseen = [(dev_a, None, false), (dev_b, None, false), (pm, None, false)];
+    assert_eq!(relay.call(A, 1, list(None, false)), listed(1, &unseen));
+    at(&mut relay, 10);
+    relay.call(A, 2, post(Some("pm"), "dev-b", ""));
+    at(&mut relay, 20);
+    relay.call(A, 3, read("dev-a"));
+    at(&mut relay, 30);
+    let seen = [
+        (dev_a, Some(20), true),
+        (dev_b, None, false),
+        (pm, Some(10), true),
+    ];
+    assert_eq!(relay.call(A, 4, list(None, false)), listed(4, &seen));
+    assert_eq!(
+        relay.call(A, 5, list(Some(""), true)),
+        listed(5, &[(dev_a, Some(20), true), (pm, Some(10), true)])
+    );
+    at(&mut relay, 9 + ACTIVE_MS);
+    assert_eq!(relay.call(A, 6, list(None, false)), listed(6, &seen));
+    at(&mut relay, 10 + ACTIVE_MS);
+    let pm_is_off = [
+        (dev_a, Some(20), true),
+        (dev_b, None, false),
+        (pm, Some(10), false),
+    ];
+    assert_eq!(relay.call(A, 7, list(None, false)), listed(7, &pm_is_off));
+    let refused = relay.call(A, 8, post(Some("pm"), "nobody", ""));
+    assert_eq!(refused.len(), 1);
+    assert_eq!(
+        relay.call(A, 9, list(None, false)),
+        listed(9, &pm_is_off),
+        "not by a refusal"
+    );
+    relay.call(A, 10, look("pm"));
+    let pm_is_back = [
+        (dev_a, Some(20), true),
+        (dev_b, None, false),
+        (pm, Some(10 + ACTIVE_MS), true),
+    ];
+    assert_eq!(relay.call(A, 11, list(None, false)), listed(11, &pm_is_back));
+}
+
+#[test]
+fn who_waits_is_active_for_as_long_as_it_waits() {
+    let mut relay = Relay::told();
+    relay.call(A, 1, wait("dev-a", 200_000));
+    relay.now = START.plus_millis(199_999);
+    assert_eq!(
+        relay.call(B, 2, list(None, true)),
+        listed(2, &[("dev-a", Some(199_999), true)])
+    );
+    relay.timeout_at(200_000);
+    relay.now = START.plus_millis(200_000 + ACTIVE_MS - 1);
+    assert_eq!(
+        relay.call(B, 3, list(None, true)),
+        listed(3, &[("dev-a", Some(200_000), true)])
+    );
+    relay.now = START.plus_millis(200_000 + ACTIVE_MS);
+    assert_eq!(relay.call(B, 4, list(None, true)), listed(4, &[]));
+}
+
+#[test]
+fn a_list_has_the_agents_of_one_project_or_of_all() {
+    let mut relay = Relay::told();
+    relay.register(OLD, registration("web:ui", None));
+    let view = |agent: &str| AgentView {
+        name: name(agent),
+        profile: Profile::default(),
+        last_contact: None,
+        is_active: false,
+    };
+    // The roster's have read.
+    let seen = |agent: &str| AgentView {
+        last_contact: Some(START),
+        is_active: true,
+        ..view(agent)
+    };
+    let here = ["dev-a", "dev-b", "pm"].map(seen);
+    let there = [view("web:ui")];
+    let all: Vec<AgentView> = here.iter().chain(&there).cloned().collect();
+    let listed = |call, project: &str, agents: &[AgentView]| {
+        let (project, agents) = (project.to_owned(), agents.to_vec());
+        [reply(call, Ok(agents::Reply::Listed { project, agents }.into()))]
+    };
+    assert_eq!(relay.call(A, 1, list(None, false)), listed(1, "default", &here));
+    assert_eq!(
+        relay.call(A, 2, list(Some("web"), false)),
+        listed(2, "default", &there)
+    );
+    assert_eq!(
+        relay.call(A, 3, list(Some("*"), false)),
+        listed(3, "default", &all)
+    );
+    assert_eq!(
+        relay.call(A, 4, list(Some("nowhere"), false)),
+        listed(4, "default", &[])
+    );
+    assert_eq!(relay.call(OLD, 5, list(None, false)), listed(5, "web", &there));
+    assert_eq!(
+        relay.call(OLD, 6, list(Some("default"), false)),
+        listed(6, "web", &here)
+    );
+    let (noun, bad) = ("project", "no name".to_owned());
+    let refusal = agents::Refusal::InvalidName(InvalidName::Form { noun, name: bad });
+    let bad = relay.call(A, 7, list(Some("no name"), false));
+    assert_eq!(bad, [refused(7, refusal.into())]);
+}
+
+#[test]
+fn a_session_may_ask_who_it_is_and_where_the_relay_is() {
+    let engine = Engine::new(START, Roster::default(), ROOMY, [0; 16]);
+    let mut relay = Relay::of(engine.reached_at("http://127.0.0.1:7331".to_owned()));
+    relay.open(A, Carrier::Stream, None);
+    relay.register(OLD, registration("web:ui", None));
+    relay.now = START.plus_millis(5);
+    for (call, session, agent) in [(1, A, None), (2, OLD, Some("web:ui"))] {
+        let you = agents::Reply::You {
+            agent: agent.map(name),
+            place: "http://127.0.0.1:7331".to_owned(),
+            started_at: START,
+            now: START.plus_millis(5),
+        };
+        let asked = relay.call(session, call, agents::Command::WhoAmI.into());
+        assert_eq!(asked, [reply(call, Ok(you.into()))]);
+    }
+}
+
+/// A relay where the transient agent `temp` has a session, and knows that the relay started.
+fn with_temp() -> Relay {
+    let mut relay = Relay::told();
+    let registered = Registration {
+        transient: true,
+        ..of_role("helper", registration("temp", Some(1)))
+    };
+    relay.register(OLD, registered);
+    relay.call(OLD, 900, read("temp"));
+    relay.passed(900);
+    relay.call(OLD, 901, look("temp"));
+    relay.settle();
+    relay.now = START;
+    relay.events();
+    relay
+}
+
+/// Lets that many milliseconds have passed since the start, and lets something happen.
+fn after(relay: &mut Relay, ms: i64) -> Vec<String> {
+    relay.now = START.plus_millis(ms);
+    relay.call(A, 3_000, look("pm"));
+    others(relay)
+}
+
+#[test]
+fn a_transient_agent_goes_a_while_after_its_last_session() {
+    let mut relay = with_temp();
+    relay.register(NEW, registration("temp", None));
+    assert_eq!(after(&mut relay, TRANSIENT_MS * 2), ["temp"]);
+    relay.close(OLD, Ending::Broken);
+    assert_eq!(
+        after(&mut relay, TRANSIENT_MS * 4),
+        ["temp"],
+        "it has another session"
+    );
+    relay.now = START;
+    let mut relay = with_temp();
+    relay.close(OLD, Ending::Orderly);
+    assert_eq!(after(&mut relay, TRANSIENT_MS - 1), ["temp"]);
+    relay.events();
+    assert_eq!(after(&mut relay, TRANSIENT_MS), [""; 0]);
+    assert_eq!(relay.events()[0], Event::Gone { agent: name("temp") });
+    let posted = relay.call(A, 1, post(Some("pm"), "temp", ""));
+    let unknown = agents::Refusal::Unknown {
+        name: "temp".to_owned(),
+        known: Known::from(&Roster::default()),
+    };
+    assert_eq!(posted, [refused(1, unknown.into())]);
+    let by_role = relay.call(A, 2, post(Some("pm"), "@helper", ""));
+    assert!(matches!(by_role[..], [Effect::Reply { result: Err(_), .. }]));
+    assert_eq!(
+        relay.register(NEW, registration("temp", None)),
+        [opened(NEW, "temp")],
+        "its name is free, and nobody's instance is later"
+    );
+}
+
+#[test]
+fn a_transient_agent_that_is_registered_to_stay_stays() {
+    let mut relay = with_temp();
+    relay.register(NEW, registration("temp", Some(2)));
+    for session in [OLD, NEW] {
+        relay.close(session, Ending::Orderly);
+    }
+    assert_eq!(after(&mut relay, TRANSIENT_MS * 2), ["temp"]);
+}
+
+#[test]
+fn a_transient_agent_comes_back_by_a_new_session() {
+    let mut relay = with_temp();
+    relay.close(OLD, Ending::Orderly);
+    relay.now = START.plus_millis(TRANSIENT_MS - 1);
+    let again = Registration {
+        transient: true,
+        ..registration("temp", Some(1))
+    };
+    assert_eq!(relay.register(NEW, again), [opened(NEW, "temp")]);
+    assert_eq!(after(&mut relay, TRANSIENT_MS * 2), ["temp"]);
+    relay.close(NEW, Ending::Orderly);
+    assert_eq!(after(&mut relay, TRANSIENT_MS * 3 - 1), ["temp"]);
+    assert_eq!(after(&mut relay, TRANSIENT_MS * 3), [""; 0]);
+}
+
+#[test]
+fn a_transient_agent_stays_while_something_is_in_its_inbox_or_on_its_way() {
+    let mut relay = with_temp();
+    relay.post(A, 1, &message(1, 0, "pm", "temp"));
+    relay.close(OLD, Ending::Orderly);
+    assert_eq!(after(&mut relay, TRANSIENT_MS), ["temp"]);
+    assert_eq!(
+        relay.call(B, 2, read("temp")),
+        [shown(2, [message(1, 0, "pm", "temp")])]
+    );
+    assert_eq!(
+        after(&mut relay, TRANSIENT_MS * 2),
+        ["temp"],
+        "that may come back"
+    );
+    relay.passed(2);
+    relay.call(B, 3, look("temp"));
+    assert_eq!(after(&mut relay, TRANSIENT_MS * 3), [""; 0]);
+
+    let mut relay = with_temp();
+    relay.close(OLD, Ending::Orderly);
+    relay.call(B, 4, wait("temp", 100_000));
+    assert_eq!(after(&mut relay, TRANSIENT_MS), ["temp"], "somebody waits there");
+    relay.cancelled(4);
+    assert_eq!(after(&mut relay, TRANSIENT_MS * 2), [""; 0]);
+}
+
+#[test]
+fn a_transient_agent_leaves_its_groups_and_channels() {
+    let mut relay = with_temp();
+    let pm = SessionId(8);
+    relay.open(pm, Carrier::Stream, Some("pm"));
+    let create = groups::Command::Create {
+        name: "crew".to_owned(),
+        description: String::new(),
+    };
+    relay.call(pm, 1, create.into());
+    for (call, member) in [(2, "temp"), (3, "dev-a")] {
+        let (group, member) = ("crew".to_owned(), groups::Named::Agent(member.to_owned()));
+        relay.call(pm, call, groups::Command::Add { group, member }.into());
+    }
+    relay.call(OLD, 4, post(None, "#own", ""));
+    relay.call(OLD, 5, post(None, "#shared", ""));
+    relay.call(pm, 6, post(None, "#shared", ""));
+    relay.call(OLD, 7, read("temp"));
+    relay.passed(7);
+    relay.call(OLD, 8, look("temp"));
+    relay.close(OLD, Ending::Orderly);
+    after(&mut relay, TRANSIENT_MS);
+    relay.events();
+    let posts = [(9, "@crew", vec![name("dev-a")]), (10, "#shared", Vec::new())];
+    for (call, to, expected) in posts {
+        relay.call(pm, call, post(None, to, ""));
+        let events = relay.events();
+        let Some(Event::Accepted { agents, .. }) = events.last() else {
+            panic!("{events:?}");
+        };
+        assert_eq!(*agents, expected);
+    }
+    let channel = Some("own".to_owned());
+    let read = mail::Command::Read {
+        agent: None,
+        from: None,
+        channel,
+        limit: None,
+        earlier: false,
+        wait_ms: 0,
+        second: mail::Second::Supersedes,
+    };
+    let unknown = groups::Refusal::UnknownChannel {
+        name: "#own".to_owned(),
+        known: ["#general", "#shared"].map(str::to_owned).to_vec(),
+    };
+    assert_eq!(relay.call(pm, 11, read.into()), [refused(11, unknown.into())]);
+}

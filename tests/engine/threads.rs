@@ -1,0 +1,374 @@
+//! What a message belongs to: its thread, the message that it answers, and how many turns were taken.
+
+use relay::engine::limits::{RECENT_MAX, THREAD_BYTES_MAX};
+
+use super::*;
+
+fn in_thread(thread: &str) -> mail::PostOptions {
+    mail::PostOptions {
+        thread: Some(thread.to_owned()),
+        ..mail::PostOptions::default()
+    }
+}
+
+fn reply_to(n: u8) -> mail::PostOptions {
+    mail::PostOptions {
+        reply_to: Some(id(n).to_string()),
+        ..mail::PostOptions::default()
+    }
+}
+
+fn thread(thread: &str, hops: u32) -> Context {
+    Context {
+        thread: Some(thread.to_owned()),
+        hops,
+        ..Context::default()
+    }
+}
+
+/// A reply to the n-th message, in the thread that begins with the `first`.
+fn answer(n: u8, first: u8, hops: u32) -> Context {
+    Context {
+        reply_to: Some(MessageId(id(n))),
+        ..thread(&id(first).to_string(), hops)
+    }
+}
+
+fn unknown(call: u64, given: &str) -> [Effect; 1] {
+    let given = given.to_owned();
+    [refused(call, mail::Refusal::UnknownMessage { given }.into())]
+}
+
+#[test]
+fn a_message_belongs_to_the_thread_that_its_sender_names() {
+    let mut relay = Relay::told();
+    let first = within(thread("design", 0), &nth(1));
+    let effects = relay.post_with(A, 1, &first, Some(in_thread("design")));
+    assert_eq!(effects, accepted(1, &first));
+    assert_eq!(relay.call(B, 2, read("dev-a")), [shown(2, [first])]);
+}
+
+#[test]
+fn a_message_without_options_belongs_to_nothing() {
+    let mut relay = Relay::told();
+    let plain = relay.post_with(A, 1, &nth(1), Some(mail::PostOptions::default()));
+    assert_eq!(plain, accepted(1, &nth(1)));
+    assert_eq!(relay.call(B, 2, read("dev-a")), [shown(2, [nth(1)])]);
+}
+
+#[test]
+fn the_first_answer_begins_a_thread_that_has_the_id_of_what_it_answers() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    let second = within(answer(1, 1, 1), &message(2, 0, "dev-a", "pm"));
+    assert_eq!(
+        relay.post_with(B, 2, &second, Some(reply_to(1))),
+        accepted(2, &second)
+    );
+    let third = within(answer(2, 1, 2), &message(3, 1, "pm", "dev-a"));
+    assert_eq!(
+        relay.post_with(A, 3, &third, Some(reply_to(2))),
+        accepted(3, &third)
+    );
+    assert_eq!(relay.call(B, 4, read("dev-a")), [shown(4, [nth(1), third])]);
+}
+
+#[test]
+fn an_answer_may_go_on_in_another_thread() {
+    let mut relay = Relay::told();
+    relay.post_with(A, 1, &nth(1), Some(in_thread("one")));
+    let options = mail::PostOptions {
+        thread: Some("two".to_owned()),
+        ..reply_to(1)
+    };
+    let context = Context {
+        thread: Some("two".to_owned()),
+        ..answer(1, 1, 1)
+    };
+    let second = within(context, &message(2, 0, "dev-a", "pm"));
+    assert_eq!(
+        relay.post_with(B, 2, &second, Some(options)),
+        accepted(2, &second)
+    );
+    let third = within(
+        Context {
+            reply_to: Some(MessageId(id(1))),
+            ..thread("one", 1)
+        },
+        &message(3, 1, "dev-a", "pm"),
+    );
+    let effects = relay.post_with(B, 3, &third, Some(reply_to(1)));
+    assert_eq!(
+        effects,
+        accepted(3, &third),
+        "what is answered has a thread already"
+    );
+}
+
+#[test]
+fn what_is_answered_is_found_wherever_it_is_in_the_sender_s_inbox() {
+    // It waits, was handed over, was read, is kept in mind.
+    for stage in 0..4 {
+        let mut relay = Relay::told();
+        relay.post(A, 1, &nth(1));
+        if stage >= 1 {
+            relay.call(B, 2, read("dev-a"));
+        }
+        if stage >= 2 {
+            relay.passed(2);
+            relay.call(B, 3, look("dev-b"));
+        }
+        if stage >= 3 {
+            relay.settle();
+            relay.now = START;
+        }
+        let second = within(answer(1, 1, 1), &message(2, 0, "dev-a", "dev-b"));
+        let effects = relay.post_with(A, 4, &second, Some(reply_to(1)));
+        assert_eq!(effects, accepted(4, &second), "{stage}");
+    }
+}
+
+#[test]
+fn who_sent_a_message_may_go_on_from_it() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    let second = within(answer(1, 1, 0), &nth(2));
+    assert_eq!(
+        relay.post_with(A, 2, &second, Some(reply_to(1))),
+        accepted(2, &second)
+    );
+    let elsewhere = message(3, 0, "pm", "dev-b");
+    let given = id(1).to_string();
+    assert_eq!(
+        relay.post_with(A, 3, &elsewhere, Some(reply_to(1))),
+        unknown(3, &given),
+        "but not to somebody who has not got it"
+    );
+    let everyone = sent(3, 0, "pm", Recipient::everyone(Some("default")));
+    assert_eq!(
+        relay.post_with(A, 4, &everyone, Some(reply_to(1))),
+        unknown(4, &given)
+    );
+}
+
+#[test]
+fn a_message_that_its_sender_has_not_got_is_not_answered() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    let to_pm = message(2, 0, "dev-b", "pm");
+    let given = id(1).to_string();
+    assert_eq!(
+        relay.post_with(B, 2, &to_pm, Some(reply_to(1))),
+        unknown(2, &given)
+    );
+    for (call, given) in [
+        (3, ""),
+        (4, "1"),
+        (5, "no id"),
+        (6, "00000000-0000-0000-0000-000000000000"),
+    ] {
+        let options = mail::PostOptions {
+            reply_to: Some(given.to_owned()),
+            ..mail::PostOptions::default()
+        };
+        let from_dev_a = message(2, 0, "dev-a", "pm");
+        assert_eq!(
+            relay.post_with(B, call, &from_dev_a, Some(options)),
+            unknown(call, given)
+        );
+    }
+    let class = Refusal::from(mail::Refusal::UnknownMessage { given }).class();
+    assert_eq!(class, Class::Unknown);
+}
+
+#[test]
+fn what_was_read_long_ago_is_not_known_any_more() {
+    let mut relay = Relay::told();
+    let body = |call: u64| post(Some("pm"), "dev-a", &call.to_string());
+    for call in 0..=u64::try_from(RECENT_MAX).unwrap() {
+        relay.call(A, call, body(call));
+    }
+    relay.call(B, 100, read("dev-a"));
+    relay.passed(100);
+    relay.call(B, 101, look("dev-b"));
+    relay.settle();
+    relay.now = START;
+    let forgotten = id(1).to_string();
+    let to_dev_b = message(52, 0, "dev-a", "dev-b");
+    assert_eq!(
+        relay.post_with(B, 102, &to_dev_b, Some(reply_to(1))),
+        unknown(102, &forgotten)
+    );
+    let second = within(answer(2, 2, 1), &to_dev_b);
+    assert_eq!(
+        relay.post_with(B, 103, &second, Some(reply_to(2))),
+        accepted(103, &second)
+    );
+}
+
+#[test]
+fn the_name_of_a_thread_is_one_short_line() {
+    let mut relay = Relay::told();
+    let long = "t".repeat(THREAD_BYTES_MAX);
+    for (call, bad) in [
+        (1, String::new()),
+        (2, format!("{long}t")),
+        (3, "a\nb".to_owned()),
+    ] {
+        let given = relay::engine::shown(&bad);
+        let refusal = mail::Refusal::InvalidThread { given };
+        assert_eq!(Refusal::from(refusal.clone()).class(), Class::Bad);
+        let effects = relay.post_with(A, call, &nth(1), Some(in_thread(&bad)));
+        assert_eq!(effects, [refused(call, refusal.into())]);
+    }
+    let longest = within(thread(&long, 0), &nth(1));
+    assert_eq!(
+        relay.post_with(A, 4, &longest, Some(in_thread(&long))),
+        accepted(4, &longest)
+    );
+}
+
+#[test]
+fn metadata_counts_as_the_body_does() {
+    let bounds = Bounds {
+        body_bytes_max: 10,
+        inbox_bytes_max: 20,
+        ..ROOMY
+    };
+    let mut relay = Relay::told_within(bounds);
+    let with = |metadata: &str| mail::PostOptions {
+        metadata: Some(metadata.to_owned()),
+        ..mail::PostOptions::default()
+    };
+    let (bytes, bytes_max) = (11, 10);
+    let too_long = mail::Refusal::BodyTooLong { bytes, bytes_max };
+    assert_eq!(
+        relay.post_with(A, 1, &nth(1), Some(with("{ \"\"}"))).len(),
+        1,
+        "six bytes and as many of the body are too many"
+    );
+    assert_eq!(
+        relay.post_with(A, 2, &nth(1), Some(with("[1,2]"))),
+        [refused(2, too_long.into())]
+    );
+    let context = Context {
+        metadata: Some("{\"\"}".to_owned()),
+        ..Context::default()
+    };
+    let full = |call| {
+        let refusal = mail::Refusal::InboxFull {
+            agent: name("dev-a"),
+            messages: 2,
+            bytes: 20,
+            messages_max: 100,
+            bytes_max: 20,
+        };
+        [refused(call, refusal.into())]
+    };
+    for n in [1, 2] {
+        let nth = within(context.clone(), &nth(n));
+        let effects = relay.post_with(A, u64::from(n) + 2, &nth, Some(with("{\"\"}")));
+        assert_eq!(effects, accepted(u64::from(n) + 2, &nth));
+    }
+    assert_eq!(relay.post_with(A, 5, &nth(3), Some(with(""))), full(5));
+    let both = [1, 2].map(|n| within(context.clone(), &nth(n)));
+    assert_eq!(relay.call(B, 6, read("dev-a")), [shown(6, both)]);
+}
+
+/// Posts in a thread by turns, pm first, and returns the hops of each message, as far as they are accepted.
+fn by_turns(relay: &mut Relay, calls: std::ops::Range<u64>) -> Vec<Option<u32>> {
+    let turns = calls.map(|call| {
+        let (from, to) = if call % 2 == 0 {
+            ("pm", "dev-a")
+        } else {
+            ("dev-a", "pm")
+        };
+        hops(relay, call, from, to)
+    });
+    turns.collect()
+}
+
+fn hops(relay: &mut Relay, call: u64, from: &str, to: &str) -> Option<u32> {
+    relay.events();
+    let options = Some(Box::new(in_thread("loop")));
+    let command = mail::Command::Post {
+        from: Some(from.to_owned()),
+        to: to.to_owned(),
+        kind: Kind::Free,
+        body: String::new(),
+        options,
+    };
+    let session = if from == "user" { SessionId(7) } else { A };
+    let effects = relay.call(session, call, command.into());
+    let too_many = mail::Refusal::TooManyHops {
+        hops_max: 3,
+        thread: "loop".to_owned(),
+    };
+    if effects == [refused(call, too_many.into())] {
+        return None;
+    }
+    relay.went_out().map(|(message, _)| message.hops())
+}
+
+#[test]
+fn senders_take_turns_in_a_thread_so_many_times_and_not_once_more() {
+    let mut relay = Relay::told();
+    let turns = by_turns(&mut relay, 0..6);
+    let expected = [Some(0), Some(1), Some(2), Some(3), None, Some(3)];
+    assert_eq!(turns, expected, "the last one has nothing new to answer");
+    assert_eq!(
+        hops(&mut relay, 10, "dev-b", "pm"),
+        Some(0),
+        "who got nothing begins anew"
+    );
+    let too_many = mail::Refusal::TooManyHops {
+        hops_max: 3,
+        thread: String::new(),
+    };
+    assert_eq!(Refusal::from(too_many).class(), Class::Conflict);
+}
+
+#[test]
+fn a_sender_that_goes_on_by_itself_takes_no_turns() {
+    let mut relay = Relay::told();
+    assert_eq!(by_turns(&mut relay, 0..2), [Some(0), Some(1)]);
+    for call in 2..9 {
+        assert_eq!(hops(&mut relay, call, "pm", "dev-a"), Some(2));
+    }
+}
+
+#[test]
+fn the_person_who_says_something_in_a_thread_has_it_go_on() {
+    let mut relay = Relay::told();
+    relay.open_for_person(SessionId(7));
+    assert_eq!(by_turns(&mut relay, 0..5).last(), Some(&None));
+    assert_eq!(hops(&mut relay, 5, "user", "pm"), Some(0));
+    assert_eq!(by_turns(&mut relay, 6..10), [Some(1), Some(2), Some(3), None]);
+}
+
+#[test]
+fn replies_are_counted_along_what_they_answer() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    let ends = [("dev-a", "pm"), ("pm", "dev-a")];
+    for n in 1_u8..=4 {
+        let (from, to) = ends[usize::from(n - 1) % 2];
+        let seq = u64::from(n) / 2;
+        let next = within(answer(n, 1, n.into()), &message(n + 1, seq, from, to));
+        let effects = relay.post_with(A, u64::from(n) + 1, &next, Some(reply_to(n)));
+        if n <= 3 {
+            assert_eq!(effects, accepted(u64::from(n) + 1, &next));
+        } else {
+            let (hops_max, thread) = (3, id(1).to_string());
+            let refusal = mail::Refusal::TooManyHops { hops_max, thread };
+            assert_eq!(effects, [refused(5, refusal.into())]);
+        }
+    }
+    let again = within(answer(1, 1, 1), &message(5, 2, "dev-a", "pm"));
+    let effects = relay.post_with(A, 6, &again, Some(reply_to(1)));
+    assert_eq!(
+        effects,
+        accepted(6, &again),
+        "an earlier message is fewer turns away"
+    );
+}
