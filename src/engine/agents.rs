@@ -526,7 +526,10 @@ impl Engine {
 
     /// Takes note that it has ended.
     pub(super) fn leaves(&mut self, agent: &AgentName, session: SessionId, step: &Step<'_>) {
-        let state = self.agent_mut(agent);
+        // A fenced session may end after its agent has gone.
+        let Some(state) = self.agents.get_mut(agent) else {
+            return;
+        };
         if state.sessions.remove(&session) && state.transient && state.sessions.is_empty() {
             self.leave_at(agent, step.now.plus_millis(TRANSIENT_MS));
         }

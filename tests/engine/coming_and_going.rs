@@ -314,3 +314,18 @@ fn a_transient_agent_leaves_its_groups_and_channels() {
     };
     assert_eq!(relay.call(pm, 11, read.into()), [refused(11, unknown.into())]);
 }
+
+#[test]
+fn a_fenced_session_may_outlive_its_transient_agent() {
+    let mut relay = with_temp();
+    let later = Registration {
+        transient: true,
+        ..registration("temp", Some(2))
+    };
+    relay.register(NEW, later);
+    relay.close(NEW, Ending::Orderly);
+    assert_eq!(after(&mut relay, TRANSIENT_MS), [""; 0]);
+    assert_eq!(relay.call(OLD, 1, read("temp")).len(), 1);
+    assert_eq!(relay.close(OLD, Ending::Orderly), NONE);
+    assert_eq!(relay.engine.status().sessions, 3);
+}
