@@ -308,10 +308,15 @@ impl Engine {
         }
     }
 
-    /// Finds the agent of a name that somebody in a project has written, or the person.
+    /// Finds the agent of a name that somebody in a project has written, or the person. The name of an agent of another project has
+    /// that before it.
     pub(super) fn known_in(&self, project: &str, name: &str) -> Result<AgentName, Refusal> {
-        let named = self.agent_in(project, name);
-        named.map_or_else(|| self.known(name), Ok)
+        if name == PERSON {
+            return Ok(AgentName::person());
+        }
+        let (project, local) = name.split_once(':').unwrap_or((project, name));
+        let agent = self.agent_in(project, local);
+        agent.ok_or_else(|| self.unknown(project, name))
     }
 
     /// Finds the agent of a name without a project.

@@ -173,6 +173,84 @@ fn a_group_is_made_filled_looked_at_and_ended() {
 }
 
 #[test]
+fn a_group_belongs_to_the_project_of_who_makes_it() {
+    let mut relay = with_pm();
+    let created = |name| groups::Reply::Created { name };
+    assert_eq!(
+        relay.call(UI, 1, create("crew", "")),
+        answered(1, created(group("web:crew")))
+    );
+    assert_eq!(relay.call(PM, 2, get("crew")), unknown_group(2, "crew", &[]));
+    assert_eq!(
+        relay.call(PM, 3, create("crew", "")),
+        answered(3, created(group("crew")))
+    );
+    relay.call(UI, 4, add("crew", agent("ui")));
+    relay.call(UI, 5, add("crew", agent("default:pm")));
+    relay.call(UI, 6, add("crew", role("tester")));
+    relay.register(SessionId(6), of_role("tester", registration("dev-a", None)));
+    relay.register(SessionId(7), of_role("tester", registration("web:qa", None)));
+    assert_eq!(
+        posted(&mut relay, "dev-b", "web:@crew").0,
+        names(&["pm", "web:qa", "web:ui"])
+    );
+    let groups = vec![
+        everyone(2),
+        GroupView {
+            created_by: Some(name("web:ui")),
+            ..view("crew", "", 3)
+        },
+    ];
+    assert_eq!(
+        relay.call(UI, 7, Command::Groups(Groups::List)),
+        answered(7, groups::Reply::Listed { groups })
+    );
+}
+
+#[test]
+fn a_member_is_named_in_the_same_way_when_it_is_added_and_when_it_is_taken_out() {
+    for (named, member) in [
+        ("ui", "web:ui"),
+        ("@ui", "web:ui"),
+        ("web:ui", "web:ui"),
+        ("default:pm", "pm"),
+        ("pm", "web:pm"),
+    ] {
+        let mut relay = with_pm();
+        relay.register(SessionId(6), registration("web:pm", None));
+        relay.call(UI, 1, create("crew", ""));
+        let (group, member) = (group("web:crew"), Member::Agent(name(member)));
+        let added = groups::Reply::Added {
+            group: group.clone(),
+            member: member.clone(),
+        };
+        assert_eq!(relay.call(UI, 2, add("crew", agent(named))), answered(2, added));
+        let removed = groups::Reply::Removed { group, member };
+        assert_eq!(
+            relay.call(UI, 3, remove("crew", agent(named))),
+            answered(3, removed)
+        );
+    }
+}
+
+#[test]
+fn no_agent_of_another_project_is_meant_by_its_name_alone() {
+    let mut relay = with_pm();
+    relay.call(UI, 1, create("crew", ""));
+    let unknown = agents::Refusal::Unknown {
+        name: "dev-a".to_owned(),
+        known: Known {
+            names: names(&["web:ui"]),
+            count: 1,
+        },
+    };
+    assert_eq!(
+        relay.call(UI, 2, add("crew", agent("dev-a"))),
+        [refused(2, unknown.into())]
+    );
+}
+
+#[test]
 fn who_is_in_a_group_may_be_gone_when_it_is_taken_out() {
     let mut relay = with_pm();
     relay.call(PM, 1, create("crew", ""));
