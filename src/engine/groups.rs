@@ -396,10 +396,11 @@ impl Engine {
     }
 
     fn look(&self, by: &AgentName, name: &str, expand: bool) -> Result<Reply, io::Refusal> {
-        if is_everyone(name) {
-            let agents: Vec<AgentName> = self.of_project(by.project()).collect();
+        if let (project, EVERYONE) = parted(by, name) {
+            check_name("project", project).map_err(agents::Refusal::from)?;
+            let agents: Vec<AgentName> = self.of_project(project).collect();
             return Ok(Reply::Seen {
-                group: self.everyone(by.project()),
+                group: self.everyone(project),
                 members: agents.iter().cloned().map(Member::Agent).collect(),
                 agents: expand.then_some(agents),
             });
@@ -503,16 +504,18 @@ impl Group {
     }
 }
 
-fn is_everyone(name: &str) -> bool {
-    name.strip_prefix('@').unwrap_or(name) == EVERYONE
-}
-
 /// Checks the name of a group that is to be changed, and makes it whole.
 fn group_name(by: &AgentName, name: &str) -> Result<GroupName, io::Refusal> {
-    if is_everyone(name) {
+    let (project, name) = parted(by, name);
+    if name == EVERYONE {
         return Err(Refusal::Protected.into());
     }
-    let name = name.strip_prefix('@').unwrap_or(name);
-    let name = GroupName::in_project(by.project(), name);
+    let name = GroupName::in_project(project, name);
     Ok(name.map_err(agents::Refusal::from)?)
+}
+
+/// Takes a group's name apart: its project, or else the caller's own, and what is left without the `@`.
+fn parted<'a>(by: &'a AgentName, name: &'a str) -> (&'a str, &'a str) {
+    let (project, name) = name.split_once(':').unwrap_or((by.project(), name));
+    (project, name.strip_prefix('@').unwrap_or(name))
 }

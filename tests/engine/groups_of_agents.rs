@@ -208,6 +208,36 @@ fn a_group_belongs_to_the_project_of_who_makes_it() {
 }
 
 #[test]
+fn a_group_of_another_project_is_named_with_its_project() {
+    for crew in ["web:crew", "web:@crew"] {
+        let mut relay = with_pm();
+        let name = group("web:crew");
+        let created = groups::Reply::Created { name: name.clone() };
+        assert_eq!(relay.call(PM, 1, create(crew, "")), answered(1, created));
+        let member = Member::Agent(super::name("pm"));
+        let added = groups::Reply::Added {
+            group: name.clone(),
+            member,
+        };
+        assert_eq!(relay.call(PM, 2, add(crew, agent("pm"))), answered(2, added));
+        assert_eq!(posted(&mut relay, "web:ui", "crew").0, names(&["pm"]));
+        let deleted = groups::Reply::Deleted { name };
+        assert_eq!(relay.call(PM, 3, delete(crew)), answered(3, deleted));
+        assert_eq!(relay.call(PM, 4, get(crew)), unknown_group(4, crew, &[]));
+    }
+    let mut relay = with_pm();
+    let agents = names(&["web:ui"]);
+    let seen = groups::Reply::Seen {
+        group: everyone(1),
+        members: vec![Member::Agent(name("web:ui"))],
+        agents: Some(agents),
+    };
+    assert_eq!(relay.call(PM, 1, get("web:@everyone")), answered(1, seen));
+    let protected = groups::Refusal::Protected;
+    assert_eq!(relay.call(PM, 2, delete("web:everyone")), refuses(2, protected));
+}
+
+#[test]
 fn a_member_is_named_in_the_same_way_when_it_is_added_and_when_it_is_taken_out() {
     for (named, member) in [
         ("ui", "web:ui"),
