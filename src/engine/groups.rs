@@ -263,15 +263,14 @@ impl Groups {
         Some(agents.into_iter().collect())
     }
 
-    /// Returns the members of a channel, and whether `from` becomes one by using it.
+    /// Returns the members of a channel, and whether `from` becomes one by using it, as the person never does.
     pub fn channel(&self, name: &ChannelName, from: &AgentName, engine: &Engine) -> (Vec<AgentName>, bool) {
         if name.local() == GENERAL {
             return (engine.of_project(name.project()).collect(), false);
         }
-        match self.channels.get(name) {
-            Some(members) => (members.iter().cloned().collect(), !members.contains(from)),
-            None => (Vec::new(), true),
-        }
+        let members = self.channels.get(name);
+        let joins = !from.is_person() && members.is_none_or(|members| !members.contains(from));
+        (members.into_iter().flatten().cloned().collect(), joins)
     }
 
     /// Tells whether there is such a channel.

@@ -493,16 +493,12 @@ impl Engine {
         self.contact(agent, step.now);
         if let Some(channel) = &filter.channel
             && self.groups.channel(channel, agent, self).1
-            && !agent.is_person()
         {
             self.join(channel.clone(), agent, step);
         }
     }
 
     fn join(&mut self, channel: ChannelName, agent: &AgentName, step: &mut Step<'_>) {
-        if agent.is_person() {
-            return;
-        }
         self.groups.join(channel.clone(), agent.clone());
         let agent = agent.clone();
         step.note(Event::Joined { channel, agent });

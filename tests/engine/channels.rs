@@ -185,6 +185,36 @@ fn so_many_channels_may_be_there_and_not_one_more() {
 }
 
 #[test]
+fn the_person_writes_to_channels_and_reads_of_them_without_joining() {
+    let mut relay = with_pm();
+    let person = SessionId(6);
+    relay.open_for_person(person);
+    posted(&mut relay, "pm", "#one");
+    posted(&mut relay, "pm", "web:#two");
+    relay.events();
+    let to_nobody = relay.call(person, 2, post(None, "#three", ""));
+    let posted = mail::Reply::Posted {
+        id: MessageId(id(3)),
+        given: "#three".to_owned(),
+        to: Recipient::channel(&channel("three")),
+        thread: None,
+        warnings: vec![Warning::NobodyElse(channel("three"))],
+    };
+    assert_eq!(
+        to_nobody,
+        [reply(2, Ok(posted.into()))],
+        "it makes none, so that there need be no room for one"
+    );
+    assert_eq!(joined(&relay.events), []);
+    assert_eq!(relay.went_out().map(|(_, agents)| agents), Some(names(&[])));
+    relay.call(person, 4, post(None, "#one", ""));
+    assert_eq!(joined(&relay.events), []);
+    assert_eq!(relay.went_out().map(|(_, agents)| agents), Some(names(&["pm"])));
+    relay.call(person, 3, read_channel("user", "#one", 0));
+    assert_eq!(joined(&relay.events()), []);
+}
+
+#[test]
 fn who_has_gone_is_in_no_channel() {
     let mut relay = with_pm();
     let temp = SessionId(6);
