@@ -39,20 +39,27 @@ fn unknown(call: u64, given: &str) -> [Effect; 1] {
     [refused(call, mail::Refusal::UnknownMessage { given }.into())]
 }
 
+/// Posts, and sees that what is accepted is what is here.
+#[track_caller]
+fn goes(relay: &mut Relay, session: SessionId, call: u64, delivery: &Delivery, options: mail::PostOptions) {
+    let effects = relay.post_with(session, call, delivery, Some(options));
+    assert_eq!(effects, accepted(call, delivery));
+    let message = relay.went_out().map(|(message, _)| message);
+    assert_eq!(message.as_deref(), Some(&*delivery.message));
+}
+
 #[test]
 fn a_message_belongs_to_the_thread_that_its_sender_names() {
     let mut relay = Relay::told();
     let first = within(thread("design", 0), &nth(1));
-    let effects = relay.post_with(A, 1, &first, Some(in_thread("design")));
-    assert_eq!(effects, accepted(1, &first));
+    goes(&mut relay, A, 1, &first, in_thread("design"));
     assert_eq!(relay.call(B, 2, read("dev-a")), [shown(2, [first])]);
 }
 
 #[test]
 fn a_message_without_options_belongs_to_nothing() {
     let mut relay = Relay::told();
-    let plain = relay.post_with(A, 1, &nth(1), Some(mail::PostOptions::default()));
-    assert_eq!(plain, accepted(1, &nth(1)));
+    goes(&mut relay, A, 1, &nth(1), mail::PostOptions::default());
     assert_eq!(relay.call(B, 2, read("dev-a")), [shown(2, [nth(1)])]);
 }
 
@@ -61,15 +68,9 @@ fn the_first_answer_begins_a_thread_that_has_the_id_of_what_it_answers() {
     let mut relay = Relay::told();
     relay.post(A, 1, &nth(1));
     let second = within(answer(1, 1, 1), &message(2, 0, "dev-a", "pm"));
-    assert_eq!(
-        relay.post_with(B, 2, &second, Some(reply_to(1))),
-        accepted(2, &second)
-    );
+    goes(&mut relay, B, 2, &second, reply_to(1));
     let third = within(answer(2, 1, 2), &message(3, 1, "pm", "dev-a"));
-    assert_eq!(
-        relay.post_with(A, 3, &third, Some(reply_to(2))),
-        accepted(3, &third)
-    );
+    goes(&mut relay, A, 3, &third, reply_to(2));
     assert_eq!(relay.call(B, 4, read("dev-a")), [shown(4, [nth(1), third])]);
 }
 
@@ -86,10 +87,7 @@ fn an_answer_may_go_on_in_another_thread() {
         ..answer(1, 1, 1)
     };
     let second = within(context, &message(2, 0, "dev-a", "pm"));
-    assert_eq!(
-        relay.post_with(B, 2, &second, Some(options)),
-        accepted(2, &second)
-    );
+    goes(&mut relay, B, 2, &second, options);
     let third = within(
         Context {
             reply_to: Some(MessageId(id(1))),
@@ -97,12 +95,8 @@ fn an_answer_may_go_on_in_another_thread() {
         },
         &message(3, 1, "dev-a", "pm"),
     );
-    let effects = relay.post_with(B, 3, &third, Some(reply_to(1)));
-    assert_eq!(
-        effects,
-        accepted(3, &third),
-        "what is answered has a thread already"
-    );
+    // What is answered has a thread already.
+    goes(&mut relay, B, 3, &third, reply_to(1));
 }
 
 #[test]
@@ -123,8 +117,7 @@ fn what_is_answered_is_found_wherever_it_is_in_the_sender_s_inbox() {
             relay.now = START;
         }
         let second = within(answer(1, 1, 1), &message(2, 0, "dev-a", "dev-b"));
-        let effects = relay.post_with(A, 4, &second, Some(reply_to(1)));
-        assert_eq!(effects, accepted(4, &second), "{stage}");
+        goes(&mut relay, A, 4, &second, reply_to(1));
     }
 }
 
@@ -133,10 +126,7 @@ fn who_sent_a_message_may_go_on_from_it() {
     let mut relay = Relay::told();
     relay.post(A, 1, &nth(1));
     let second = within(answer(1, 1, 0), &nth(2));
-    assert_eq!(
-        relay.post_with(A, 2, &second, Some(reply_to(1))),
-        accepted(2, &second)
-    );
+    goes(&mut relay, A, 2, &second, reply_to(1));
     let elsewhere = message(3, 0, "pm", "dev-b");
     let given = id(1).to_string();
     assert_eq!(
@@ -200,10 +190,7 @@ fn what_was_read_long_ago_is_not_known_any_more() {
         unknown(102, &forgotten)
     );
     let second = within(answer(2, 2, 1), &to_dev_b);
-    assert_eq!(
-        relay.post_with(B, 103, &second, Some(reply_to(2))),
-        accepted(103, &second)
-    );
+    goes(&mut relay, B, 103, &second, reply_to(2));
 }
 
 #[test]
@@ -222,10 +209,7 @@ fn the_name_of_a_thread_is_one_short_line() {
         assert_eq!(effects, [refused(call, refusal.into())]);
     }
     let longest = within(thread(&long, 0), &nth(1));
-    assert_eq!(
-        relay.post_with(A, 4, &longest, Some(in_thread(&long))),
-        accepted(4, &longest)
-    );
+    goes(&mut relay, A, 4, &longest, in_thread(&long));
 }
 
 #[test]
@@ -242,11 +226,6 @@ fn metadata_counts_as_the_body_does() {
     };
     let (bytes, bytes_max) = (11, 10);
     let too_long = mail::Refusal::BodyTooLong { bytes, bytes_max };
-    assert_eq!(
-        relay.post_with(A, 1, &nth(1), Some(with("{ \"\"}"))).len(),
-        1,
-        "six bytes and as many of the body are too many"
-    );
     assert_eq!(
         relay.post_with(A, 2, &nth(1), Some(with("[1,2]"))),
         [refused(2, too_long.into())]
@@ -267,8 +246,7 @@ fn metadata_counts_as_the_body_does() {
     };
     for n in [1, 2] {
         let nth = within(context.clone(), &nth(n));
-        let effects = relay.post_with(A, u64::from(n) + 2, &nth, Some(with("{\"\"}")));
-        assert_eq!(effects, accepted(u64::from(n) + 2, &nth));
+        goes(&mut relay, A, u64::from(n) + 2, &nth, with("{\"\"}"));
     }
     assert_eq!(relay.post_with(A, 5, &nth(3), Some(with(""))), full(5));
     let both = [1, 2].map(|n| within(context.clone(), &nth(n)));
@@ -341,9 +319,11 @@ fn a_sender_that_goes_on_by_itself_takes_no_turns() {
 fn the_person_who_says_something_in_a_thread_has_it_go_on() {
     let mut relay = Relay::told();
     relay.open_for_person(SessionId(7));
-    assert_eq!(by_turns(&mut relay, 0..5).last(), Some(&None));
-    assert_eq!(hops(&mut relay, 5, "user", "pm"), Some(0));
-    assert_eq!(by_turns(&mut relay, 6..10), [Some(1), Some(2), Some(3), None]);
+    assert_eq!(by_turns(&mut relay, 0..4).last(), Some(&Some(3)));
+    assert_eq!(hops(&mut relay, 4, "dev-a", "user"), Some(3));
+    assert_eq!(hops(&mut relay, 5, "pm", "dev-a"), None);
+    assert_eq!(hops(&mut relay, 6, "user", "pm"), Some(0));
+    assert_eq!(by_turns(&mut relay, 8..12), [Some(1), Some(2), Some(3), None]);
 }
 
 #[test]
@@ -355,20 +335,16 @@ fn replies_are_counted_along_what_they_answer() {
         let (from, to) = ends[usize::from(n - 1) % 2];
         let seq = u64::from(n) / 2;
         let next = within(answer(n, 1, n.into()), &message(n + 1, seq, from, to));
-        let effects = relay.post_with(A, u64::from(n) + 1, &next, Some(reply_to(n)));
         if n <= 3 {
-            assert_eq!(effects, accepted(u64::from(n) + 1, &next));
-        } else {
-            let (hops_max, thread) = (3, id(1).to_string());
-            let refusal = mail::Refusal::TooManyHops { hops_max, thread };
-            assert_eq!(effects, [refused(5, refusal.into())]);
+            goes(&mut relay, A, u64::from(n) + 1, &next, reply_to(n));
+            continue;
         }
+        let (hops_max, thread) = (3, id(1).to_string());
+        let refusal = mail::Refusal::TooManyHops { hops_max, thread };
+        let effects = relay.post_with(A, 5, &next, Some(reply_to(n)));
+        assert_eq!(effects, [refused(5, refusal.into())]);
     }
     let again = within(answer(1, 1, 1), &message(5, 2, "dev-a", "pm"));
-    let effects = relay.post_with(A, 6, &again, Some(reply_to(1)));
-    assert_eq!(
-        effects,
-        accepted(6, &again),
-        "an earlier message is fewer turns away"
-    );
+    // An earlier message is fewer turns away.
+    goes(&mut relay, A, 6, &again, reply_to(1));
 }
