@@ -198,7 +198,7 @@ impl Inbox {
         let recent = self.recent.iter().rev();
         let meant = recent.filter(|delivery| filter.has(&delivery.message));
         let mut earlier: Vec<Delivery> = meant.take(limit.saturating_sub(shown)).cloned().collect();
-        earlier.reverse();
+        earlier.sort_unstable_by_key(|delivery| delivery.seq);
         earlier
     }
 

@@ -373,6 +373,32 @@ fn what_was_read_fills_up_to_the_number_that_is_asked_for() {
 }
 
 #[test]
+fn what_was_read_is_shown_in_the_order_in_which_it_came() {
+    let [first, second, third, fourth] = four();
+    let mut relay = with_four();
+    relay.call(A, 20, some(None, Some(1), 0));
+    relay.call(B, 21, some(None, Some(1), 0));
+    for (call, session) in [(21, B), (20, A)] {
+        relay.passed(call);
+        relay.call(session, call + 10, look("dev-b"));
+        relay.settle();
+    }
+    relay.now = START;
+    let new = [third, fourth];
+    let both = [first.clone(), second];
+    assert_eq!(
+        relay.call(C, 10, with_earlier(None, Some(4), 0)),
+        [shown_with(10, &new, &both, 0)]
+    );
+    relay.lost(10);
+    assert_eq!(
+        relay.call(C, 11, with_earlier(None, Some(3), 0)),
+        [shown_with(11, &new.map(|delivery| again(&delivery)), &[first], 0)],
+        "of two the one that was read last"
+    );
+}
+
+#[test]
 fn a_wait_that_ends_shows_what_was_read_before_as_well() {
     let all = four();
     let mut relay = with_four();
