@@ -56,6 +56,10 @@ pub struct Serve {
         value_parser = project
     )]
     project: Project,
+
+    /// How many times agents may answer each other in a thread before you have to say something in it.
+    #[arg(long, value_name = "TURNS", default_value_t = Bounds::default().hops_max)]
+    hops_max: u32,
 }
 
 /// Why the relay could not be started, or what ended it.
@@ -119,7 +123,12 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     if let Some(other) = other_loopback_taken(address).await {
         return Err(taken(&args, other).await);
     }
-    let doors = Doors::new(listener, local(&args.project));
+    let local = local(&args.project);
+    let place = match &local {
+        Some((socket, _)) => socket.path().display().to_string(),
+        None => address.to_string(),
+    };
+    let doors = Doors::new(listener, local);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
     let Some(notes) = stop.run_until_cancelled(notes(address)).await else {
@@ -127,7 +136,11 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     };
     let clock = wall_clock();
     let mut message_random = system_random()?;
-    let engine = Engine::new(clock(), args.roles.clone(), Bounds::default(), message_random());
+    let bounds = Bounds {
+        hops_max: args.hops_max,
+        ..Bounds::default()
+    };
+    let engine = Engine::new(clock(), args.roles.clone(), bounds, message_random()).reached_at(place);
     let banner = format!(
         "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
         args.port,

@@ -78,6 +78,11 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Listens at `path`. Its directory is made, for this user alone, and so is the socket. A socket that is there already is
     /// replaced if it refuses connections, which shows that its process is gone.
     ///
