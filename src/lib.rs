@@ -13,13 +13,13 @@
 //! ```text
 //! bytes    server/connections, wire          how they came, and how the connection ended
 //!   |      server/dispatch, guard            whether they are let in, and to which transport
-//!   |      server/sse, http                  whose session it is
+//!   |      server/sse, http, query           whose session it is, and which tools it has
 //!   |      server/plain_call or json_rpc     the message: tool and arguments
-//!   v      tools (lift)                      the command that the tool makes of them
+//!   v      tools (lift, thrum, agent_relay)  the command that the tool makes of them
 //! command  server/owner                      the lock and the step
-//!   v      engine                            what is true now
+//!   v      engine (mail, agents, groups)     what is true now
 //! effects  server/owner                      the answer to its call, events to the log
-//!   |      tools (lift)                      the text that the same tool makes of the answer
+//!   |      tools (lift, thrum, agent_relay)  the text that the same tool makes of the answer
 //!   |      server/tool_calls                 the message around it
 //!   v      server/wire                       what became of its bytes, told to the engine
 //! bytes

@@ -8,7 +8,7 @@
 //!
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
 //! speaks for one, and who there is; `groups`, and channels; `sessions`, who is connected; `mail`, which posts and reads. A topic's commands,
-//! replies and refusals stand beside its code. Beneath them are `address`, who is meant by one; `threads`, what a message belongs
+//! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `inbox`, one agent's queue; `waits`, the calls that are parked;
 //! `handover`, the table of what confirms and what undoes a reply that was handed over; `timers`, what ends by itself; and
 //! `events`, what has happened.
@@ -39,6 +39,7 @@ pub mod mail;
 mod message;
 mod names;
 mod overview;
+mod registry;
 pub mod sessions;
 mod threads;
 mod time;

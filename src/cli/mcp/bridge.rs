@@ -8,8 +8,8 @@ use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorData,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ResultType, ServerConfig, Tool,
+    InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResultType, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use serde::Deserialize;
@@ -154,6 +154,16 @@ impl<C: Connect> HasToolsets for Bridge<C> {
 impl<C: Connect> ServerHandler for Bridge<C> {
     fn get_info(&self) -> ServerConfig {
         server_info(self.toolsets())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        self.relay.introduce(&request.client_info.name);
+        self.negotiate_initialize(&request)
     }
 
     /// Lists the tools of the running relay; while there is none, those of a relay with the default roles.

@@ -12,6 +12,8 @@
 //! request, or an orderly end, then lets the connection be used again or closed in order, which is what tells the relay
 //! that the answer was read. Everything else breaks it off, and the relay takes back what it had handed over.
 //!
+//! An agent that is registered is so from its handshake on: [`presence`] keeps a connection of its own for that.
+//!
 //! # Order
 //!
 //! Calls are carried out in the order of their lines: one is begun when the one before is answered. Only a call with
@@ -23,6 +25,7 @@ mod connection;
 mod found;
 mod held;
 mod lines;
+mod presence;
 mod relay;
 mod stdio;
 mod system;
@@ -38,6 +41,7 @@ use clap::ArgAction;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 pub use super::identity::{Identity, InvalidLabel, Label};
@@ -277,6 +281,10 @@ pub async fn run<C: Connect>(
     let calls = Arc::new(Calls::default());
     let relay = Arc::new(Relay::new(settings, connect));
     let (stdio, writing) = Stdio::new(stdin, stdout, Arc::clone(&calls), Arc::clone(&relay));
+    let presence = relay
+        .registers()
+        .then(|| tokio::spawn(presence::stay(Arc::clone(&relay))));
+    let _presence = presence.map(AbortOnDropHandle::new);
     let bridge = Bridge::new(Arc::clone(&calls), relay);
     let served = match bridge.serve(stdio).await {
         Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),

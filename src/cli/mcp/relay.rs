@@ -1,6 +1,7 @@
 //! The running relay, as seen from the bridge: what it is asked, and what is told when it does not answer.
 
 use std::io;
+use std::sync::RwLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
 use super::found::NoneFound;
@@ -34,7 +36,9 @@ pub struct Relay<C> {
     connect: C,
     settings: Settings,
     /// What every request is for.
-    target: Uri,
+    target: RwLock<Uri>,
+    /// The agent's program has said what it is.
+    introduced: CancellationToken,
 }
 
 /// Why a call did not get its answer.
@@ -78,13 +82,34 @@ impl AskError {
 impl<C: Connect> Relay<C> {
     /// Asks nothing yet.
     pub fn new(settings: Settings, connect: C) -> Self {
-        let target = target(&settings).parse();
         Self {
             connect,
-            target: target
-                .expect("whatever is not plain in a query is percent-encoded, and nothing in it is long"),
+            target: RwLock::new(target(&settings, None)),
+            introduced: CancellationToken::new(),
             settings,
         }
+    }
+
+    /// Tells whether requests make the agent known to the relay.
+    pub fn registers(&self) -> bool {
+        registered(&self.settings).is_some()
+    }
+
+    /// Takes note of which program the agent is, as it calls itself in its handshake.
+    pub fn introduce(&self, program: &str) {
+        if self.registers() {
+            let target = target(&self.settings, Some(&cli(program)));
+            *self
+                .target
+                .write()
+                .expect("nothing panics while it holds the address") = target;
+        }
+        self.introduced.cancel();
+    }
+
+    /// Waits for that.
+    pub async fn introduced(&self) {
+        self.introduced.cancelled().await;
     }
 
     /// Returns where the relay is, and for whom it is asked.
@@ -149,7 +174,12 @@ impl<C: Connect> Relay<C> {
 
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
         let Settings { token, session, .. } = &self.settings;
-        let mut request = Request::post(self.target.clone())
+        let target = self
+            .target
+            .read()
+            .expect("nothing panics while it holds the address")
+            .clone();
+        let mut request = Request::post(target)
             .header(HOST, self.authority())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
@@ -229,7 +259,37 @@ impl<C: Connect> Relay<C> {
 
 /// Writes what requests are for: who asks, and for which tools. An agent with a role, one that is transient and one with the tools of
 /// agent-relay are registered by it, with what tells them apart from others of the name.
-fn target(settings: &Settings) -> String {
+fn target(settings: &Settings, cli: Option<&str>) -> Uri {
+    let target = target_text(settings, cli).parse();
+    target.expect("whatever is not plain in a query is percent-encoded, and nothing in it is long")
+}
+
+/// Returns who is made known to the relay, if anybody is.
+fn registered(settings: &Settings) -> Option<&Identity> {
+    let known = |own: &&Identity| settings.toolsets.register() || own.role.is_some() || own.transient;
+    settings.identity.as_ref().filter(known)
+}
+
+/// Programs by what is part of the names under which they make their handshakes.
+const PROGRAMS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "droid", "cursor"];
+
+/// Longest name of a program that relay is told, in bytes.
+const PROGRAM_BYTES_MAX: usize = 64;
+
+/// Returns what a program is called by those who work with it.
+fn cli(program: &str) -> String {
+    let lower = program.to_lowercase();
+    let known = PROGRAMS.iter().find(|known| lower.contains(**known));
+    known.map_or_else(
+        || {
+            let plain = program.chars().filter(|c| !c.is_control());
+            plain.take(PROGRAM_BYTES_MAX / 4).collect()
+        },
+        |known| (*known).to_owned(),
+    )
+}
+
+fn target_text(settings: &Settings, cli: Option<&str>) -> String {
     let Settings {
         identity,
         project,
@@ -245,9 +305,7 @@ fn target(settings: &Settings) -> String {
         }
     };
     let registers_all = toolsets.register();
-    let registered = identity
-        .as_ref()
-        .filter(|own| registers_all || own.role.is_some() || own.transient);
+    let registered = registered(settings);
     if let Some(Identity {
         name, role, module, ..
     }) = identity
@@ -268,6 +326,7 @@ fn target(settings: &Settings) -> String {
     if let Some(Identity { transient, .. }) = registered {
         add("instance", Some(&instance.to_string()));
         add("transient", transient.then_some("1"));
+        add("cli", cli);
         let directory = directory.as_deref();
         add("cwd", directory.filter(|path| path.len() <= DIRECTORY_BYTES_MAX));
     }
@@ -345,19 +404,19 @@ mod tests {
     #[test]
     fn lift_alone_asks_for_a_name_at_the_most() {
         let mut settings = settings(None, "lift");
-        assert_eq!(target(&settings), "/mcp");
+        assert_eq!(target_text(&settings, None), "/mcp");
         settings.identity = Some(named("pm"));
-        assert_eq!(target(&settings), "/mcp?agent=pm");
+        assert_eq!(target_text(&settings, None), "/mcp?agent=pm");
         settings.project = label("Web_1");
-        assert_eq!(target(&settings), "/mcp?agent=pm");
+        assert_eq!(target_text(&settings, None), "/mcp?agent=pm");
         settings.identity = None;
-        assert_eq!(target(&settings), "/mcp");
+        assert_eq!(target_text(&settings, None), "/mcp");
     }
 
     #[test]
     fn an_agent_with_a_role_is_registered_and_one_without_is_not() {
         let unknown = settings(Some(named("furiosa")), "thrum");
-        assert_eq!(target(&unknown), "/mcp?agent=furiosa&tools=thrum");
+        assert_eq!(target_text(&unknown, None), "/mcp?agent=furiosa&tools=thrum");
         let known = Identity {
             role: label("implementer"),
             module: label("auth"),
@@ -367,7 +426,7 @@ mod tests {
         known.project = label("web");
         let expected = "/mcp?agent=furiosa&role=implementer&module=auth&project=web&tools=lift%2Cthrum";
         assert_eq!(
-            target(&known),
+            target_text(&known, None),
             format!("{expected}&{INSTANCE}&cwd=%2Fa+b%2F%C3%A9")
         );
     }
@@ -376,19 +435,47 @@ mod tests {
     fn the_tools_of_agent_relay_register_whoever_has_them() {
         let alice = settings(Some(named("Alice")), "agent-relay");
         let expected = format!("/mcp?agent=Alice&role=&tools=agent-relay&{INSTANCE}&cwd=%2Fa+b%2F%C3%A9");
-        assert_eq!(target(&alice), expected);
+        assert_eq!(target_text(&alice, None), expected);
         let all = settings(Some(named("Alice")), "all");
         assert_eq!(
-            target(&all),
+            target_text(&all, None),
             expected.replace("agent-relay", "lift%2Cthrum%2Cagent-relay")
         );
         let transient = settings(Some(Identity::of_process(4711)), "agent-relay");
         let expected =
             format!("/mcp?agent=mcp-4711&role=&tools=agent-relay&{INSTANCE}&transient=1&cwd=%2Fa+b%2F%C3%A9");
-        assert_eq!(target(&transient), expected);
+        assert_eq!(target_text(&transient, None), expected);
         let other_tools = settings(Some(Identity::of_process(4711)), "thrum");
         let expected = expected.replace("role=&tools=agent-relay", "tools=thrum");
-        assert_eq!(target(&other_tools), expected);
+        assert_eq!(target_text(&other_tools, None), expected);
+    }
+
+    #[test]
+    fn the_program_is_told_once_it_has_said_what_it_is() {
+        let relay = Relay::new(
+            settings(Some(named("Alice")), "agent-relay"),
+            Tcp("127.0.0.1:9".parse().expect("an address")),
+        );
+        let target = || relay.target.read().expect("it is there").to_string();
+        assert!(!target().contains("cli="));
+        for (program, expected) in [
+            ("claude-code", "&cli=claude"),
+            ("Codex-MCP-Client", "&cli=codex"),
+            ("my \n agent & co", "&cli=my++agent+%26+co"),
+            (&"é".repeat(200), &format!("&cli={}", "%C3%A9".repeat(16))),
+        ] {
+            relay.introduce(program);
+            assert!(target().contains(expected), "{}", target());
+        }
+        let lift = Relay::new(
+            settings(Some(named("pm")), "lift"),
+            Tcp("127.0.0.1:9".parse().expect("an address")),
+        );
+        lift.introduce("claude-code");
+        assert_eq!(
+            lift.target.read().expect("it is there").to_string(),
+            "/mcp?agent=pm"
+        );
     }
 
     #[test]
@@ -396,7 +483,7 @@ mod tests {
         let mut alice = settings(Some(named("Alice")), "agent-relay");
         for (directory, told) in [(None, false), (Some(1_025), false), (Some(1_024), true)] {
             alice.directory = directory.map(|length| "\u{1}".repeat(length));
-            assert_eq!(target(&alice).contains("&cwd="), told, "{directory:?}");
+            assert_eq!(target_text(&alice, None).contains("&cwd="), told, "{directory:?}");
             // Whatever it is, it makes an address.
             let _ = Relay::new(alice.clone(), Tcp(alice.address));
         }

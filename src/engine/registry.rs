@@ -1,0 +1,240 @@
+//! Who comes and goes: agents that sessions register, that later instances take over, and that leave with their last session.
+
+use std::collections::BTreeSet;
+
+use super::agents::{Agent, NamedAs, Profile, Refusal, Registration};
+use super::events::{Event, WaitEnd};
+use super::inbox::Inbox;
+use super::io::{Effect, Sign};
+use super::limits::{PROFILE_BYTES_MAX, TRANSIENT_MS};
+use super::names::{AgentName, CallId, DEFAULT_PROJECT, PERSON, Role, SessionId, check_name, shown};
+use super::time::Timestamp;
+use super::{Engine, Step};
+
+impl Engine {
+    /// Checks what a session wants to register, and finds the agent's name. Changes nothing.
+    pub(super) fn check_registration(&self, registration: &Registration) -> Result<AgentName, Refusal> {
+        let Registration {
+            project,
+            name,
+            profile,
+            instance,
+            transient: _,
+        } = registration;
+        let project = project.as_deref().unwrap_or(DEFAULT_PROJECT);
+        let agent = AgentName::in_project(project, name)?;
+        if agent.local() == PERSON {
+            return Err(self.refuse_person(NamedAs::Session));
+        }
+        profile.check()?;
+        let Some(known) = self.agents.get(&agent) else {
+            let agents = self.agents.len();
+            if agents >= self.bounds.agents_max {
+                return Err(Refusal::TooManyAgents { agents });
+            }
+            let is_new = self.of_project(project).next().is_none() && project != DEFAULT_PROJECT;
+            let projects = if is_new { self.projects().len() } else { 0 };
+            if projects >= self.bounds.projects_max {
+                return Err(Refusal::TooManyProjects { projects });
+            }
+            return Ok(agent);
+        };
+        if instance.is_some() && *instance < known.instance {
+            return Err(Refusal::Fenced { agent });
+        }
+        Ok(agent)
+    }
+
+    /// Makes the agent, or takes it over if the instance is a later one.
+    pub(super) fn register(&mut self, agent: &AgentName, registration: Registration, step: &mut Step<'_>) {
+        let Registration {
+            profile,
+            instance,
+            transient,
+            ..
+        } = registration;
+        if !self.agents.contains_key(agent) {
+            self.agents.insert(
+                agent.clone(),
+                Agent {
+                    transient,
+                    ..Agent::default()
+                },
+            );
+            self.inboxes.insert(agent.clone(), Inbox::new());
+            self.contact(agent, step.now);
+            step.note(Event::Registered { agent: agent.clone() });
+        }
+        if instance > self.agents[agent].instance {
+            self.take_over(agent, step);
+            self.agent_mut(agent).instance = instance;
+            self.contact(agent, step.now);
+        }
+        self.agent_mut(agent).transient &= transient;
+        self.describe(agent, profile);
+    }
+
+    /// Fences all sessions of an agent.
+    fn take_over(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let fenced = std::mem::take(&mut self.agent_mut(agent).sessions);
+        if !fenced.is_empty() {
+            step.note(Event::TakenOver { agent: agent.clone() });
+        }
+        for session in fenced {
+            let state = self.session_mut(session);
+            state.fenced = true;
+            for call in state.waits.clone() {
+                self.fence_wait(call, step);
+            }
+            self.sign_all(session, Sign::Fenced, step);
+        }
+    }
+
+    fn fence_wait(&mut self, call: CallId, step: &mut Step<'_>) {
+        let wait = self.unpark(call, WaitEnd::Fenced, step);
+        let refusal = Refusal::Fenced { agent: wait.agent };
+        step.out.push(Effect::Reply {
+            call,
+            result: Err(refusal.into()),
+            handover: None,
+        });
+    }
+
+    /// Sets what an agent says of itself; what it leaves out stays as it was.
+    fn describe(&mut self, agent: &AgentName, said: Profile) {
+        let role_before = self.agents[agent].profile.role.clone();
+        let Profile {
+            role,
+            module,
+            cli,
+            parent,
+            cwd,
+        } = &mut self.agent_mut(agent).profile;
+        for (field, said) in [
+            (role, said.role),
+            (module, said.module),
+            (cli, said.cli),
+            (parent, said.parent),
+            (cwd, said.cwd),
+        ] {
+            if let Some(said) = said.filter(|said| !said.is_empty()) {
+                *field = Some(said);
+            }
+        }
+        let role_after = self.agents[agent].profile.role.clone();
+        if role_before != role_after {
+            self.forget_role(agent, role_before.as_deref());
+            if let Some(role) = self.role_of(agent) {
+                self.roles.entry(role).or_default().insert(agent.clone());
+            }
+        }
+    }
+
+    fn role_of(&self, agent: &AgentName) -> Option<Role> {
+        let role = self.agents[agent].profile.role.as_deref()?;
+        Role::in_project(agent.project(), role).ok()
+    }
+
+    fn forget_role(&mut self, agent: &AgentName, role: Option<&str>) {
+        let Some(role) = role.and_then(|role| Role::in_project(agent.project(), role).ok()) else {
+            return;
+        };
+        if let Some(agents) = self.roles.get_mut(&role) {
+            agents.remove(agent);
+            if agents.is_empty() {
+                self.roles.remove(&role);
+            }
+        }
+    }
+
+    /// Takes note that a session that is bound to an agent has begun.
+    pub(super) fn joins(&mut self, agent: &AgentName, session: SessionId) {
+        let state = self.agent_mut(agent);
+        state.sessions.insert(session);
+        if let Some(at) = state.leaves_at.take() {
+            self.leaving.remove(&(at, agent.clone()));
+        }
+    }
+
+    /// Takes note that it has ended.
+    pub(super) fn leaves(&mut self, agent: &AgentName, session: SessionId, step: &Step<'_>) {
+        // A fenced session may end after its agent has gone.
+        let Some(state) = self.agents.get_mut(agent) else {
+            return;
+        };
+        if state.sessions.remove(&session) && state.transient && state.sessions.is_empty() {
+            self.leave_at(agent, step.now.plus_millis(TRANSIENT_MS));
+        }
+    }
+
+    fn leave_at(&mut self, agent: &AgentName, at: Timestamp) {
+        self.agent_mut(agent).leaves_at = Some(at);
+        self.leaving.insert((at, agent.clone()));
+    }
+
+    /// Removes the transient agents whose sessions have ended; not before their inboxes are empty.
+    pub(super) fn let_go(&mut self, step: &mut Step<'_>) {
+        while let Some((at, _)) = self.leaving.first()
+            && *at <= step.now
+        {
+            let (_, agent) = self.leaving.pop_first().expect("it is the first");
+            self.agent_mut(&agent).leaves_at = None;
+            let inbox = &self.inboxes[&agent];
+            if inbox.messages() > 0
+                || !inbox.waits.is_empty()
+                || self.handovers.values().any(|h| h.agent == agent)
+            {
+                self.leave_at(&agent, step.now.plus_millis(TRANSIENT_MS));
+                continue;
+            }
+            let role = self.agents[&agent].profile.role.clone();
+            self.forget_role(&agent, role.as_deref());
+            self.groups.forget(&agent);
+            self.inboxes.remove(&agent);
+            self.agents.remove(&agent);
+            step.note(Event::Gone { agent });
+        }
+    }
+
+    /// Takes note that a session has done something in an agent's name.
+    pub(super) fn contact(&mut self, agent: &AgentName, now: Timestamp) {
+        if let Some(state) = self.agents.get_mut(agent) {
+            state.last_contact = Some(now);
+        }
+    }
+
+    fn agent_mut(&mut self, agent: &AgentName) -> &mut Agent {
+        self.agents
+            .get_mut(agent)
+            .expect("whoever has a session is registered")
+    }
+
+    fn projects(&self) -> BTreeSet<&str> {
+        let projects = self.agents.keys().map(AgentName::project);
+        projects.chain([DEFAULT_PROJECT]).collect()
+    }
+}
+
+impl Profile {
+    /// Checks that each part of it is short and one line, and the role a name.
+    fn check(&self) -> Result<(), Refusal> {
+        if let Some(role) = self.role.as_deref().filter(|role| !role.is_empty()) {
+            check_name("role", role)?;
+        }
+        let fields = [
+            ("module", &self.module),
+            ("cli", &self.cli),
+            ("parent", &self.parent),
+            ("cwd", &self.cwd),
+        ];
+        for (field, value) in fields {
+            if let Some(value) = value
+                && (value.len() > PROFILE_BYTES_MAX || value.chars().any(char::is_control))
+            {
+                let given = shown(value);
+                return Err(Refusal::InvalidProfile { field, given });
+            }
+        }
+        Ok(())
+    }
+}
