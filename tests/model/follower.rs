@@ -1,6 +1,6 @@
 //! Somebody who knows nothing of a relay but its events, and should know from them all that a person may see.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use relay::engine::{
     AgentName, CallId, Event, HandoverId, InboxView, MessageId, Overview, Roster, SessionId, SessionView,
@@ -12,6 +12,8 @@ use relay::engine::{
 pub struct Follower {
     sessions: BTreeMap<SessionId, SessionView>,
     waits: BTreeMap<CallId, (SessionId, WaitView)>,
+    /// Who is there beside the roster and the person. Those of the roster are never registered anew.
+    registered: BTreeSet<AgentName>,
     /// The messages that are not confirmed, with the hand-over that has each, in the order of acceptance.
     messages: Vec<Followed>,
 }
@@ -69,11 +71,15 @@ impl Follower {
                 self.waits.remove(call).expect("it waited");
             }
             Event::HandedOver {
-                handover, deliveries, ..
+                handover,
+                agent,
+                deliveries,
+                ..
             } => {
                 for delivery in deliveries.iter() {
                     let mut messages = self.messages.iter_mut();
-                    let message = messages.find(|message| message.id == delivery.message.id);
+                    let message =
+                        messages.find(|message| message.id == delivery.message.id && message.agent == *agent);
                     let before = message.expect("it was accepted").handover.replace(*handover);
                     assert_eq!(before, None, "handed over twice");
                 }
@@ -93,13 +99,20 @@ impl Follower {
                     }
                 }
             }
+            Event::Registered { agent } => {
+                let is_new = self.registered.insert(agent.clone());
+                assert!(is_new, "registered twice");
+            }
+            Event::Gone { agent } => {
+                assert!(self.registered.remove(agent), "it was there");
+                let left = self.messages.iter().any(|message| message.agent == *agent);
+                assert!(!left, "its inbox is empty");
+            }
             Event::Passed { .. }
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::Read { .. }
-            | Event::Registered { .. }
             | Event::TakenOver { .. }
-            | Event::Gone { .. }
             | Event::Joined { .. }
             | Event::Stopping => {}
         }
@@ -123,7 +136,7 @@ impl Follower {
                 in_doubt: of_agent.filter(|message| message.handover.is_some()).count(),
             }
         };
-        let names = roster.names().iter().chain([&person]);
+        let names = roster.names().iter().chain(&self.registered).chain([&person]);
         (sessions.into_values().collect(), names.map(inbox).collect())
     }
 }

@@ -259,6 +259,206 @@ marks! {
     InboxFilledToTheByte,
     /// A message fills the last place of an inbox.
     InboxFilledToThePlace,
+    /// A message goes to all agents of a project.
+    ToEveryone,
+    /// A message goes to all agents.
+    ToAllProjects,
+    /// An address names another project than the sender's.
+    ToAnotherProject,
+    /// A name means a role.
+    ToRole,
+    /// An address can only mean a role.
+    ToRoleAlone,
+    /// A name means a group.
+    ToGroup,
+    /// A message goes to a channel.
+    ToChannel,
+    /// A message goes to the channel of all agents.
+    ToGeneral,
+    /// A message goes to a channel that has nobody else.
+    ToEmptyChannel,
+    /// An agent writes to itself.
+    ToItself,
+    /// The sender is among those who are meant, and gets no copy.
+    SenderIsAmongThem,
+    /// Nobody but the sender is meant.
+    NobodyIsMeant,
+    /// A name is an agent's, and a role of others.
+    AgentBeforeRole,
+    /// A name is an agent's, and a group.
+    AgentBeforeGroup,
+    /// A name is a role, and a group.
+    RoleBeforeGroup,
+    /// A text is no address.
+    NoAddress,
+    /// A message has more than one copy.
+    SeveralCopies,
+    /// One of many has no room for a message, and not the first.
+    FullForOneOfMany,
+    /// What would have given way does not, because another inbox has no room.
+    NothingGivesWayForNothing,
+    /// A channel is made.
+    ChannelMade,
+    /// A channel is joined.
+    ChannelJoined,
+    /// One channel too many.
+    TooManyChannels,
+    /// A read asks for a channel that is not there.
+    UnknownChannel,
+    /// A read asks for a channel.
+    ReadOfChannel,
+    /// It leaves what was sent elsewhere.
+    ReadLeavesOtherChannels,
+    /// Somebody waits longer, for another channel.
+    MessagePassesByWhoWaitsForAChannel,
+    /// What was read before is shown.
+    EarlierShown,
+    /// The same beside something new.
+    EarlierBesideNew,
+    /// More was read before than is asked for.
+    EarlierLeavesTheOldest,
+    /// What was read before is shown in another order than that in which it was read.
+    EarlierReadInAnotherOrder,
+    /// As much is kept in mind as can be.
+    EarlierForgotten,
+    /// A session asks who it is.
+    WhoAmI,
+    /// The agents of another project are listed.
+    ListOfAnotherProject,
+    /// Some are not listed because they are not active.
+    ListWithoutTheInactive,
+    /// A bound session gives its own name without its project.
+    BoundNamedItselfWithoutProject,
+    /// An agent is registered that was not there.
+    RegisteredAnew,
+    /// The same in another project than the default one.
+    RegisteredInAnotherProject,
+    /// What is to be registered is no name.
+    RegisteredNoName,
+    /// The person is to be registered.
+    RegisteredThePerson,
+    /// What an agent says of itself is too long.
+    BadProfile,
+    /// An agent changes its role.
+    RoleChanged,
+    /// One agent too many.
+    TooManyAgents,
+    /// One project too many.
+    TooManyProjects,
+    /// A session is one too many, and registers nobody.
+    TooManySessionsToRegister,
+    /// An instance is older than the one that is there.
+    OlderInstance,
+    /// A second session of an instance joins.
+    SameInstanceJoins,
+    /// A session of no instance joins.
+    NoInstanceJoins,
+    /// A later instance takes an agent over that has sessions.
+    TakenOver,
+    /// A wait ends because its session is fenced.
+    FencedWait,
+    /// The same of a post that waits for its answer.
+    FencedWhileItAsks,
+    /// A hand-over is undone because its session is fenced.
+    UndoByFencing,
+    /// A hand-over was read before its session was fenced.
+    FencedAfterReading,
+    /// What was undone so goes to somebody who waits.
+    WokenByATakeover,
+    /// A fenced session calls.
+    CallOfTheFenced,
+    /// A fenced session ends.
+    FencedEnds,
+    /// A transient agent goes.
+    TransientGoes,
+    /// A transient agent without a session stays, because something is in its inbox.
+    TransientStays,
+    /// A transient agent comes back before it goes.
+    TransientComesBack,
+    /// A transient agent is registered to stay.
+    TransientIsToStay,
+    /// A transient agent that goes was in a group.
+    TransientLeavesItsGroup,
+    /// A transient agent that goes was the last one in a channel.
+    ChannelEndsWithItsLast,
+    /// A group is made in another project than its maker's.
+    GroupOfAnotherProject,
+    /// A group is ended.
+    GroupDeleted,
+    /// A group is there already.
+    GroupExists,
+    /// A group is not there.
+    UnknownGroup,
+    /// The group of all agents is to be changed.
+    EveryoneIsProtected,
+    /// A description is too long.
+    DescriptionTooLong,
+    /// One group too many.
+    TooManyGroups,
+    /// A member is added.
+    MemberAdded,
+    /// A member is added that is one.
+    MemberTwice,
+    /// One member too many.
+    TooManyMembers,
+    /// A member is taken out.
+    MemberRemoved,
+    /// Who is to be taken out is no member.
+    NoMember,
+    /// A group has an agent by itself and by its role.
+    MemberInTwoWays,
+    /// A message belongs to a thread that its sender named.
+    InThread,
+    /// The name of a thread is none.
+    BadThread,
+    /// A message answers another.
+    Reply,
+    /// It answers one that its sender has not read yet.
+    ReplyToUnread,
+    /// It answers one that was handed over.
+    ReplyToDoubted,
+    /// It answers one that was read.
+    ReplyToRead,
+    /// It answers one that its sender sent to the same agent.
+    ReplyToOwn,
+    /// It answers none that is known.
+    ReplyToUnknown,
+    /// A reply begins a thread.
+    ThreadBegins,
+    /// Senders have taken turns more than once.
+    SeveralHops,
+    /// They have taken turns too many times.
+    TooManyHops,
+    /// The person says something where turns are counted.
+    PersonEndsTheHops,
+    /// A message is too long, and its body alone is not.
+    TooLongByItsMetadata,
+    /// A post waits for its answer.
+    Asks,
+    /// The same while something of those whom it asks is there already.
+    AsksThoughSomethingIsThere,
+    /// The same while somebody waits for its inbox.
+    AsksBeforeAWait,
+    /// The same while another post of its agent waits for its answer.
+    AsksBehindAQuestion,
+    /// A post cannot wait because too many do.
+    TooManyWaitsToAsk,
+    /// A post is answered.
+    Answered,
+    /// It is answered by somebody whom it did not ask, in its thread.
+    AnsweredInItsThread,
+    /// An answer goes to the one who asked, and not to who has waited longer.
+    AnswerPassesByWhoWaitsLonger,
+    /// What is no answer goes to somebody else.
+    NoAnswerPassesByWhoAsks,
+    /// No answer comes in time.
+    NoAnswer,
+    /// The relay stops while a post waits for its answer.
+    StopsWhileItAsks,
+    /// An answer leaves the news of the start.
+    NoticeLeftByAnAnswer,
+    /// A read that is to be the only one waits beside a post of its session that does.
+    WaitsBesideItsQuestion,
     /// One wait too many.
     TooManyWaits,
     /// One session too many.

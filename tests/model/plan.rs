@@ -2,6 +2,8 @@
 //!
 //! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
 
+mod calls;
+mod people;
 mod silence;
 mod words;
 
@@ -11,9 +13,10 @@ use std::num::NonZeroUsize;
 use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::mail::Second;
 use relay::engine::{
-    CallId, Carrier, Command, Effect, Ending, Input, Kind, PERSON, Reply, Roster, SessionId, Sign, Timestamp,
-    Who, mail,
+    CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, Reply, Roster, SessionId, Sign,
+    Timestamp, Who, agents, groups, mail,
 };
+use uuid::Uuid;
 
 use crate::random::Random;
 use silence::{SILENCES, Silent};
@@ -46,6 +49,12 @@ pub struct Plan {
     illegal: u64,
     /// How many reads in a hundred ask for less than all.
     choosy: u64,
+    /// How many posts in a hundred go to more than one agent.
+    wide: u64,
+    /// How many posts in a hundred belong to something.
+    related: u64,
+    /// How many of those wait for an answer, in a hundred.
+    curious: u64,
     /// Before how many events in a hundred time passes.
     tempo: u64,
     /// How many times in a hundred something is acted on as soon as it is due.
@@ -73,6 +82,16 @@ pub struct Plan {
     busy: u64,
     /// How many sessions in a hundred are bound to an agent.
     bound: u64,
+    /// How many of those in a hundred register it.
+    registering: u64,
+    /// How many of those in a hundred are transient.
+    transient: u64,
+    /// How many sessions have registered an agent.
+    registered: u64,
+    /// The whole names of all agents that there ever were.
+    names: Vec<String>,
+    /// Some messages that were seen.
+    seen: Vec<MessageId>,
     /// How many sessions in a hundred are the person's, and how many posts in a hundred go to it.
     person: u64,
     /// Turns counted numbers into ones that do not go up; 0 leaves them as they are.
@@ -105,6 +124,10 @@ enum Action {
     Read,
     Pending,
     Peek,
+    /// A look at who there is.
+    Look,
+    /// Something about groups.
+    Group,
     Pass,
     Follow,
     KeepAlive,
@@ -119,13 +142,15 @@ enum Action {
     Timeout,
 }
 
-const ACTIONS: [Action; 15] = [
+const ACTIONS: [Action; 17] = [
     Action::Open,
     Action::Close,
     Action::Post,
     Action::Read,
     Action::Pending,
     Action::Peek,
+    Action::Look,
+    Action::Group,
     Action::Pass,
     Action::Follow,
     Action::KeepAlive,
@@ -166,8 +191,10 @@ impl Plan {
             Action::Follow => rng.pick(&[0, 3, 10]),
             Action::KeepAlive => rng.pick(&[0, 4, 16]),
             Action::Close => rng.pick(&[1, 4, 8]),
+            Action::Group => rng.pick(&[0, 3, 10]),
             Action::Pending
             | Action::Peek
+            | Action::Look
             | Action::Lose
             | Action::Cancel
             | Action::Again
@@ -183,17 +210,28 @@ impl Plan {
             read_max: rng.pick(&[1, 2, 4, 64]),
             sessions_max: rng.pick(&[2, 4, 8, 12]),
             waits_max: rng.pick(&[0, 1, 4, 16]),
-            ..Bounds::default()
+            agents_max: rng.pick(&[1, 4, 5, 7, 12]),
+            projects_max: rng.pick(&[1, 2, 2, 3]),
+            groups_max: rng.pick(&[1, 2, 4]),
+            members_max: rng.pick(&[1, 2, 4]),
+            description_bytes_max: 3,
+            channels_max: rng.pick(&[1, 2, 4]),
+            hops_max: rng.pick(&[0, 1, 3, 100]),
         };
         let names = ["pm", "dev-a", "dev-b", "qa"];
         let agents = 1 + rng.index(names.len());
+        let names = &names[..agents];
         Self {
-            roster: Roster::new(names[..agents].iter().copied()).expect("good names"),
+            roster: Roster::new(names.iter().copied()).expect("good names"),
+            names: names.iter().map(ToString::to_string).collect(),
             bounds,
             now: START,
             weights,
             illegal: rng.pick(&[0, 3, 20]),
             choosy: rng.pick(&[0, 0, 10, 40]),
+            wide: rng.pick(&[0, 10, 50, 90]),
+            related: rng.pick(&[0, 20, 70]),
+            curious: rng.pick(&[0, 30, 70]),
             tempo: rng.pick(&[3, 10, 40]),
             punctual: rng.pick(&[0, 50, 100]),
             prompt: rng.pick(&[0, 0, 60, 95]),
@@ -207,7 +245,11 @@ impl Plan {
             patient: rng.pick(&[20, 60, 90]),
             stop_one_in: rng.pick(&[u64::MAX, 2_000]),
             busy: rng.pick(&[0, 50]),
-            bound: rng.pick(&[0, 0, 50, 100]),
+            bound: rng.pick(&[0, 50, 100, 100]),
+            registering: rng.pick(&[0, 40, 80]),
+            transient: rng.pick(&[0, 10, 80]),
+            registered: 0,
+            seen: Vec::new(),
             person: rng.pick(&[0, 10, 40]),
             shuffle: rng.pick(&[0, 0x3f, 0x155]),
             numbers: 0,
@@ -272,10 +314,12 @@ impl Plan {
         let input = match action {
             Action::Open => self.opened(),
             Action::Close => self.closed(),
-            Action::Post | Action::Read | Action::Pending | Action::Peek if self.open.is_empty() => {
+            Action::Post | Action::Read | Action::Pending | Action::Peek | Action::Look | Action::Group
+                if self.open.is_empty() =>
+            {
                 self.opened()
             }
-            Action::Post | Action::Read | Action::Pending | Action::Peek => {
+            Action::Post | Action::Read | Action::Pending | Action::Peek | Action::Look | Action::Group => {
                 let (session, agent) = self.open[self.rng.index(self.open.len())].clone();
                 self.call(action, session, agent.as_deref())
             }
@@ -330,6 +374,9 @@ impl Plan {
                     result: Ok(agent),
                 } => {
                     let agent = agent.as_ref().map(ToString::to_string);
+                    if let Some(agent) = agent.as_ref().filter(|agent| !self.names.contains(agent)) {
+                        self.names.push(agent.clone());
+                    }
                     let opened = matches!(event, Event::Input(Input::Opened { who: Who::Person, .. }));
                     let person = opened.then(|| PERSON.to_owned());
                     self.open.push((*session, person.or(agent)));
@@ -348,6 +395,9 @@ impl Plan {
                         })),
                     ..
                 } => {
+                    for delivery in deliveries.iter() {
+                        remember(&mut self.seen, delivery.message.id);
+                    }
                     if deliveries.is_empty() && restarted.is_none() {
                         continue;
                     }
@@ -358,6 +408,10 @@ impl Plan {
                         remember(&mut self.unpassed, *call);
                     }
                 }
+                Effect::Reply {
+                    result: Ok(Reply::Mail(mail::Reply::Posted { id, .. })),
+                    ..
+                } => remember(&mut self.seen, *id),
                 Effect::Reply { .. } | Effect::Note(_) => {}
             }
         }
@@ -383,8 +437,8 @@ impl Plan {
             }));
             session
         });
-        let roster = self.roster.clone();
-        let names = roster.names().iter().map(|agent| (agents, agent.as_str()));
+        let names = self.names.clone();
+        let names = names.iter().map(|agent| (agents, agent.as_str()));
         for (session, name) in names.chain([(person, PERSON)]) {
             let call = CallId(self.number());
             let command = Command::Mail(mail::Command::read_all(Some(name.to_owned()), 0));
@@ -425,23 +479,6 @@ impl Plan {
         unreachable!("the draw is below the sum of the weights")
     }
 
-    fn opened(&mut self) -> Input {
-        let who = if self.rng.percent(self.person) {
-            Who::Person
-        } else if !self.rng.percent(self.bound) {
-            Who::Agent(None)
-        } else if self.rng.percent(self.illegal) {
-            Who::Agent(Some(self.stranger()))
-        } else {
-            Who::Agent(Some(self.agent()))
-        };
-        Input::Opened {
-            session: SessionId(self.number()),
-            carrier: self.rng.pick(&[Carrier::Stream, Carrier::Exchange]),
-            who,
-        }
-    }
-
     fn closed(&mut self) -> Input {
         let session = self.open_or_gone();
         let ending = self.ending();
@@ -458,67 +495,6 @@ impl Plan {
 
     fn ending(&mut self) -> Ending {
         self.rng.pick(&[Ending::Orderly, Ending::Broken])
-    }
-
-    fn call(&mut self, action: Action, session: SessionId, bound: Option<&str>) -> Input {
-        let call = CallId(self.number());
-        remember(&mut self.calls, call);
-        let me = self.me(bound);
-        let command = match action {
-            Action::Post => Command::Mail(mail::Command::Post {
-                from: me,
-                to: if self.rng.percent(self.illegal) {
-                    self.stranger()
-                } else if self.rng.percent(self.person) {
-                    PERSON.to_owned()
-                } else {
-                    self.agent()
-                },
-                kind: self.rng.pick(&Kind::ALL),
-                body: self.body(),
-                options: None,
-            }),
-            Action::Read => Command::Mail(mail::Command::Read {
-                agent: me,
-                from: self.sender(),
-                channel: None,
-                earlier: false,
-                limit: if self.rng.percent(self.choosy) {
-                    NonZeroUsize::new(1 + self.rng.index(3))
-                } else {
-                    None
-                },
-                wait_ms: if self.rng.percent(self.patient) {
-                    self.rng.pick(&WAITS_MS)
-                } else {
-                    0
-                },
-                second: if self.rng.percent(self.choosy) {
-                    Second::IsRefused
-                } else {
-                    Second::Supersedes
-                },
-            }),
-            Action::Peek => Command::Mail(mail::Command::Peek { agent: me }),
-            Action::Pending
-            | Action::Open
-            | Action::Close
-            | Action::Pass
-            | Action::Follow
-            | Action::KeepAlive
-            | Action::Lose
-            | Action::Cancel
-            | Action::Again
-            | Action::FromNowhere
-            | Action::OnClosed
-            | Action::Timeout => Command::Mail(mail::Command::Pending { agent: me }),
-        };
-        Input::Call {
-            session,
-            call,
-            random: self.random.bytes(),
-            command,
-        }
     }
 
     /// Takes one of the replies that were not passed yet; there is at least one.

@@ -5,24 +5,34 @@
 //!
 //! Where the contract leaves an order open, the model takes this one: arguments are judged in the order in which a
 //! command lists them, then the body, then the room; of what is due at the same moment, or ends with the relay,
-//! waits come before doubts and lower call numbers before higher ones; a closed session's agents are served in the
+//! waits come before doubts, lower call numbers before higher ones, and what was handed over first before what was later; a closed session's agents are served in the
 //! order of their names.
 
+mod addresses;
 mod calls;
+mod gatherings;
+mod people;
+mod posts;
 mod replies;
 mod sessions;
+mod threads;
 mod waits;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use relay::engine::agents::NamedAs;
-use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, SETTLE_SLACK_MS};
-use relay::engine::{
-    AgentName, Boot, CallId, Carrier, Command, Delivery, Effect, Ending, InboxView, Input, Kind, Known,
-    Message, MessageId, Overview, Reason, Recipient, Refusal, Reply, Roster, Seq, SessionId, SessionView,
-    Sign, Status, Timestamp, WaitView, Who, agents, mail,
+use relay::engine::agents::{NamedAs, Profile, Registration};
+use relay::engine::limits::{
+    ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, PROFILE_BYTES_MAX, RECENT_BYTES_MAX,
+    RECENT_MAX, SETTLE_SLACK_MS, THREAD_BYTES_MAX, TRANSIENT_MS,
 };
+use relay::engine::{
+    AgentName, Boot, CallId, Carrier, ChannelName, Command, Context, Delivery, Effect, Ending, GroupName,
+    InboxView, Input, InvalidName, Kind, Known, Message, MessageId, Overview, Reason, Recipient, Refusal,
+    Reply, ResolvedBy, Role, Roster, Seq, SessionId, SessionView, Sign, Status, Timestamp, WaitView, Who,
+    agents, groups, mail,
+};
+use uuid::Uuid;
 
 use crate::marks::{Mark, Marks};
 use crate::plan::Event;
@@ -32,8 +42,18 @@ pub struct Model {
     boot: Boot,
     bounds: Bounds,
     roster: Roster,
-    /// Every message that was ever accepted, in the order of acceptance.
+    /// Those of the roster, and those that were registered, in any order.
+    agents: Vec<Agent>,
+    groups: Vec<Group>,
+    channels: Vec<Channel>,
+    /// Every copy of a message that was ever accepted, in the order of acceptance.
     messages: Vec<Kept>,
+    /// How many messages were accepted.
+    accepted: u64,
+    /// How many replies handed something over.
+    handed_over: u64,
+    /// How many of them were confirmed.
+    confirmed: u64,
     /// For each agent, the news that the relay started.
     notices: Vec<Notice>,
     sessions: Vec<Open>,
@@ -54,10 +74,42 @@ enum State {
     Read,
 }
 
+/// A message in an inbox.
 #[derive(Debug)]
 struct Kept {
+    agent: AgentName,
+    /// The how-manieth message it was that was accepted.
+    number: u64,
     delivery: Delivery,
     state: State,
+    /// With the how-manieth reply it is known to have arrived, once it is.
+    read_with: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Agent {
+    name: AgentName,
+    profile: Profile,
+    instance: Option<Uuid>,
+    transient: bool,
+    last_contact: Option<Timestamp>,
+    /// When a transient agent without a session is to go, if nothing is in its inbox.
+    leaves_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+struct Group {
+    name: GroupName,
+    description: String,
+    created_at: Timestamp,
+    created_by: AgentName,
+    members: Vec<groups::Member>,
+}
+
+#[derive(Debug, Clone)]
+struct Channel {
+    name: ChannelName,
+    members: Vec<AgentName>,
 }
 
 #[derive(Debug)]
@@ -73,6 +125,8 @@ struct Open {
     carrier: Carrier,
     agent: Option<AgentName>,
     person: bool,
+    /// A later instance has taken its agent over.
+    fenced: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -90,13 +144,33 @@ struct Parked {
 struct Wanted {
     /// Only what one agent sent.
     from: Option<AgentName>,
+    /// Only what was sent to a channel.
+    channel: Option<ChannelName>,
     /// The oldest of it.
     limit: usize,
+    /// And, if that is less, the latest of what was read before.
+    earlier: bool,
+    /// Only what answers a message.
+    answers: Option<Asked>,
+}
+
+/// A message that waits for its answer.
+#[derive(Debug, Clone)]
+struct Asked {
+    number: u64,
+    /// As it was given.
+    to: String,
+    /// Who got it.
+    agents: Vec<AgentName>,
+    thread: Option<String>,
+    wait_ms: u32,
 }
 
 #[derive(Debug, Clone)]
 struct Doubt {
     call: CallId,
+    /// The how-manieth reply it was that handed something over.
+    number: u64,
     session: SessionId,
     /// Whose inbox was read.
     agent: AgentName,
@@ -122,24 +196,57 @@ struct Passed {
 
 impl Kept {
     fn is_for(&self, agent: &AgentName) -> bool {
-        self.delivery.message.to.as_str() == agent.as_str()
-    }
-
-    fn agent(&self) -> AgentName {
-        AgentName::new(self.delivery.message.to.as_str()).expect("it is to one agent")
+        self.agent == *agent
     }
 
     fn waits_for(&self, agent: &AgentName) -> bool {
         self.is_for(agent) && self.state == State::Waiting
     }
 
-    fn is_from(&self, wanted: &Wanted) -> bool {
-        let mut from = wanted.from.iter();
-        from.all(|from| self.delivery.message.from == *from)
+    /// Tells whether a read asks for it.
+    fn is_wanted(&self, wanted: &Wanted) -> bool {
+        let message = &self.delivery.message;
+        if wanted.from.as_ref().is_some_and(|from| message.from != *from) {
+            return false;
+        }
+        let channel = wanted.channel.as_ref().map(Recipient::channel);
+        if channel.is_some_and(|channel| message.to != channel) {
+            return false;
+        }
+        wanted.answers.as_ref().is_none_or(|asked| {
+            let in_thread = asked.thread.is_some() && message.thread().map(str::to_owned) == asked.thread;
+            self.number > asked.number && (in_thread || asked.agents.contains(&message.from))
+        })
     }
 
     fn bytes(&self) -> usize {
-        self.delivery.message.body.len()
+        let message = &self.delivery.message;
+        let context = message.context.as_ref();
+        let metadata = context.and_then(|context| context.metadata.as_ref());
+        message.body.len() + metadata.map_or(0, String::len)
+    }
+}
+
+impl Agent {
+    fn new(name: &AgentName) -> Self {
+        Self {
+            name: name.clone(),
+            profile: Profile::default(),
+            instance: None,
+            transient: false,
+            last_contact: None,
+            leaves_at: None,
+        }
+    }
+}
+
+impl Notice {
+    fn new(agent: AgentName) -> Self {
+        Self {
+            agent,
+            state: State::Waiting,
+            undone: false,
+        }
     }
 }
 
@@ -173,17 +280,20 @@ impl Doubt {
 impl Model {
     pub fn new(now: Timestamp, roster: Roster, bounds: Bounds, random: [u8; 16]) -> Self {
         let id = version_4(random);
-        let notice = |agent: &AgentName| Notice {
-            agent: agent.clone(),
-            state: State::Waiting,
-            undone: false,
-        };
+        let agents: Vec<Agent> = roster.names().iter().map(Agent::new).collect();
+        let names = roster.names().iter().cloned().chain([AgentName::person()]);
         Self {
             boot: Boot { id, started_at: now },
             bounds,
-            notices: everybody(&roster).iter().map(notice).collect(),
+            notices: names.map(Notice::new).collect(),
             roster,
+            agents,
+            groups: Vec::new(),
+            channels: Vec::new(),
             messages: Vec::new(),
+            accepted: 0,
+            handed_over: 0,
+            confirmed: 0,
             sessions: Vec::new(),
             waits: Vec::new(),
             doubts: Vec::new(),
@@ -194,16 +304,16 @@ impl Model {
 
     pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         self.settle(now);
+        if event != Event::Timeout {
+            self.let_go(now);
+        }
         match event {
             Event::Timeout => self.handle_timeout(now),
             Event::Input(Input::Opened {
                 session,
                 carrier,
                 who,
-            }) => {
-                let result = self.open(session, carrier, &who);
-                vec![Effect::Opened { session, result }]
-            }
+            }) => self.open(now, session, carrier, &who),
             Event::Input(Input::Closed { session, ending }) => self.close(now, session, ending),
             Event::Input(Input::Call {
                 session,
@@ -244,7 +354,7 @@ impl Model {
     fn handle_timeout(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         let mut too_early = !self.due().is_empty();
-        while let Some((at, reason, call)) = self.due().into_iter().min()
+        while let Some((at, reason, _, call)) = self.due().into_iter().min()
             && at <= now
         {
             too_early = false;
@@ -261,8 +371,7 @@ impl Model {
                     };
                     self.marks.reach(on_time);
                     let wait = self.unpark(call).expect("it is due");
-                    let waited = now.millis_since(wait.parked_at);
-                    effects.push(self.hand_over(wait.session, call, &wait.agent, &wait.wanted, waited));
+                    effects.push(self.end_in_vain(now, &wait));
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
             }
@@ -272,12 +381,12 @@ impl Model {
     }
 
     pub fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
-        self.due().into_iter().min().map(|(at, reason, _)| (at, reason))
+        self.due().into_iter().min().map(|(at, reason, ..)| (at, reason))
     }
 
     pub fn status(&self) -> Status {
         let count = |agent: &AgentName| self.messages.iter().filter(|m| m.waits_for(agent)).count();
-        let names = everybody(&self.roster);
+        let names = self.everybody();
         Status {
             boot: self.boot,
             sessions: self.sessions.len(),
@@ -289,7 +398,7 @@ impl Model {
         let mut sessions: Vec<SessionView> =
             self.sessions.iter().map(|open| self.session_view(open)).collect();
         sessions.sort_by_key(|view| view.session);
-        let names = everybody(&self.roster);
+        let names = self.everybody();
         Overview {
             boot: self.boot,
             sessions,
@@ -324,13 +433,6 @@ impl Model {
             in_doubt: in_doubt.filter(|m| matches!(m.state, State::Handed(_))).count(),
         }
     }
-}
-
-/// Lists all that have an inbox: the roster, and the person.
-fn everybody(roster: &Roster) -> Vec<AgentName> {
-    let mut names = roster.names().to_vec();
-    names.push(AgentName::person());
-    names
 }
 
 /// Sets the version and the variant as RFC 9562 says in section 5.4.

@@ -15,58 +15,82 @@ impl History<'_> {
             holds(at, step.after.sessions <= bounds.sessions_max, || {
                 "more sessions than the bound".to_owned()
             })?;
+            let agents = step.after.pending.len() - 1;
+            let of_roster = self.steps[0].before.pending.len() - 1;
+            holds(at, agents <= bounds.agents_max.max(of_roster), || {
+                "more agents than the bound".to_owned()
+            })?;
+            let agents = step.after.pending.iter();
+            let projects: BTreeSet<&str> = agents.map(|(name, _)| name.project()).collect();
+            holds(at, projects.len() <= bounds.projects_max, || {
+                "more projects than the bound".to_owned()
+            })?;
         }
         let arrived = self.shown.iter().filter_map(|shown| match shown.fate {
             Fate::Arrived(at) => Some((at, shown)),
             Fate::Open | Fate::Failed(_) => None,
         });
-        let arrived: BTreeMap<MessageId, usize> = arrived
-            .flat_map(|(at, shown)| shown.deliveries.iter().map(move |d| (d.message.id, at)))
+        let arrived: BTreeMap<(&AgentName, MessageId), usize> = arrived
+            .flat_map(|(at, shown)| {
+                let deliveries = shown.deliveries.iter();
+                deliveries.map(move |d| ((shown.inbox.0, d.message.id), at))
+            })
             .collect();
-        let held = self.accepted.iter().map(|(from, message)| Held {
-            from: *from,
-            to: arrived.get(&message.id).copied().unwrap_or(usize::MAX),
-            message,
-        });
-        let held: Vec<Held> = held.collect();
+        let mut held: BTreeMap<&AgentName, Vec<Held>> = BTreeMap::new();
+        for copy in &self.accepted {
+            held.entry(copy.inbox.0).or_default().push(Held {
+                from: copy.step,
+                to: arrived.get(&copy.key()).copied().unwrap_or(usize::MAX),
+                message: copy.message,
+            });
+        }
         for asked in self.calls.values() {
-            let Command::Mail(mail::Command::Post { to, body, .. }) = asked.command else {
+            let Command::Mail(mail::Command::Post { body, options, .. }) = asked.command else {
                 continue;
             };
-            let Some((at, answer)) = asked.answers.first() else {
-                continue;
-            };
-            let there = held
-                .iter()
-                .filter(|h| h.from < *at && *at < h.to && h.message.to.as_str() == to);
-            let (messages, bytes) = size(there.clone().map(|h| h.message));
-            let short = body.len() <= bounds.body_bytes_max;
-            let fits = |messages: usize, bytes: usize| {
-                messages < bounds.inbox_messages_max && bytes + body.len() <= bounds.inbox_bytes_max
-            };
-            self.only_the_oldest_gave_way(*at, to, bounds, |more| fits(messages + more.0, bytes + more.1))?;
-            // What was read gives way, if that is enough.
-            let unread = there.filter(|h| !self.was_read(*at, h.message.id));
-            let (unread, unread_bytes) = size(unread.map(|h| h.message));
-            let room = fits(unread, unread_bytes);
-            let mut earlier = self.steps[..*at].iter();
+            let metadata = options.as_ref().and_then(|options| options.metadata.as_ref());
+            let more = body.len() + metadata.map_or(0, String::len);
+            let at = asked.step;
+            let accepted = self.posted.iter().find(|(step, ..)| *step == at);
+            let mut earlier = self.steps[..at].iter();
             let stopping = earlier.any(|step| step.event == Event::Input(Input::Stopping));
-            let right = match answer {
-                Ok(_) => short && fits(messages, bytes) && !stopping,
-                Err(Refusal::Stopping) => short && room && stopping,
-                Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) => !short,
-                Err(Refusal::Mail(mail::Refusal::InboxFull {
-                    messages: messages_told,
-                    bytes: bytes_told,
-                    ..
-                })) => !room && (*messages_told, *bytes_told) == (messages, bytes),
-                Err(Refusal::Mail(_) | Refusal::Agents(_) | Refusal::Groups(_) | Refusal::Sessions(_)) => {
-                    true
+            if let Some((.., agents)) = accepted {
+                let short = more <= bounds.body_bytes_max;
+                holds(at, short && !stopping, || format!("{body:?} was accepted"))?;
+                for agent in *agents {
+                    let (messages, bytes) = size(there(&held, agent, at));
+                    let fits =
+                        |left: (usize, usize)| is_room(bounds, messages + left.0, bytes + left.1 + more);
+                    self.only_the_oldest_gave_way(at, agent, bounds, fits)?;
+                    holds(at, fits((0, 0)), || {
+                        format!("{body:?} met {messages} messages and {bytes} bytes")
+                    })?;
                 }
+                continue;
+            }
+            let Some((_, Err(refusal))) = asked.answers.first() else {
+                continue;
             };
-            holds(*at, right, || {
-                format!("{body:?} met {messages} messages and {bytes} bytes, and was answered {answer:?}")
-            })?;
+            let right = match refusal {
+                Refusal::Stopping => stopping && more <= bounds.body_bytes_max,
+                Refusal::Mail(mail::Refusal::BodyTooLong { bytes, .. }) => {
+                    *bytes == more && more > bounds.body_bytes_max
+                }
+                Refusal::Mail(mail::Refusal::InboxFull {
+                    agent,
+                    messages,
+                    bytes,
+                    ..
+                }) => {
+                    // What was read gives way, if that is enough.
+                    let all = size(there(&held, agent, at));
+                    let unread = there(&held, agent, at).filter(|m| !self.was_read(at, agent, m.id));
+                    let (unread, unread_bytes) = size(unread);
+                    (*messages, *bytes) == all && !is_room(bounds, unread, unread_bytes + more)
+                }
+                Refusal::Mail(_) | Refusal::Agents(_) | Refusal::Groups(_) | Refusal::Sessions(_) => true,
+            };
+            holds(at, right, || format!("{body:?} was refused: {refusal:?}"))?;
         }
         Ok(())
     }
@@ -74,9 +98,10 @@ impl History<'_> {
 
 impl History<'_> {
     /// Tells whether a message stood in a reply, when a step was done, that was read and could only be cancelled any more.
-    fn was_read(&self, at: usize, message: MessageId) -> bool {
+    fn was_read(&self, at: usize, agent: &AgentName, message: MessageId) -> bool {
         let read = |shown: &&Shown| {
-            shown.read.is_some_and(|(read, _)| read <= at)
+            shown.agent == *agent
+                && shown.read.is_some_and(|(read, _)| read <= at)
                 && at < shown.ends()
                 && shown.deliveries.iter().any(|d| d.message.id == message)
         };
@@ -128,14 +153,14 @@ impl History<'_> {
     fn only_the_oldest_gave_way(
         &self,
         at: usize,
-        to: &str,
+        to: &AgentName,
         bounds: &Bounds,
         fits: impl Fn((usize, usize)) -> bool,
     ) -> Verdict {
         let of_agent = || {
             self.shown
                 .iter()
-                .filter(|s| s.agent.as_str() == to && !s.deliveries.is_empty())
+                .filter(|s| s.agent == *to && !s.deliveries.is_empty())
         };
         let gave_way = of_agent().filter(|shown| shown.gave_way(at, &self.steps[at]));
         let Some(last) = gave_way.max_by_key(|shown| shown.age()) else {
@@ -155,9 +180,24 @@ impl History<'_> {
     }
 }
 
-/// Counts messages and the bytes of their bodies.
+/// Goes through what an inbox held in a step.
+fn there<'a>(
+    held: &BTreeMap<&'a AgentName, Vec<Held<'a>>>,
+    agent: &AgentName,
+    at: usize,
+) -> impl Iterator<Item = &'a Message> {
+    let held = held.get(agent).into_iter().flatten();
+    held.filter(move |held| held.from < at && at < held.to)
+        .map(|held| held.message)
+}
+
+fn is_room(bounds: &Bounds, messages: usize, bytes_with_it: usize) -> bool {
+    messages < bounds.inbox_messages_max && bytes_with_it <= bounds.inbox_bytes_max
+}
+
+/// Counts messages, and the bytes of their bodies and metadata.
 fn size<'a>(messages: impl Iterator<Item = &'a Message>) -> (usize, usize) {
     messages.fold((0, 0), |(messages, bytes), message| {
-        (messages + 1, bytes + message.body.len())
+        (messages + 1, bytes + message.bytes())
     })
 }

@@ -1,5 +1,6 @@
 //! What happened in a run, indexed; it judges nothing.
 
+use super::wanted::{Wanted, agent_of};
 use super::*;
 
 /// The steps, and an index of what happened in them.
@@ -7,9 +8,34 @@ pub(super) struct History<'a> {
     pub(super) steps: &'a [Step],
     pub(super) sessions: BTreeMap<SessionId, Admitted>,
     pub(super) calls: BTreeMap<CallId, Asked<'a>>,
-    pub(super) accepted: Vec<(usize, &'a Arc<Message>)>,
+    /// The messages that were accepted, with all who got them, in the order of acceptance.
+    pub(super) posted: Vec<(usize, &'a Arc<Message>, &'a [AgentName])>,
+    /// The copies of them, in the same order.
+    pub(super) accepted: Vec<Copy<'a>>,
     pub(super) shown: Vec<Shown<'a>>,
+    /// Which agents have gone, and in which steps: before anything else happened there.
+    gone: Vec<(usize, &'a AgentName)>,
+    /// In which step each session was fenced, as the instances say that were registered.
+    fenced: BTreeMap<SessionId, usize>,
 }
+
+/// A message in an inbox.
+pub(super) struct Copy<'a> {
+    pub(super) step: usize,
+    pub(super) inbox: Inbox<'a>,
+    /// The place of its message among those that were accepted.
+    pub(super) number: usize,
+    pub(super) message: &'a Arc<Message>,
+}
+
+impl<'a> Copy<'a> {
+    pub(super) fn key(&self) -> (&'a AgentName, MessageId) {
+        (self.inbox.0, self.message.id)
+    }
+}
+
+/// An agent, and how many times it had gone before.
+pub(super) type Inbox<'a> = (&'a AgentName, usize);
 
 /// A session that was open.
 pub(super) struct Admitted {
@@ -18,6 +44,8 @@ pub(super) struct Admitted {
     pub(super) person: bool,
     pub(super) opened: usize,
     pub(super) closed: Option<usize>,
+    /// A later instance has taken its agent over.
+    pub(super) fenced: Option<usize>,
 }
 
 /// A call, on whatever session.
@@ -32,12 +60,13 @@ pub(super) struct Asked<'a> {
 #[derive(Debug)]
 pub(super) struct Shown<'a> {
     pub(super) step: usize,
+    pub(super) call: CallId,
+    pub(super) inbox: Inbox<'a>,
     pub(super) agent: AgentName,
-    /// What its read asked for: what one agent sent, and how many at the most.
-    pub(super) from: Option<&'a str>,
-    pub(super) limit: usize,
+    pub(super) wanted: Wanted<'a>,
     pub(super) deliveries: &'a Vec<Delivery>,
     pub(super) remaining: usize,
+    pub(super) earlier: &'a Vec<Delivery>,
     pub(super) restarted: Option<Timestamp>,
     /// The person read it, and the inbox is an agent's.
     pub(super) in_stead: bool,
@@ -93,8 +122,11 @@ impl<'a> History<'a> {
             steps,
             sessions: BTreeMap::new(),
             calls: BTreeMap::new(),
+            posted: Vec::new(),
             accepted: Vec::new(),
             shown: Vec::new(),
+            gone: gone(steps),
+            fenced: fenced(steps),
         };
         for (at, step) in steps.iter().enumerate() {
             if let Event::Input(input) = &step.event {
@@ -149,10 +181,23 @@ impl<'a> History<'a> {
                     person: *who == Who::Person,
                     opened: at,
                     closed: None,
+                    fenced: self.fenced.get(session).copied(),
                 };
                 self.sessions.insert(*session, admitted);
             }
-            Effect::Note(relay::engine::Event::Accepted { message, .. }) => self.accepted.push((at, message)),
+            Effect::Note(relay::engine::Event::Accepted { message, agents }) => {
+                let number = self.posted.len();
+                self.posted.push((at, message, agents));
+                for agent in agents {
+                    let inbox = (agent, self.life(agent, at));
+                    self.accepted.push(Copy {
+                        step: at,
+                        inbox,
+                        number,
+                        message,
+                    });
+                }
+            }
             Effect::Note(_) => {}
             Effect::Reply { call, result, .. } => self.note_reply(at, *call, result),
         }
@@ -168,24 +213,33 @@ impl<'a> History<'a> {
             deliveries,
             restarted,
             remaining,
+            earlier,
             ..
         })) = result
         else {
             return;
         };
-        let (from, limit) = asked_for(command);
         let Some(agent) = self.speaker(session, command) else {
             return;
         };
+        let asked_in = self.calls[&call].step;
+        let wanted = self.wanted(asked_in, session, command);
+        let named = self.steps[at].after.pending.iter().map(|(name, _)| name);
+        let Some(name) = named.clone().find(|name| **name == agent) else {
+            return;
+        };
+        let inbox = (name, self.life(name, at));
         let (fate, read) = self.fate(at, call, session);
         self.shown.push(Shown {
             step: at,
             in_stead: self.is_in_stead(session, &agent),
+            call,
+            inbox,
             agent,
-            from,
-            limit,
+            wanted,
             deliveries,
             remaining: *remaining,
+            earlier,
             restarted: *restarted,
             fate,
             read,
@@ -200,8 +254,14 @@ impl<'a> History<'a> {
 
     /// Finds out for whom a call that was not refused speaks.
     pub(super) fn speaker(&self, session: SessionId, command: &Command) -> Option<AgentName> {
-        let Command::Mail(command) = command else {
-            return None;
+        let command = match command {
+            Command::Mail(command) => command,
+            Command::Groups(_) => {
+                let admitted = self.sessions.get(&session)?;
+                let person = admitted.person.then(AgentName::person);
+                return admitted.agent.clone().or(person);
+            }
+            Command::Agents(_) => return None,
         };
         let given = match command {
             mail::Command::Post { from, .. } => from,
@@ -209,10 +269,14 @@ impl<'a> History<'a> {
             | mail::Command::Pending { agent }
             | mail::Command::Peek { agent } => agent,
         };
-        if let Some(name) = given {
-            return AgentName::new(name).ok();
-        }
         let admitted = self.sessions.get(&session)?;
+        if let Some(name) = given {
+            let its_own = |bound: &&AgentName| name == bound.local();
+            if let Some(bound) = admitted.agent.as_ref().filter(its_own) {
+                return Some(bound.clone());
+            }
+            return agent_of("default", name);
+        }
         if admitted.person {
             return Some(AgentName::person());
         }
@@ -269,6 +333,9 @@ impl<'a> History<'a> {
                     Event::Seen(seen, Sign::Cancelled) if *seen == call => return (Fate::Failed(at), read),
                     Event::Seen(..) | Event::Timeout | Event::Input(_) => continue,
                 }
+            }
+            if admitted.fenced == Some(at) {
+                return (Fate::Failed(at), None);
             }
             let input = match (&step.event, doubted_until) {
                 (Event::Input(input), _) => input,
@@ -363,10 +430,10 @@ impl<'a> History<'a> {
     }
 
     /// For each agent, the replies that told it of the start.
-    pub(super) fn told(&self) -> BTreeMap<&AgentName, Vec<(usize, Fate)>> {
-        let mut told: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    pub(super) fn told(&self) -> BTreeMap<Inbox<'a>, Vec<(usize, Fate)>> {
+        let mut told: BTreeMap<Inbox<'a>, Vec<_>> = BTreeMap::new();
         for shown in self.shown.iter().filter(|shown| shown.restarted.is_some()) {
-            let replies = told.entry(&shown.agent).or_default();
+            let replies = told.entry(shown.inbox).or_default();
             replies.push((shown.step, shown.fate));
         }
         told
@@ -376,14 +443,67 @@ impl<'a> History<'a> {
         let admitted = self.sessions.get(&session);
         admitted.is_some_and(|s| s.opened < at && s.closed.is_none_or(|closed| closed > at))
     }
+
+    /// Counts how many times an agent had gone when a step was done.
+    pub(super) fn life(&self, agent: &AgentName, at: usize) -> usize {
+        let gone = self
+            .gone
+            .iter()
+            .filter(|(step, gone)| *step <= at && *gone == agent);
+        gone.count()
+    }
+
+    /// Tells whether an agent went in a step.
+    pub(super) fn has_gone(&self, agent: &AgentName, at: usize) -> bool {
+        self.gone.contains(&(at, agent))
+    }
 }
 
-/// Returns whose messages a read asks for, and how many at the most.
-pub(super) fn asked_for(command: &Command) -> (Option<&str>, usize) {
-    match command {
-        Command::Mail(mail::Command::Read { from, limit, .. }) => {
-            (from.as_deref(), limit.map_or(usize::MAX, NonZeroUsize::get))
+fn gone(steps: &[Step]) -> Vec<(usize, &AgentName)> {
+    let mut gone = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        for effect in &step.all_effects {
+            if let Effect::Note(relay::engine::Event::Gone { agent }) = effect {
+                gone.push((at, agent));
+            }
         }
-        Command::Mail(_) | Command::Agents(_) | Command::Groups(_) => (None, usize::MAX),
     }
+    gone
+}
+
+/// Finds out which sessions are fenced: those that an agent had when a later instance of it was registered.
+fn fenced(steps: &[Step]) -> BTreeMap<SessionId, usize> {
+    let mut fenced = BTreeMap::new();
+    let mut sessions: BTreeMap<SessionId, AgentName> = BTreeMap::new();
+    let mut instances = BTreeMap::new();
+    for (at, step) in steps.iter().enumerate() {
+        for effect in &step.all_effects {
+            if let Effect::Note(relay::engine::Event::Gone { agent }) = effect {
+                instances.remove(agent);
+            }
+        }
+        let opened = step.effects.iter().find_map(|effect| match effect {
+            Effect::Opened { session, result } => Some((*session, result.as_ref().ok()?.clone()?)),
+            Effect::Reply { .. } | Effect::Note(_) => None,
+        });
+        match (&step.event, opened) {
+            (Event::Input(Input::Opened { who, .. }), Some((session, agent))) => {
+                if let Who::Registered(registration) = who
+                    && let Some(instance) = registration.instance
+                    && instances.get(&agent).is_none_or(|before| *before < instance)
+                {
+                    instances.insert(agent.clone(), instance);
+                    let older = sessions.iter().filter(|(_, of)| **of == agent);
+                    fenced.extend(older.map(|(session, _)| (*session, at)));
+                    sessions.retain(|_, of| *of != agent);
+                }
+                sessions.insert(session, agent);
+            }
+            (Event::Input(Input::Closed { session, .. }), _) => {
+                sessions.remove(session);
+            }
+            (Event::Input(_) | Event::Seen(..) | Event::Timeout, _) => {}
+        }
+    }
+    fenced
 }

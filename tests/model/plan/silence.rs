@@ -1,9 +1,11 @@
-//! Sessions that read and then say nothing for long.
+//! Sessions that read and then say nothing for long, or are fenced.
+
+use relay::engine::agents::Registration;
 
 use super::*;
 
-/// What happens around a session that reads two inboxes and then says nothing for longer than a doubt lasts. Chance alone
-/// almost never makes it.
+/// What happens around a session that reads two inboxes and then says nothing for longer than a doubt lasts, or whose agent is
+/// taken over. Chance alone almost never makes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Silent {
     /// A message for the agent at that place of the roster.
@@ -14,10 +16,17 @@ pub(super) enum Silent {
     /// The doubt of what has just been passed ends.
     DoubtEnds,
     KeepAlive,
+    /// The session is a new one, which registers the first agent of the roster by a later instance than any.
+    Register,
+    /// A session of the person's waits for the first agent.
+    PersonComes,
+    Wait,
+    /// The first agent asks the second, and waits for the answer.
+    Ask,
 }
 
-pub(super) const SILENCES: [&[Silent]; 2] = {
-    use Silent::{DoubtEnds, KeepAlive, Pass, Post, Read};
+pub(super) const SILENCES: [&[Silent]; 4] = {
+    use Silent::{Ask, DoubtEnds, KeepAlive, Pass, PersonComes, Post, Read, Register, Wait};
     [
         &[
             Post(0),
@@ -40,6 +49,8 @@ pub(super) const SILENCES: [&[Silent]; 2] = {
             DoubtEnds,
             KeepAlive,
         ],
+        &[Register, Post(0), Read(0), Ask, PersonComes, Wait, Register],
+        &[Register, Ask, Register, Post(0)],
     ]
 };
 
@@ -67,6 +78,27 @@ impl Plan {
                 return Event::Timeout;
             }
             Silent::KeepAlive => return Event::Input(Input::KeptAlive { session }),
+            Silent::Register => {
+                self.registered += 8;
+                let registration = Registration {
+                    name: agent(0),
+                    instance: Some(Uuid::from_u128(u128::from(self.registered))),
+                    ..Registration::default()
+                };
+                return self.comes(Who::Registered(Box::new(registration)));
+            }
+            Silent::PersonComes => return self.comes(Who::Person),
+            Silent::Wait => Command::Mail(mail::Command::read_all(Some(agent(0)), 280_000)),
+            Silent::Ask => Command::Mail(mail::Command::Post {
+                from: None,
+                to: agent(1),
+                kind: Kind::Question,
+                body: String::new(),
+                options: Some(Box::new(mail::PostOptions {
+                    await_ms: Some(280_000),
+                    ..mail::PostOptions::default()
+                })),
+            }),
         };
         let call = CallId(self.number());
         remember(&mut self.calls, call);
@@ -75,6 +107,16 @@ impl Plan {
             call,
             random: self.random.bytes(),
             command,
+        })
+    }
+
+    /// Opens the session that is meant from here on.
+    fn comes(&mut self, who: Who) -> Event {
+        self.silent = SessionId(self.number());
+        Event::Input(Input::Opened {
+            session: self.silent,
+            carrier: self.rng.pick(&[Carrier::Stream, Carrier::Exchange]),
+            who,
         })
     }
 }

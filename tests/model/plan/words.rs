@@ -15,24 +15,103 @@ impl Plan {
         match bound {
             Some(_) if self.rng.percent(50) => None,
             Some(PERSON) if self.rng.percent(50) => Some(self.agent()),
+            Some(bound) if self.rng.percent(20) => {
+                Some(bound.split_once(':').map_or(bound, |(_, local)| local).to_owned())
+            }
             Some(bound) => Some(bound.to_owned()),
             None => Some(self.agent()),
         }
     }
 
-    /// Draws an agent; in some runs the first one more often, so that its inbox is a busy place.
+    /// Draws the whole name of an agent; in some runs the first one more often, so that its inbox is a busy place.
     pub(super) fn agent(&mut self) -> String {
-        let names = self.roster.names();
         let at = if self.rng.percent(self.busy) {
             0
         } else {
-            self.rng.index(names.len())
+            self.rng.index(self.names.len())
         };
-        names[at].to_string()
+        self.names[at].clone()
+    }
+
+    /// Draws an address that may mean many.
+    pub(super) fn address(&mut self) -> String {
+        let everyone = [
+            "*",
+            "@everyone",
+            "*:*",
+            "web:*",
+            "web:@everyone",
+            "app:*",
+            "default:*",
+        ];
+        let roles = [
+            "worker",
+            "@worker",
+            "agent:worker:1",
+            "lead",
+            "web:agent:lead:0",
+            "web:@worker",
+        ];
+        let others = [
+            "@pm",
+            "pm",
+            "default:pm",
+            "web:pm",
+            "ui",
+            "lead",
+            "crew",
+            "@crew",
+            "web:crew",
+            "temp",
+        ];
+        match self.rng.below(6) {
+            0 => self.rng.pick(&everyone).to_owned(),
+            1 => self.rng.pick(&roles).to_owned(),
+            2 | 3 => {
+                let channel = self.channel();
+                if channel.contains('#') {
+                    channel
+                } else {
+                    format!("#{channel}")
+                }
+            }
+            _ => self.rng.pick(&others).to_owned(),
+        }
+    }
+
+    /// Draws a channel, as a read may name it.
+    pub(super) fn channel(&mut self) -> String {
+        let legal = [
+            "#one",
+            "#two",
+            "one",
+            "#general",
+            "web:#one",
+            "web:#general",
+            "#three",
+        ];
+        if self.rng.percent(self.illegal) {
+            return self.rng.pick(&["#a b", "no one:#one", "#", "#agent"]).to_owned();
+        }
+        self.rng.pick(&legal).to_owned()
     }
 
     pub(super) fn stranger(&mut self) -> String {
-        let names = ["", "dev", "dev-ab", "PM", " pm", "pm ", "d\u{e9}v\n", PERSON];
+        let names = [
+            "",
+            "dev",
+            "dev-ab",
+            "PM",
+            " pm",
+            "pm ",
+            "d\u{e9}v\n",
+            PERSON,
+            "@",
+            "web:x",
+            "x:*",
+            "agent:pm",
+            "a:b:c:d:e",
+        ];
         self.rng.pick(&names).to_owned()
     }
 

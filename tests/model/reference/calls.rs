@@ -1,5 +1,6 @@
-//! Calls, and whom a session speaks for.
+//! Calls: what a call itself shows, and reads.
 
+use super::posts::Post;
 use super::*;
 
 impl Model {
@@ -38,23 +39,28 @@ impl Model {
         }
         let done = match command {
             Command::Mail(mail::Command::Post {
-                from, to, kind, body, ..
-            }) => self.post(now, &open, call, random, from.as_deref(), &to, kind, body),
-            Command::Mail(mail::Command::Read {
-                agent,
                 from,
-                limit,
-                wait_ms,
-                second,
-                ..
+                to,
+                kind,
+                body,
+                options,
             }) => {
-                let limit = limit.map_or(usize::MAX, NonZeroUsize::get);
-                let (agent, from) = (agent.as_deref(), from.as_deref());
-                self.read(now, &open, call, agent, from, limit, wait_ms, second)
+                let post = Post {
+                    from,
+                    to,
+                    kind,
+                    body,
+                    options: options.map_or_else(mail::PostOptions::default, |options| *options),
+                };
+                self.post(now, &open, call, random, post)
             }
-            Command::Mail(mail::Command::Pending { agent }) => self.pending(&open, call, agent.as_deref()),
+            Command::Mail(read @ mail::Command::Read { .. }) => self.read(now, &open, call, read),
+            Command::Mail(mail::Command::Pending { agent }) => {
+                self.pending(now, &open, call, agent.as_deref())
+            }
             Command::Mail(mail::Command::Peek { agent }) => self.peek(&open, call, agent.as_deref()),
-            Command::Agents(_) | Command::Groups(_) => unreachable!("no plan says so"),
+            Command::Agents(command) => self.about_agents(now, &open, call, command),
+            Command::Groups(command) => self.about_groups(now, &open, call, command),
         };
         match done {
             Ok(effects) => effects,
@@ -65,170 +71,36 @@ impl Model {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a post has four of its own")]
-    pub(super) fn post(
-        &mut self,
-        now: Timestamp,
-        open: &Open,
-        call: CallId,
-        random: [u8; 16],
-        from: Option<&str>,
-        to: &str,
-        kind: Kind,
-        body: String,
-    ) -> Result<Vec<Effect>, Refusal> {
-        let from = self.speaker(open, NamedAs::Sender, from)?;
-        let to = match self.known(to) {
-            Ok(to) => to,
-            Err(refusal) => {
-                self.marks.reach(Mark::UnknownRecipient);
-                return Err(refusal);
-            }
-        };
-        self.judge_body(&body)?;
-        let giving_way = self.judge_room(&to, body.len())?;
-        if self.stopping {
-            self.marks.reach(Mark::PostWhileStopping);
-            return Err(Refusal::Stopping);
-        }
-        for read in giving_way {
-            self.marks.reach(Mark::ReadGivesWay);
-            self.confirm(read);
-        }
-        let message = Arc::new(Message {
-            id: MessageId(version_4(random)),
-            from,
-            to: Recipient::agent(&to),
-            kind,
-            body,
-            ts: now,
-            context: None,
-        });
-        self.marks.reach_if(to.as_str() == "user", Mark::PostToPerson);
-        let before = self.messages.iter().filter(|m| m.is_for(&to)).count();
-        self.messages.push(Kept {
-            delivery: Delivery {
-                seq: Seq(before as u64),
-                message: Arc::clone(&message),
-                redelivered: false,
-            },
-            state: State::Waiting,
-        });
-        let id = message.id;
-        let accepted = Effect::Note(relay::engine::Event::Accepted {
-            message,
-            agents: vec![to.clone()],
-        });
-        let posted = mail::Reply::Posted {
-            id,
-            given: to.to_string(),
-            to: Recipient::agent(&to),
-            thread: None,
-            warnings: Vec::new(),
-        };
-        let mut effects = vec![accepted, reply(call, Ok(Reply::Mail(posted)))];
-        effects.extend(self.wake_all(now));
-        Ok(effects)
-    }
-
-    pub(super) fn judge_body(&mut self, body: &str) -> Result<(), Refusal> {
-        let bytes_max = self.bounds.body_bytes_max;
-        self.marks.reach_if(body.len() == bytes_max, Mark::BodyAtLimit);
-        if body.len() <= bytes_max {
-            return Ok(());
-        }
-        self.marks
-            .reach_if(body.len() == bytes_max + 1, Mark::BodyOneOver);
-        self.marks
-            .reach_if(body.chars().count() <= bytes_max, Mark::BodyTooLongInBytesOnly);
-        Err(Refusal::Mail(mail::Refusal::BodyTooLong {
-            bytes: body.len(),
-            bytes_max,
-        }))
-    }
-
-    /// Counts what was accepted and is not known to have been read, and returns the replies that must give way: of those that
-    /// were read and may still be cancelled, the oldest.
-    pub(super) fn judge_room(&mut self, to: &AgentName, more_bytes: usize) -> Result<Vec<CallId>, Refusal> {
-        let held = self.messages.iter();
-        let held = held.filter(|m| m.is_for(to) && m.state != State::Read);
-        let messages = held.clone().count();
-        let bytes = held.clone().map(Kept::bytes).sum::<usize>();
-        let waiting = held.filter(|m| m.state == State::Waiting);
-        let messages_waiting = waiting.clone().count();
-        let bytes_waiting = waiting.map(Kept::bytes).sum::<usize>();
-        let Bounds {
-            inbox_messages_max: messages_max,
-            inbox_bytes_max: bytes_max,
-            ..
-        } = self.bounds;
-        let fits = |messages: usize, bytes: usize| messages < messages_max && bytes + more_bytes <= bytes_max;
-        if fits(messages, bytes) {
-            self.marks
-                .reach_if(bytes + more_bytes == bytes_max, Mark::InboxFilledToTheByte);
-            self.marks
-                .reach_if(messages + 1 == messages_max, Mark::InboxFilledToThePlace);
-            return Ok(Vec::new());
-        }
-        let (mut messages_left, mut bytes_left) = (messages, bytes);
-        let mut giving_way = Vec::new();
-        for doubt in self.longest_read(to) {
-            let of_reply = self.messages.iter();
-            let of_reply = of_reply.filter(|m| m.is_for(to) && m.state == State::Handed(doubt.call));
-            let (count, size) = (of_reply.clone().count(), of_reply.map(Kept::bytes).sum::<usize>());
-            if count == 0 {
-                continue;
-            }
-            messages_left -= count;
-            bytes_left -= size;
-            giving_way.push(doubt.call);
-            if fits(messages_left, bytes_left) {
-                self.marks
-                    .reach_if(giving_way.len() > 1, Mark::ReadGivesWayTogether);
-                return Ok(giving_way);
-            }
-        }
-        self.marks
-            .reach_if(!giving_way.is_empty(), Mark::InboxFullThoughRead);
-        let full_of = if messages == messages_max {
-            Mark::InboxFullOfMessages
-        } else {
-            Mark::InboxFullOfBytes
-        };
-        self.marks.reach(full_of);
-        self.marks
-            .reach_if(fits(messages_waiting, bytes_waiting), Mark::InboxFullOfHandovers);
-        Err(Refusal::Mail(mail::Refusal::InboxFull {
-            agent: to.clone(),
-            messages,
-            bytes,
-            messages_max,
-            bytes_max,
-        }))
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "a read has five of its own")]
     pub(super) fn read(
         &mut self,
         now: Timestamp,
         open: &Open,
         call: CallId,
-        agent: Option<&str>,
-        from: Option<&str>,
-        limit: usize,
-        wait_ms: u32,
-        second: mail::Second,
+        command: mail::Command,
     ) -> Result<Vec<Effect>, Refusal> {
-        let agent = self.speaker(open, NamedAs::Reader, agent)?;
-        let from = match from.map(|from| self.known(from)) {
-            None => None,
-            Some(Ok(from)) => Some(from),
-            Some(Err(refusal)) => {
-                self.marks.reach(Mark::ReadFromUnknown);
-                return Err(refusal);
-            }
+        let mail::Command::Read {
+            agent,
+            from,
+            channel,
+            limit,
+            earlier,
+            wait_ms,
+            second,
+        } = command
+        else {
+            unreachable!("it is a read")
         };
-        let wanted = Wanted { from, limit };
+        let agent = self.speaker(open, NamedAs::Reader, agent.as_deref())?;
+        let wanted = Wanted {
+            from: self.sender_to_read(&agent, from.as_deref())?,
+            channel: match channel {
+                Some(channel) => Some(self.channel_to_read(&agent, &channel)?),
+                None => None,
+            },
+            limit: limit.map_or(usize::MAX, NonZeroUsize::get),
+            earlier,
+            answers: None,
+        };
         let empty = !self.has(&agent, &wanted);
         let others = self.messages.iter().any(|m| m.waits_for(&agent));
         let noticed = !self.is_notice_due(open.session, &agent);
@@ -241,10 +113,14 @@ impl Model {
             Mark::NoticeInsteadOfWait,
         );
         if wait_ms == 0 || !empty || !noticed || self.stopping {
+            self.uses(now, &agent, &wanted);
             return Ok(vec![self.hand_over(open.session, call, &agent, &wanted, 0)]);
         }
         let of_session = self.waits.iter().filter(|wait| wait.session == open.session);
-        if let Some(first) = of_session.min_by_key(|wait| wait.call)
+        let (reads, asks): (Vec<_>, Vec<_>) = of_session
+            .cloned()
+            .partition(|wait| wait.wanted.answers.is_none());
+        if let Some(first) = reads.iter().min_by_key(|wait| wait.call)
             && second == mail::Second::IsRefused
         {
             self.marks.reach(Mark::AlreadyWaits);
@@ -253,9 +129,12 @@ impl Model {
             let agent = first.agent.clone();
             return Err(Refusal::Mail(mail::Refusal::AlreadyWaits { agent }));
         }
+        self.marks.reach_if(
+            !asks.is_empty() && second == mail::Second::IsRefused,
+            Mark::WaitsBesideItsQuestion,
+        );
         self.marks.reach_if(others, Mark::WaitsForOneAlone);
-        let same = |wait: &&Parked| wait.session == open.session && wait.agent == agent;
-        let older = self.waits.iter().find(same).map(|wait| wait.call);
+        let older = reads.iter().find(|wait| wait.agent == agent);
         let waits = self.waits.len();
         let at_the_bound = waits == self.bounds.waits_max;
         let mut effects = Vec::new();
@@ -263,9 +142,8 @@ impl Model {
             Some(older) => {
                 self.marks.reach(Mark::Supersede);
                 self.marks.reach_if(at_the_bound, Mark::SupersedeAtTheBound);
-                let older = self.unpark(older).expect("it waits");
-                let waited = now.millis_since(older.parked_at);
-                effects.push(self.hand_over(open.session, older.call, &agent, &older.wanted, waited));
+                let older = self.unpark(older.call).expect("it waits");
+                effects.push(self.end_in_vain(now, &older));
             }
             None if at_the_bound => {
                 self.marks.reach(Mark::TooManyWaits);
@@ -277,6 +155,7 @@ impl Model {
         self.marks.reach_if(in_line, Mark::StandsInLine);
         let elsewhere = self.waits.iter().any(|wait| wait.session == open.session);
         self.marks.reach_if(elsewhere, Mark::WaitsForTwo);
+        self.uses(now, &agent, &wanted);
         self.waits.push(Parked {
             call,
             session: open.session,
@@ -288,13 +167,32 @@ impl Model {
         Ok(effects)
     }
 
+    /// Finds whose messages a read asks for.
+    fn sender_to_read(&mut self, by: &AgentName, given: Option<&str>) -> Result<Option<AgentName>, Refusal> {
+        let Some(given) = given else { return Ok(None) };
+        let known = self.known_from(by.project(), given.strip_prefix('@').unwrap_or(given));
+        self.marks.reach_if(known.is_err(), Mark::ReadFromUnknown);
+        known.map(Some)
+    }
+
+    /// A read is carried out: its agent is there, and uses the channel that it reads.
+    fn uses(&mut self, now: Timestamp, agent: &AgentName, wanted: &Wanted) {
+        self.contact(now, agent);
+        if let Some(channel) = &wanted.channel {
+            self.marks.reach(Mark::ReadOfChannel);
+            self.joins(channel, agent);
+        }
+    }
+
     pub(super) fn pending(
         &mut self,
+        now: Timestamp,
         open: &Open,
         call: CallId,
         agent: Option<&str>,
     ) -> Result<Vec<Effect>, Refusal> {
         let agent = self.speaker(open, NamedAs::Reader, agent)?;
+        self.contact(now, &agent);
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
         let kinds = waiting.map(|m| m.delivery.message.kind).collect();
         Ok(vec![reply(call, Ok(Reply::Mail(mail::Reply::Pending { kinds })))])
@@ -314,83 +212,5 @@ impl Model {
             call,
             Ok(Reply::Mail(mail::Reply::Seen { deliveries })),
         )])
-    }
-
-    pub(super) fn speaker(
-        &mut self,
-        open: &Open,
-        named: NamedAs,
-        given: Option<&str>,
-    ) -> Result<AgentName, Refusal> {
-        let posting = named == NamedAs::Sender;
-        if given == Some("user") && !open.person {
-            self.marks.reach(if posting {
-                Mark::PersonNamedPosting
-            } else {
-                Mark::PersonNamedReading
-            });
-            return Err(self.persons(named));
-        }
-        if open.person && given.is_none() {
-            self.marks.reach(Mark::PersonLeftOut);
-            return Ok(AgentName::person());
-        }
-        let Some(name) = given else {
-            let Some(bound) = &open.agent else {
-                self.marks.reach(if posting {
-                    Mark::AnonymousPost
-                } else {
-                    Mark::AnonymousRead
-                });
-                return Err(Refusal::Agents(agents::Refusal::Anonymous {
-                    named,
-                    known: Known::from(&self.roster),
-                }));
-            };
-            self.marks.reach(Mark::BoundLeftOut);
-            return Ok(bound.clone());
-        };
-        let agent = match self.known(name) {
-            Ok(agent) => agent,
-            Err(refusal) => {
-                self.marks.reach(if posting {
-                    Mark::UnknownSender
-                } else {
-                    Mark::UnknownReader
-                });
-                return Err(refusal);
-            }
-        };
-        let Some(bound) = &open.agent else {
-            return Ok(agent);
-        };
-        if agent == *bound {
-            self.marks.reach(Mark::BoundNamedItself);
-            return Ok(agent);
-        }
-        self.marks.reach(if posting {
-            Mark::NotYouPosting
-        } else {
-            Mark::NotYouReading
-        });
-        Err(Refusal::Agents(agents::Refusal::NotYou {
-            named,
-            name: agent,
-            bound: bound.clone(),
-        }))
-    }
-
-    pub(super) fn persons(&self, named: NamedAs) -> Refusal {
-        let known = Known::from(&self.roster);
-        Refusal::Agents(agents::Refusal::Person { named, known })
-    }
-
-    pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
-        let mut names = everybody(&self.roster).into_iter();
-        let found = names.find(|agent| agent.as_str() == name);
-        found.ok_or(Refusal::Agents(agents::Refusal::Unknown {
-            name: name.to_owned(),
-            known: Known::from(&self.roster),
-        }))
     }
 }

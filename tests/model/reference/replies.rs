@@ -79,7 +79,9 @@ impl Model {
 
     /// Confirms what was read so long ago that it cannot be cancelled any more: whatever happens, that is looked at first.
     pub(super) fn settle(&mut self, now: Timestamp) {
-        for doubt in self.doubts.clone() {
+        let mut doubts = self.doubts.clone();
+        doubts.sort_by_key(|doubt| doubt.read_at);
+        for doubt in doubts {
             if doubt
                 .read_at
                 .is_some_and(|at| at.plus_millis(CANCEL_GRACE_MS) <= now)
@@ -235,8 +237,10 @@ impl Model {
             if !kept.waits_for(agent) {
                 continue;
             }
-            if !kept.is_from(wanted) {
+            if !kept.is_wanted(wanted) {
                 self.marks.reach(Mark::ReadLeavesOthers);
+                self.marks
+                    .reach_if(wanted.channel.is_some(), Mark::ReadLeavesOtherChannels);
             } else if deliveries.len() == wanted.limit {
                 self.marks.reach(Mark::ReadLeavesMore);
             } else {
@@ -249,6 +253,10 @@ impl Model {
         let in_stead = self.is_in_stead(session, agent);
         for notice in &mut self.notices {
             if notice.agent == *agent && notice.state == State::Waiting {
+                if wanted.answers.is_some() {
+                    self.marks.reach(Mark::NoticeLeftByAnAnswer);
+                    continue;
+                }
                 if in_stead {
                     self.marks.reach(Mark::NoticeLeftToTheAgent);
                     continue;
@@ -262,8 +270,10 @@ impl Model {
         }
         if !deliveries.is_empty() || restarted.is_some() {
             let open = self.session(session).expect("who reads is open");
+            self.handed_over += 1;
             self.doubts.push(Doubt {
                 call,
+                number: self.handed_over,
                 session,
                 agent: agent.clone(),
                 carrier: open.carrier,
@@ -271,25 +281,53 @@ impl Model {
                 read_at: None,
             });
         }
+        let earlier = self.earlier(agent, wanted, deliveries.len());
         let deliveries = Arc::new(deliveries);
+        let project = agent.project();
         reply(
             call,
             Ok(Reply::Mail(mail::Reply::Messages {
                 deliveries,
                 restarted,
                 remaining,
-                earlier: Vec::new(),
+                earlier,
                 waited_ms,
-                project: None,
+                project: (project != "default").then(|| project.into()),
             })),
         )
     }
 
+    /// Lists the latest of what was read before and is asked for, up to the number that is asked for in all.
+    fn earlier(&mut self, agent: &AgentName, wanted: &Wanted, shown: usize) -> Vec<Delivery> {
+        if !wanted.earlier {
+            return Vec::new();
+        }
+        let recent = self.recent(agent);
+        let is_full = recent.len() == RECENT_MAX;
+        let meant: Vec<&Kept> = recent.into_iter().filter(|m| m.is_wanted(wanted)).collect();
+        let room = wanted.limit.saturating_sub(shown);
+        let left_out = meant.len().saturating_sub(room);
+        let mut earlier: Vec<Delivery> = meant[left_out..].iter().map(|m| m.delivery.clone()).collect();
+        let as_read = earlier.clone();
+        earlier.sort_by_key(|delivery| delivery.seq);
+        self.marks
+            .reach_if(as_read != earlier, Mark::EarlierReadInAnotherOrder);
+        self.marks.reach_if(!earlier.is_empty(), Mark::EarlierShown);
+        self.marks
+            .reach_if(!earlier.is_empty() && shown > 0, Mark::EarlierBesideNew);
+        self.marks
+            .reach_if(left_out > 0 && room > 0, Mark::EarlierLeavesTheOldest);
+        self.marks.reach_if(is_full, Mark::EarlierForgotten);
+        earlier
+    }
+
     pub(super) fn confirm(&mut self, call: CallId) {
+        self.confirmed += 1;
         self.doubts.retain(|doubt| doubt.call != call);
         for kept in &mut self.messages {
             if kept.state == State::Handed(call) {
                 kept.state = State::Read;
+                kept.read_with = self.confirmed;
             }
         }
         for notice in &mut self.notices {
@@ -324,7 +362,7 @@ impl Model {
     pub(super) fn mark_places(&mut self, call: CallId) {
         let handed = self.messages.iter().filter(|m| m.state == State::Handed(call));
         let undone: Vec<Seq> = handed.clone().map(|m| m.delivery.seq).collect();
-        let Some(agent) = handed.map(|m| m.agent()).next() else {
+        let Some(agent) = handed.map(|m| m.agent.clone()).next() else {
             return;
         };
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));

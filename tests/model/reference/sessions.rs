@@ -5,17 +5,49 @@ use super::*;
 impl Model {
     pub(super) fn open(
         &mut self,
+        now: Timestamp,
         session: SessionId,
         carrier: Carrier,
         who: &Who,
-    ) -> Result<Option<AgentName>, Refusal> {
+    ) -> Vec<Effect> {
+        let agent = match self.admit(who) {
+            Ok(agent) => agent,
+            Err(refusal) => {
+                let result = Err(refusal);
+                return vec![Effect::Opened { session, result }];
+            }
+        };
+        let mut effects = Vec::new();
+        if let (Some(agent), Who::Registered(registration)) = (&agent, who) {
+            effects.extend(self.register(agent, registration));
+        }
+        if let Some(agent) = agent.as_ref().and_then(|agent| self.agent(agent)) {
+            agent.leaves_at = None;
+        }
+        self.sessions.push(Open {
+            session,
+            carrier,
+            agent: agent.clone(),
+            person: *who == Who::Person,
+            fenced: false,
+        });
+        let result = Ok(agent);
+        effects.push(Effect::Opened { session, result });
+        let woken = self.wake_all(now);
+        self.marks.reach_if(!woken.is_empty(), Mark::WokenByATakeover);
+        effects.extend(woken);
+        effects
+    }
+
+    /// Judges who comes.
+    fn admit(&mut self, who: &Who) -> Result<Option<AgentName>, Refusal> {
         let agent = match who {
             Who::Person | Who::Agent(None) => None,
             Who::Agent(Some(name)) if name == "user" => {
                 self.marks.reach(Mark::PersonAtOpen);
                 return Err(self.persons(NamedAs::Session));
             }
-            Who::Registered(_) => unreachable!("no plan says so"),
+            Who::Registered(registration) => Some(self.judge_registration(registration)?),
             Who::Agent(Some(name)) => match self.known(name) {
                 Ok(agent) => Some(agent),
                 Err(refusal) => {
@@ -27,16 +59,12 @@ impl Model {
         let sessions = self.sessions.len();
         if sessions == self.bounds.sessions_max {
             self.marks.reach(Mark::TooManySessions);
+            self.marks
+                .reach_if(matches!(who, Who::Registered(_)), Mark::TooManySessionsToRegister);
             return Err(Refusal::Sessions(relay::engine::sessions::Refusal::TooMany {
                 sessions,
             }));
         }
-        self.sessions.push(Open {
-            session,
-            carrier,
-            agent: agent.clone(),
-            person: *who == Who::Person,
-        });
         Ok(agent)
     }
 
@@ -77,6 +105,7 @@ impl Model {
             self.undo(doubt.call);
         }
         self.sessions.retain(|other| other.session != session);
+        self.has_left(now, &open);
         let effects = self.wake_all(now);
         self.marks
             .reach_if(effects.len() > 1, Mark::RedeliveredToTwoWaits);

@@ -14,17 +14,29 @@ impl Model {
         let mut waits = std::mem::take(&mut self.waits);
         self.marks.reach_if(waits.len() > 1, Mark::StopWithWaits);
         waits.sort_by_key(|wait| wait.call);
-        let answer = |wait: Parked| {
+        waits.iter().map(|wait| self.end_in_vain(now, wait)).collect()
+    }
+
+    /// Answers a wait that has ended without what it waited for.
+    pub(super) fn end_in_vain(&mut self, now: Timestamp, wait: &Parked) -> Effect {
+        self.contact(now, &wait.agent);
+        let Some(asked) = &wait.wanted.answers else {
             let waited = now.millis_since(wait.parked_at);
-            self.hand_over(wait.session, wait.call, &wait.agent, &wait.wanted, waited)
+            return self.hand_over(wait.session, wait.call, &wait.agent, &wait.wanted, waited);
         };
-        waits.into_iter().map(answer).collect()
+        if self.stopping {
+            self.marks.reach(Mark::StopsWhileItAsks);
+            return reply(wait.call, Err(Refusal::Stopping));
+        }
+        self.marks.reach(Mark::NoAnswer);
+        let (to, ms) = (asked.to.clone(), asked.wait_ms);
+        reply(wait.call, Err(Refusal::Mail(mail::Refusal::NoAnswer { to, ms })))
     }
 
     /// Tells whether something waits for an agent that a read asks for.
     pub(super) fn has(&self, agent: &AgentName, wanted: &Wanted) -> bool {
         let mut messages = self.messages.iter();
-        messages.any(|m| m.waits_for(agent) && m.is_from(wanted))
+        messages.any(|m| m.waits_for(agent) && m.is_wanted(wanted))
     }
 
     /// Tells whether a session's reader of an inbox is still to be told of the start.
@@ -44,7 +56,7 @@ impl Model {
     /// Serves every agent that has something, or is still to be told of the start, and is waited for, in the order
     /// of their names.
     pub(super) fn wake_all(&mut self, now: Timestamp) -> Vec<Effect> {
-        let mut names = everybody(&self.roster);
+        let mut names = self.everybody();
         names.sort();
         let mut effects = Vec::new();
         for agent in names {
@@ -59,15 +71,21 @@ impl Model {
     pub(super) fn wake(&mut self, now: Timestamp, agent: &AgentName) -> Option<Effect> {
         let waiting = self.messages.iter().filter(|m| m.waits_for(agent));
         let waiting: Vec<bool> = waiting.map(|m| m.delivery.redelivered).collect();
-        let in_line: Vec<&Parked> = self.waits.iter().filter(|wait| wait.agent == *agent).collect();
-        let noticed = |wait: &&&Parked| !self.is_notice_due(wait.session, agent);
+        let mut in_line: Vec<&Parked> = self.waits.iter().filter(|wait| wait.agent == *agent).collect();
+        // Those who ask come before those who wait.
+        in_line.sort_by_key(|wait| wait.wanted.answers.is_none());
+        let asks = |wait: &Parked| wait.wanted.answers.is_some();
+        let noticed = |wait: &&&Parked| asks(wait) || !self.is_notice_due(wait.session, agent);
         let wait = in_line
             .iter()
             .find(|wait| self.has(agent, &wait.wanted) || !noticed(wait))?;
         let is_first = wait.call == in_line[0].call;
         let passed_by = in_line.iter().take_while(|other| other.call != wait.call);
         let has_others = passed_by.clone().any(|other| other.wanted.from.is_some());
-        let is_in_stead = passed_by.clone().any(|other| other.wanted.from.is_none());
+        let is_for_all =
+            |other: &Wanted| other.from.is_none() && other.channel.is_none() && other.answers.is_none();
+        let is_in_stead = passed_by.clone().any(|other| is_for_all(&other.wanted));
+        let is_asked_in_vain = passed_by.clone().any(|other| asks(other));
         let noticed = noticed(&wait);
         self.marks.reach(Mark::Wake);
         self.marks.reach_if(waiting.is_empty(), Mark::NoticeWakes);
@@ -80,22 +98,47 @@ impl Model {
             .reach_if(!waiting.is_empty() && !noticed, Mark::NoticeWakesWithMessages);
         self.marks
             .reach_if(is_first && in_line.len() > 1, Mark::WakeOfTheLongest);
+        self.marks.reach_if(asks(wait), Mark::Answered);
+        let asked = wait.wanted.answers.as_ref();
+        let in_thread = |asked: &Asked, m: &Kept| !asked.agents.contains(&m.delivery.message.from);
+        let mut answers = self
+            .messages
+            .iter()
+            .filter(|m| m.waits_for(agent) && m.is_wanted(&wait.wanted));
+        let by_another = asked.is_some_and(|asked| answers.next().is_some_and(|m| in_thread(asked, m)));
+        self.marks.reach_if(by_another, Mark::AnsweredInItsThread);
+        let longer = in_line
+            .iter()
+            .any(|other| !asks(other) && other.parked_at <= wait.parked_at);
+        self.marks
+            .reach_if(asks(wait) && longer, Mark::AnswerPassesByWhoWaitsLonger);
+        self.marks
+            .reach_if(is_asked_in_vain, Mark::NoAnswerPassesByWhoAsks);
+        let other_channel = passed_by.clone().any(|other| other.wanted.channel.is_some());
+        self.marks.reach_if(
+            other_channel && !waiting.is_empty(),
+            Mark::MessagePassesByWhoWaitsForAChannel,
+        );
         self.marks
             .reach_if(wait.expires_at < now, Mark::WakeAfterTheDeadline);
         self.marks
             .reach_if(waiting.contains(&true), Mark::RedeliveredToWait);
         let wait = (**wait).clone();
         self.unpark(wait.call);
+        self.contact(now, agent);
         let waited = now.millis_since(wait.parked_at);
         Some(self.hand_over(wait.session, wait.call, agent, &wait.wanted, waited))
     }
 
     /// Lists all that ends by itself.
-    pub(super) fn due(&self) -> Vec<(Timestamp, Reason, CallId)> {
+    pub(super) fn due(&self) -> Vec<(Timestamp, Reason, u64, CallId)> {
         let waits = self.waits.iter();
-        let waits = waits.map(|wait| (wait.expires_at, Reason::WaitExpires, wait.call));
+        let waits = waits.map(|wait| (wait.expires_at, Reason::WaitExpires, wait.call.0, wait.call));
         let doubts = self.doubts.iter();
-        let doubts = doubts.filter_map(|doubt| doubt.ends_at().map(|at| (at, Reason::DoubtEnds, doubt.call)));
+        let doubts = doubts.filter_map(|doubt| {
+            let at = doubt.ends_at()?;
+            Some((at, Reason::DoubtEnds, doubt.number, doubt.call))
+        });
         waits.chain(doubts).collect()
     }
 }

@@ -1,0 +1,85 @@
+//! What is accepted is what was posted.
+
+use super::*;
+
+impl History<'_> {
+    pub(super) fn what_is_accepted_is_what_was_posted(&self) -> Verdict {
+        let mut ids = BTreeSet::new();
+        for (at, message, _) in &self.posted {
+            let step = &self.steps[*at];
+            let Event::Input(Input::Call {
+                session,
+                call,
+                command:
+                    command @ Command::Mail(mail::Command::Post {
+                        kind, body, options, ..
+                    }),
+                ..
+            }) = &step.event
+            else {
+                return broken(*at, "something was accepted that nobody posted");
+            };
+            let options = options
+                .clone()
+                .map_or_else(mail::PostOptions::default, |options| *options);
+            let context = message.context.as_ref();
+            let reply_to = context.and_then(|context| context.reply_to);
+            let metadata = context.and_then(|context| context.metadata.clone());
+            let named = options.thread.is_none() || message.thread() == options.thread.as_deref();
+            let same = Some(&message.from) == self.speaker(*session, command).as_ref()
+                && message.kind == *kind
+                && message.body == *body
+                && message.ts == step.now
+                && reply_to.map(|id| id.to_string()) == options.reply_to
+                && metadata == options.metadata
+                && named;
+            holds(*at, same, || {
+                format!("a post was accepted as something else: {message:?}")
+            })?;
+            holds(*at, ids.insert(message.id), || "an id was given twice".to_owned())?;
+            let answer = self.calls[call].answers.first();
+            let answered = answer.filter(|(answered, _)| answered == at);
+            let right = match answered {
+                Some((_, Ok(Reply::Mail(mail::Reply::Posted { id, to, thread, .. })))) => {
+                    options.await_ms.is_none()
+                        && *id == message.id
+                        && *to == message.to
+                        && thread.as_deref() == message.thread()
+                }
+                // It may be answered by its own sender, or by itself: not in the same step.
+                Some(_) => false,
+                None => options.await_ms.is_some(),
+            };
+            holds(*at, right, || {
+                format!("an accepted post was answered {answered:?}")
+            })?;
+        }
+        for asked in self.calls.values() {
+            for (at, answer) in &asked.answers {
+                let Ok(Reply::Mail(mail::Reply::Posted { id, .. })) = answer else {
+                    continue;
+                };
+                let mut posted = self.posted.iter();
+                let logged = posted.any(|(step, message, _)| step == at && message.id == *id);
+                holds(*at, logged, || "a post was not logged".to_owned())?;
+            }
+        }
+        holds(self.steps.len() - 1, self.hops_are_right(), || {
+            "turns were counted wrongly".to_owned()
+        })
+    }
+
+    /// Tells whether no message counts more turns than one more than any before it in its thread.
+    fn hops_are_right(&self) -> bool {
+        let mut most: BTreeMap<&str, u32> = BTreeMap::new();
+        self.posted.iter().all(|(_, message, _)| {
+            let Some(thread) = message.thread() else {
+                return message.hops() == 0;
+            };
+            let before = most.get(thread).copied();
+            let right = message.hops() <= before.map_or(1, |before| before + 1);
+            most.insert(thread, before.unwrap_or(0).max(message.hops()));
+            right && (!message.from.is_person() || message.hops() == 0)
+        })
+    }
+}

@@ -1,0 +1,196 @@
+//! What sessions ask for.
+
+use super::*;
+
+/// How long a post may wait for its answer.
+const ASKS_MS: [u32; 4] = [10, DOUBT_MS as u32, 280_000, 280_000];
+
+/// The groups that are made.
+const GROUPS: [&str; 5] = ["crew", "@crew", "pm", "worker", "web:crew"];
+
+impl Plan {
+    /// Makes a call.
+    pub(super) fn call(&mut self, action: Action, session: SessionId, bound: Option<&str>) -> Input {
+        let call = CallId(self.number());
+        remember(&mut self.calls, call);
+        let command = match action {
+            Action::Post => self.post(bound),
+            Action::Read => self.read(bound),
+            Action::Peek => mail::Command::Peek {
+                agent: self.me(bound),
+            }
+            .into(),
+            Action::Look => self.look(),
+            Action::Group => self.group(),
+            Action::Pending
+            | Action::Open
+            | Action::Close
+            | Action::Pass
+            | Action::Follow
+            | Action::KeepAlive
+            | Action::Lose
+            | Action::Cancel
+            | Action::Again
+            | Action::FromNowhere
+            | Action::OnClosed
+            | Action::Timeout => mail::Command::Pending {
+                agent: self.me(bound),
+            }
+            .into(),
+        };
+        Input::Call {
+            session,
+            call,
+            random: self.random.bytes(),
+            command,
+        }
+    }
+
+    fn post(&mut self, bound: Option<&str>) -> Command {
+        let from = self.me(bound);
+        let to = if self.rng.percent(self.illegal) {
+            self.stranger()
+        } else if self.rng.percent(self.person) {
+            PERSON.to_owned()
+        } else if self.rng.percent(self.wide) {
+            self.address()
+        } else {
+            self.agent()
+        };
+        let options = self.rng.percent(self.related).then(|| Box::new(self.options()));
+        Command::Mail(mail::Command::Post {
+            from,
+            to,
+            kind: self.rng.pick(&Kind::ALL),
+            body: self.body(),
+            options,
+        })
+    }
+
+    fn options(&mut self) -> mail::PostOptions {
+        let threads = ["one", "two", "", "a\nb"];
+        let legal = if self.rng.percent(self.illegal) {
+            threads.len()
+        } else {
+            2
+        };
+        mail::PostOptions {
+            thread: self
+                .rng
+                .percent(60)
+                .then(|| self.rng.pick(&threads[..legal]).to_owned()),
+            reply_to: self.rng.percent(30).then(|| self.message()),
+            metadata: self
+                .rng
+                .percent(20)
+                .then(|| self.rng.pick(&["", "{}", "[12]"]).to_owned()),
+            await_ms: self.rng.percent(self.curious).then(|| self.rng.pick(&ASKS_MS)),
+        }
+    }
+
+    /// Draws the id of a message that was seen, most times one of the latest; or of none.
+    fn message(&mut self) -> String {
+        if self.seen.is_empty() || self.rng.percent(self.illegal) {
+            self.rng
+                .pick(&["", "no id", "0190d7b0-0000-7000-8000-000000000000"])
+                .to_owned()
+        } else {
+            let latest = self.seen.len().saturating_sub(3);
+            let from = if self.rng.percent(70) { latest } else { 0 };
+            self.rng.pick(&self.seen[from..]).to_string()
+        }
+    }
+
+    fn read(&mut self, bound: Option<&str>) -> Command {
+        let agent = self.me(bound);
+        let from = self.sender();
+        let channel = self.rng.percent(self.choosy / 2).then(|| self.channel());
+        let choosy = self.choosy;
+        Command::Mail(mail::Command::Read {
+            agent,
+            from,
+            channel,
+            earlier: self.rng.percent(choosy),
+            limit: if self.rng.percent(choosy) {
+                NonZeroUsize::new(1 + self.rng.index(3))
+            } else {
+                None
+            },
+            wait_ms: if self.rng.percent(self.patient) {
+                self.rng.pick(&WAITS_MS)
+            } else {
+                0
+            },
+            second: if self.rng.percent(choosy) {
+                Second::IsRefused
+            } else {
+                Second::Supersedes
+            },
+        })
+    }
+
+    fn look(&mut self) -> Command {
+        if self.rng.percent(30) {
+            return agents::Command::WhoAmI.into();
+        }
+        let projects = [
+            None,
+            None,
+            Some(""),
+            Some("*"),
+            Some("web"),
+            Some("default"),
+            Some("no name"),
+        ];
+        let project = self.rng.pick(&projects).map(str::to_owned);
+        let active_only = self.rng.percent(50);
+        agents::Command::List { project, active_only }.into()
+    }
+
+    fn group(&mut self) -> Command {
+        let name = if self.rng.percent(self.illegal) {
+            self.rng
+                .pick(&["everyone", "@everyone", "a b", "web:everyone", "no one:crew"])
+        } else {
+            self.rng.pick(&GROUPS)
+        };
+        let name = name.to_owned();
+        let command = match self.rng.below(12) {
+            0..3 => groups::Command::Create {
+                name,
+                description: self.rng.pick(&["", "abc", "abcd"]).to_owned(),
+            },
+            3 => groups::Command::Delete { name },
+            4..8 => groups::Command::Add {
+                group: name,
+                member: self.member(),
+            },
+            8 => groups::Command::Remove {
+                group: name,
+                member: self.member(),
+            },
+            9 => groups::Command::List,
+            _ => groups::Command::Get {
+                name,
+                expand: self.rng.percent(70),
+            },
+        };
+        command.into()
+    }
+
+    fn member(&mut self) -> groups::Named {
+        if self.rng.percent(30) {
+            let role = self.rng.pick(&["worker", "@lead", "pm", "worker"]);
+            return groups::Named::Role(role.to_owned());
+        }
+        groups::Named::Agent(if self.rng.percent(self.illegal) {
+            self.stranger()
+        } else if self.rng.percent(20) {
+            self.rng
+                .pick(&["default:pm", "@pm", "ui", "temp", "temp"])
+                .to_owned()
+        } else {
+            self.agent()
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! Whom an address means: the table of `engine::address`, row by row.
+
+use relay::engine::address::{InvalidAddress, Warning};
+
+use super::*;
+
+/// Who is meant.
+pub(super) struct Meant {
+    pub(super) to: Recipient,
+    /// In the order of their names.
+    pub(super) agents: Vec<AgentName>,
+    pub(super) warnings: Vec<Warning>,
+    /// The channel, if it is one.
+    pub(super) channel: Option<ChannelName>,
+}
+
+impl Model {
+    pub(super) fn meant(&mut self, from: &AgentName, address: &str) -> Result<Meant, Refusal> {
+        if address == "user" {
+            self.marks.reach(Mark::PostToPerson);
+            return Ok(alone(AgentName::person()));
+        }
+        let parts: Vec<&str> = address.split(':').collect();
+        let (project, whom) = match parts[..] {
+            ["*", "*"] => {
+                self.marks.reach(Mark::ToAllProjects);
+                let all = self.agents.iter().map(|agent| agent.name.clone()).collect();
+                return self.many(from, Recipient::everyone(None), all);
+            }
+            [whom] => (from.project(), vec![whom]),
+            ["agent", role, hash] => (from.project(), vec!["agent", role, hash]),
+            [project, whom] => (project, vec![whom]),
+            [project, "agent", role, hash] => (project, vec!["agent", role, hash]),
+            _ => return Err(self.no_address(from, address)),
+        };
+        let has_project = parts.len() == 2 || parts.len() == 4;
+        if has_project && !is_name(project) {
+            return Err(self.no_address(from, address));
+        }
+        self.marks
+            .reach_if(has_project && project != from.project(), Mark::ToAnotherProject);
+        match whom[..] {
+            ["*" | "@everyone"] => {
+                let agents = self.of_project(project);
+                if agents.is_empty() {
+                    self.marks.reach(Mark::UnknownRecipient);
+                    return Err(self.unknown(project, address));
+                }
+                self.marks.reach(Mark::ToEveryone);
+                self.many(from, Recipient::everyone(Some(project)), agents)
+            }
+            ["agent", role, hash] if is_name(role) && is_name(hash) => {
+                let role = Role::in_project(project, role).expect("it is a name");
+                let agents = self.of_role(&role);
+                if agents.is_empty() {
+                    self.marks.reach(Mark::UnknownRecipient);
+                    return Err(self.unknown(project, address));
+                }
+                self.marks.reach(Mark::ToRoleAlone);
+                self.many(from, Recipient::role(&role), agents)
+            }
+            [whom] if whom.strip_prefix('#').is_some_and(is_name) => {
+                let channel = ChannelName::in_project(project, &whom[1..]).expect("it is a name");
+                Ok(self.by_channel(from, channel))
+            }
+            [whom] if is_name(whom.strip_prefix('@').unwrap_or(whom)) => {
+                self.by_name(from, project, whom.strip_prefix('@').unwrap_or(whom), address)
+            }
+            _ => Err(self.no_address(from, address)),
+        }
+    }
+
+    fn no_address(&mut self, from: &AgentName, address: &str) -> Refusal {
+        if address.chars().any(|mark| ":@#*".contains(mark)) {
+            self.marks.reach(Mark::NoAddress);
+            let given = address.to_owned();
+            return Refusal::Agents(InvalidAddress { given }.into());
+        }
+        self.marks.reach(Mark::UnknownRecipient);
+        self.unknown(from.project(), address)
+    }
+
+    /// An agent goes before a role, and a role before a group.
+    fn by_name(
+        &mut self,
+        from: &AgentName,
+        project: &str,
+        name: &str,
+        address: &str,
+    ) -> Result<Meant, Refusal> {
+        let agent = AgentName::in_project(project, name).expect("it is a name");
+        let role = Role::in_project(project, name).expect("it is a name");
+        let group = GroupName::in_project(project, name).expect("it is a name");
+        let of_role = self.of_role(&role);
+        let is_group = self.groups.iter().any(|other| other.name == group);
+        let also_group = is_group.then(|| Warning::AlsoGroup(group.clone()));
+        if self.agents.iter().any(|other| other.name == agent) {
+            let others = of_role.iter().any(|other| *other != agent);
+            self.marks.reach_if(others, Mark::AgentBeforeRole);
+            self.marks.reach_if(is_group, Mark::AgentBeforeGroup);
+            self.marks.reach_if(agent == *from, Mark::ToItself);
+            let also_role = others.then_some(Warning::AlsoRole(role));
+            return Ok(Meant {
+                warnings: also_role.into_iter().chain(also_group).collect(),
+                ..alone(agent)
+            });
+        }
+        if !of_role.is_empty() {
+            self.marks.reach(Mark::ToRole);
+            self.marks.reach_if(is_group, Mark::RoleBeforeGroup);
+            let meant = self.many(from, Recipient::role(&role), of_role)?;
+            return Ok(Meant {
+                warnings: also_group.into_iter().collect(),
+                ..meant
+            });
+        }
+        if is_group {
+            self.marks.reach(Mark::ToGroup);
+            let agents = self.of_group(&group);
+            return self.many(from, Recipient::group(&group), agents);
+        }
+        self.marks.reach(Mark::UnknownRecipient);
+        Err(self.unknown(project, address))
+    }
+
+    fn by_channel(&mut self, from: &AgentName, channel: ChannelName) -> Meant {
+        let mut agents = self.of_channel(&channel);
+        agents.retain(|agent| agent != from);
+        agents.sort();
+        self.marks.reach(Mark::ToChannel);
+        self.marks.reach_if(channel.local() == "general", Mark::ToGeneral);
+        self.marks.reach_if(agents.is_empty(), Mark::ToEmptyChannel);
+        let nobody = agents.is_empty().then(|| Warning::NobodyElse(channel.clone()));
+        Meant {
+            to: Recipient::channel(&channel),
+            agents,
+            warnings: nobody.into_iter().collect(),
+            channel: Some(channel),
+        }
+    }
+
+    /// Who sends to many gets no copy, and there has to be somebody else.
+    fn many(
+        &mut self,
+        from: &AgentName,
+        to: Recipient,
+        mut agents: Vec<AgentName>,
+    ) -> Result<Meant, Refusal> {
+        self.marks
+            .reach_if(agents.contains(from), Mark::SenderIsAmongThem);
+        agents.retain(|agent| agent != from);
+        agents.sort();
+        if agents.is_empty() {
+            self.marks.reach(Mark::NobodyIsMeant);
+            return Err(Refusal::Agents(agents::Refusal::Nobody { to }));
+        }
+        Ok(Meant {
+            to,
+            agents,
+            warnings: Vec::new(),
+            channel: None,
+        })
+    }
+
+    /// Lists the members of a channel: all agents of the project, or who has used it.
+    pub(super) fn of_channel(&self, channel: &ChannelName) -> Vec<AgentName> {
+        if channel.local() == "general" {
+            return self.of_project(channel.project());
+        }
+        let mut channels = self.channels.iter();
+        let found = channels.find(|other| other.name == *channel);
+        found.map(|channel| channel.members.clone()).unwrap_or_default()
+    }
+
+    /// Makes an agent a member of a channel, if it is not and may be one.
+    pub(super) fn joins(&mut self, channel: &ChannelName, agent: &AgentName) {
+        if channel.local() == "general" || agent.is_person() {
+            return;
+        }
+        let Some(found) = self.channels.iter_mut().find(|other| other.name == *channel) else {
+            self.marks.reach(Mark::ChannelMade);
+            self.channels.push(Channel {
+                name: channel.clone(),
+                members: vec![agent.clone()],
+            });
+            return;
+        };
+        if !found.members.contains(agent) {
+            self.marks.reach(Mark::ChannelJoined);
+            found.members.push(agent.clone());
+        }
+    }
+}
+
+fn alone(agent: AgentName) -> Meant {
+    Meant {
+        to: Recipient::agent(&agent),
+        agents: vec![agent],
+        warnings: Vec::new(),
+        channel: None,
+    }
+}
+
+/// Tells whether a text can be the name of anything.
+pub(super) fn is_name(text: &str) -> bool {
+    why_no_name("", text).is_none()
+}
+
+/// Says why a text cannot be a name of something.
+pub(super) fn why_no_name(noun: &'static str, text: &str) -> Option<InvalidName> {
+    let name = text.to_owned();
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric();
+    let is_good = (1..=32).contains(&text.len())
+        && text
+            .chars()
+            .all(|letter| is_letter(letter) || "-_".contains(letter))
+        && text.chars().next().is_some_and(is_letter);
+    if !is_good {
+        return Some(InvalidName::Form { noun, name });
+    }
+    let is_taken = text == "everyone" || text == "agent";
+    is_taken.then_some(InvalidName::Reserved { noun, name })
+}
+
+/// Takes the first of the names apart that is none.
+pub(super) fn names(them: &[(&'static str, &str)]) -> Result<(), Refusal> {
+    let mut bad = them.iter().filter_map(|(noun, text)| why_no_name(noun, text));
+    match bad.next() {
+        Some(bad) => Err(Refusal::Agents(agents::Refusal::InvalidName(bad))),
+        None => Ok(()),
+    }
+}

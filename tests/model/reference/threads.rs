@@ -1,0 +1,136 @@
+//! What a message belongs to.
+
+use super::*;
+
+impl Model {
+    /// Finds out what a message belongs to, from what its sender says of it.
+    pub(super) fn belongs_to(
+        &mut self,
+        from: &AgentName,
+        to: &[AgentName],
+        options: &mail::PostOptions,
+    ) -> Result<Option<Box<Context>>, Refusal> {
+        let mail::PostOptions {
+            thread,
+            reply_to,
+            metadata,
+            ..
+        } = options;
+        if (thread, reply_to, metadata) == (&None, &None, &None) {
+            return Ok(None);
+        }
+        if let Some(thread) = thread {
+            let is_bad =
+                thread.is_empty() || thread.len() > THREAD_BYTES_MAX || thread.contains(char::is_control);
+            if is_bad {
+                self.marks.reach(Mark::BadThread);
+                let given: String = thread.chars().take(80).collect();
+                let cut = if thread.chars().count() > 80 {
+                    "\u{2026}"
+                } else {
+                    ""
+                };
+                let given = given + cut;
+                return Err(Refusal::Mail(mail::Refusal::InvalidThread { given }));
+            }
+            self.marks.reach(Mark::InThread);
+        }
+        let answered = match reply_to {
+            None => None,
+            Some(given) => match self.message_to_answer(from, to, given) {
+                Some(message) => {
+                    self.marks.reach(Mark::Reply);
+                    Some(message)
+                }
+                None => {
+                    self.marks.reach(Mark::ReplyToUnknown);
+                    let given = given.clone();
+                    return Err(Refusal::Mail(mail::Refusal::UnknownMessage { given }));
+                }
+            },
+        };
+        let thread = match (thread, &answered) {
+            (Some(thread), _) => Some(thread.clone()),
+            (None, None) => None,
+            (None, Some(answered)) => match answered.thread() {
+                Some(thread) => Some(thread.to_owned()),
+                None => {
+                    self.marks.reach(Mark::ThreadBegins);
+                    Some(answered.id.to_string())
+                }
+            },
+        };
+        let of_thread = |m: &&&Kept| thread.is_some() && m.delivery.message.thread() == thread.as_deref();
+        let got = self.known_to(from);
+        let latest = got.iter().filter(of_thread).max_by_key(|m| m.number);
+        let latest = latest.map(|m| Arc::clone(&m.delivery.message));
+        let hops = match answered.clone().or(latest) {
+            Some(_) if from.is_person() => {
+                self.marks.reach(Mark::PersonEndsTheHops);
+                0
+            }
+            Some(before) if before.from == *from => before.hops(),
+            Some(before) => before.hops() + 1,
+            None => 0,
+        };
+        let hops_max = self.bounds.hops_max;
+        if hops > hops_max {
+            self.marks.reach(Mark::TooManyHops);
+            let thread = thread.expect("there was something before it");
+            return Err(Refusal::Mail(mail::Refusal::TooManyHops { hops_max, thread }));
+        }
+        self.marks.reach_if(hops > 1, Mark::SeveralHops);
+        Ok(Some(Box::new(Context {
+            thread,
+            reply_to: answered.map(|message| message.id),
+            metadata: metadata.clone(),
+            hops,
+        })))
+    }
+
+    /// Lists what somebody got and is known of it: what is not known to have been read, and the latest of what was.
+    fn known_to(&self, agent: &AgentName) -> Vec<&Kept> {
+        let recent = self.recent(agent);
+        let is_known = |m: &&Kept| m.state != State::Read || recent.iter().any(|r| r.number == m.number);
+        self.messages
+            .iter()
+            .filter(|m| m.is_for(agent))
+            .filter(is_known)
+            .collect()
+    }
+
+    /// Finds a message that its sender got, or the only one to whom it writes.
+    fn message_to_answer(&mut self, from: &AgentName, to: &[AgentName], given: &str) -> Option<Arc<Message>> {
+        let find = |agent: &AgentName| {
+            let got = self.known_to(agent);
+            let found = got.iter().find(|m| m.delivery.message.id.to_string() == given);
+            found.map(|m| (Arc::clone(&m.delivery.message), m.state))
+        };
+        if let Some((message, state)) = find(from) {
+            self.marks.reach(match state {
+                State::Waiting => Mark::ReplyToUnread,
+                State::Handed(_) => Mark::ReplyToDoubted,
+                State::Read => Mark::ReplyToRead,
+            });
+            return Some(message);
+        }
+        let [other] = to else { return None };
+        let (message, _) = find(other)?;
+        self.marks.reach(Mark::ReplyToOwn);
+        Some(message)
+    }
+
+    /// Lists the latest of what somebody has read, the latest last: so many, and so many bytes.
+    pub(super) fn recent(&self, agent: &AgentName) -> Vec<&Kept> {
+        let read = self.messages.iter();
+        let mut read: Vec<&Kept> = read
+            .filter(|m| m.is_for(agent) && m.state == State::Read)
+            .collect();
+        read.sort_by_key(|m| (m.read_with, m.number));
+        let bytes = |read: &[&Kept]| read.iter().map(|m| m.bytes()).sum::<usize>();
+        while read.len() > RECENT_MAX || (bytes(&read) > RECENT_BYTES_MAX && read.len() > 1) {
+            read.remove(0);
+        }
+        read
+    }
+}
