@@ -107,7 +107,8 @@ fn a_list_has_the_agents_of_one_project_or_of_all() {
         ..view(agent)
     };
     let here = ["dev-a", "dev-b", "pm"].map(seen);
-    let there = [view("web:ui")];
+    // It has registered.
+    let there = [seen("web:ui")];
     let all: Vec<AgentView> = here.iter().chain(&there).cloned().collect();
     let listed = |call, project: &str, agents: &[AgentView]| {
         let (project, agents) = (project.to_owned(), agents.to_vec());

@@ -287,7 +287,12 @@ impl Model {
     }
 
     /// Has the agent be there, and fences those of an older instance.
-    pub(super) fn register(&mut self, name: &AgentName, registration: &Registration) -> Vec<Effect> {
+    pub(super) fn register(
+        &mut self,
+        now: Timestamp,
+        name: &AgentName,
+        registration: &Registration,
+    ) -> Vec<Effect> {
         let is_new = self.agent(name).is_none();
         if is_new {
             self.marks.reach(Mark::RegisteredAnew);
@@ -319,6 +324,9 @@ impl Model {
         let agent = self.agent(name).expect("it is there");
         if takes_over {
             agent.instance = registration.instance;
+        }
+        if takes_over || is_new {
+            agent.last_contact = Some(now);
         }
         agent.transient = before.transient && registration.transient;
         let said = registration.profile.clone();

@@ -19,7 +19,7 @@ impl Model {
         };
         let mut effects = Vec::new();
         if let (Some(agent), Who::Registered(registration)) = (&agent, who) {
-            effects.extend(self.register(agent, registration));
+            effects.extend(self.register(now, agent, registration));
         }
         if let Some(agent) = agent.as_ref().and_then(|agent| self.agent(agent)) {
             agent.leaves_at = None;
