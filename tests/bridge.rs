@@ -7,6 +7,8 @@
 
 #[path = "bridge/agent.rs"]
 mod agent;
+#[path = "bridge/presence.rs"]
+mod presence;
 #[path = "bridge/refusals.rs"]
 mod refusals;
 #[path = "bridge/strangers.rs"]

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::connection::Connect;
+use super::connection::{Connect, Connection};
 use super::relay::Relay;
 
 /// How often the relay is asked, over a connection of its own: before it would close one that rests.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// How soon it is asked again where it was not there: so long an agent may be unknown after the relay's start.
+/// How soon it is asked again where it was not there, and how often it is looked whether it is: so long an agent may be unknown after
+/// the relay's start.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Asks the relay from time to time, which does nothing but show that the agent is there. Never ends.
@@ -26,10 +27,21 @@ pub(super) async fn stay<C: Connect>(relay: Arc<Relay<C>>) {
         let asked = relay.ask::<Value>(open.take(), &id, "ping", &nothing, Duration::ZERO);
         match asked.await {
             Ok((_, connection)) => {
-                open = Some(connection);
-                sleep(EVERY).await;
+                open = rested(connection).await;
             }
             Err(_) => sleep(RETRY).await,
         }
     }
+}
+
+/// Waits until it is time to ask again; returns the connection if the relay has not closed its end by then.
+async fn rested<S: Connection>(connection: S) -> Option<S> {
+    let next = Instant::now() + EVERY;
+    while Instant::now() < next {
+        if !connection.is_open() {
+            return None;
+        }
+        sleep(RETRY).await;
+    }
+    Some(connection)
 }

@@ -273,8 +273,8 @@ fn registered(settings: &Settings) -> Option<&Identity> {
 /// Programs by what is part of the names under which they make their handshakes.
 const PROGRAMS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "droid", "cursor"];
 
-/// Longest name of a program that relay is told, in bytes.
-const PROGRAM_BYTES_MAX: usize = 64;
+/// Longest name of a program that relay is told, in characters.
+const PROGRAM_CHARS_MAX: usize = 64;
 
 /// Returns what a program is called by those who work with it.
 fn cli(program: &str) -> String {
@@ -283,7 +283,7 @@ fn cli(program: &str) -> String {
     known.map_or_else(
         || {
             let plain = program.chars().filter(|c| !c.is_control());
-            plain.take(PROGRAM_BYTES_MAX / 4).collect()
+            plain.take(PROGRAM_CHARS_MAX).collect()
         },
         |known| (*known).to_owned(),
     )
@@ -462,7 +462,7 @@ mod tests {
             ("claude-code", "&cli=claude"),
             ("Codex-MCP-Client", "&cli=codex"),
             ("my \n agent & co", "&cli=my++agent+%26+co"),
-            (&"é".repeat(200), &format!("&cli={}", "%C3%A9".repeat(16))),
+            (&"é".repeat(200), &format!("&cli={}", "%C3%A9".repeat(64))),
         ] {
             relay.introduce(program);
             assert!(target().contains(expected), "{}", target());

@@ -1,0 +1,61 @@
+//! An agent that is registered is known from its handshake on, and again after relay was started anew.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::*;
+
+/// How soon a bridge is known to a relay that was started again, at the latest.
+const KNOWN_AGAIN: Duration = Duration::from_secs(15);
+
+/// The roles that relay knows, when an agent is among them.
+fn known(relay: &Relay, agent: &str) -> bool {
+    let health = relay.health();
+    let roles = health["roles"].as_array().expect("a list").iter();
+    roles.clone().any(|role| role["role"] == agent)
+}
+
+fn is_known_in_time(relay: &Relay, agent: &str) -> bool {
+    let asked = Instant::now();
+    while asked.elapsed() < KNOWN_AGAIN {
+        if known(relay, agent) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    false
+}
+
+#[test]
+fn an_agent_is_known_from_its_handshake_on_and_again_after_a_restart() {
+    let mut relay = Relay::start();
+    let arguments = ["--agent", "Alice", "--tools", "agent-relay"];
+    let mut alice = Agent::start_with(relay.port, &arguments);
+    assert!(is_known_in_time(&relay, "Alice"), "before its first call");
+    relay.kill_and_restart();
+    assert!(is_known_in_time(&relay, "Alice"), "without a call");
+    let mut bob = Agent::start_with(relay.port, &["--agent", "Bob", "--tools", "agent-relay"]);
+    let sent = bob.call("relay_send", &json!({"to": "Alice", "message": "hi"}));
+    assert_eq!(sent.texts, ["Message sent to Alice"]);
+    let read = alice.call("relay_inbox", &json!({}));
+    assert!(read.texts[0].ends_with("From Bob:\nhi"), "{read:?}");
+    let who = bob.call("relay_who", &json!({}));
+    assert!(
+        who.texts[0].contains("- Alice (relay-bridge-tests) - active"),
+        "{who:?}"
+    );
+}
+
+#[test]
+fn an_agent_of_the_roster_alone_shows_itself_by_its_calls() {
+    let relay = Relay::start();
+    let _agent = Agent::start_with(relay.port, &["--agent", "pm"]);
+    std::thread::sleep(Duration::from_millis(300));
+    let connections = relay.health()["connections"].clone();
+    let bound = |connection: &Value| connection["role"] == "pm";
+    assert!(
+        !connections.as_array().expect("a list").iter().any(bound),
+        "{connections}"
+    );
+}
