@@ -358,7 +358,7 @@ impl Engine {
             Command::Get { name, expand } => self.look(by, &name, expand)?,
         };
         let by = speaker.into_agent();
-        self.contact(&by, step.now);
+        self.acts(session, &by, step.now);
         Ok(reply.into())
     }
 

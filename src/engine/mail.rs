@@ -311,7 +311,7 @@ impl Engine {
             }
             Command::Pending { agent } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
-                self.contact(reader.agent(), step.now);
+                self.acts(session, reader.agent(), step.now);
                 Ok(self.pending(&reader).into())
             }
             Command::Peek { agent } => Ok(self.peek(&speaker(self, NamedAs::Reader, agent)?).into()),
@@ -387,7 +387,7 @@ impl Engine {
         if let Some(channel) = joins {
             self.join(channel, &message.from, step);
         }
-        self.contact(&message.from, step.now);
+        self.acts(session, &message.from, step.now);
         // Whoever answers does so later, so that no answer is taken for one that was there before.
         let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
         for agent in &agents {
@@ -445,7 +445,7 @@ impl Engine {
         let agent = reader.into_agent();
         let Patience { wait_ms, second } = patience;
         if wait_ms == 0 || self.stopping || self.has_news(session, &agent, &filter) {
-            self.uses(&agent, &filter, step);
+            self.uses(session, &agent, &filter, step);
             return Ok(Outcome::Answered(self.take(session, &agent, &filter, 0, step)));
         }
         let parked = self.sessions[&session].waits.iter();
@@ -465,7 +465,7 @@ impl Engine {
         if let Some(older) = superseded {
             self.end_wait(older, WaitEnd::Superseded, step);
         }
-        self.uses(&agent, &filter, step);
+        self.uses(session, &agent, &filter, step);
         let wait = Wait {
             session,
             agent,
@@ -489,8 +489,8 @@ impl Engine {
     }
 
     /// Takes note of a read that is carried out: the reader is there, and joins the channel that it asks for.
-    fn uses(&mut self, agent: &AgentName, filter: &Filter, step: &mut Step<'_>) {
-        self.contact(agent, step.now);
+    fn uses(&mut self, session: SessionId, agent: &AgentName, filter: &Filter, step: &mut Step<'_>) {
+        self.acts(session, agent, step.now);
         if let Some(channel) = &filter.channel
             && self.groups.channel(channel, agent, self).1
         {

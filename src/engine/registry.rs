@@ -196,8 +196,15 @@ impl Engine {
         }
     }
 
-    /// Takes note that a session has done something in an agent's name.
-    pub(super) fn contact(&mut self, agent: &AgentName, now: Timestamp) {
+    /// Takes note that a session acts in an agent's name. The person who does so in its stead shows nothing of the agent.
+    pub(super) fn acts(&mut self, session: SessionId, agent: &AgentName, now: Timestamp) {
+        if !self.sessions[&session].person {
+            self.contact(agent, now);
+        }
+    }
+
+    /// Takes note that an agent is there.
+    fn contact(&mut self, agent: &AgentName, now: Timestamp) {
         if let Some(state) = self.agents.get_mut(agent) {
             state.last_contact = Some(now);
         }

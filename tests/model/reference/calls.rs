@@ -113,7 +113,7 @@ impl Model {
             Mark::NoticeInsteadOfWait,
         );
         if wait_ms == 0 || !empty || !noticed || self.stopping {
-            self.uses(now, &agent, &wanted);
+            self.uses(now, open.session, &agent, &wanted);
             return Ok(vec![self.hand_over(open.session, call, &agent, &wanted, 0)]);
         }
         let of_session = self.waits.iter().filter(|wait| wait.session == open.session);
@@ -155,7 +155,7 @@ impl Model {
         self.marks.reach_if(in_line, Mark::StandsInLine);
         let elsewhere = self.waits.iter().any(|wait| wait.session == open.session);
         self.marks.reach_if(elsewhere, Mark::WaitsForTwo);
-        self.uses(now, &agent, &wanted);
+        self.uses(now, open.session, &agent, &wanted);
         self.waits.push(Parked {
             call,
             session: open.session,
@@ -176,8 +176,8 @@ impl Model {
     }
 
     /// A read is carried out: its agent is there, and uses the channel that it reads.
-    fn uses(&mut self, now: Timestamp, agent: &AgentName, wanted: &Wanted) {
-        self.contact(now, agent);
+    fn uses(&mut self, now: Timestamp, session: SessionId, agent: &AgentName, wanted: &Wanted) {
+        self.contact(now, session, agent);
         if let Some(channel) = &wanted.channel {
             self.marks.reach(Mark::ReadOfChannel);
             self.joins(channel, agent);
@@ -192,7 +192,7 @@ impl Model {
         agent: Option<&str>,
     ) -> Result<Vec<Effect>, Refusal> {
         let agent = self.speaker(open, NamedAs::Reader, agent)?;
-        self.contact(now, &agent);
+        self.contact(now, open.session, &agent);
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
         let kinds = waiting.map(|m| m.delivery.message.kind).collect();
         Ok(vec![reply(call, Ok(Reply::Mail(mail::Reply::Pending { kinds })))])

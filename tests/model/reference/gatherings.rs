@@ -53,7 +53,7 @@ impl Model {
             }
             Ask::Get { name, expand } => self.look(&by, &name, expand)?,
         };
-        self.contact(now, &by);
+        self.contact(now, open.session, &by);
         Ok(vec![reply(call, Ok(Reply::Groups(answer)))])
     }
 

@@ -37,8 +37,15 @@ impl Model {
         self.agents.iter_mut().find(|agent| agent.name == *name)
     }
 
-    /// Somebody has done something in an agent's name.
-    pub(super) fn contact(&mut self, now: Timestamp, name: &AgentName) {
+    /// A session has done something in an agent's name; the person's shows nothing of the agent.
+    pub(super) fn contact(&mut self, now: Timestamp, session: SessionId, name: &AgentName) {
+        if self
+            .sessions
+            .iter()
+            .any(|open| open.session == session && open.person)
+        {
+            return;
+        }
         if let Some(agent) = self.agent(name) {
             agent.last_contact = Some(now);
         }

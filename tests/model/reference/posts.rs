@@ -64,7 +64,7 @@ impl Model {
         if let Some(channel) = &channel {
             self.joins(channel, &message.from);
         }
-        self.contact(now, &message.from);
+        self.contact(now, open.session, &message.from);
         self.accept(&message, &agents);
         let mut effects = vec![Effect::Note(relay::engine::Event::Accepted {
             message: Arc::clone(&message),
