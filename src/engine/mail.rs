@@ -50,7 +50,7 @@ pub enum Command {
         earlier: bool,
         /// How long to wait if there is neither such a message nor the start to tell of, in milliseconds; 0 answers at once.
         wait_ms: u32,
-        /// What it does if it is to wait while its session does already.
+        /// What it does if it is to wait beside another.
         second: Second,
     },
     /// Counts what waits in an agent's inbox, and takes nothing.
@@ -80,13 +80,14 @@ pub struct PostOptions {
     pub await_ms: Option<u32>,
 }
 
-/// What a second wait of a session does.
+/// What a wait does that is not the only one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Second {
-    /// It ends the first one for the same inbox, empty-handed; waits for other inboxes go on beside it.
+    /// It ends the one of its session for the same inbox, empty-handed; waits for other inboxes go on beside it.
     Supersedes,
-    /// It is refused, whatever inbox the first one is for.
+    /// It is refused where another one waits for the same inbox, whatever session's it is: over streamable HTTP and stdio each call
+    /// that waits has one of its own. The person who waits in an agent's stead does not count.
     IsRefused,
 }
 
@@ -208,7 +209,7 @@ pub enum Refusal {
         /// How long the call waited, in milliseconds.
         ms: u32,
     },
-    /// The session waits already, and the read is one that does not end an older one.
+    /// Another read waits for the inbox already, and this one was to be the only one.
     AlreadyWaits {
         /// For whose inbox.
         agent: AgentName,
@@ -448,15 +449,13 @@ impl Engine {
             self.uses(session, &agent, &filter, step);
             return Ok(Outcome::Answered(self.take(session, &agent, &filter, 0, step)));
         }
-        let parked = self.sessions[&session].waits.iter();
-        let mut reads = parked.filter(|call| self.waits[call].filter.answers.is_none());
-        if second == Second::IsRefused
-            && let Some(first) = reads.next()
-        {
-            let agent = self.waits[first].agent.clone();
+        let in_line = self.inboxes[&agent].waits.iter();
+        let mut reads = in_line.filter(|call| self.waits[call].filter.answers.is_none());
+        let is_own = |call: &CallId| self.tells(self.waits[call].session, &agent);
+        if second == Second::IsRefused && reads.clone().any(is_own) {
             return Err(Refusal::AlreadyWaits { agent });
         }
-        let superseded = reads.find(|call| self.waits[call].agent == agent).copied();
+        let superseded = reads.find(|call| self.waits[call].session == session).copied();
         if superseded.is_none() && self.waits.len() >= self.bounds.waits_max {
             return Err(Refusal::TooManyWaits {
                 waits: self.waits.len(),

@@ -100,7 +100,7 @@ fn not_carried(refusal: &mail::Refusal) -> String {
         }
         mail::Refusal::AlreadyWaits { agent } => {
             format!(
-                "this session waits for the inbox of {:?} already; wait for its answer",
+                "a call waits for the inbox of {:?} already; wait for its answer",
                 agent.as_str()
             )
         }

@@ -155,7 +155,7 @@ fn a_wait_for_one_sender_ends_empty_handed_though_another_has_sent_something() {
 }
 
 #[test]
-fn a_wait_that_is_to_be_the_only_one_of_its_session_is_refused_beside_another() {
+fn a_wait_that_is_to_be_the_only_one_for_an_inbox_is_refused_beside_another() {
     let mut relay = Relay::told();
     let already = |call, agent| {
         let refusal = mail::Refusal::AlreadyWaits { agent: name(agent) };
@@ -163,16 +163,16 @@ fn a_wait_that_is_to_be_the_only_one_of_its_session_is_refused_beside_another() 
     };
     assert_eq!(relay.call(A, 10, alone("dev-a", WAIT_MS)), NONE);
     assert_eq!(relay.call(A, 11, alone("dev-a", WAIT_MS)), already(11, "dev-a"));
-    assert_eq!(relay.call(A, 12, alone("pm", WAIT_MS)), already(12, "dev-a"));
+    assert_eq!(relay.call(B, 12, alone("dev-a", WAIT_MS)), already(12, "dev-a"));
     assert_eq!(
-        relay.call(A, 13, alone("pm", 0)),
+        relay.call(B, 13, alone("dev-a", 0)),
         [nothing(13)],
         "it does not wait"
     );
     assert_eq!(
-        relay.call(B, 14, alone("dev-a", WAIT_MS)),
+        relay.call(A, 14, alone("pm", WAIT_MS)),
         NONE,
-        "another session may"
+        "for another inbox it may"
     );
     let [posted] = accepted(1, &nth(1));
     assert_eq!(relay.post(C, 1, &nth(1)), [posted, shown(10, [nth(1)])]);
@@ -181,13 +181,20 @@ fn a_wait_that_is_to_be_the_only_one_of_its_session_is_refused_beside_another() 
         NONE,
         "the first one is over"
     );
-    relay.call(A, 16, wait("pm", WAIT_MS));
     assert_eq!(
         relay.call(A, 17, wait("dev-a", WAIT_MS)),
         [nothing(15)],
         "superseded"
     );
-    assert_eq!(relay.call(A, 18, alone("dev-b", WAIT_MS)), already(18, "pm"));
+    let person = SessionId(8);
+    relay.open_for_person(person);
+    assert_eq!(relay.call(person, 19, wait("dev-b", WAIT_MS)), NONE);
+    assert_eq!(
+        relay.call(B, 20, alone("dev-b", WAIT_MS)),
+        NONE,
+        "the person in its stead does not count"
+    );
+    assert_eq!(relay.call(C, 21, alone("dev-b", WAIT_MS)), already(21, "dev-b"));
 }
 
 /// A read of the messages of one channel in dev-a's inbox.

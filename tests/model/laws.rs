@@ -78,7 +78,7 @@ pub fn judge(steps: &[Step], bounds: &Bounds) -> Verdict {
     history.what_is_refused_changes_nothing()?;
     history.a_session_speaks_only_for_whom_it_may()?;
     history.a_look_takes_nothing()?;
-    history.a_session_that_only_waits_once_waits_once()?;
+    history.a_read_that_is_to_wait_alone_does()?;
     history.a_fenced_session_gets_nothing()?;
     history.what_is_accepted_is_what_was_posted()?;
     history.who_gets_a_message_is_who_was_meant_when_it_was_accepted()?;

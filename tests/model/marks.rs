@@ -159,10 +159,10 @@ marks! {
     ReadLeavesOthers,
     /// A read leaves what is more than it asks for.
     ReadLeavesMore,
-    /// A read is refused because its session waits already.
+    /// A read is refused because another one waits for the inbox already.
     AlreadyWaits,
-    /// The session waits for another inbox.
-    AlreadyWaitsForAnother,
+    /// That is another session's.
+    AlreadyWaitsElsewhere,
     /// A read waits for one sender while something of another's is there.
     WaitsForOneAlone,
     /// Somebody waits longer, for another sender.

@@ -93,9 +93,9 @@ impl History<'_> {
             && self.speaker(*session, command) == self.speaker(older.session, older.command)
     }
 
-    /// A read that is to be the only one of its session is refused while another one waits, and only then. A post that waits for its
+    /// A read that is to be the only one for its inbox is refused while another one waits, and only then. A post that waits for its
     /// answer is none.
-    pub(super) fn a_session_that_only_waits_once_waits_once(&self) -> Verdict {
+    pub(super) fn a_read_that_is_to_wait_alone_does(&self) -> Verdict {
         for asked in self.calls.values() {
             let Command::Mail(mail::Command::Read { second, .. }) = asked.command else {
                 continue;
@@ -111,30 +111,33 @@ impl History<'_> {
                 continue;
             };
             if let Err(Refusal::Mail(mail::Refusal::AlreadyWaits { agent })) = answer {
-                let first = self.waits_beside(at, asked).next();
-                let named = first.and_then(|first| self.speaker(first.session, first.command));
-                let right = *second == mail::Second::IsRefused && named.as_ref() == Some(agent);
+                let waits = self.waits_beside(at, asked).next().is_some();
+                let named = self.speaker(asked.session, asked.command);
+                let right = *second == mail::Second::IsRefused && waits && named.as_ref() == Some(agent);
                 holds(at, right, || {
-                    format!("a read was refused for {agent}, and {named:?} waits")
+                    format!("a read of {named:?} was refused for {agent}, for whom nobody waits")
                 })?;
             }
         }
         Ok(())
     }
 
-    /// Goes through the reads of the same session that wait when another call is made, in the order of their calls.
+    /// Goes through the reads of the same inbox that wait when another call is made, without those in its agent's stead.
     fn waits_beside(&self, at: usize, other: &Asked) -> impl Iterator<Item = &Asked<'_>> {
-        let session = other.session;
-        let of_session = self
-            .calls
-            .iter()
-            .filter(move |(_, asked)| asked.session == session);
-        let reads = of_session
-            .filter(|(_, asked)| matches!(asked.command, Command::Mail(mail::Command::Read { .. })));
+        let agent = self.speaker(other.session, other.command);
+        let of_inbox = self.calls.iter().filter(move |(_, asked)| {
+            let reader = self.speaker(asked.session, asked.command);
+            let in_stead = |agent: &AgentName| self.is_in_stead(asked.session, agent);
+            reader == agent && !reader.as_ref().is_some_and(in_stead)
+        });
+        let reads =
+            of_inbox.filter(|(_, asked)| matches!(asked.command, Command::Mail(mail::Command::Read { .. })));
         let waiting = reads.filter(move |(call, asked)| {
             let ended = asked.answers.first().map(|(answered, _)| *answered);
             let ended = ended.or_else(|| self.given_up(**call, asked));
-            asked.step < at && ended.is_none_or(|ended| ended >= at)
+            asked.step < at
+                && self.was_open(asked.session, asked.step)
+                && ended.is_none_or(|ended| ended >= at)
         });
         waiting.map(|(_, asked)| asked)
     }

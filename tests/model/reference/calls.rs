@@ -116,19 +116,24 @@ impl Model {
             self.uses(now, open.session, &agent, &wanted);
             return Ok(vec![self.hand_over(open.session, call, &agent, &wanted, 0)]);
         }
-        let of_session = self.waits.iter().filter(|wait| wait.session == open.session);
-        let (reads, asks): (Vec<_>, Vec<_>) = of_session
+        let beside = self.waits.iter().filter(|wait| wait.agent == agent);
+        let mut beside: Vec<Parked> = beside
+            .filter(|wait| wait.wanted.answers.is_none())
             .cloned()
-            .partition(|wait| wait.wanted.answers.is_none());
-        if let Some(first) = reads.iter().min_by_key(|wait| wait.call)
+            .collect();
+        beside.retain(|wait| !self.is_in_stead(wait.session, &agent));
+        if let Some(first) = beside.first()
             && second == mail::Second::IsRefused
         {
             self.marks.reach(Mark::AlreadyWaits);
             self.marks
-                .reach_if(first.agent != agent, Mark::AlreadyWaitsForAnother);
-            let agent = first.agent.clone();
+                .reach_if(first.session != open.session, Mark::AlreadyWaitsElsewhere);
             return Err(Refusal::Mail(mail::Refusal::AlreadyWaits { agent }));
         }
+        let of_session = self.waits.iter().filter(|wait| wait.session == open.session);
+        let (reads, asks): (Vec<_>, Vec<_>) = of_session
+            .cloned()
+            .partition(|wait| wait.wanted.answers.is_none());
         self.marks.reach_if(
             !asks.is_empty() && second == mail::Second::IsRefused,
             Mark::WaitsBesideItsQuestion,
