@@ -271,6 +271,8 @@ marks! {
     ToRoleAlone,
     /// A name means a group.
     ToGroup,
+    /// A message goes to a group that has an agent by itself, and another by its role.
+    ToGroupWithRole,
     /// A message goes to a channel.
     ToChannel,
     /// A message goes to the channel of all agents.

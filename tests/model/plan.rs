@@ -238,7 +238,7 @@ impl Plan {
             chatty: rng.pick(&[0, 2, 60]),
             quiet: rng.pick(&[0, 1, 4]),
             quiet_left: 0,
-            silent_one_in: 500,
+            silent_one_in: 300,
             silence: VecDeque::new(),
             silent: SessionId(u64::MAX),
             unlucky: rng.pick(&[0, 2, 5]),

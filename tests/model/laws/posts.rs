@@ -69,17 +69,23 @@ impl History<'_> {
         })
     }
 
-    /// Tells whether no message counts more turns than one more than any before it in its thread.
+    /// Tells whether no message counts more turns than one more than what it answers or the most before it in its thread, and the
+    /// person's none.
     fn hops_are_right(&self) -> bool {
-        let mut most: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut of_thread: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut of_message: BTreeMap<MessageId, u32> = BTreeMap::new();
         self.posted.iter().all(|(_, message, _)| {
-            let Some(thread) = message.thread() else {
-                return message.hops() == 0;
-            };
-            let before = most.get(thread).copied();
-            let right = message.hops() <= before.map_or(1, |before| before + 1);
-            most.insert(thread, before.unwrap_or(0).max(message.hops()));
-            right && (!message.from.is_person() || message.hops() == 0)
+            let answered = message.context.as_ref().and_then(|context| context.reply_to);
+            let answered = answered.and_then(|id| of_message.get(&id));
+            let thread = message.thread();
+            let before = thread.and_then(|thread| of_thread.get(thread));
+            let most = answered.max(before).map_or(0, |hops| hops + 1);
+            of_message.insert(message.id, message.hops());
+            if let Some(thread) = thread {
+                let of_thread = of_thread.entry(thread).or_default();
+                *of_thread = message.hops().max(*of_thread);
+            }
+            message.hops() <= most && (!message.from.is_person() || message.hops() == 0)
         })
     }
 }

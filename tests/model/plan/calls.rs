@@ -6,7 +6,7 @@ use super::*;
 const ASKS_MS: [u32; 4] = [10, DOUBT_MS as u32, 280_000, 280_000];
 
 /// The groups that are made.
-const GROUPS: [&str; 5] = ["crew", "@crew", "pm", "worker", "web:crew"];
+const GROUPS: [&str; 6] = ["squad", "crew", "@squad", "pm", "worker", "web:crew"];
 
 impl Plan {
     /// Makes a call.
@@ -179,7 +179,7 @@ impl Plan {
     }
 
     fn member(&mut self) -> groups::Named {
-        if self.rng.percent(30) {
+        if self.rng.percent(45) {
             let role = self.rng.pick(&["worker", "@lead", "pm", "worker"]);
             return groups::Named::Role(role.to_owned());
         }

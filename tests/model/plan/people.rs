@@ -45,7 +45,7 @@ impl Plan {
         };
         // Instances are counted on slowly, so that some join, some take over and some come too late.
         let instance = u128::from(self.registered / 4 + self.rng.below(3));
-        let role = self.rng.percent(60).then(|| self.rng.pick(&ROLES).to_owned());
+        let role = self.rng.percent(80).then(|| self.rng.pick(&ROLES).to_owned());
         let module = self.rng.percent(20).then(|| "module".to_owned());
         let registration = Registration {
             project,

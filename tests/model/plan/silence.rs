@@ -1,11 +1,12 @@
-//! Sessions that read and then say nothing for long, or are fenced.
+//! What chance alone almost never makes: sessions that read and then say nothing for long, or are fenced, and the like.
 
-use relay::engine::agents::Registration;
+use relay::engine::agents::{Profile, Registration};
+use relay::engine::limits::TRANSIENT_MS;
 
 use super::*;
 
 /// What happens around a session that reads two inboxes and then says nothing for longer than a doubt lasts, or whose agent is
-/// taken over. Chance alone almost never makes it.
+/// taken over. So with the rest.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Silent {
     /// A message for the agent at that place of the roster.
@@ -23,10 +24,27 @@ pub(super) enum Silent {
     Wait,
     /// The first agent asks the second, and waits for the answer.
     Ask,
+    /// The session is a new one, of a transient agent, or of a worker.
+    TempComes,
+    WorkerComes,
+    /// The session posts to a channel, or to a group.
+    To(&'static str),
+    /// The session reads its own inbox, and its reply is passed.
+    ReadOwn,
+    Close,
+    /// Time passes until a transient agent goes.
+    Pause,
+    MakeGroup,
+    AddAgent,
+    AddTemp,
+    AddRole,
 }
 
-pub(super) const SILENCES: [&[Silent]; 4] = {
-    use Silent::{Ask, DoubtEnds, KeepAlive, Pass, PersonComes, Post, Read, Register, Wait};
+pub(super) const SILENCES: [&[Silent]; 6] = {
+    use Silent::{
+        AddAgent, AddRole, AddTemp, Ask, Close, DoubtEnds, KeepAlive, MakeGroup, Pass, Pause, PersonComes,
+        Post, Read, ReadOwn, Register, TempComes, To, Wait, WorkerComes,
+    };
     [
         &[
             Post(0),
@@ -51,6 +69,25 @@ pub(super) const SILENCES: [&[Silent]; 4] = {
         ],
         &[Register, Post(0), Read(0), Ask, PersonComes, Wait, Register],
         &[Register, Ask, Register, Post(0)],
+        &[
+            TempComes,
+            MakeGroup,
+            AddTemp,
+            ReadOwn,
+            Pass,
+            To("#three"),
+            Close,
+            Pause,
+            Pause,
+        ],
+        &[
+            WorkerComes,
+            PersonComes,
+            MakeGroup,
+            AddAgent,
+            AddRole,
+            To("@squad"),
+        ],
     ]
 };
 
@@ -88,6 +125,49 @@ impl Plan {
                 return self.comes(Who::Registered(Box::new(registration)));
             }
             Silent::PersonComes => return self.comes(Who::Person),
+            Silent::TempComes => {
+                let registration = Registration {
+                    name: "temp".to_owned(),
+                    transient: true,
+                    ..Registration::default()
+                };
+                return self.comes(Who::Registered(Box::new(registration)));
+            }
+            Silent::WorkerComes => {
+                let role = Some("worker".to_owned());
+                let registration = Registration {
+                    name: "worker".to_owned(),
+                    profile: Profile {
+                        role,
+                        ..Profile::default()
+                    },
+                    ..Registration::default()
+                };
+                return self.comes(Who::Registered(Box::new(registration)));
+            }
+            Silent::To(to) => Command::Mail(mail::Command::Post {
+                from: None,
+                to: to.to_owned(),
+                kind: Kind::Free,
+                body: String::new(),
+                options: None,
+            }),
+            Silent::ReadOwn => Command::Mail(mail::Command::read_all(None, 0)),
+            Silent::Close => {
+                let ending = Ending::Orderly;
+                return Event::Input(Input::Closed { session, ending });
+            }
+            Silent::Pause => {
+                self.now = self.now.plus_millis(TRANSIENT_MS);
+                return Event::Input(Input::KeptAlive { session });
+            }
+            Silent::MakeGroup => {
+                let (name, description) = ("squad".to_owned(), String::new());
+                groups::Command::Create { name, description }.into()
+            }
+            Silent::AddTemp => add_to_squad(groups::Named::Agent("temp".to_owned())),
+            Silent::AddAgent => add_to_squad(groups::Named::Agent(agent(0))),
+            Silent::AddRole => add_to_squad(groups::Named::Role("worker".to_owned())),
             Silent::Wait => Command::Mail(mail::Command::read_all(Some(agent(0)), 280_000)),
             Silent::Ask => Command::Mail(mail::Command::Post {
                 from: None,
@@ -119,4 +199,9 @@ impl Plan {
             who,
         })
     }
+}
+
+fn add_to_squad(member: groups::Named) -> Command {
+    let group = "squad".to_owned();
+    groups::Command::Add { group, member }.into()
 }

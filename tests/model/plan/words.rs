@@ -64,7 +64,7 @@ impl Plan {
             "web:crew",
             "temp",
         ];
-        match self.rng.below(6) {
+        match self.rng.below(7) {
             0 => self.rng.pick(&everyone).to_owned(),
             1 => self.rng.pick(&roles).to_owned(),
             2 | 3 => {
@@ -75,6 +75,7 @@ impl Plan {
                     format!("#{channel}")
                 }
             }
+            4 => self.rng.pick(&["squad", "@squad"]).to_owned(),
             _ => self.rng.pick(&others).to_owned(),
         }
     }

@@ -100,6 +100,19 @@ impl Model {
     fn accept(&mut self, message: &Arc<Message>, agents: &[AgentName]) {
         self.accepted += 1;
         let by = message.to.by();
+        let group = self
+            .groups
+            .iter()
+            .find(|group| Recipient::group(&group.name) == message.to);
+        let by_itself = |agent: &&AgentName| {
+            let member = groups::Member::Agent((*agent).clone());
+            group.is_some_and(|group| group.members.contains(&member))
+        };
+        let by_themselves = agents.iter().filter(by_itself).count();
+        self.marks.reach_if(
+            group.is_some() && (1..agents.len()).contains(&by_themselves),
+            Mark::ToGroupWithRole,
+        );
         self.marks
             .reach_if(by != ResolvedBy::Name && agents.len() > 1, Mark::SeveralCopies);
         for agent in agents {
