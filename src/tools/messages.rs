@@ -55,10 +55,19 @@ fn write_context(context: &Context, object: &mut Object<'_>) {
 /// Tells a reader of the start of relay, if it is to be told of it: in a text of its own.
 pub fn tell_of_start(restarted: Option<Timestamp>, texts: &mut Texts<'_>) {
     if let Some(at) = restarted {
-        texts.plain(format_args!(
-            "relay started at {at}; nothing sent before that is here; send again what was not acknowledged"
-        ));
+        texts.plain(notice(at));
     }
+}
+
+/// Tells of the start in an answer's data too: Claude Code shows its model the data of an answer that has some, and no texts.
+pub fn write_notice(restarted: Option<Timestamp>, object: &mut Object<'_>) {
+    if let Some(at) = restarted {
+        object.member("notice").string(&notice(at));
+    }
+}
+
+fn notice(at: Timestamp) -> String {
+    format!("relay started at {at}; nothing sent before that is here; send again what was not acknowledged")
 }
 
 /// Writes a time as it is shown everywhere.
