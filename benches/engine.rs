@@ -1,11 +1,13 @@
-//! The engine alone: what a post and a read cost while 10, 10,000 or 1,000,000 messages wait.
+//! The engine alone: what a post and a read cost while 10, 10,000 or 1,000,000 messages wait, and a message to many agents.
 //!
 //! `cargo bench --bench engine`
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use relay::engine::agents::Registration;
 use relay::engine::limits::Bounds;
 use relay::engine::{
-    CallId, Carrier, Command, Effect, Engine, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail,
+    CallId, Carrier, Command, Effect, Ending, Engine, Input, Kind, Roster, SessionId, Sign, Timestamp, Who,
+    mail,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_777_732_321_000);
@@ -122,5 +124,67 @@ fn post_and_read(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, post_and_read);
+/// An engine in which so many agents have registered, besides those of the roster.
+fn engine_of_agents(agents: u64) -> (Engine, u64) {
+    let (mut engine, call) = engine(0);
+    let mut effects = Vec::new();
+    for agent in 0..agents {
+        let registration = Registration {
+            name: format!("a{agent}"),
+            ..Registration::default()
+        };
+        let opened = Input::Opened {
+            session: SessionId(1),
+            carrier: Carrier::Exchange,
+            who: Who::Registered(Box::new(registration)),
+        };
+        let closed = Input::Closed {
+            session: SessionId(1),
+            ending: Ending::Orderly,
+        };
+        for input in [opened, closed] {
+            engine.handle(NOW, input, &mut effects);
+        }
+        effects.clear();
+    }
+    (engine, call)
+}
+
+/// What a delivery costs where one message goes to many inboxes, and a message to one where there are many agents.
+fn fan_out(c: &mut Criterion) {
+    let mut group = c.benchmark_group("fan-out");
+    group.sample_size(20);
+    for agents in [1_u64, 100, 10_000] {
+        let mut effects: Vec<Effect> = Vec::new();
+        // To those that have registered, and to the two of the roster that did not send it.
+        group.throughput(Throughput::Elements(agents + 2));
+        group.bench_function(BenchmarkId::new("post to all of", agents), |b| {
+            let (engine, call) = engine_of_agents(agents);
+            b.iter_batched_ref(
+                || (engine.clone(), post(call, "@everyone")),
+                |(engine, input)| engine.handle(NOW, input.clone(), &mut effects),
+                BatchSize::PerIteration,
+            );
+            effects.clear();
+        });
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(BenchmarkId::new("post to one of", agents), |b| {
+            let (mut engine, mut call) = engine_of_agents(agents);
+            b.iter_batched(
+                || {
+                    call += 1;
+                    post(call, "a0")
+                },
+                |input| {
+                    engine.handle(NOW, input, &mut effects);
+                    effects.clear();
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, post_and_read, fan_out);
 criterion_main!(benches);
