@@ -75,12 +75,15 @@ export async function run(t, command, args, { limitMs = 60_000, onLine, ...optio
 
 // A port is taken below the ephemeral range, so that no client's outgoing connection can sit on it while the server is
 // away, above the last one that `fetch` refuses to ask (10080, https://fetch.spec.whatwg.org/#port-blocking), and from a
-// block of the test process's own, so that two test files never reach for the same one.
+// block of the test process's own, so that two test files never reach for the same one. The block is gone through again
+// and again: whatever had a port so long ago has ended.
+const PORTS = 40;
 let portsTaken = 0;
 
 export async function freePort() {
-  for (; portsTaken < 40; portsTaken += 1) {
-    const port = 11_000 + (process.pid % 500) * 40 + portsTaken;
+  for (let tried = 0; tried < PORTS; tried += 1) {
+    const port = 11_000 + (process.pid % 500) * PORTS + (portsTaken % PORTS);
+    portsTaken += 1;
     const probe = net.createServer();
     const free = await new Promise((resolve) => {
       probe.once('error', () => resolve(false));
@@ -89,7 +92,6 @@ export async function freePort() {
     if (!free) continue;
     probe.close();
     await once(probe, 'close');
-    portsTaken += 1;
     return port;
   }
   throw new Error('no free port in the block of this process');
