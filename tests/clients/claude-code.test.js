@@ -71,7 +71,7 @@ for (const type of Object.keys(SERVERS)) {
       { subtype: outcome.subtype, is_error: outcome.is_error, result: outcome.result, denied: outcome.permission_denials },
       { subtype: 'success', is_error: false, result: 'all done', denied: [] },
     );
-    assert.deepEqual([...new Set(model.asked)], ['POST /v1/messages']);
+    assert.deepEqual([...new Set(model.requests)], ['POST /v1/messages']);
   });
 
   test(`Claude Code over ${type}: the model is shown the tools and the instructions as relay wrote them`, async (t) => {

@@ -26,7 +26,7 @@ export const SERVERS = {
 };
 
 /** Runs `claude -p` with relay as its only MCP server and `script` as its model. */
-export async function converse(t, server, script) {
+export async function converse(t, server, script, { cwd, allowed = [], args = [] } = {}) {
   const home = temporaryFolder(t);
   const proxy = await closedProxy(t);
   const model = await ScriptedModel.start(t, script);
@@ -35,9 +35,12 @@ export async function converse(t, server, script) {
   const ran = run(
     t,
     claude,
-    ['-p', 'go on', '--mcp-config', config, '--strict-mcp-config', '--allowedTools', 'mcp__relay__*', '--output-format', 'json'],
+    [
+      ...['-p', 'go on', '--mcp-config', config, '--strict-mcp-config', '--output-format', 'json', ...args],
+      ...['--allowedTools', 'mcp__relay__*', ...allowed],
+    ],
     {
-      cwd: home,
+      cwd: cwd ?? home,
       env: {
         PATH: process.env.PATH,
         HOME: home,

@@ -6,31 +6,18 @@ import http from 'node:http';
 import { atEnd } from './process.js';
 
 /**
- * The script is a function of this object: `use` answers the open request with one tool call and returns what the model
- * is shown as its result; `say` answers with text and ends the turn.
+ * What a script says in one conversation: `use` answers the open request with one tool call and returns what the model is
+ * shown as its result; `say` answers with text and ends the turn.
  */
-export class ScriptedModel {
-  /** Starts listening and follows `script`; what it returns or throws is `model.finished`. */
-  static async start(t, script) {
-    const model = new ScriptedModel();
-    model.server = await listen(t, (request, response) => model.#serve(request, response));
-    model.url = `http://127.0.0.1:${model.server.address().port}`;
-    model.finished = script(model);
-    model.finished.catch(() => {});
-    return model;
-  }
-
-  /** Every request that was made, as `METHOD path`. */
-  asked = [];
-  /** The bodies of the requests that belong to the conversation. */
+class Conversation {
+  /** The bodies of the requests that belong to it. */
   conversation = [];
   #open = [];
   #waiting;
-  #calls = 0;
 
   async use(name, input) {
-    this.#calls += 1;
-    const id = `toolu_${String(this.#calls).padStart(24, '0')}`;
+    calls += 1;
+    const id = `toolu_${String(calls).padStart(24, '0')}`;
     const turn = await this.#next();
     answer(turn, { type: 'tool_use', id, name, input });
     const shown = (await this.#peek()).body.messages
@@ -44,7 +31,17 @@ export class ScriptedModel {
     answer(await this.#next(), { type: 'text', text });
   }
 
-  /** The request that waits for the script's next answer. */
+  /** The body of the request that waits for the script's next answer. */
+  async asked() {
+    return (await this.#peek()).body;
+  }
+
+  take(turn) {
+    this.conversation.push(turn.body);
+    this.#open.push(turn);
+    this.#waiting?.();
+  }
+
   async #peek() {
     while (this.#open.length === 0) await new Promise((resolve) => (this.#waiting = resolve));
     return this.#open[0];
@@ -54,9 +51,35 @@ export class ScriptedModel {
     await this.#peek();
     return this.#open.shift();
   }
+}
+
+let calls = 0;
+
+/** The script is a function of this object, which is the conversation that the person has begun. */
+export class ScriptedModel extends Conversation {
+  /** Starts listening and follows `script`; what it returns or throws is `model.finished`. */
+  static async start(t, script) {
+    const model = new ScriptedModel();
+    model.server = await listen(t, (request, response) => model.#serve(request, response));
+    model.url = `http://127.0.0.1:${model.server.address().port}`;
+    model.finished = script(model);
+    model.finished.catch(() => {});
+    return model;
+  }
+
+  /** Every request that was made, as `METHOD path`. */
+  requests = [];
+  #others = [];
+
+  /** The conversation of those requests of which `isIts` is true, as a subagent has one of its own. */
+  beside(isIts) {
+    const conversation = new Conversation();
+    this.#others.push({ isIts, conversation });
+    return conversation;
+  }
 
   async #serve(request, response) {
-    this.asked.push(`${request.method} ${request.url.split('?')[0]}`);
+    this.requests.push(`${request.method} ${request.url.split('?')[0]}`);
     let text = '';
     for await (const chunk of request.setEncoding('utf8')) text += chunk;
     if (request.method !== 'POST' || !request.url.startsWith('/v1/messages')) {
@@ -70,9 +93,8 @@ export class ScriptedModel {
       answer(turn, { type: 'text', text: 'relay' });
       return;
     }
-    this.conversation.push(body);
-    this.#open.push(turn);
-    this.#waiting?.();
+    const other = this.#others.find(({ isIts }) => isIts(body));
+    (other?.conversation ?? this).take(turn);
   }
 }
 
