@@ -9,7 +9,7 @@ import { relayBin, within } from './support/process.js';
 
 const BODY = 'line one\n\n- "two" \\ 😀';
 /** What the SDK says that it is, cut to its first 16 letters. */
-const PROGRAM = 'relay-client-tes';
+const PROGRAM = 'relay-client-tests';
 const NOTHING = 'No messages in inbox.';
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}';
 
