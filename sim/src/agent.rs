@@ -13,6 +13,7 @@ use crate::history::{Asked, Outcome, Record, Seen, TOLD};
 use crate::plan::{Action, AgentPlan, Call, Dialect, Illegal, Params, Step, Transport};
 use crate::stdio::is_trouble;
 use crate::tap::Bug;
+use crate::team;
 
 /// Names the role of a number.
 pub fn role(number: usize) -> String {
@@ -40,9 +41,14 @@ impl Agent {
         settings: Settings,
         serial: Rc<Cell<u64>>,
     ) -> Self {
-        let bound_to = plan.bound.then(|| role(plan.role));
+        let own = match plan.mate {
+            Some(mate) => mate.name(),
+            None => role(plan.role),
+        };
+        let bound_to = plan.bound.then(|| own.clone());
         let settings = Settings {
             bound_to,
+            mate: plan.mate,
             transport: plan.transport,
             dialect: plan.dialect,
             ..settings
@@ -284,6 +290,9 @@ impl Agent {
 
     /// Returns what a call is for the history, and for the wire.
     fn spell(&self, call: &Call) -> (Asked, &'static str, Value) {
+        if let (Call::Team(call), Some(mate)) = (call, self.plan.mate) {
+            return team::spell(mate, call, |bytes| self.body(bytes));
+        }
         let own = role(self.plan.role);
         let mut arguments = json!({});
         if !self.plan.bound {
@@ -296,8 +305,7 @@ impl Agent {
         }
         match call {
             Call::Post { to, kind, bytes } => {
-                self.serial.set(self.serial.get() + 1);
-                let body = format!("{} {}", self.serial.get(), "x".repeat(*bytes));
+                let body = self.body(*bytes);
                 let to = role(*to);
                 arguments["to"] = json!(to);
                 arguments["kind"] = json!(kind.as_str());
@@ -323,6 +331,7 @@ impl Agent {
                     Asked::Read {
                         of,
                         wait_ms: *wait_ms,
+                        limit: None,
                     },
                     "read_messages",
                     arguments,
@@ -337,13 +346,21 @@ impl Agent {
                 let (tool, arguments) = self.spell_illegal(*illegal, arguments);
                 (Asked::Illegal(*illegal), tool, arguments)
             }
+            Call::Team(_) => unreachable!("only those who register have the tools for it"),
         }
+    }
+
+    /// Makes a body that no other post has.
+    fn body(&self, bytes: usize) -> String {
+        self.serial.set(self.serial.get() + 1);
+        format!("{} {}", self.serial.get(), "x".repeat(bytes))
     }
 
     fn spell_illegal(&self, illegal: Illegal, mut arguments: Value) -> (&'static str, Value) {
         arguments["to"] = json!(role(0));
         arguments["kind"] = json!(Kind::Status.as_str());
-        arguments["body"] = json!("illegal");
+        // No other has it either: where it is accepted all the same, each is known by its own.
+        arguments["body"] = json!(self.body(0));
         match illegal {
             Illegal::UnknownTool => return ("peek_messages", arguments),
             Illegal::UnknownRole => arguments["to"] = json!("nobody"),
@@ -363,6 +380,7 @@ impl Agent {
 fn wait_ms(call: &Call) -> u64 {
     match call {
         Call::Read { wait_ms, .. } => *wait_ms,
+        Call::Team(call) => team::wait_ms(call),
         Call::Post { .. } | Call::Pending { .. } | Call::Illegal(_) => 0,
     }
 }
@@ -406,6 +424,7 @@ impl<'a> Noted<'a> {
             Outcome::Posted(_)
             | Outcome::Messages { .. }
             | Outcome::Pending(_)
+            | Outcome::Grouped
             | Outcome::Greeted { .. }
             | Outcome::Tools(_)
             | Outcome::Refused(_) => true,
@@ -457,7 +476,11 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
             let tools = answer["result"]["tools"].as_array().into_iter().flatten();
             return Outcome::Tools(tools.map(|tool| text(tool, "name")).collect());
         }
-        Asked::Post { .. } | Asked::Read { .. } | Asked::Pending { .. } | Asked::Illegal(_) => {}
+        Asked::Post { .. }
+        | Asked::Read { .. }
+        | Asked::Pending { .. }
+        | Asked::Group(_)
+        | Asked::Illegal(_) => {}
     }
     let Some(content) = answer["result"]["content"].as_array() else {
         return Outcome::Refused(answer["error"].to_string());
@@ -472,7 +495,11 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
     let first: Value = serde_json::from_str(texts[0]).expect("the first block is JSON");
     match asked {
         Asked::Greeting(_) | Asked::Tools => unreachable!("returned above"),
+        Asked::Post { .. } if first.get("message_id").is_some() => {
+            Outcome::Posted(text(&first, "message_id"))
+        }
         Asked::Post { .. } | Asked::Illegal(_) => Outcome::Posted(text(&first, "id")),
+        Asked::Group(_) => Outcome::Grouped,
         Asked::Pending { .. } => {
             let kinds = first["kinds"].as_array().expect("an array").iter();
             Outcome::Pending(
@@ -480,6 +507,9 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
                     .map(|kind| kind.as_str().expect("a kind").to_owned())
                     .collect(),
             )
+        }
+        Asked::Read { of, .. } if first.is_object() => {
+            team::read(of, &first, texts.get(1).map(|&text| text.to_owned()))
         }
         Asked::Read { .. } => {
             let seen = first.as_array().expect("an array").iter().map(|message| Seen {

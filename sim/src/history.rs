@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use relay::engine::Kind;
 
 use crate::plan::Illegal;
+use crate::plan::team::GroupChange;
 
 /// One connection of a client that the server takes for a session, for as long as it lasts. Numbered over the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +19,7 @@ pub enum Asked {
     Post {
         /// The sender.
         from: String,
-        /// The recipient.
+        /// The recipient, or the address that stands for several.
         to: String,
         /// The kind.
         kind: Kind,
@@ -31,6 +32,8 @@ pub enum Asked {
         of: String,
         /// How long it was to wait, in milliseconds.
         wait_ms: u64,
+        /// How many messages it asked for at the most; all if there is no number.
+        limit: Option<usize>,
     },
     /// A look.
     Pending {
@@ -39,6 +42,8 @@ pub enum Asked {
     },
     /// Something that must be refused.
     Illegal(Illegal),
+    /// A change of the group.
+    Group(GroupChange),
     /// A handshake of this version, or what stands for it.
     Greeting(&'static str),
     /// The list of tools.
@@ -76,6 +81,8 @@ pub enum Outcome {
     },
     /// A look was answered.
     Pending(Vec<String>),
+    /// A change of the group was carried out.
+    Grouped,
     /// A greeting was answered.
     Greeted {
         /// Who answered.
@@ -247,8 +254,12 @@ impl std::fmt::Debug for Short<'_> {
                     body.len()
                 )
             }
-            Asked::Read { of, wait_ms } => write!(f, "read {of} wait {wait_ms}"),
+            Asked::Read { of, wait_ms, limit } => {
+                write!(f, "read {of} wait {wait_ms}")?;
+                limit.map_or(Ok(()), |limit| write!(f, " limit {limit}"))
+            }
             Asked::Pending { of } => write!(f, "pending {of}"),
+            Asked::Group(change) => write!(f, "group {change:?}"),
             Asked::Illegal(illegal) => write!(f, "illegal {illegal:?}"),
             Asked::Greeting(version) => write!(f, "greeting {version}"),
             Asked::Tools => write!(f, "tools"),
@@ -273,6 +284,7 @@ impl std::fmt::Debug for Shown<'_> {
             }
             other @ (Outcome::Posted(_)
             | Outcome::Pending(_)
+            | Outcome::Grouped
             | Outcome::Greeted { .. }
             | Outcome::Tools(_)
             | Outcome::Refused(_)

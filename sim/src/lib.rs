@@ -9,7 +9,8 @@
 //! - [`plan`]: a seed becomes a plan: parameters, what each agent does, which faults happen when.
 //! - [`world`]: a plan becomes a run: hosts, network, faults, the end phase.
 //! - [`net`]: sockets that know what their kernel would.
-//! - [`client`]: MCP sessions over both transports; [`stdio`]: and over the bridge; [`agent`]: who uses them.
+//! - [`client`]: MCP sessions over both transports; [`stdio`]: and over the bridge; [`agent`]: who uses them;
+//!   [`team`]: those who register.
 //! - [`tap`]: what passes in and out of the engine, for the marks; and the seeded bugs.
 //! - [`history`]: what every client saw; [`laws`]: a function a law over it; [`marks`]: what must have happened.
 //! - [`campaign`]: many seeds; [`shrink`]: a failing plan made smaller.
@@ -25,4 +26,5 @@ pub mod plan;
 pub mod shrink;
 pub mod stdio;
 pub mod tap;
+pub mod team;
 pub mod world;

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 54] = [
+pub const REQUIRED: [(&str, u64); 60] = [
+    ("agent registered", 100),
     ("call unknown: given up", 100),
     ("call unknown: the connection broke", 100),
     ("call unknown: the stream broke", 200),
@@ -35,6 +36,11 @@ pub const REQUIRED: [(&str, u64); 54] = [
     ("progress told", 200),
     ("progress told over HTTP", 500),
     ("read redelivered", 100),
+    ("channel joined", 200),
+    ("sent to a channel", 200),
+    ("sent to a group", 200),
+    ("sent to a role", 200),
+    ("sent to all", 200),
     ("refused: inbox full", 100),
     ("refused: legal form, illegal call", 100),
     ("refused: too many waits", 200),

@@ -2,6 +2,7 @@
 
 use crate::campaign::run_plan;
 use crate::laws::Violation;
+use crate::plan::team::TeamCall;
 use crate::plan::{Action, AgentPlan, Call, Dialect, Plan};
 use crate::tap::Bug;
 
@@ -56,7 +57,8 @@ fn size(plan: &Plan) -> usize {
 fn weight(action: &Action) -> usize {
     let body = |call: &Call| match call {
         Call::Post { bytes, .. } => 1 + usize::from(*bytes > 0),
-        Call::Read { .. } | Call::Pending { .. } | Call::Illegal(_) => 1,
+        Call::Team(TeamCall::Send { bytes, .. }) => 1 + usize::from(*bytes > 0),
+        Call::Read { .. } | Call::Pending { .. } | Call::Illegal(_) | Call::Team(_) => 1,
     };
     match action {
         Action::Call(call) => body(call),
@@ -120,7 +122,9 @@ fn candidates(plan: &Plan) -> Vec<Plan> {
                 }
             }
             without(&|plan| {
-                if let Action::Call(Call::Post { bytes, .. }) = &mut plan.agents[agent].steps[step].action {
+                if let Action::Call(Call::Post { bytes, .. } | Call::Team(TeamCall::Send { bytes, .. })) =
+                    &mut plan.agents[agent].steps[step].action
+                {
                     *bytes = 0;
                 }
             });

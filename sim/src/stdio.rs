@@ -26,7 +26,9 @@ use uuid::Uuid;
 use crate::client::{Answer, SERVER, Settings, now_ms};
 use crate::history::{Incarnation, Log};
 use crate::net::{ClientIo, Ledger, Process};
+use crate::plan::team;
 use crate::tap::Bug;
+use crate::team::{TOOLS, instance};
 
 /// What a pipe holds, in bytes: as much as Linux gives it.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -93,15 +95,23 @@ impl Stdio {
             never_breaks_off: settings.bug == Some(Bug::BridgeNeverBreaksOff),
         };
         let own = settings.bound_to.as_ref();
+        let mate = settings.mate;
+        let label = |crew: usize| team::crew(crew).parse().expect("a word and a number are a role");
         let bridge = mcp::Settings {
             program: "relay".to_owned(),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, SERVER.1)),
             identity: own
-                .map(|role| mcp::Identity::named(AgentName::new(role).expect("the plan's roles are legal"))),
+                .map(|role| mcp::Identity::named(AgentName::new(role).expect("the plan's names are legal")))
+                .map(|own| mcp::Identity {
+                    role: mate.map(|mate| label(mate.crew)),
+                    ..own
+                }),
             project: None,
-            toolsets: relay::tools::DEFAULT,
+            toolsets: mate.map_or(relay::tools::DEFAULT, |_| {
+                TOOLS.parse().expect("there are such tools")
+            }),
             directory: None,
-            instance: Uuid::nil(),
+            instance: mate.map_or(Uuid::nil(), instance),
             token: None,
             session: Uuid::from_u128(incarnation.0 as u128),
         };

@@ -221,6 +221,7 @@ impl World {
             transport,
             dialect: Dialect::Bare,
             bound_to: None,
+            mate: None,
             mute_max: Duration::from_millis(3 * params.keep_alive_ms + 2 * params.latency_ms_max + 1_000),
             ledger: self.ledger.clone(),
             log: self.log.clone(),
@@ -295,11 +296,11 @@ impl World {
         let mut left = true;
         while left {
             left = false;
-            for number in 0..self.plan.params.roles {
-                let of = role(number);
+            for of in self.plan.inboxes() {
                 let asked = Asked::Read {
                     of: of.clone(),
                     wait_ms: 0,
+                    limit: None,
                 };
                 let sent_ms = now_ms();
                 let ask = Ask {
@@ -312,7 +313,17 @@ impl World {
                 };
                 let (incarnation, answer) = session.ask(&ask).await;
                 let outcome = understand(&asked, &answer, false);
-                left |= !matches!(&outcome, Outcome::Messages { seen, .. } if seen.is_empty());
+                // An agent that has not registered since the last start has no inbox.
+                left |= match &outcome {
+                    Outcome::Messages { seen, .. } => !seen.is_empty(),
+                    Outcome::Refused(text) => !text.contains("unknown role \"mate-"),
+                    Outcome::Posted(_)
+                    | Outcome::Pending(_)
+                    | Outcome::Grouped
+                    | Outcome::Greeted { .. }
+                    | Outcome::Tools(_)
+                    | Outcome::Unknown(_) => true,
+                };
                 self.log.ended(Record {
                     agent: self.plan.agents.len(),
                     incarnation,
@@ -424,6 +435,7 @@ impl World {
                 Outcome::Posted(_)
                 | Outcome::Messages { .. }
                 | Outcome::Pending(_)
+                | Outcome::Grouped
                 | Outcome::Refused(_)
                 | Outcome::Unknown(_) => {}
             }

@@ -13,6 +13,8 @@ const OVERTAKEN: &str = "no message overtakes another";
 const LOST: &str = "nothing is lost without a reason";
 const HIDDEN: &str = "nothing is hidden from a read";
 const TWICE: &str = "a message is shown twice only if marked";
+const ALL: &str = "a message goes to all or to none";
+const MEANT: &str = "only who is meant gets a copy";
 const BACK: &str = "what is confirmed never comes back";
 const START: &str = "a start is told once to each role";
 const TIME: &str = "waits and calls are in time";
@@ -29,20 +31,24 @@ const END: &str = "the end is reached";
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it. A wake-up
 /// that is lost leaves a wait that an end does not answer either; a wait that ends for a notice which is missing ends early.
-const BUGS: [(Bug, u64, &[&str]); 31] = [
+const BUGS: [(Bug, u64, &[&str]); 33] = [
     (Bug::Lifo, 5, &[ORDER]),
     (Bug::DropOnUndo, 20, &[LOST]),
     (Bug::DuplicateOnUndo, 10, &[TWICE]),
     (Bug::UndoOutOfOrder, 15, &[ORDER]),
     (Bug::UndoUnmarked, 10, &[TWICE, OVERTAKEN]),
-    (Bug::WaitNotCancelled, 100, &[HIDDEN, LOST]),
+    (Bug::WaitNotCancelled, 100, &[HIDDEN, LOST, ALL]),
     (Bug::WaitEndsEarly, 10, &[TIME]),
     (Bug::WakeUpLost, 50, &[TIME, LOST, STOP]),
-    (Bug::ConfirmedTooEarly, 10, &[LOST, START]),
+    (Bug::ConfirmedTooEarly, 20, &[LOST, START, ALL]),
     (Bug::ConfirmedComesBack, 10, &[BACK]),
-    (Bug::LeakToOtherRole, 10, &[THIN_AIR, OVERTAKEN, START]),
+    (
+        Bug::LeakToOtherRole,
+        10,
+        &[THIN_AIR, OVERTAKEN, START, HIDDEN, LOST, ALL],
+    ),
     (Bug::BindingIgnored, 40, &[THIN_AIR, REFUSAL]),
-    (Bug::SilentDropWhenFull, 20, &[LOST, HIDDEN, BOUNDS]),
+    (Bug::SilentDropWhenFull, 20, &[LOST, HIDDEN, BOUNDS, ALL]),
     (Bug::RefusedButPosted, 30, &[THIN_AIR]),
     (Bug::NoticeMissing, 5, &[START, TIME]),
     (Bug::NoticeRepeated, 5, &[START]),
@@ -55,6 +61,8 @@ const BUGS: [(Bug, u64, &[&str]); 31] = [
     (Bug::EmptyNotAnswered, 5, &[END]),
     (Bug::StopIgnored, 50, &[STOP]),
     (Bug::PipelinedConfirms, 30, &[LOST, START]),
+    (Bug::OneLeftOut, 100, &[ALL]),
+    (Bug::CopyToSender, 50, &[MEANT]),
     (Bug::Panics, 5, &[laws::NOTHING_PANICS]),
     (Bug::ProgressLost, 100, &[PROGRESS]),
     (Bug::AnsweredTwice, 10, &[ONCE]),

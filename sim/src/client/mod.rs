@@ -21,6 +21,7 @@ pub use pipe::Pipe;
 use crate::history::{Incarnation, Log, Loss, TOLD};
 use crate::marks::Marks;
 use crate::net::Ledger;
+use crate::plan::team::Mate;
 use crate::plan::{Dialect, Transport};
 use crate::stdio::Stdio;
 use crate::tap::Bug;
@@ -40,8 +41,10 @@ pub struct Settings {
     pub transport: Transport,
     /// Which protocol it speaks.
     pub dialect: Dialect,
-    /// The role that it is bound to.
+    /// The role that it is bound to, or the agent that it registers.
     pub bound_to: Option<String>,
+    /// Who registers by it.
+    pub mate: Option<Mate>,
     /// A stream that is mute for longer is dropped.
     pub mute_max: Duration,
     /// Where sockets tell what they do.
@@ -57,6 +60,9 @@ pub struct Settings {
 impl Settings {
     /// Returns what is behind the path of a transport's address.
     fn query(&self) -> String {
+        if let Some(mate) = self.mate {
+            return crate::team::query(mate);
+        }
         let role = self.bound_to.as_ref();
         role.map(|role| format!("?agent={role}")).unwrap_or_default()
     }
@@ -93,7 +99,7 @@ pub struct Ask {
     pub method: &'static str,
     /// The parameters.
     pub params: Value,
-    /// How long the client waits for the answer.
+    /// How long the client waits for the answer: longer than [`PATIENCE`] by what the server may wait.
     pub patience: Duration,
     /// Where it is noted that progress was told; none if it does not ask for that.
     pub told: Option<Told>,
@@ -104,8 +110,7 @@ pub struct Ask {
 impl Ask {
     /// Tells whether the server may take its time to answer.
     fn waits(&self) -> bool {
-        let wait_s = self.params["arguments"]["wait_seconds"].as_f64();
-        wait_s.is_some_and(|wait_s| wait_s > 0.0)
+        self.patience > PATIENCE
     }
 }
 

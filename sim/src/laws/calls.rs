@@ -1,5 +1,6 @@
 //! How a call is answered: once, in time, and with a refusal only where one is due.
 
+use super::team::is_name;
 use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown};
 use crate::history::{Asked, Outcome, Record};
 use crate::plan::{Action, Fault, FaultKind, Illegal, Step, Transport};
@@ -79,6 +80,7 @@ impl Case<'_> {
                 Asked::Read { wait_ms, .. } => wait_ms,
                 Asked::Post { .. }
                 | Asked::Pending { .. }
+                | Asked::Group(_)
                 | Asked::Illegal(_)
                 | Asked::Greeting(_)
                 | Asked::Tools => 0,
@@ -148,6 +150,7 @@ impl Case<'_> {
                     Outcome::Posted(_)
                     | Outcome::Messages { .. }
                     | Outcome::Pending(_)
+                    | Outcome::Grouped
                     | Outcome::Greeted { .. }
                     | Outcome::Tools(_)
                     | Outcome::Refused(_)
@@ -157,7 +160,12 @@ impl Case<'_> {
                     let full = text.contains("is full") && bounds.inbox_messages_max < 10_000;
                     let long = text.contains("body has") && body.len() > bounds.body_bytes_max;
                     let late = text.contains("relay is stopping") && self.is_stopping(record);
-                    if full || long || late {
+                    // An agent registers when its session begins, and nobody is meant while nobody has.
+                    let unknown = ["unknown agent", "nobody but you is meant"]
+                        .iter()
+                        .any(|words| text.contains(words));
+                    let unknown = unknown && self.may_be_nobody(record);
+                    if full || long || late || unknown {
                         continue;
                     }
                     text.clone()
@@ -167,12 +175,26 @@ impl Case<'_> {
                 {
                     continue;
                 }
-                (Asked::Read { .. } | Asked::Pending { .. }, Outcome::Refused(text)) => text.clone(),
+                (Asked::Read { limit: Some(_), .. }, Outcome::Refused(text))
+                    if text.contains("is waiting already") && self.may_wait_already(record) =>
+                {
+                    continue;
+                }
+                (Asked::Read { of, .. }, Outcome::Refused(text))
+                    if text.contains("unknown role \"mate-") && !self.is_there(of, record) =>
+                {
+                    continue;
+                }
+                (Asked::Group(_), Outcome::Refused(text)) if is_about_groups(text) => continue,
+                (Asked::Read { .. } | Asked::Pending { .. } | Asked::Group(_), Outcome::Refused(text)) => {
+                    text.clone()
+                }
                 (
                     _,
                     Outcome::Posted(_)
                     | Outcome::Messages { .. }
                     | Outcome::Pending(_)
+                    | Outcome::Grouped
                     | Outcome::Greeted { .. }
                     | Outcome::Tools(_),
                 ) => continue,
@@ -182,34 +204,65 @@ impl Case<'_> {
         Ok(())
     }
 
+    /// Tells whether nobody may have been there whom a post means.
+    fn may_be_nobody(&self, post: &Record) -> bool {
+        let Asked::Post { to, body, .. } = &post.asked else {
+            return false;
+        };
+        if is_name(to) {
+            return to.starts_with("mate-") && !self.is_there(to, post);
+        }
+        self.meant[body.as_str()].certain.is_empty()
+    }
+
+    /// Tells whether another wait of the same agent's may still have been there.
+    fn may_wait_already(&self, read: &Record) -> bool {
+        self.history.calls.iter().any(|other| {
+            let waits = matches!(other.asked, Asked::Read { wait_ms: 1.., .. });
+            waits && other.agent == read.agent && other.sent_ms <= read.ended_ms && !std::ptr::eq(other, read)
+        })
+    }
+
     pub(super) fn bounds_are_kept_and_not_imagined(&self) -> Verdict {
         let params = &self.plan.params;
         if params.inbox_messages_max >= 10_000 {
             return Ok(());
         }
         for post in self.posts.values() {
-            let Asked::Post { to, body, .. } = &post.asked else {
+            let Asked::Post { body, .. } = &post.asked else {
                 unreachable!("posts are posts");
             };
-            let others = || {
-                let to_same =
-                    |other: &&&Record| matches!(&other.asked, Asked::Post { to: role, .. } if role == to);
-                self.posts
-                    .values()
+            let others = |to: &str| {
+                let to_same = |(other, _): &(&&str, &&Record)| self.meant[**other].possible.contains(to);
+                let to_same: Vec<&Record> = self
+                    .posts
+                    .iter()
                     .filter(to_same)
-                    .filter(|other| !std::ptr::eq(**other, *post))
+                    .map(|(_, other)| *other)
+                    .filter(|other| !std::ptr::eq(*other, *post))
+                    .collect();
+                to_same
             };
             let size = |record: &Record| match &record.asked {
                 Asked::Post { body, .. } => body.len(),
                 Asked::Read { .. }
                 | Asked::Pending { .. }
+                | Asked::Group(_)
                 | Asked::Illegal(_)
                 | Asked::Greeting(_)
                 | Asked::Tools => 0,
             };
             match &post.outcome {
                 Outcome::Refused(text) if text.contains("is full") => {
-                    let sent_before: Vec<_> = others()
+                    let to = text.split('"').nth(1).unwrap_or_default();
+                    if !self.meant[body.as_str()].possible.contains(to) {
+                        return broken(format!(
+                            "{} is refused, for an inbox that is not meant",
+                            describe(post)
+                        ));
+                    }
+                    let sent_before: Vec<_> = others(to)
+                        .into_iter()
                         .filter(|other| !before(post.ended_ms, other.sent_ms))
                         .collect();
                     let bytes: usize = sent_before.iter().map(|other| size(other)).sum();
@@ -220,20 +273,25 @@ impl Case<'_> {
                     }
                 }
                 Outcome::Posted(_) if self.boots(0, post.ended_ms).count() == 1 => {
-                    let nobody_reads = self
-                        .reads
-                        .get(to.as_str())
-                        .is_none_or(|reads| reads.iter().all(|read| before(post.ended_ms, read.sent_ms)));
-                    let waiting = others().filter(|o| {
-                        matches!(o.outcome, Outcome::Posted(_)) && before(o.ended_ms, post.sent_ms)
-                    });
-                    if nobody_reads && waiting.count() >= params.inbox_messages_max {
-                        return broken(format!("{} is accepted by a full inbox", describe(post)));
+                    for to in &self.meant[body.as_str()].certain {
+                        let nobody_reads = self
+                            .reads
+                            .get(to.as_str())
+                            .is_none_or(|reads| reads.iter().all(|read| before(post.ended_ms, read.sent_ms)));
+                        let waiting = others(to).into_iter().filter(|o| {
+                            matches!(o.outcome, Outcome::Posted(_))
+                                && before(o.ended_ms, post.sent_ms)
+                                && matches!(&o.asked, Asked::Post { body, .. } if self.meant[body.as_str()].certain.contains(to))
+                        });
+                        if nobody_reads && waiting.count() >= params.inbox_messages_max {
+                            return broken(format!("{} is accepted by a full inbox", describe(post)));
+                        }
                     }
                 }
                 Outcome::Posted(_)
                 | Outcome::Messages { .. }
                 | Outcome::Pending(_)
+                | Outcome::Grouped
                 | Outcome::Greeted { .. }
                 | Outcome::Tools(_)
                 | Outcome::Refused(_)
@@ -242,6 +300,17 @@ impl Case<'_> {
         }
         Ok(())
     }
+}
+
+/// Tells whether a change of a group was refused for what the group is, which depends on what others do with it.
+fn is_about_groups(text: &str) -> bool {
+    let reasons = [
+        "there is a group",
+        "unknown group",
+        "is not a member",
+        "unknown agent",
+    ];
+    reasons.iter().any(|reason| text.contains(reason))
 }
 
 /// What a refusal must contain: it names the value, or what would be accepted.

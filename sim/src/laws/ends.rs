@@ -2,13 +2,14 @@
 
 use relay::engine::limits::DOUBT_MS;
 
+use super::team::is_name;
 use super::{Case, Report, SKEW_MS, Verdict, before, broken, describe, is_unknown};
 use crate::history::{Asked, BootRecord, Outcome, Record, TOLD, serial};
 use crate::plan::{Fault, FaultKind, Transport};
 
 /// Why relay may count an answer as read that its client did not see (docs/CONTRACT.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Excuse {
+pub(super) enum Excuse {
     /// Its session over HTTP+SSE made another call while it waited for the answer.
     ParallelCall,
     /// The client threw the answer away, and the network kept its cancellation from relay until the doubt was over.
@@ -40,6 +41,7 @@ impl<'a> Case<'a> {
             Outcome::Messages { notice, .. } => notice.as_deref(),
             Outcome::Posted(_)
             | Outcome::Pending(_)
+            | Outcome::Grouped
             | Outcome::Greeted { .. }
             | Outcome::Tools(_)
             | Outcome::Refused(_)
@@ -97,7 +99,7 @@ impl<'a> Case<'a> {
                 let excused = reads
                     .iter()
                     .any(|read| is_unknown(read) && self.excuse(read).is_some());
-                let read_at_all = reads.iter().filter(within).any(|read| !is_unknown(read));
+                let read_at_all = reads.iter().filter(within).any(|read| answered(&read));
                 if boot.until_ms.is_none() && told.is_empty() && !excused && read_at_all {
                     return broken(format!("nobody was told of the last start for {role}"));
                 }
@@ -131,10 +133,10 @@ impl<'a> Case<'a> {
 
     pub(super) fn nothing_is_lost_without_a_reason(&self) -> Verdict {
         for post in self.posts.values() {
-            if self.fate(post) == Some(Fate::Lost) {
-                let Asked::Post { to, body, .. } = &post.asked else {
-                    unreachable!("posts are posts");
-                };
+            let Asked::Post { to, body, .. } = &post.asked else {
+                unreachable!("posts are posts");
+            };
+            if is_name(to) && self.fate(post, to) == Some(Fate::Lost) {
                 let (what, post) = (serial(body), describe(post));
                 return broken(format!("{what} for {to}, accepted in {post}, was never read"));
             }
@@ -153,7 +155,11 @@ impl<'a> Case<'a> {
             redelivered: showings.filter(|showing| showing.seen.redelivered).count() as u64,
             ..Report::default()
         };
-        for fate in self.posts.values().filter_map(|post| self.fate(post)) {
+        let copies = self.meant.iter().flat_map(|(body, meant)| {
+            let post = self.posts[body];
+            meant.certain.iter().filter_map(|to| self.fate(post, to))
+        });
+        for fate in copies {
             report.accepted += 1;
             match fate {
                 Fate::Read => report.delivered += 1,
@@ -167,12 +173,12 @@ impl<'a> Case<'a> {
         report
     }
 
-    /// Finds what became of a post; none if it was not accepted.
-    fn fate(&self, post: &Record) -> Option<Fate> {
-        let (Outcome::Posted(id), Asked::Post { to, .. }) = (&post.outcome, &post.asked) else {
+    /// Finds what became of somebody's copy of a post; none if it was not accepted.
+    fn fate(&self, post: &Record, to: &str) -> Option<Fate> {
+        let (Outcome::Posted(_), Asked::Post { body, .. }) = (&post.outcome, &post.asked) else {
             return None;
         };
-        if self.showings.contains_key(id.as_str()) {
+        if self.showings.contains_key(&(body.as_str(), to)) {
             return Some(Fate::Read);
         }
         if self
@@ -181,16 +187,19 @@ impl<'a> Case<'a> {
         {
             return Some(Fate::LostByRestart);
         }
-        let reads = self.reads.get(to.as_str()).into_iter().flatten();
-        let excuse = reads
-            .filter(|read| is_unknown(read))
-            .find_map(|read| self.excuse(read));
-        Some(match excuse {
+        Some(match self.excuse_of_inbox(to) {
             Some(Excuse::ParallelCall) => Fate::LostByParallelCall,
             Some(Excuse::LateCancellation) => Fate::LostByLateCancellation,
             Some(Excuse::UnseenEnd) => Fate::LostByUnseenEnd,
             None => Fate::Lost,
         })
+    }
+
+    /// Returns why relay may count as read what nobody saw of an inbox.
+    pub(super) fn excuse_of_inbox(&self, of: &str) -> Option<Excuse> {
+        let reads = self.reads.get(of).into_iter().flatten();
+        let mut unknown = reads.filter(|read| is_unknown(read));
+        unknown.find_map(|read| self.excuse(read))
     }
 
     /// Returns why relay may count a read's answer as read that its client did not see.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::team::is_name;
 use super::{Case, Showing, Verdict, before, broken, describe, is_unknown, overlaps, seen_in};
 use crate::history::{Asked, Outcome, Record, serial};
 
 impl Case<'_> {
-    /// Whatever is read was posted so, to this role, and within one life of the server.
+    /// Whatever is read was posted so, to this agent, and within one life of the server.
     pub(super) fn nothing_from_thin_air(&self) -> Verdict {
         for Showing { seen, read } in self.showings.values().flatten() {
             let Some(post) = self.posts.get(seen.body.as_str()) else {
@@ -23,7 +24,8 @@ impl Case<'_> {
                 unreachable!("reads are reads");
             };
             let same = *from == seen.from && *to == seen.to && kind.as_str() == seen.kind;
-            if !same || of != to {
+            let is_meant = of == to || !is_name(to);
+            if !same || !is_meant {
                 return broken(format!(
                     "{seen:?} was read for {of}, but posted as {:?}",
                     post.asked
@@ -35,6 +37,7 @@ impl Case<'_> {
                 other @ (Outcome::Posted(_)
                 | Outcome::Messages { .. }
                 | Outcome::Pending(_)
+                | Outcome::Grouped
                 | Outcome::Greeted { .. }
                 | Outcome::Tools(_)
                 | Outcome::Refused(_)) => {
@@ -198,25 +201,31 @@ impl Case<'_> {
                 .filter(|post| matches!(&post.asked, Asked::Post { to, .. } if to == role));
             let accepted: Vec<_> = to_role
                 .filter_map(|post| match &post.outcome {
-                    Outcome::Posted(id) => Some((*post, id.as_str())),
+                    Outcome::Posted(_) => Some(*post),
                     Outcome::Messages { .. }
                     | Outcome::Pending(_)
+                    | Outcome::Grouped
                     | Outcome::Greeted { .. }
                     | Outcome::Tools(_)
                     | Outcome::Refused(_)
                     | Outcome::Unknown(_) => None,
                 })
                 .collect();
-            for read in reads
-                .iter()
-                .filter(|read| matches!(read.outcome, Outcome::Messages { .. }))
-            {
-                for (post, id) in &accepted {
+            for read in reads.iter().filter(|read| {
+                matches!(read.outcome, Outcome::Messages { .. }) && !has_all_that_it_asked_for(read)
+            }) {
+                for post in &accepted {
+                    let Asked::Post { body, .. } = &post.asked else {
+                        unreachable!("posts are posts")
+                    };
                     let accepted_before = before(post.ended_ms, read.sent_ms);
                     if !accepted_before || self.boots(post.sent_ms, read.ended_ms).count() != 1 {
                         continue;
                     }
-                    let shown = self.showings.get(id).map_or(&[][..], Vec::as_slice);
+                    let shown = self
+                        .showings
+                        .get(&(body.as_str(), *role))
+                        .map_or(&[][..], Vec::as_slice);
                     let has_it = shown
                         .iter()
                         .any(|showing| !before(read.ended_ms, showing.read.sent_ms));
@@ -225,9 +234,6 @@ impl Case<'_> {
                         !before(read.ended_ms, other.sent_ms) && !taken_note
                     };
                     if !has_it && unknown.iter().find(may_have_it).is_none() {
-                        let Asked::Post { body, .. } = &post.asked else {
-                            unreachable!("posts are posts")
-                        };
                         return broken(format!(
                             "{}, accepted at {} ms, is missing in {}",
                             serial(body),
@@ -240,4 +246,9 @@ impl Case<'_> {
         }
         Ok(())
     }
+}
+
+/// Tells whether a read was answered with as many messages as it asked for.
+fn has_all_that_it_asked_for(read: &Record) -> bool {
+    matches!(read.asked, Asked::Read { limit: Some(limit), .. } if seen_in(read).len() >= limit)
 }

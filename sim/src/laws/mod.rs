@@ -6,6 +6,7 @@ mod calls;
 mod ends;
 mod losses;
 mod messages;
+mod team;
 mod ways;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ use std::collections::BTreeMap;
 use relay::engine::limits::DOUBT_MS;
 
 use crate::history::{Asked, BootRecord, History, Outcome, Record, Seen};
+use team::Meant;
+
 use crate::plan::{FaultKind, Plan, Transport};
 
 /// How far the clocks of two hosts may be apart, in milliseconds: hosts take turns within one tick of the simulation.
@@ -42,19 +45,19 @@ pub struct Report {
     pub unknown: u64,
     /// Posts.
     pub attempted: u64,
-    /// Posts that were answered with an id.
+    /// Copies of posts that were answered with an id.
     pub accepted: u64,
-    /// Accepted messages that a client read.
+    /// Accepted copies that a client read.
     pub delivered: u64,
     /// Messages that were read again, marked.
     pub redelivered: u64,
-    /// Accepted messages that nobody read, because the server was killed before.
+    /// Accepted copies that nobody read, because the server was killed before.
     pub lost_by_restart: u64,
-    /// Accepted messages that nobody read, because a session confirmed a reply by a call that it made in parallel.
+    /// Accepted copies that nobody read, because a session confirmed a reply by a call that it made in parallel.
     pub lost_by_parallel_call: u64,
-    /// Accepted messages that nobody read, because a client threw the answer away and its cancellation came too late.
+    /// Accepted copies that nobody read, because a client threw the answer away and its cancellation came too late.
     pub lost_by_late_cancellation: u64,
-    /// Accepted messages that nobody read, because a client was gone without having read the answer that its kernel had,
+    /// Accepted copies that nobody read, because a client was gone without having read the answer that its kernel had,
     /// and its end did not come through.
     pub lost_by_unseen_end: u64,
 }
@@ -85,9 +88,17 @@ type Verdict = Result<(), String>;
 type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// All laws but [`NOTHING_PANICS`].
-fn laws<'a>() -> [Law<'a>; 18] {
+fn laws<'a>() -> [Law<'a>; 20] {
     [
         ("nothing from thin air", Case::nothing_from_thin_air),
+        (
+            "a message goes to all or to none",
+            Case::a_message_goes_to_all_or_to_none,
+        ),
+        (
+            "only who is meant gets a copy",
+            Case::only_who_is_meant_gets_a_copy,
+        ),
         (
             "a message is shown twice only if marked",
             Case::a_message_is_shown_twice_only_if_marked,
@@ -174,8 +185,10 @@ struct Case<'a> {
     posts: BTreeMap<&'a str, &'a Record>,
     /// All reads by role, in the order in which they ended.
     reads: BTreeMap<&'a str, Vec<&'a Record>>,
-    /// All showings by message id, in the order in which their replies ended.
-    showings: BTreeMap<&'a str, Vec<Showing<'a>>>,
+    /// All showings by the message's body and whose inbox it was in, in the order in which their replies ended.
+    showings: BTreeMap<(&'a str, &'a str), Vec<Showing<'a>>>,
+    /// Who is meant by each post, by its body.
+    meant: BTreeMap<&'a str, Meant>,
 }
 
 impl<'a> Case<'a> {
@@ -186,20 +199,30 @@ impl<'a> Case<'a> {
             posts: BTreeMap::new(),
             reads: BTreeMap::new(),
             showings: BTreeMap::new(),
+            meant: BTreeMap::new(),
         };
         for record in &history.calls {
             match &record.asked {
                 Asked::Post { body, .. } => drop(case.posts.insert(body, record)),
                 Asked::Read { of, .. } => case.reads.entry(of).or_default().push(record),
-                Asked::Pending { .. } | Asked::Illegal(_) | Asked::Greeting(_) | Asked::Tools => {}
+                Asked::Pending { .. }
+                | Asked::Group(_)
+                | Asked::Illegal(_)
+                | Asked::Greeting(_)
+                | Asked::Tools => {}
             }
+            let Asked::Read { of, .. } = &record.asked else {
+                continue;
+            };
             for seen in seen_in(record) {
                 case.showings
-                    .entry(&seen.id)
+                    .entry((&seen.body, of))
                     .or_default()
                     .push(Showing { seen, read: record });
             }
         }
+        let posts = case.posts.iter();
+        case.meant = posts.map(|(body, post)| (*body, case.find_meant(post))).collect();
         case
     }
 
@@ -209,7 +232,7 @@ impl<'a> Case<'a> {
         let answered = |call: &&Record| {
             let reached_the_engine = matches!(
                 call.outcome,
-                Outcome::Posted(_) | Outcome::Messages { .. } | Outcome::Pending(_)
+                Outcome::Posted(_) | Outcome::Messages { .. } | Outcome::Pending(_) | Outcome::Grouped
             );
             call.incarnation == Some(incarnation) && call.sent_ms > read.ended_ms && reached_the_engine
         };
@@ -330,6 +353,7 @@ fn seen_in(record: &Record) -> &[Seen] {
         Outcome::Messages { seen, .. } => seen,
         Outcome::Posted(_)
         | Outcome::Pending(_)
+        | Outcome::Grouped
         | Outcome::Greeted { .. }
         | Outcome::Tools(_)
         | Outcome::Refused(_)

@@ -24,7 +24,11 @@ impl Case<'_> {
                     let tools = ["post_message", "read_messages", "list_pending"];
                     Outcome::Tools(tools.map(str::to_owned).into())
                 }
-                Asked::Post { .. } | Asked::Read { .. } | Asked::Pending { .. } | Asked::Illegal(_) => {
+                Asked::Post { .. }
+                | Asked::Read { .. }
+                | Asked::Pending { .. }
+                | Asked::Group(_)
+                | Asked::Illegal(_) => {
                     continue;
                 }
             };

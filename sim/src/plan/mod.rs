@@ -4,12 +4,14 @@
 //! Swarm testing: each seed enables only some actions and faults, so that rare combinations get whole runs.
 
 mod faults;
+pub mod team;
 
 pub use faults::{Fault, FaultKind, STOP_MS};
 
 use fastrand::Rng;
 use faults::{draw_faults, draw_stops};
 use relay::engine::Kind;
+use team::{Mate, TeamCall};
 
 /// One run, whole.
 #[derive(Debug, Clone)]
@@ -102,6 +104,8 @@ pub struct AgentPlan {
     pub lists: bool,
     /// It asks to be told of the progress of its waits.
     pub progress: bool,
+    /// It registers itself as this agent, and has no role of the roster.
+    pub mate: Option<Mate>,
     /// What it does, in order.
     pub steps: Vec<Step>,
 }
@@ -165,6 +169,8 @@ pub enum Call {
     },
     /// Something that must be refused.
     Illegal(Illegal),
+    /// One with a registered agent's tools.
+    Team(TeamCall),
 }
 
 /// What must be refused, and how.
@@ -223,6 +229,7 @@ impl Plan {
         };
         plan.draw_ways();
         plan.draw_stdio();
+        plan.draw_team();
         plan
     }
 
@@ -326,6 +333,7 @@ impl AgentPlan {
             dialect: Dialect::Bare,
             lists: false,
             progress: false,
+            mate: None,
             steps,
         }
     }
@@ -350,6 +358,7 @@ impl AgentPlan {
             dialect: Dialect::Greeting("2025-06-18"),
             lists: false,
             progress: rng.bool(),
+            mate: None,
             steps: vec![step; 60],
         }
     }

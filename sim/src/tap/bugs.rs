@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, HandoverId, Input, MessageId, Recipient,
-    Refusal, Reply, SessionId, Sign, Timestamp, agents, mail,
+    Refusal, Reply, ResolvedBy, SessionId, Sign, Timestamp, agents, mail,
 };
 
 use super::{Standing, Tap};
@@ -62,6 +62,10 @@ pub enum Bug {
     StopIgnored,
     /// A request confirms the reply before it on its connection, though it had come before that reply was passed.
     PipelinedConfirms,
+    /// A message to all is left out of a reply to a role.
+    OneLeftOut,
+    /// Who sends to several gets a copy too.
+    CopyToSender,
     /// Something panics. In the clients.
     Panics,
     /// News of progress does not come. In the clients.
@@ -78,7 +82,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 33] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -104,6 +108,8 @@ impl Bug {
         Self::EmptyNotAnswered,
         Self::StopIgnored,
         Self::PipelinedConfirms,
+        Self::OneLeftOut,
+        Self::CopyToSender,
         Self::Panics,
         Self::ProgressLost,
         Self::AnsweredTwice,
@@ -293,6 +299,9 @@ impl Tap {
                 })) => {
                     let mut shown = Vec::clone(deliveries);
                     self.spoil_reply(&mut shown);
+                    if self.has(Bug::CopyToSender) && own.is_some_and(|(_, own)| own == call) {
+                        self.copy_to_sender(&mut shown);
+                    }
                     if self.has(Bug::NewestHeldBack) || self.has(Bug::OldestHeldBack) {
                         self.hold_back(call, own, &mut shown);
                     }
@@ -341,6 +350,11 @@ impl Tap {
 
     fn spoil_reply(&mut self, shown: &mut Vec<Delivery>) {
         match self.bug {
+            Some(Bug::OneLeftOut)
+                if shown.len() >= 2 && self.reads.as_deref().is_some_and(|of| of.starts_with("role")) =>
+            {
+                shown.retain(|delivery| delivery.message.to.by() != ResolvedBy::Broadcast);
+            }
             Some(Bug::Lifo) => shown.reverse(),
             Some(Bug::UndoUnmarked) => shown.iter_mut().for_each(|delivery| delivery.redelivered = false),
             Some(Bug::UndoOutOfOrder) => shown.sort_by_key(|delivery| delivery.redelivered),
@@ -376,6 +390,18 @@ impl Tap {
             }
             _ => {}
         }
+    }
+
+    /// Shows a sender what it has sent to several, in a reply that would be empty: there it overtakes nothing.
+    fn copy_to_sender(&mut self, shown: &mut Vec<Delivery>) {
+        let Some(of) = self.reads.clone() else {
+            return;
+        };
+        if shown.is_empty() {
+            let copies = self.kept.iter().filter(|(sender, _)| *sender == of);
+            shown.extend(copies.map(|(_, copy)| copy.clone()).take(1));
+        }
+        self.kept.retain(|(sender, _)| *sender != of);
     }
 
     /// Shows what was held back from the reply before, and holds back one end of this one.

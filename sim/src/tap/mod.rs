@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use relay::engine::limits::Bounds;
 use relay::engine::{
-    CallId, Carrier, Command, Delivery, Effect, Engine, Event, HandoverId, Input, Overview, Reason, Refusal,
-    SessionId, Sign, Status, Timestamp, WaitEnd, mail,
+    AgentName, CallId, Carrier, Command, Delivery, Effect, Engine, Event, HandoverId, Input, Message,
+    Overview, Reason, Refusal, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, WaitEnd, mail,
 };
 use relay::server::Machine;
 
@@ -244,7 +244,27 @@ impl Tap {
             Event::TakenOver { .. } => self.marks.hit("agent taken over"),
             Event::Gone { .. } => self.marks.hit("agent gone"),
             Event::Joined { .. } => self.marks.hit("channel joined"),
-            Event::Accepted { .. } | Event::KeptAlive { .. } | Event::Overdue { .. } => {}
+            Event::Accepted { message, agents } => self.note_accepted(message, agents),
+            Event::KeptAlive { .. } | Event::Overdue { .. } => {}
+        }
+    }
+
+    fn note_accepted(&mut self, message: &Arc<Message>, agents: &[AgentName]) {
+        let mark = match message.to.by() {
+            ResolvedBy::Name => return,
+            ResolvedBy::Role => "sent to a role",
+            ResolvedBy::Group => "sent to a group",
+            ResolvedBy::Channel => "sent to a channel",
+            ResolvedBy::Broadcast => "sent to all",
+        };
+        self.marks.hit_if(!agents.is_empty(), mark);
+        if self.has(Bug::CopyToSender) {
+            let copy = Delivery {
+                seq: Seq(0),
+                message: Arc::clone(message),
+                redelivered: false,
+            };
+            self.kept.push((message.from.to_string(), copy));
         }
     }
 

@@ -1,0 +1,264 @@
+//! Who is meant by an address, as far as the clients can know; and that all of them get a copy, and nobody else.
+
+use std::collections::BTreeSet;
+
+use super::{Case, Verdict, before, broken, describe, is_unknown, overlaps};
+use crate::agent::role;
+use crate::history::{Asked, BootRecord, Outcome, Record, serial};
+use crate::plan::team::{Address, GroupChange, Mate, Member, crew, mate};
+
+/// Later than any run, with room for what is added to it.
+const NEVER_MS: u64 = u64::MAX / 2;
+
+/// Who gets a copy of a message, if it is accepted.
+#[derive(Debug, Default)]
+pub(super) struct Meant {
+    /// Each of them does.
+    pub certain: BTreeSet<String>,
+    /// Nobody else does.
+    pub possible: BTreeSet<String>,
+}
+
+/// When a message may have been accepted, or a member been there.
+#[derive(Clone, Copy)]
+struct Span {
+    from_ms: u64,
+    until_ms: u64,
+}
+
+impl Span {
+    /// What nobody knows the end of may be carried out at any time.
+    fn of(record: &Record) -> Self {
+        Self {
+            from_ms: record.sent_ms,
+            until_ms: if is_unknown(record) {
+                NEVER_MS
+            } else {
+                record.ended_ms
+            },
+        }
+    }
+}
+
+impl Case<'_> {
+    /// Finds out who is meant by a post.
+    pub(super) fn find_meant(&self, post: &Record) -> Meant {
+        let Asked::Post { from, to, .. } = &post.asked else {
+            unreachable!("posts are posts");
+        };
+        let span = Span::of(post);
+        let everybody = self.plan.inboxes();
+        let registered = self.mates_there(span);
+        let mut meant = if *to == Address::Everyone.to_string() {
+            let roster = (0..self.plan.params.roles).map(role);
+            Meant {
+                certain: roster.chain(registered).collect(),
+                possible: everybody.into_iter().collect(),
+            }
+        } else if *to == Address::Group.to_string() {
+            Meant {
+                certain: self.members(span, &registered),
+                possible: self.possible_members(span),
+            }
+        } else if *to == Address::Channel.to_string() {
+            self.users_of_channel(span)
+        } else if let Some(crew) = to.strip_prefix('@') {
+            let mates = self.crew(crew);
+            Meant {
+                certain: mates.intersection(&registered).cloned().collect(),
+                possible: mates,
+            }
+        } else {
+            let one = || BTreeSet::from([to.clone()]);
+            return Meant {
+                certain: one(),
+                possible: one(),
+            };
+        };
+        meant.certain.remove(from);
+        meant.possible.remove(from);
+        meant
+    }
+
+    /// Returns the one life of the server in which all of a span is; none if it is more.
+    fn life(&self, span: Span) -> Option<&BootRecord> {
+        let mut boots = self.boots(span.from_ms, span.until_ms);
+        let boot = boots.next()?;
+        boots.next().is_none().then_some(boot)
+    }
+
+    /// Tells whether something was carried out before a span, and in the same life of the server.
+    fn is_done_before(&self, record: &Record, span: Span) -> bool {
+        let from_ms = record.sent_ms;
+        before(record.ended_ms, span.from_ms) && self.life(Span { from_ms, ..span }).is_some()
+    }
+
+    /// Tells whether something may have been carried out in a life of the server that a span touches, before the span was over.
+    fn may_be_done_before(&self, record: &Record, span: Span) -> bool {
+        let done = Span::of(record);
+        let same_life = |boot: &BootRecord| overlaps(boot, done.from_ms, done.until_ms.min(span.until_ms));
+        !before(span.until_ms, record.sent_ms)
+            && self.boots(span.from_ms, span.until_ms).any(same_life)
+            && !matches!(record.outcome, Outcome::Refused(_))
+    }
+
+    /// Returns who had certainly registered by then.
+    fn mates_there(&self, span: Span) -> BTreeSet<String> {
+        let there = self.history.calls.iter().filter_map(|record| {
+            let mate = self.mate(record.agent)?;
+            (is_the_engines(record) && self.is_done_before(record, span)).then(|| mate.name())
+        });
+        there.collect()
+    }
+
+    /// Tells whether an agent had certainly registered before a call.
+    pub(super) fn is_there(&self, name: &str, call: &Record) -> bool {
+        self.mates_there(Span::of(call)).contains(name)
+    }
+
+    pub(super) fn mate(&self, agent: usize) -> Option<Mate> {
+        self.plan.agents.get(agent)?.mate
+    }
+
+    fn crew(&self, name: &str) -> BTreeSet<String> {
+        let mates = self.plan.agents.iter().filter_map(|agent| agent.mate);
+        let of_crew = mates.filter(|mate| crew(mate.crew) == name);
+        of_crew.map(Mate::name).collect()
+    }
+
+    /// Finds all changes of the group, with who became a member by them or was one no more.
+    fn changes(&self) -> impl Iterator<Item = (&Record, Member, bool)> {
+        self.history.calls.iter().filter_map(|record| match record.asked {
+            Asked::Group(GroupChange::Add(member)) => Some((record, member, true)),
+            Asked::Group(GroupChange::Remove(member)) => Some((record, member, false)),
+            Asked::Group(GroupChange::Create)
+            | Asked::Post { .. }
+            | Asked::Read { .. }
+            | Asked::Pending { .. }
+            | Asked::Illegal(_)
+            | Asked::Greeting(_)
+            | Asked::Tools => None,
+        })
+    }
+
+    fn members(&self, span: Span, registered: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut certain = BTreeSet::new();
+        for (added, member, _) in self.changes().filter(|(_, _, is_added)| *is_added) {
+            let was_removed = self.changes().any(|(removed, other, is_added)| {
+                !is_added
+                    && other == member
+                    && !matches!(removed.outcome, Outcome::Refused(_))
+                    && !before(span.until_ms, removed.sent_ms)
+                    && !before(Span::of(removed).until_ms, added.sent_ms)
+            });
+            if added.outcome == Outcome::Grouped && !was_removed && self.is_done_before(added, span) {
+                certain.extend(self.named(member));
+            }
+        }
+        certain.intersection(registered).cloned().collect()
+    }
+
+    fn possible_members(&self, span: Span) -> BTreeSet<String> {
+        let mut possible = BTreeSet::new();
+        for (added, member, _) in self.changes().filter(|(_, _, is_added)| *is_added) {
+            let was_removed = self.changes().any(|(removed, other, is_added)| {
+                !is_added
+                    && other == member
+                    && removed.outcome == Outcome::Grouped
+                    && before(Span::of(added).until_ms, removed.sent_ms)
+                    && before(removed.ended_ms, span.from_ms)
+            });
+            if !was_removed && self.may_be_done_before(added, span) {
+                possible.extend(self.named(member));
+            }
+        }
+        possible
+    }
+
+    fn named(&self, member: Member) -> BTreeSet<String> {
+        match member {
+            Member::Mate(number) => BTreeSet::from([mate(number)]),
+            Member::Crew(number) => self.crew(&crew(number)),
+        }
+    }
+
+    /// Whoever writes into a channel is in it from then on.
+    fn users_of_channel(&self, span: Span) -> Meant {
+        let mut meant = Meant::default();
+        for record in &self.history.calls {
+            let Asked::Post { from, to, .. } = &record.asked else {
+                continue;
+            };
+            if *to != Address::Channel.to_string() {
+                continue;
+            }
+            if matches!(record.outcome, Outcome::Posted(_)) && self.is_done_before(record, span) {
+                meant.certain.insert(from.clone());
+            }
+            if self.may_be_done_before(record, span) {
+                meant.possible.insert(from.clone());
+            }
+        }
+        meant
+    }
+
+    /// A message that was accepted, or that somebody was shown, was shown to everybody who was meant.
+    pub(super) fn a_message_goes_to_all_or_to_none(&self) -> Verdict {
+        for (body, post) in &self.posts {
+            let Asked::Post { to, .. } = &post.asked else {
+                unreachable!("posts are posts");
+            };
+            let meant = &self.meant[body];
+            let is_shown = |name: &String| self.showings.contains_key(&(*body, name.as_str()));
+            let is_accepted =
+                matches!(post.outcome, Outcome::Posted(_)) || meant.possible.iter().any(is_shown);
+            let span = Span::of(post);
+            let killed = |boot: &BootRecord| boot.until_ms.is_some();
+            if is_name(to) || !is_accepted || self.boots(span.from_ms, span.until_ms).any(killed) {
+                continue;
+            }
+            let left_out = meant
+                .certain
+                .iter()
+                .find(|name| !is_shown(name) && self.excuse_of_inbox(name).is_none());
+            if let Some(name) = left_out {
+                let (what, post) = (serial(body), describe(post));
+                return broken(format!("{what} for {to}, of {post}, was never read by {name}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever is shown a message was meant by its address when it was accepted.
+    pub(super) fn only_who_is_meant_gets_a_copy(&self) -> Verdict {
+        for (body, name) in self.showings.keys() {
+            let (Some(meant), Some(post)) = (self.meant.get(body), self.posts.get(body)) else {
+                continue;
+            };
+            let Asked::Post { to, .. } = &post.asked else {
+                unreachable!("posts are posts");
+            };
+            if !is_name(to) && !meant.possible.contains(*name) {
+                let (what, post) = (serial(body), describe(post));
+                return broken(format!(
+                    "{what} for {to}, of {post}, was read by {name}; meant were {:?}",
+                    meant.possible
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tells whether an address names one agent.
+pub(super) fn is_name(to: &str) -> bool {
+    !to.starts_with(['@', '#'])
+}
+
+/// Tells whether the engine answered, in whose eyes the caller had registered by then.
+fn is_the_engines(record: &Record) -> bool {
+    matches!(
+        record.outcome,
+        Outcome::Posted(_) | Outcome::Messages { .. } | Outcome::Grouped
+    )
+}
