@@ -65,6 +65,8 @@ impl Agent {
 
     /// Carries out all steps.
     pub async fn run(&self) {
+        let starts_ms = self.plan.mate.map_or(0, |mate| mate.starts_ms);
+        sleep(Duration::from_millis(starts_ms.saturating_sub(now_ms()))).await;
         let mut session = self.open().await;
         let mut last_id = None;
         while let Some(Step { pause_ms, action }) = self.plan.steps.get(self.next_step.get()) {

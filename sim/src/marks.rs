@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 60] = [
+pub const REQUIRED: [(&str, u64); 62] = [
     ("agent registered", 100),
+    ("agent taken over", 200),
     ("call unknown: given up", 100),
     ("call unknown: the connection broke", 100),
     ("call unknown: the stream broke", 200),
@@ -43,6 +44,7 @@ pub const REQUIRED: [(&str, u64); 60] = [
     ("sent to all", 200),
     ("refused: inbox full", 100),
     ("refused: legal form, illegal call", 100),
+    ("refused: taken over", 500),
     ("refused: too many waits", 200),
     ("stdio agent died with an answer unread", 500),
     ("stdio agent went over a restart", 500),

@@ -15,6 +15,8 @@ const HIDDEN: &str = "nothing is hidden from a read";
 const TWICE: &str = "a message is shown twice only if marked";
 const ALL: &str = "a message goes to all or to none";
 const MEANT: &str = "only who is meant gets a copy";
+const FENCED: &str = "who was taken over gets nothing any more";
+const AGAIN: &str = "what is taken over comes again";
 const BACK: &str = "what is confirmed never comes back";
 const START: &str = "a start is told once to each role";
 const TIME: &str = "waits and calls are in time";
@@ -31,7 +33,7 @@ const END: &str = "the end is reached";
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it. A wake-up
 /// that is lost leaves a wait that an end does not answer either; a wait that ends for a notice which is missing ends early.
-const BUGS: [(Bug, u64, &[&str]); 33] = [
+const BUGS: [(Bug, u64, &[&str]); 35] = [
     (Bug::Lifo, 5, &[ORDER]),
     (Bug::DropOnUndo, 20, &[LOST]),
     (Bug::DuplicateOnUndo, 10, &[TWICE]),
@@ -45,7 +47,7 @@ const BUGS: [(Bug, u64, &[&str]); 33] = [
     (
         Bug::LeakToOtherRole,
         10,
-        &[THIN_AIR, OVERTAKEN, START, HIDDEN, LOST, ALL],
+        &[THIN_AIR, OVERTAKEN, START, HIDDEN, LOST, ALL, MEANT],
     ),
     (Bug::BindingIgnored, 40, &[THIN_AIR, REFUSAL]),
     (Bug::SilentDropWhenFull, 20, &[LOST, HIDDEN, BOUNDS, ALL]),
@@ -63,6 +65,8 @@ const BUGS: [(Bug, u64, &[&str]); 33] = [
     (Bug::PipelinedConfirms, 30, &[LOST, START]),
     (Bug::OneLeftOut, 100, &[ALL]),
     (Bug::CopyToSender, 50, &[MEANT]),
+    (Bug::FenceIgnored, 100, &[FENCED]),
+    (Bug::FencedConfirms, 300, &[AGAIN]),
     (Bug::Panics, 5, &[laws::NOTHING_PANICS]),
     (Bug::ProgressLost, 100, &[PROGRESS]),
     (Bug::AnsweredTwice, 10, &[ONCE]),

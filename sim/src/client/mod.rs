@@ -80,6 +80,9 @@ impl Settings {
     }
 }
 
+/// What a call ends with that is not let in, as a later instance has taken its agent over.
+pub const FENCED: &str = "not let in: taken over";
+
 /// How long the client's connection may take to say that a call was taken whose answer is there already.
 const ACCEPTED_LATE: Duration = Duration::from_secs(2);
 
@@ -408,6 +411,7 @@ impl Session {
                 self.keep(exchanger);
                 return (Some(incarnation), Err("taken back"));
             }
+            Ok(Some(Exchanged { status: 409, .. })) => Err(FENCED),
             Ok(Some(_)) => Err("not accepted"),
             Ok(None) => Err("the connection broke"),
             Err(_) => Err("no answer in time"),

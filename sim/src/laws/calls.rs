@@ -1,5 +1,6 @@
 //! How a call is answered: once, in time, and with a refusal only where one is due.
 
+use super::takeover::FENCED;
 use super::team::is_name;
 use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown};
 use crate::history::{Asked, Outcome, Record};
@@ -19,6 +20,10 @@ impl Case<'_> {
                 // News of a start is not waited with.
                 (Asked::Read { wait_ms, .. }, Outcome::Messages { seen, notice }) => {
                     (seen.is_empty() && notice.is_none(), *wait_ms)
+                }
+                // Whoever is taken over is told so in the middle of its wait.
+                (Asked::Read { wait_ms, .. }, Outcome::Refused(text)) if text.contains(FENCED) => {
+                    (false, *wait_ms)
                 }
                 // What drains the inboxes has a law of its own. An answer to a call that overtook the news of its stream's end went into the old stream.
                 (_, Outcome::Unknown("no answer in time"))
@@ -145,6 +150,11 @@ impl Case<'_> {
             let bounds = &self.plan.params;
             let reason = match (&record.asked, &record.outcome) {
                 (_, Outcome::Unknown(_)) | (Asked::Greeting(_) | Asked::Tools, _) => continue,
+                (_, Outcome::Refused(text))
+                    if text.contains(FENCED) && self.may_be_fenced(record.agent, record.ended_ms) =>
+                {
+                    continue;
+                }
                 (Asked::Illegal(illegal), outcome) => match outcome {
                     Outcome::Refused(text) if text.contains(must_say(*illegal, record.bound)) => continue,
                     Outcome::Posted(_)

@@ -6,6 +6,7 @@ mod calls;
 mod ends;
 mod losses;
 mod messages;
+mod takeover;
 mod team;
 mod ways;
 
@@ -88,7 +89,7 @@ type Verdict = Result<(), String>;
 type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// All laws but [`NOTHING_PANICS`].
-fn laws<'a>() -> [Law<'a>; 20] {
+fn laws<'a>() -> [Law<'a>; 22] {
     [
         ("nothing from thin air", Case::nothing_from_thin_air),
         (
@@ -98,6 +99,14 @@ fn laws<'a>() -> [Law<'a>; 20] {
         (
             "only who is meant gets a copy",
             Case::only_who_is_meant_gets_a_copy,
+        ),
+        (
+            "who was taken over gets nothing any more",
+            Case::who_was_taken_over_gets_nothing_any_more,
+        ),
+        (
+            "what is taken over comes again",
+            Case::what_is_taken_over_comes_again,
         ),
         (
             "a message is shown twice only if marked",
@@ -244,12 +253,14 @@ impl<'a> Case<'a> {
             .map(|call| call.ended_ms)
             .min();
         let under_way_ms = 2 * self.plan.params.latency_ms_max + 50 + self.bridge_ms(read);
+        let may_be_fenced = self.may_be_fenced(read.agent, u64::MAX);
         if let Some(next_call_ms) = next_call.filter(|_| self.transport(read.agent) == Transport::Stdio) {
             // The bridge may have made it over another connection, while it closed the one of the read.
             let sure_ms = next_call_ms + under_way_ms;
-            return (!self.is_disturbed(read, sure_ms)).then_some(sure_ms);
+            let is_sure = !self.is_disturbed(read, sure_ms) && !self.may_be_fenced(read.agent, sure_ms);
+            return is_sure.then_some(sure_ms);
         }
-        if next_call.is_some() || !self.plan.faults.is_empty() {
+        if next_call.is_some() || !self.plan.faults.is_empty() || may_be_fenced {
             return next_call;
         }
         let (_, closed_ms) = self.history.connections[incarnation.0];

@@ -8,7 +8,7 @@ use crate::history::{Asked, BootRecord, Outcome, Record, serial};
 use crate::plan::team::{Address, GroupChange, Mate, Member, crew, mate};
 
 /// Later than any run, with room for what is added to it.
-const NEVER_MS: u64 = u64::MAX / 2;
+pub(super) const NEVER_MS: u64 = u64::MAX / 2;
 
 /// Who gets a copy of a message, if it is accepted.
 #[derive(Debug, Default)]
@@ -21,14 +21,14 @@ pub(super) struct Meant {
 
 /// When a message may have been accepted, or a member been there.
 #[derive(Clone, Copy)]
-struct Span {
-    from_ms: u64,
-    until_ms: u64,
+pub(super) struct Span {
+    pub from_ms: u64,
+    pub until_ms: u64,
 }
 
 impl Span {
     /// What nobody knows the end of may be carried out at any time.
-    fn of(record: &Record) -> Self {
+    pub fn of(record: &Record) -> Self {
         Self {
             from_ms: record.sent_ms,
             until_ms: if is_unknown(record) {
@@ -88,7 +88,7 @@ impl Case<'_> {
     }
 
     /// Tells whether something was carried out before a span, and in the same life of the server.
-    fn is_done_before(&self, record: &Record, span: Span) -> bool {
+    pub(super) fn is_done_before(&self, record: &Record, span: Span) -> bool {
         let from_ms = record.sent_ms;
         before(record.ended_ms, span.from_ms) && self.life(Span { from_ms, ..span }).is_some()
     }
@@ -256,7 +256,7 @@ pub(super) fn is_name(to: &str) -> bool {
 }
 
 /// Tells whether the engine answered, in whose eyes the caller had registered by then.
-fn is_the_engines(record: &Record) -> bool {
+pub(super) fn is_the_engines(record: &Record) -> bool {
     matches!(
         record.outcome,
         Outcome::Posted(_) | Outcome::Messages { .. } | Outcome::Grouped

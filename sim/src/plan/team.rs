@@ -13,8 +13,10 @@ pub struct Mate {
     pub number: usize,
     /// The role that it says it has, by number.
     pub crew: usize,
-    /// Which instance of it this is.
+    /// Which instance of it this is: a greater one takes the agent over.
     pub instance: u64,
+    /// When it starts, in milliseconds.
+    pub starts_ms: u64,
 }
 
 impl Mate {
@@ -137,18 +139,34 @@ impl Plan {
         }
         let mates = rng.usize(2..=4);
         let [greets, modern, progress] = std::array::from_fn(|_| rng.u32(0..3) > 0);
-        for number in 0..mates {
+        let crews: Vec<usize> = (0..mates).map(|_| rng.usize(..CREWS)).collect();
+        let mut team: Vec<Mate> = (0..mates)
+            .map(|number| Mate {
+                number,
+                crew: crews[number],
+                instance: 1,
+                starts_ms: 0,
+            })
+            .collect();
+        if rng.bool() {
+            // Some are started anew while the one before still lives, and once more.
+            for instance in 2..2 + rng.u64(1..=3) {
+                let number = rng.usize(..mates);
+                let starts_ms = rng.u64(1_000..self.params.duration_ms);
+                team.push(Mate {
+                    number,
+                    crew: crews[number],
+                    instance,
+                    starts_ms,
+                });
+            }
+        }
+        for who in team {
             let mut agent = AgentPlan::draw(&mut rng, &self.params, &ACTIONS);
             agent.draw_ways(&mut rng, [greets, modern, progress]);
             if rng.u32(0..4) == 0 {
                 agent.go_over_stdio();
             }
-            let crew = rng.usize(..CREWS);
-            let who = Mate {
-                number,
-                crew,
-                instance: 1,
-            };
             agent.join(who, &mut rng, &self.params, mates);
             self.agents.push(agent);
         }

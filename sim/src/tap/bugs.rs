@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, HandoverId, Input, MessageId, Recipient,
-    Refusal, Reply, ResolvedBy, SessionId, Sign, Timestamp, agents, mail,
+    Refusal, Reply, ResolvedBy, SessionId, Sign, Timestamp, Who, agents, mail,
 };
 
 use super::{Standing, Tap};
@@ -66,6 +66,10 @@ pub enum Bug {
     OneLeftOut,
     /// Who sends to several gets a copy too.
     CopyToSender,
+    /// A later instance of an agent lives beside the one before.
+    FenceIgnored,
+    /// What was handed over to an agent that is taken over is confirmed by that.
+    FencedConfirms,
     /// Something panics. In the clients.
     Panics,
     /// News of progress does not come. In the clients.
@@ -82,7 +86,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -110,6 +114,8 @@ impl Bug {
         Self::PipelinedConfirms,
         Self::OneLeftOut,
         Self::CopyToSender,
+        Self::FenceIgnored,
+        Self::FencedConfirms,
         Self::Panics,
         Self::ProgressLost,
         Self::AnsweredTwice,
@@ -157,6 +163,10 @@ impl Tap {
                 self.spoil_undo(now, &handovers);
             }
             Input::Stopping => return !self.has(Bug::StopIgnored),
+            Input::Opened {
+                who: Who::Registered(registration),
+                ..
+            } => self.spoil_registration(now, registration),
             Input::Opened { .. } | Input::Signed { .. } | Input::KeptAlive { .. } => {}
         }
         true
@@ -198,7 +208,7 @@ impl Tap {
         if self.has(Bug::ConfirmedComesBack) {
             let standing = self.standing.values();
             let confirmed = standing.filter(|s| s.session == session && s.passed && !s.read);
-            let first = confirmed.filter_map(|s| s.deliveries.first());
+            let first = confirmed.filter_map(|s| s.deliveries.first().filter(|first| is_for_one(first)));
             self.kept
                 .extend(first.map(|d| (d.message.to.to_string(), d.clone())));
         }
@@ -234,6 +244,40 @@ impl Tap {
         }
     }
 
+    /// Does something else to those whom a later instance takes over.
+    fn spoil_registration(&mut self, now: Timestamp, registration: &mut agents::Registration) {
+        let Some(instance) = registration.instance else {
+            return;
+        };
+        let agent = registration.name.clone();
+        let before = self.instances.get(&agent).copied();
+        self.instances.insert(
+            agent.clone(),
+            before.map_or(instance, |before| before.max(instance)),
+        );
+        if self.has(Bug::FenceIgnored) {
+            registration.instance = None;
+        }
+        if before.is_none_or(|before| before >= instance) {
+            return;
+        }
+        let is_own = |s: &Standing| {
+            let of = self.sessions.get(&s.session).and_then(|(_, of)| of.as_deref());
+            of == Some(agent.as_str()) && !s.read
+        };
+        let standing = self.standing.iter().filter(|(_, s)| is_own(s));
+        let handovers: Vec<HandoverId> = standing.map(|(handover, _)| *handover).collect();
+        for handover in handovers {
+            if self.has(Bug::FenceIgnored) {
+                let sign = Sign::Lost;
+                self.make_up(now, Input::Signed { handover, sign });
+            }
+            if self.has(Bug::FencedConfirms) {
+                self.confirm(now, handover);
+            }
+        }
+    }
+
     /// Does something else to the hand-overs that are about to be undone.
     fn spoil_undo(&mut self, now: Timestamp, handovers: &[HandoverId]) {
         for handover in handovers {
@@ -242,11 +286,12 @@ impl Tap {
             };
             let deliveries = Arc::clone(&standing.deliveries);
             // One that tells of a start breaks another law, too.
-            if self.has(Bug::DropOnUndo) && !standing.notice {
+            // Another law counts the copies of what goes to several.
+            if self.has(Bug::DropOnUndo) && !standing.notice && deliveries.iter().all(is_for_one) {
                 self.confirm(now, *handover);
             }
             if self.has(Bug::DuplicateOnUndo) {
-                let again = deliveries.iter().map(|d| {
+                let again = deliveries.iter().filter(|d| is_for_one(d)).map(|d| {
                     (
                         d.message.to.to_string(),
                         Delivery {
@@ -452,4 +497,9 @@ impl Tap {
         };
         self.make_up(now, input);
     }
+}
+
+/// Tells whether a message was sent to its reader by name: what a bug keeps of it can be told from what others got.
+fn is_for_one(delivery: &Delivery) -> bool {
+    delivery.message.to.by() == ResolvedBy::Name
 }

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use relay::engine::limits::Bounds;
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Engine, Event, HandoverId, Input, Message,
-    Overview, Reason, Refusal, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, WaitEnd, mail,
+    Overview, Reason, Refusal, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, WaitEnd, agents, mail,
 };
 use relay::server::Machine;
 
 pub use bugs::Bug;
+use uuid::Uuid;
 
 use crate::marks::Marks;
 
@@ -38,6 +39,8 @@ pub struct Tap {
     reads: Option<String>,
     /// Whose readers have gone while they waited.
     left_waiting: BTreeSet<String>,
+    /// The latest instance of each agent that has registered.
+    instances: BTreeMap<String, Uuid>,
     /// Whose first post was refused.
     refused: BTreeSet<String>,
     knows: Knows,
@@ -88,6 +91,7 @@ impl Tap {
             made_up: 0,
             reads: None,
             left_waiting: BTreeSet::new(),
+            instances: BTreeMap::new(),
             refused: BTreeSet::new(),
             knows,
             at_stake,
@@ -135,6 +139,7 @@ impl Tap {
                 } => self.marks.hit(match refusal {
                     Refusal::Mail(mail::Refusal::InboxFull { .. }) => "refused: inbox full",
                     Refusal::Mail(mail::Refusal::TooManyWaits { .. }) => "refused: too many waits",
+                    Refusal::Agents(agents::Refusal::Fenced { .. }) => "refused: taken over",
                     Refusal::Mail(_)
                     | Refusal::Agents(_)
                     | Refusal::Groups(_)
