@@ -16,7 +16,6 @@ const TWICE: &str = "a message is shown twice only if marked";
 const ALL: &str = "a message goes to all or to none";
 const MEANT: &str = "only who is meant gets a copy";
 const FENCED: &str = "who was taken over gets nothing any more";
-const AGAIN: &str = "what is taken over comes again";
 const BACK: &str = "what is confirmed never comes back";
 const START: &str = "a start is told once to each role";
 const TIME: &str = "waits and calls are in time";
@@ -33,7 +32,7 @@ const END: &str = "the end is reached";
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it. A wake-up
 /// that is lost leaves a wait that an end does not answer either; a wait that ends for a notice which is missing ends early.
-const BUGS: [(Bug, u64, &[&str]); 35] = [
+const BUGS: [(Bug, u64, &[&str]); 34] = [
     (Bug::Lifo, 5, &[ORDER]),
     (Bug::DropOnUndo, 20, &[LOST]),
     (Bug::DuplicateOnUndo, 10, &[TWICE]),
@@ -66,7 +65,6 @@ const BUGS: [(Bug, u64, &[&str]); 35] = [
     (Bug::OneLeftOut, 100, &[ALL]),
     (Bug::CopyToSender, 50, &[MEANT]),
     (Bug::FenceIgnored, 100, &[FENCED]),
-    (Bug::FencedConfirms, 300, &[AGAIN]),
     (Bug::Panics, 5, &[laws::NOTHING_PANICS]),
     (Bug::ProgressLost, 100, &[PROGRESS]),
     (Bug::AnsweredTwice, 10, &[ONCE]),

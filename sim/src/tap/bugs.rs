@@ -68,8 +68,6 @@ pub enum Bug {
     CopyToSender,
     /// A later instance of an agent lives beside the one before.
     FenceIgnored,
-    /// What was handed over to an agent that is taken over is confirmed by that.
-    FencedConfirms,
     /// Something panics. In the clients.
     Panics,
     /// News of progress does not come. In the clients.
@@ -86,7 +84,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 34] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -115,7 +113,6 @@ impl Bug {
         Self::OneLeftOut,
         Self::CopyToSender,
         Self::FenceIgnored,
-        Self::FencedConfirms,
         Self::Panics,
         Self::ProgressLost,
         Self::AnsweredTwice,
@@ -271,9 +268,6 @@ impl Tap {
             if self.has(Bug::FenceIgnored) {
                 let sign = Sign::Lost;
                 self.make_up(now, Input::Signed { handover, sign });
-            }
-            if self.has(Bug::FencedConfirms) {
-                self.confirm(now, handover);
             }
         }
     }
