@@ -2,15 +2,17 @@
 //!
 //! It knows the environment, the working directory and the file system only as they are handed in, and connects to nothing.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use super::place::Place;
-use super::project::{DataDirectory, InvalidProject, Project};
+use super::project::{DataDirectory, Project};
+use super::work_tree::{is_absent, main_work_tree, read_file};
+use crate::engine::InvalidName;
 
 /// Names a socket.
 const SOCKET: &str = "RELAY_SOCKET";
@@ -165,7 +167,7 @@ pub enum DiscoverError {
         /// Where it stands.
         said_by: String,
         /// Why.
-        reason: InvalidProject,
+        reason: InvalidName,
     },
     /// A project is named, and nothing says where sockets are.
     #[error(
@@ -270,7 +272,7 @@ fn configured<S: System>(
     data: Option<&DataDirectory>,
 ) -> Result<Option<Found>, DiscoverError> {
     for directory in around.directory.ancestors() {
-        let main = main_work_tree(directory, around.system);
+        let main = main_work_tree(directory, |file| around.system.read(file).ok());
         for directory in std::iter::once(directory).chain(main.as_deref()) {
             let file = directory.join(CONFIG);
             let config = match config(&file, around.system) {
@@ -294,52 +296,13 @@ fn configured<S: System>(
 fn config(file: &Path, system: &impl System) -> Result<Option<Config>, String> {
     let bytes = match system.read(file) {
         Ok(bytes) => bytes,
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(None);
-        }
+        Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
     // Only an object has names; a list would do for the fields in their order.
     let object: serde_json::Result<serde_json::Map<_, _>> = serde_json::from_slice(&bytes);
     let config = object.and_then(|object| serde_json::from_value(object.into()));
     config.map(Some).map_err(|error| error.to_string())
-}
-
-/// Returns the main work tree of the repository of which a directory is the root of another work tree: there `.git` is a file
-/// that names a directory, in which `commondir` names the one that all of them share.
-/// <https://git-scm.com/docs/gitrepository-layout>
-fn main_work_tree(directory: &Path, system: &impl System) -> Option<PathBuf> {
-    let line = |file: &Path| {
-        let text = String::from_utf8(system.read(file).ok()?).ok()?;
-        Some(text.trim_end_matches(['\n', '\r']).to_owned())
-    };
-    let named = line(&directory.join(".git"))?;
-    let own = directory.join(named.strip_prefix("gitdir: ")?);
-    let shared = own.join(line(&own.join("commondir"))?);
-    let shared = without_dots(&shared);
-    (shared.file_name() == Some(OsStr::new(".git"))).then(|| shared.parent().map(Path::to_owned))?
-}
-
-/// Takes `.` and `..` out of a path, as git writes them.
-fn without_dots(path: &Path) -> PathBuf {
-    use std::path::Component::{CurDir, Normal, ParentDir, Prefix, RootDir};
-
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            CurDir => {}
-            ParentDir => {
-                plain.pop();
-            }
-            Normal(_) | Prefix(_) | RootDir => plain.push(part),
-        }
-    }
-    plain
 }
 
 /// Finds the sockets of this user's projects on which somebody listens, by the projects' names.
@@ -370,19 +333,10 @@ pub struct ThisSystem;
 
 impl System for ThisSystem {
     fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
-        // What is looked for may be anything, a pipe that says nothing for instance.
-        if !std::fs::metadata(file)?.is_file() {
-            return Err(io::Error::other("it is no file"));
-        }
-        let mut bytes = Vec::new();
-        std::fs::File::open(file)?
-            .take(FILE_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
+        read_file(file, FILE_BYTES_MAX)?.ok_or_else(|| {
             let reason = format!("it has more than {FILE_BYTES_MAX} bytes");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-        }
-        Ok(bytes)
+            io::Error::new(io::ErrorKind::InvalidData, reason)
+        })
     }
 
     fn names(&self, directory: &Path) -> Vec<OsString> {

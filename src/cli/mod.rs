@@ -19,6 +19,7 @@ mod send;
 mod serve;
 mod status;
 mod stop;
+mod work_tree;
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;

@@ -5,10 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::engine::shown;
-
-/// Most characters of a name: a socket's path may have about a hundred bytes.
-const CHARACTERS_MAX: usize = 32;
+use crate::engine::{DEFAULT_PROJECT, InvalidName, check_name};
 
 /// The directory of the data directory that holds a directory for each project.
 const PROJECTS: &str = "projects";
@@ -20,33 +17,19 @@ const SOCKET: &str = "relay.sock";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Project(String);
 
-/// Why a text is no project's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "project {0:?} has no legal name; accepted: 1 to {CHARACTERS_MAX} of A-Z, a-z, 0-9, \"-\" and \"_\", the first a letter or a digit"
-)]
-pub struct InvalidProject(String);
-
 impl Default for Project {
     /// The project of a relay that was given no other.
     fn default() -> Self {
-        Self("default".to_owned())
+        Self(DEFAULT_PROJECT.to_owned())
     }
 }
 
 impl FromStr for Project {
-    type Err = InvalidProject;
+    type Err = InvalidName;
 
-    fn from_str(text: &str) -> Result<Self, InvalidProject> {
-        let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        let begins = text
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphanumeric());
-        if begins && text.len() <= CHARACTERS_MAX && text.bytes().all(legal) {
-            return Ok(Self(text.to_owned()));
-        }
-        Err(InvalidProject(shown(text)))
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        check_name("project", text)?;
+        Ok(Self(text.to_owned()))
     }
 }
 
@@ -56,8 +39,15 @@ impl fmt::Display for Project {
     }
 }
 
+impl Project {
+    /// Returns it as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// Takes the name of a project; an empty one, from a variable that is not set, is the default's.
-pub fn project(text: &str) -> Result<Project, InvalidProject> {
+pub fn project(text: &str) -> Result<Project, InvalidName> {
     if text.is_empty() {
         return Ok(Project::default());
     }
@@ -116,6 +106,12 @@ mod tests {
             assert_eq!(good.parse::<Project>().expect(good).to_string(), good);
         }
         let too_long = "x".repeat(33);
+        for taken in ["everyone", "agent"] {
+            assert!(
+                taken.parse::<Project>().is_err(),
+                "{taken} means something in an address"
+            );
+        }
         for bad in ["", "-a", "_a", ".", "..", "a/b", "a b", "ä", "a.b", &too_long] {
             let said = bad.parse::<Project>().expect_err(bad).to_string();
             assert!(said.contains("1 to 32 of A-Z, a-z, 0-9"), "{said}");

@@ -231,7 +231,7 @@ fn bad_flags_are_named_with_what_is_accepted() {
         ),
         (
             vec!["--project", "a/b"],
-            "'a/b' for '--project <PROJECT>': \"a/b\" is not accepted; accepted: 1 to 32 of".to_owned(),
+            "'a/b' for '--project <PROJECT>': invalid project name \"a/b\"; a name has 1 to 32 of".to_owned(),
         ),
         (vec!["--agent-id", "a b"], "invalid role name \"a b\"".to_owned()),
     ] {

@@ -101,7 +101,7 @@ fn each_project_has_a_socket_of_its_own() {
     let refused = refused.args(["serve", "--project", "../up"]).output();
     let refused = refused.expect("the built relay can be started");
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("project \"../up\" has no legal name"), "{said}");
+    assert!(said.contains("invalid project name \"../up\""), "{said}");
     assert_eq!(refused.status.code(), Some(2));
 }
 

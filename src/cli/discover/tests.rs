@@ -60,7 +60,7 @@ impl World {
     fn discover_at(&self, named: Option<Place>) -> Result<Found, DiscoverError> {
         let around = Surroundings {
             variable: &|name| self.variables.get(name).map(OsString::from),
-            directory: Path::new("/work/tree/deep"),
+            directory: Path::new("/top/tree/deep"),
             system: self,
         };
         discover(named, &around)
@@ -108,11 +108,11 @@ fn each_source_comes_before_the_next_one() {
     assert_eq!(world.discover(), Ok(Found::at(place(7331))));
     world.runs("running");
     assert_eq!(world.discover(), of("running", Source::Scan));
-    world.file("/work/.relay/config.json", r#"{"project": "above"}"#);
-    let above = config_at("/work/.relay/config.json");
+    world.file("/top/.relay/config.json", r#"{"project": "above"}"#);
+    let above = config_at("/top/.relay/config.json");
     assert_eq!(world.discover(), of("above", above));
-    world.file("/work/tree/.relay/config.json", r#"{"project": "near"}"#);
-    let near = config_at("/work/tree/.relay/config.json");
+    world.file("/top/tree/.relay/config.json", r#"{"project": "near"}"#);
+    let near = config_at("/top/tree/.relay/config.json");
     assert_eq!(world.discover(), of("near", near));
     world.set(PROJECT, "named");
     assert_eq!(world.discover(), of("named", Source::Project));
@@ -132,13 +132,13 @@ fn an_empty_variable_is_none() {
 fn a_path_that_is_not_absolute_counts_from_where_it_was_said() {
     let mut world = World::new();
     world.file(
-        "/work/tree/.relay/config.json",
+        "/top/tree/.relay/config.json",
         r#"{"socketPath": "run/own.sock"}"#,
     );
-    let source = config_at("/work/tree/.relay/config.json");
-    assert_eq!(world.discover(), at("/work/tree/run/own.sock", source));
+    let source = config_at("/top/tree/.relay/config.json");
+    assert_eq!(world.discover(), at("/top/tree/run/own.sock", source));
     world.set(SOCKET, "own.sock");
-    assert_eq!(world.discover(), at("/work/tree/deep/own.sock", Source::Socket));
+    assert_eq!(world.discover(), at("/top/tree/deep/own.sock", Source::Socket));
 }
 
 #[test]
@@ -152,11 +152,11 @@ fn the_project_of_a_socket_is_known_however_the_socket_was_named() {
 fn a_socket_in_a_file_comes_before_a_project_in_it_and_a_file_that_says_nothing_is_passed_by() {
     let mut world = World::new();
     world.file(
-        "/work/.relay/config.json",
+        "/top/.relay/config.json",
         r#"{"socketPath": "/tmp/own.sock", "project": "a", "other": [1]}"#,
     );
-    world.file("/work/tree/.relay/config.json", "{}");
-    let source = config_at("/work/.relay/config.json");
+    world.file("/top/tree/.relay/config.json", "{}");
+    let source = config_at("/top/.relay/config.json");
     assert_eq!(world.discover(), at("/tmp/own.sock", source));
 }
 
@@ -207,22 +207,22 @@ fn without_a_data_directory_a_port_is_asked_and_a_project_is_not_known() {
 #[test]
 fn a_name_that_is_none_is_refused_with_where_it_stands() {
     let mut world = World::new();
-    world.file("/work/.relay/config.json", r#"{"project": "a/b"}"#);
+    world.file("/top/.relay/config.json", r#"{"project": "a/b"}"#);
     let said = world.discover().expect_err("no name").to_string();
-    let expected = "/work/.relay/config.json: project \"a/b\" has no legal name; accepted: 1 to 32";
+    let expected = "/top/.relay/config.json: invalid project name \"a/b\"; a name has 1 to 32";
     assert!(said.starts_with(expected), "{said}");
     world.set(PROJECT, "..");
     let said = world.discover().expect_err("no name").to_string();
-    assert!(said.starts_with("RELAY_PROJECT: project \"..\" has no"), "{said}");
+    assert!(said.starts_with("RELAY_PROJECT: invalid project name \"..\""), "{said}");
 }
 
 #[test]
 fn a_broken_file_is_refused_with_what_is_accepted() {
     for broken in ["", "{", "[]", r#"{"project": 7}"#, r#"{"socketPath": {}}"#] {
         let mut world = World::new();
-        world.file("/work/tree/.relay/config.json", broken);
+        world.file("/top/tree/.relay/config.json", broken);
         let said = world.discover().expect_err(broken).to_string();
-        assert!(said.starts_with("/work/tree/.relay/config.json: "), "{said}");
+        assert!(said.starts_with("/top/tree/.relay/config.json: "), "{said}");
         assert!(
             said.ends_with(r#"; accepted: {"socketPath": "PATH"} or {"project": "NAME"}"#),
             "{said}"
@@ -234,15 +234,15 @@ fn a_broken_file_is_refused_with_what_is_accepted() {
 fn a_work_tree_has_the_file_of_the_main_one() {
     let mut world = World::new();
     world
-        .file("/work/tree/.git", "gitdir: /src/main/.git/worktrees/tree\n")
+        .file("/top/tree/.git", "gitdir: /src/main/.git/worktrees/tree\n")
         .file("/src/main/.git/worktrees/tree/commondir", "../..\n")
         .file("/src/main/.relay/config.json", r#"{"socketPath": "own.sock"}"#)
-        .file("/work/.relay/config.json", r#"{"project": "farther"}"#);
+        .file("/top/.relay/config.json", r#"{"project": "farther"}"#);
     let source = config_at("/src/main/.relay/config.json");
     assert_eq!(world.discover(), at("/src/main/own.sock", source));
     // Its own is nearer.
-    world.file("/work/tree/.relay/config.json", r#"{"project": "own"}"#);
-    let own = config_at("/work/tree/.relay/config.json");
+    world.file("/top/tree/.relay/config.json", r#"{"project": "own"}"#);
+    let own = config_at("/top/tree/.relay/config.json");
     assert_eq!(world.discover(), of("own", own));
 }
 
@@ -250,10 +250,10 @@ fn a_work_tree_has_the_file_of_the_main_one() {
 fn a_work_tree_that_names_its_repository_from_where_it_is_has_it_too() {
     let mut world = World::new();
     world
-        .file("/work/tree/.git", "gitdir: ../main/.git/worktrees/tree\n")
-        .file("/work/tree/../main/.git/worktrees/tree/commondir", "../..\n")
-        .file("/work/main/.relay/config.json", r#"{"project": "main"}"#);
-    let source = config_at("/work/main/.relay/config.json");
+        .file("/top/tree/.git", "gitdir: ../main/.git/worktrees/tree\n")
+        .file("/top/tree/../main/.git/worktrees/tree/commondir", "../..\n")
+        .file("/top/main/.relay/config.json", r#"{"project": "main"}"#);
+    let source = config_at("/top/main/.relay/config.json");
     assert_eq!(world.discover(), of("main", source));
 }
 
@@ -268,7 +268,7 @@ fn a_submodule_and_a_broken_link_have_no_main_work_tree() {
         ("", None),
     ] {
         let mut world = World::new();
-        world.file("/work/tree/.git", git);
+        world.file("/top/tree/.git", git);
         if let Some(commondir) = commondir {
             world.file("/src/bare.git/worktrees/tree/commondir", commondir);
             world.file("/src/.relay/config.json", r#"{"project": "wrong"}"#);

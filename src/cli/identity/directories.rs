@@ -1,11 +1,9 @@
 //! Where the identities of a project are kept: in a directory that all work trees of its repository share, unless one has its
-//! own. It runs no git, and must not know what is in an identity.
+//! own. It must not know what is in an identity.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::cli::work_tree::{main_work_tree, read_file};
 
 /// The directory of what relay keeps with a project.
 pub const RELAY: &str = ".relay";
@@ -38,38 +36,9 @@ pub fn to_be_made(from: &Path, name: &str) -> PathBuf {
 }
 
 /// Returns the main checkout, if `root` is the root of one of the work trees beside it.
-/// <https://git-scm.com/docs/gitrepository-layout>
 fn main_checkout(root: &Path) -> Option<PathBuf> {
-    let own = git_file(&root.join(".git"))?;
-    let own = root.join(OsStr::from_bytes(own.strip_prefix(b"gitdir: ")?));
-    let shared = git_file(&own.join("commondir"))?;
-    let shared = own.join(OsStr::from_bytes(&shared)).canonicalize().ok()?;
-    let main = shared.parent()?;
-    shared.ends_with(".git").then(|| main.to_owned())
-}
-
-/// Reads a file of git that holds one line; nothing if there is none.
-fn git_file(path: &Path) -> Option<Vec<u8>> {
-    let mut line = read_file(path, GIT_FILE_BYTES_MAX).ok().flatten()?;
-    while line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
-        line.pop();
-    }
-    Some(line)
-}
-
-/// Reads a file of at most so many bytes; `None` if it has more.
-///
-/// # Errors
-///
-/// The system's; [`io::ErrorKind::InvalidInput`] for what is no file. A pipe is not opened: it might be waited for without end.
-pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= bytes_max);
-    Ok(fits.then_some(bytes))
+    let read = |file: &Path| read_file(file, GIT_FILE_BYTES_MAX).ok().flatten();
+    main_work_tree(root, read)?.canonicalize().ok()
 }
 
 #[cfg(test)]

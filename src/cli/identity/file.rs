@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::directories::read_file;
 use super::{Identity, InvalidLabel, Label};
+use crate::cli::work_tree::{is_absent, read_file};
 use crate::engine::{AgentName, InvalidName};
 
 /// Most bytes of a file: a hundred times what is in one.
@@ -70,14 +70,7 @@ pub enum Flaw {
 pub fn read(directory: &Path, name: &str) -> Result<Option<Identity>, Flaw> {
     let bytes = match read_file(&path(directory, name), IDENTITY_BYTES_MAX) {
         Ok(bytes) => bytes.ok_or(Flaw::TooLong)?,
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(None);
-        }
+        Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let json: Value = serde_json::from_slice(&bytes)?;

@@ -45,6 +45,7 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 pub use super::identity::{Identity, InvalidLabel, Label};
+pub use super::project::Project;
 pub use connection::{Connect, Connection};
 
 use super::identity::choice::{Identities, UnknownAgent};
@@ -83,7 +84,7 @@ pub struct Mcp {
 
     /// The project that the agent belongs to.
     #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true)]
-    project: OrNone<Label>,
+    project: OrNone<Project>,
 
     /// The tools that the agent has: lift, thrum, agent-relay, or several with commas between them, or all.
     #[arg(long, default_value = "lift")]
@@ -107,10 +108,10 @@ impl FromStr for OrNone<AgentName> {
     }
 }
 
-impl FromStr for OrNone<Label> {
-    type Err = InvalidLabel;
+impl FromStr for OrNone<Project> {
+    type Err = InvalidName;
 
-    fn from_str(text: &str) -> Result<Self, InvalidLabel> {
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
         let given = Some(text).filter(|text| !text.is_empty());
         given.map(str::parse).transpose().map(Self)
     }
@@ -124,7 +125,7 @@ pub struct Settings {
     /// Who the agent is, if it is bound to a name.
     pub identity: Option<Identity>,
     /// The project that the agent belongs to, if it is not the default one.
-    pub project: Option<Label>,
+    pub project: Option<Project>,
     /// The tools that the agent asks for.
     pub toolsets: Toolsets,
     /// The directory that the agent works in, if its path is text.

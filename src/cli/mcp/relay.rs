@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
 use super::found::NoneFound;
-use super::{Identity, Label, Settings};
+use super::{Identity, Label, Project, Settings};
 use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
 use crate::cli::place::Place;
 use crate::tools::{ToolResult, Toolset, Toolsets};
@@ -319,7 +319,7 @@ fn target_text(settings: &Settings, cli: Option<&str>) -> String {
     let of_agent = project
         .as_ref()
         .filter(|_| identity.is_some() && *toolsets != Toolsets::default());
-    add("project", of_agent.map(Label::as_str));
+    add("project", of_agent.map(Project::as_str));
     if *toolsets != Toolsets::default() {
         add("tools", Some(&toolsets.to_string()));
     }
@@ -397,6 +397,10 @@ mod tests {
         Identity::named(AgentName::new(name).expect("a name"))
     }
 
+    fn project(name: &str) -> Option<Project> {
+        Some(name.parse().expect("a name"))
+    }
+
     fn label(text: &str) -> Option<Label> {
         Some(text.parse().expect("a label"))
     }
@@ -407,7 +411,7 @@ mod tests {
         assert_eq!(target_text(&settings, None), "/mcp");
         settings.identity = Some(named("pm"));
         assert_eq!(target_text(&settings, None), "/mcp?agent=pm");
-        settings.project = label("Web_1");
+        settings.project = project("Web_1");
         assert_eq!(target_text(&settings, None), "/mcp?agent=pm");
         settings.identity = None;
         assert_eq!(target_text(&settings, None), "/mcp");
@@ -423,7 +427,7 @@ mod tests {
             ..named("furiosa")
         };
         let mut known = settings(Some(known), "lift,thrum");
-        known.project = label("web");
+        known.project = project("web");
         let expected = "/mcp?agent=furiosa&role=implementer&module=auth&project=web&tools=lift%2Cthrum";
         assert_eq!(
             target_text(&known, None),
