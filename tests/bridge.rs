@@ -28,23 +28,6 @@ use agent::{Agent, initialize, post_arguments, reply_of, request};
 use support::process::{Process, Relay, free_port, relay_command};
 use support::session::{Reply, Way};
 
-/// A relay whose start has been told to all roles.
-fn told_relay() -> Relay {
-    let relay = Relay::start();
-    let mut session = relay.session(Way::Http);
-    for role in ["pm", "dev-a", "dev-b"] {
-        session.hear_of_start(role);
-    }
-    drop(session);
-    relay.await_sessions(0);
-    relay
-}
-
-/// What another session reads for a role.
-fn bodies(relay: &Relay, role: &str) -> Vec<String> {
-    relay.session(Way::Http).read(role).bodies()
-}
-
 fn call(id: u64, tool: &str, arguments: &Value) -> String {
     request(id, "tools/call", &json!({"name": tool, "arguments": arguments}))
 }
@@ -156,7 +139,7 @@ mod lines {
 
     #[test]
     fn an_id_that_is_in_use_is_refused_and_both_requests_are_answered() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);
         let id = agent.wait("pm", 60.0);
         agent.write(&request(id, "ping", &json!({})));
@@ -172,7 +155,7 @@ mod order {
 
     #[test]
     fn what_was_read_before_the_end_of_stdin_is_carried_out_in_order_and_answered() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         for last_end in ["\n", ""] {
             let mut agent = Agent::start_silent(relay.port, &[]);
             let mut lines = vec![
@@ -192,13 +175,13 @@ mod order {
                 reply_of(answer).posted();
             }
             assert_eq!(reply_of(&said[41]).bodies(), expected);
-            assert_eq!(bodies(&relay, "dev-a"), [] as [String; 0]);
+            assert_eq!(relay.bodies("dev-a"), [] as [String; 0]);
         }
     }
 
     #[test]
     fn an_agent_posts_while_it_waits_and_wakes_itself() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);
         let wait = agent.wait("pm", 60.0);
         let post = agent.begin("post_message", &post_arguments("dev-a", "pm", "from myself"));
@@ -224,7 +207,7 @@ mod ends {
 
     #[test]
     fn a_wait_is_given_up_soon_after_the_end_of_stdin_and_takes_nothing() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);
         let waits = [agent.wait("pm", 60.0), agent.wait("pm", 60.0)];
         let post = agent.begin("post_message", &post_arguments("dev-a", "dev-b", "posted"));
@@ -241,13 +224,13 @@ mod ends {
         reply_of(&said[2]).posted();
         relay.await_sessions(0);
         relay.session(Way::Http).post("dev-a", "pm", "later");
-        assert_eq!(bodies(&relay, "pm"), ["later"]);
-        assert_eq!(bodies(&relay, "dev-b"), ["posted"]);
+        assert_eq!(relay.bodies("pm"), ["later"]);
+        assert_eq!(relay.bodies("dev-b"), ["posted"]);
     }
 
     #[test]
     fn a_wait_that_is_woken_right_after_the_end_of_stdin_is_answered() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);
         let wait = agent.wait("pm", 60.0);
         agent.is_heard();
@@ -260,12 +243,12 @@ mod ends {
         assert_eq!(reply_of(&said[0]).bodies(), ["just in time"]);
         drop(poster);
         relay.await_sessions(0);
-        assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+        assert_eq!(relay.bodies("pm"), [] as [String; 0]);
     }
 
     #[test]
     fn a_closed_stdout_takes_no_messages() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         relay.session(Way::Http).post("pm", "dev-b", "precious");
         let input = format!(
             "{}\n{}\n",
@@ -284,12 +267,12 @@ mod ends {
             "{said}"
         );
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(bodies(&relay, "dev-b"), ["precious"]);
+        assert_eq!(relay.bodies("dev-b"), ["precious"]);
     }
 
     #[test]
     fn everything_ends_when_nobody_is_left_to_read_the_answers() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let (mut bridge, mut socket) = on_a_socket(relay.port);
         let wait = call(1, "read_messages", &json!({"for": "pm", "wait_seconds": 60}));
         writeln!(socket, "{}\n{wait}", initialize()).expect("the bridge is there");
@@ -299,7 +282,7 @@ mod ends {
         assert_eq!(bridge.kill(), "relay mcp: broken pipe\n");
         relay.await_sessions(0);
         relay.session(Way::Http).post("dev-a", "pm", "for the next one");
-        assert_eq!(bodies(&relay, "pm"), ["for the next one"]);
+        assert_eq!(relay.bodies("pm"), ["for the next one"]);
     }
 }
 
@@ -317,7 +300,7 @@ mod confirmation {
 
     #[test]
     fn an_answer_is_read_once_the_agents_next_request_came() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let (mut agent, _) = read_by_an_agent(&relay);
         // The first may have come before the bridge saw that stdout had taken the answer.
         agent.is_heard();
@@ -325,13 +308,13 @@ mod confirmation {
         agent.signal("KILL");
         agent.exit_status();
         relay.await_sessions(0);
-        assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+        assert_eq!(relay.bodies("pm"), [] as [String; 0]);
     }
 
     #[test]
     fn a_cancellation_behind_the_agents_next_request_takes_the_answer_back() {
         for posts in [false, true] {
-            let relay = told_relay();
+            let relay = Relay::start_told();
             let (mut agent, id) = read_by_an_agent(&relay);
             agent.is_heard();
             if posts {
@@ -346,28 +329,28 @@ mod confirmation {
 
     #[test]
     fn an_answer_is_read_when_stdin_ends_in_order_after_it() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let (agent, _) = read_by_an_agent(&relay);
         assert_eq!(agent.end(), [] as [Value; 0]);
         relay.await_sessions(0);
-        assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+        assert_eq!(relay.bodies("pm"), [] as [String; 0]);
     }
 
     #[test]
     fn an_answer_is_taken_back_when_the_bridge_is_killed_before_the_agents_next_request() {
         for name in ["KILL", "TERM"] {
-            let relay = told_relay();
+            let relay = Relay::start_told();
             let (mut agent, _) = read_by_an_agent(&relay);
             agent.signal(name);
             agent.exit_status();
             relay.await_sessions(0);
-            assert_eq!(bodies(&relay, "pm"), ["again: x"]);
+            assert_eq!(relay.bodies("pm"), ["again: x"]);
         }
     }
 
     #[test]
     fn an_answer_that_crosses_with_its_cancellation_is_taken_back() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         for round in 0..20 {
             let (mut agent, id) = read_by_an_agent(&relay);
             // Neither of these shows that the answer was read.
@@ -382,7 +365,7 @@ mod confirmation {
 
     #[test]
     fn an_answer_that_stdout_does_not_take_is_taken_back() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         relay.session(Way::Http).post("dev-a", "pm", "x");
         let (mut bridge, mut socket) = on_a_socket(relay.port);
         writeln!(socket, "{}", initialize()).expect("the bridge is there");
@@ -392,12 +375,12 @@ mod confirmation {
         writeln!(socket, "{read}").expect("the bridge is there");
         assert_eq!(bridge.exit_status().code(), Some(1));
         relay.await_sessions(0);
-        assert_eq!(bodies(&relay, "pm"), ["again: x"]);
+        assert_eq!(relay.bodies("pm"), ["again: x"]);
     }
 
     #[test]
     fn an_answer_that_its_agent_leaves_unread_is_taken_back() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         relay.session(Way::Http).post("dev-a", "pm", "x");
         let (mut bridge, mut socket) = on_a_socket(relay.port);
         let read = call(1, "read_messages", &json!({"for": "pm"}));
@@ -413,12 +396,12 @@ mod confirmation {
         drop((answers, socket));
         assert_eq!(bridge.exit_status().code(), Some(1));
         relay.await_sessions(0);
-        assert_eq!(bodies(&relay, "pm"), ["again: x"]);
+        assert_eq!(relay.bodies("pm"), ["again: x"]);
     }
 
     #[test]
     fn a_cancelled_wait_takes_nothing_and_is_not_answered() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);
         for round in 0..10 {
             let wait = agent.wait("pm", 60.0);
@@ -433,7 +416,7 @@ mod confirmation {
 
     #[test]
     fn the_messages_of_a_wait_that_is_cancelled_as_it_is_woken_are_there_for_the_next_read() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);
         let mut poster = relay.session(Way::Http);
         for round in 0..40 {
@@ -476,7 +459,7 @@ mod the_relay {
 
     #[test]
     fn a_wait_that_the_relay_dies_under_ends_at_once_with_an_error() {
-        let mut relay = told_relay();
+        let mut relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);
         let wait = agent.wait("pm", 60.0);
         agent.is_heard();
@@ -518,12 +501,12 @@ mod the_relay {
         assert_eq!(recipients(&absent), expected(json!(["pm", "dev-a", "dev-b"])));
         let posted = agent.call("post_message", &json!({"to": "qa", "kind": "free", "body": "x"}));
         posted.posted();
-        assert_eq!(bodies(&relay, "qa"), ["x"]);
+        assert_eq!(relay.bodies("qa"), ["x"]);
     }
 
     #[test]
     fn progress_of_a_wait_is_told_where_it_was_asked_for() {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);
         let arguments = json!({"for": "pm", "wait_seconds": 60});
         let meta = json!({"progressToken": "t"});

@@ -5,7 +5,7 @@ use crate::support::http::Request;
 
 #[test]
 fn a_key_that_stands_twice_is_refused() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut agent = Agent::start(relay.port);
     let post = call(1, "post_message", &post_arguments("dev-a", "pm", "x"));
     let twice = |from: &str, to: &str| {
@@ -35,13 +35,13 @@ fn a_key_that_stands_twice_is_refused() {
     }
     agent.is_heard();
     for role in ["pm", "dev-b"] {
-        assert_eq!(bodies(&relay, role), [] as [String; 0]);
+        assert_eq!(relay.bodies(role), [] as [String; 0]);
     }
 }
 
 #[test]
 fn a_line_that_is_refused_does_not_answer_another_request_of_its_id() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut agent = Agent::start(relay.port);
     let wait = agent.wait("pm", 60.0);
     for line in [

@@ -4,7 +4,7 @@ const INBOX_MESSAGES_MAX: usize = 10_000;
 
 #[test]
 fn a_full_inbox_refuses_until_its_messages_are_read() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut sender = relay.session(Way::Http);
     let post = json!({
         "name": "post_message",

@@ -38,25 +38,13 @@ const TOKEN: &str = "0123456789abcdef";
 /// Streamable HTTP, whose replies belong to one exchange each.
 const EXCHANGES: [Way; 2] = [Way::Http, Way::Modern];
 
-/// A relay whose start has been told to all roles.
-fn told_relay() -> Relay {
-    let relay = Relay::start();
-    let mut session = relay.session(Way::Http);
-    for role in ["pm", "dev-a", "dev-b"] {
-        session.hear_of_start(role);
-    }
-    drop(session);
-    relay.await_sessions(0);
-    relay
-}
-
 /// Runs a test over each transport at once, each time with a relay of its own.
 fn over_each(ways: &[Way], test: impl Fn(&Relay, Way) + Sync) {
     let test = &test;
     std::thread::scope(|scope| {
         for &way in ways {
             let over = std::thread::Builder::new().name(format!("over {way:?}"));
-            let run = over.spawn_scoped(scope, move || test(&told_relay(), way));
+            let run = over.spawn_scoped(scope, move || test(&Relay::start_told(), way));
             run.expect("the system has room for a thread");
         }
     });

@@ -25,7 +25,7 @@ fn what_was_read_is_not_there_any_more() {
 #[test]
 fn readers_at_the_same_time_share_the_messages_and_see_none_twice() {
     const MESSAGES: usize = 200;
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let port = relay.port;
     let readers = WAYS.map(|way| {
         std::thread::spawn(move || {

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn messages_come_in_the_order_of_acceptance_from_all_senders_and_transports() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut senders = WAYS.map(|way| relay.session(way));
     let roles = ["pm", "dev-a", "dev-b"];
     let kinds = ["status", "question", "directive", "free"];
@@ -32,7 +32,7 @@ fn messages_come_in_the_order_of_acceptance_from_all_senders_and_transports() {
 #[test]
 fn senders_at_the_same_time_each_keep_their_order() {
     const EACH: usize = 60;
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let port = relay.port;
     let senders = [Way::Sse, Way::Http, Way::Modern, Way::Http].map(|way| {
         std::thread::spawn(move || {

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn what_a_dropped_stream_has_not_confirmed_comes_first_and_marked() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut sender = relay.session(Way::Http);
     let mut reader = relay.session(Way::Sse);
     for body in ["m1", "m2"] {
@@ -20,7 +20,7 @@ fn what_a_dropped_stream_has_not_confirmed_comes_first_and_marked() {
 
 #[test]
 fn a_redelivered_message_is_the_same_but_for_its_mark() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut reader = relay.session(Way::Sse);
     reader.post("pm", "dev-a", "m1");
     let mut first = reader.read("dev-a").messages();
@@ -32,7 +32,7 @@ fn a_redelivered_message_is_the_same_but_for_its_mark() {
 
 #[test]
 fn a_message_comes_again_as_often_as_its_reader_is_lost() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     relay.session(Way::Http).post("pm", "dev-a", "m1");
     let mut expected = "m1";
     for _ in 0..3 {
@@ -47,7 +47,7 @@ fn a_message_comes_again_as_often_as_its_reader_is_lost() {
 
 #[test]
 fn readers_that_are_lost_in_any_order_leave_the_old_order() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut sender = relay.session(Way::Http);
     let mut readers = Vec::new();
     for body in ["m1", "m2", "m3"] {
@@ -69,7 +69,7 @@ fn readers_that_are_lost_in_any_order_leave_the_old_order() {
 /// The next call may come as soon as the reply is there, so each kind of it is tried many times.
 #[test]
 fn the_next_call_of_a_session_confirms_what_it_has_read() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let calls = [
         ("list_pending", json!({"for": "pm"})),
         ("read_messages", json!({"for": "dev-a"})),
@@ -255,7 +255,7 @@ fn a_waiting_reader_that_hangs_up_while_a_message_comes_loses_nothing() {
 
 #[test]
 fn a_waiting_reader_is_given_what_another_has_lost() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut lost = relay.session(Way::Sse);
     lost.post("pm", "dev-a", "m1");
     assert_eq!(lost.read("dev-a").bodies(), ["m1"]);
@@ -297,7 +297,7 @@ fn a_client_that_says_that_it_sends_no_more_has_not_read_what_it_was_sent() {
 
 #[test]
 fn a_client_that_says_that_it_sends_no_more_and_reads_its_answer_has_read_it() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     relay.session(Way::Http).post("dev-a", "pm", "m1");
     let mut client = relay.session(Way::Http);
     assert_eq!(client.read("pm").bodies(), ["m1"]);

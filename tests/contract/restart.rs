@@ -39,7 +39,7 @@ fn a_notice_whose_reply_was_lost_is_given_again() {
 #[test]
 fn unread_messages_are_gone_after_a_restart() {
     over_each(&WAYS, |_, way| {
-        let mut relay = told_relay();
+        let mut relay = Relay::start_told();
         relay.session(way).post("pm", "dev-a", "lost");
         assert_eq!(relay.pending()["dev-a"], 1);
         let before = relay.health()["boot"].clone();
@@ -53,7 +53,7 @@ fn unread_messages_are_gone_after_a_restart() {
 #[test]
 fn a_client_on_http_goes_on_over_a_new_connection() {
     for way in EXCHANGES {
-        let mut relay = told_relay();
+        let mut relay = Relay::start_told();
         let mut session = relay.session(way);
         relay.kill_and_restart();
         session.calls = relay.connect();
@@ -74,7 +74,7 @@ fn reconnect(relay: &Relay, session: &mut Session) {
 
 #[test]
 fn a_stream_that_comes_back_finds_its_old_address_working() {
-    let mut relay = told_relay();
+    let mut relay = Relay::start_told();
     let mut session = relay.session(Way::Sse);
     session.post("pm", "dev-a", "before");
     for _ in 0..2 {
@@ -90,7 +90,7 @@ fn a_stream_that_comes_back_finds_its_old_address_working() {
 
 #[test]
 fn a_call_that_comes_before_its_stream_is_back_waits_for_it() {
-    let mut relay = told_relay();
+    let mut relay = Relay::start_told();
     let mut session = relay.session(Way::Sse);
     relay.kill_and_restart();
     let mut early = relay.connect();
@@ -114,7 +114,7 @@ fn a_call_that_comes_before_its_stream_is_back_waits_for_it() {
 
 #[test]
 fn a_stream_that_comes_back_while_the_relay_runs_takes_the_place_of_the_old_one() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut session = relay.session(Way::Sse);
     session.post("dev-a", "pm", "m1");
     assert_eq!(session.read("pm").bodies(), ["m1"]);

@@ -49,7 +49,7 @@ fn in_shape(response: Response) -> (Response, String) {
 
 #[test]
 fn a_plain_call_of_2026_07_28_is_answered_as_rmcp_answers_it() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut connection = relay.connect();
     let post = json!({"name": "post_message", "arguments": {"from": "pm", "to": "dev-a", "kind": "free", "body": "é\"\n"}});
     let read = json!({"name": "read_messages", "arguments": {"for": "pm"}});
@@ -102,7 +102,7 @@ fn a_plain_call_of_2026_07_28_is_answered_as_rmcp_answers_it() {
 
 #[test]
 fn a_cancelled_plain_call_of_2026_07_28_is_answered_as_rmcp_answers_it() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let wait = json!({"name": "read_messages", "arguments": {"for": "pm", "wait_seconds": 60}});
     let answer = |by_rmcp: bool| {
         let mut connection: Connection = relay.connect();
@@ -132,7 +132,7 @@ fn a_cancelled_plain_call_of_2026_07_28_is_answered_as_rmcp_answers_it() {
 
 #[test]
 fn a_call_that_alone_names_its_version_is_answered_as_rmcp_answers_it() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let read = json!({"name": "read_messages", "arguments": {"for": "pm"}});
     let call = call("/mcp", &json!(1), &read);
     let message = |by_rmcp: bool| {

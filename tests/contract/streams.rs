@@ -22,7 +22,7 @@ fn halves(session: &Session) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn the_old_stream_ends_when_its_client_comes_back() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut session = relay.session(Way::Sse);
     let _new = come_back(&relay, &session);
     assert_eq!(
@@ -34,7 +34,7 @@ fn the_old_stream_ends_when_its_client_comes_back() {
 
 #[test]
 fn a_post_whose_stream_is_replaced_while_its_body_arrives_is_answered_in_the_new_one() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let session = relay.session(Way::Sse);
     let (head, tail) = halves(&session);
     let mut slow = relay.connect();
@@ -53,7 +53,7 @@ fn a_post_whose_stream_is_replaced_while_its_body_arrives_is_answered_in_the_new
 
 #[test]
 fn a_post_whose_stream_ends_while_its_body_arrives_is_refused_and_not_carried_out() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let session = relay.session(Way::Sse);
     let (head, tail) = halves(&session);
     let mut slow = relay.connect();
@@ -73,7 +73,7 @@ fn a_post_whose_stream_ends_while_its_body_arrives_is_refused_and_not_carried_ou
 
 #[test]
 fn a_stream_takes_call_after_call_as_long_as_it_is_read() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut session = relay.session(Way::Sse);
     // More than may be unread at a time.
     for _ in 0..1_100 {
@@ -84,7 +84,7 @@ fn a_stream_takes_call_after_call_as_long_as_it_is_read() {
 /// Its next call said that it had read the answer, and its cancellation was still on its way.
 #[test]
 fn a_cancellation_that_comes_when_its_client_has_come_back_still_undoes_the_answer() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut reader = relay.session(Way::Sse);
     reader.post("pm", "dev-a", "m1");
     assert_eq!(reader.read("dev-a").bodies(), ["m1"]);

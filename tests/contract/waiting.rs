@@ -54,7 +54,7 @@ fn a_wait_without_a_message_ends_empty_handed_after_its_time() {
 
 #[test]
 fn the_reader_that_has_waited_longest_gets_the_message() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut first = relay.session(Way::Sse);
     let mut second = relay.session(Way::Sse);
     let waits = [first.wait("pm", 60.0), second.wait("pm", 60.0)];
@@ -68,7 +68,7 @@ fn the_reader_that_has_waited_longest_gets_the_message() {
 
 #[test]
 fn a_second_wait_of_a_session_ends_the_first_empty_handed() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut session = relay.session(Way::Sse);
     let first = session.wait("pm", 60.0);
     let second = session.wait("pm", 60.0);
@@ -79,7 +79,7 @@ fn a_second_wait_of_a_session_ends_the_first_empty_handed() {
 
 #[test]
 fn a_cancelled_wait_is_not_answered_and_takes_nothing() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut cancelled = relay.session(Way::Sse);
     let wait = cancelled.wait("dev-a", 60.0);
     cancelled.cancel(wait);
@@ -96,7 +96,7 @@ fn a_cancelled_wait_is_not_answered_and_takes_nothing() {
 
 #[test]
 fn a_cancelled_wait_makes_room_for_the_next_in_line() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut first = relay.session(Way::Sse);
     let mut second = relay.session(Way::Sse);
     let cancelled = first.wait("dev-a", 60.0);
@@ -109,7 +109,7 @@ fn a_cancelled_wait_makes_room_for_the_next_in_line() {
 
 #[test]
 fn a_read_that_is_cancelled_after_its_answer_was_written_is_undone() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut reader = relay.session(Way::Sse);
     reader.post("pm", "dev-a", "m1");
     let read = reader.begin("read_messages", &json!({"for": "dev-a"}));
@@ -193,7 +193,7 @@ fn a_cancelled_wait_with_a_progress_token_is_not_answered_in_a_version_that_has_
         (Way::Modern, false),
         (Way::Modern, true),
     ] {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let mut waiting = relay.session(way);
         let params = json!({
             "name": "read_messages",
@@ -263,7 +263,7 @@ fn a_call_whose_cancellation_came_first_is_not_carried_out() {
 
 #[test]
 fn progress_is_told_on_the_stream_to_who_asked_for_it() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut session = relay.session(Way::Sse);
     let wait = session.wait_with_progress("pm", 60.0, &json!("tok"));
     assert_eq!(

@@ -105,6 +105,18 @@ impl Relay {
         Self::start_with(&[], &[])
     }
 
+    /// Starts a relay and has all its roles told of that.
+    pub fn start_told() -> Self {
+        let relay = Self::start();
+        let mut session = relay.session(Way::Http);
+        for role in ["pm", "dev-a", "dev-b"] {
+            session.hear_of_start(role);
+        }
+        drop(session);
+        relay.await_sessions(0);
+        relay
+    }
+
     /// Starts a relay with more arguments and variables.
     pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut relay = Self::start_unread(arguments, environment);
@@ -171,6 +183,11 @@ impl Relay {
     /// Opens a session that is bound to a role.
     pub fn bound_session(&self, way: Way, role: &str) -> Session {
         Session::open(self.port, way, Some(role))
+    }
+
+    /// Reads a role's inbox by another session.
+    pub fn bodies(&self, role: &str) -> Vec<String> {
+        self.session(Way::Http).read(role).bodies()
     }
 
     /// Asks `GET /health`.

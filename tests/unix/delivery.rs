@@ -19,7 +19,7 @@ fn read_by_an_agent(relay: &Relay) -> (Agent, u64) {
 
 #[test]
 fn an_answer_is_read_once_the_agents_next_request_came() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let (mut agent, _) = read_by_an_agent(&relay);
     // The first may have come before the bridge saw that stdout had taken the answer.
     agent.is_heard();
@@ -27,34 +27,34 @@ fn an_answer_is_read_once_the_agents_next_request_came() {
     agent.signal("KILL");
     agent.exit_status();
     relay.await_sessions(0);
-    assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+    assert_eq!(relay.bodies("pm"), [] as [String; 0]);
 }
 
 #[test]
 fn an_answer_is_read_when_stdin_ends_in_order_after_it() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let (agent, _) = read_by_an_agent(&relay);
     assert_eq!(agent.end(), [] as [Value; 0]);
     relay.await_sessions(0);
-    assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+    assert_eq!(relay.bodies("pm"), [] as [String; 0]);
 }
 
 #[test]
 fn an_answer_is_taken_back_when_the_bridge_is_killed_before_the_agents_next_request() {
     for name in ["KILL", "TERM"] {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let (mut agent, _) = read_by_an_agent(&relay);
         agent.signal(name);
         agent.exit_status();
         relay.await_sessions(0);
-        assert_eq!(bodies(&relay, "pm"), ["again: x"], "{name}");
+        assert_eq!(relay.bodies("pm"), ["again: x"], "{name}");
     }
 }
 
 #[test]
 fn an_answer_is_taken_back_by_its_cancellation_before_and_behind_the_next_request() {
     for heard in [false, true] {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         let (mut agent, id) = read_by_an_agent(&relay);
         if heard {
             agent.is_heard();
@@ -67,7 +67,7 @@ fn an_answer_is_taken_back_by_its_cancellation_before_and_behind_the_next_reques
 
 #[test]
 fn a_cancelled_wait_takes_nothing_and_many_calls_go_over_one_bridge() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut agent = bridge_to(&relay);
     for round in 0..20 {
         let wait = agent.wait("pm", 60.0);
@@ -79,12 +79,12 @@ fn a_cancelled_wait_takes_nothing_and_many_calls_go_over_one_bridge() {
     }
     assert_eq!(agent.end(), [] as [Value; 0]);
     relay.await_sessions(0);
-    assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+    assert_eq!(relay.bodies("pm"), [] as [String; 0]);
 }
 
 #[test]
 fn an_answer_of_many_megabytes_arrives_whole() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut agent = bridge_to(&relay);
     let sent: Vec<String> = (0..8).map(|n| n.to_string().repeat(1_000_000)).collect();
     for body in &sent {
@@ -122,16 +122,16 @@ fn read_by_hand(relay: &Relay, unread: usize) -> UnixStream {
 #[test]
 fn a_client_that_closes_having_read_all_has_read_and_one_that_left_a_byte_has_not() {
     for (unread, expected) in [(0, vec![]), (1, vec!["again: x"])] {
-        let relay = told_relay();
+        let relay = Relay::start_told();
         drop(read_by_hand(&relay, unread));
         relay.await_sessions(0);
-        assert_eq!(bodies(&relay, "pm"), expected, "unread: {unread}");
+        assert_eq!(relay.bodies("pm"), expected, "unread: {unread}");
     }
 }
 
 #[test]
 fn a_client_that_only_sends_no_more_has_read_once_it_has_taken_all() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let mut stream = read_by_hand(&relay, 1);
     stream.shutdown(std::net::Shutdown::Write).expect("it is open");
     // relay looks again and again while the last byte is not taken.
@@ -141,5 +141,5 @@ fn a_client_that_only_sends_no_more_has_read_once_it_has_taken_all() {
     stream.read_exact(&mut [0]).expect("the last byte");
     relay.await_sessions(0);
     drop(stream);
-    assert_eq!(bodies(&relay, "pm"), [] as [String; 0]);
+    assert_eq!(relay.bodies("pm"), [] as [String; 0]);
 }

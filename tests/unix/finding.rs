@@ -31,7 +31,7 @@ fn configure(directory: &Path, config: &Value) -> PathBuf {
 
 #[test]
 fn a_relay_is_found_by_each_source_and_status_tells_which() {
-    let relay = told_relay();
+    let relay = Relay::start_told();
     let (data, socket) = (relay.runtime.path(), relay.socket());
     let (empty, configured) = (place(), place());
     let directory = configured.path().canonicalize().expect("it is there");
@@ -140,7 +140,7 @@ fn a_bridge_whose_relay_is_gone_looks_for_another_and_not_before() {
     assert_eq!(agent.finish(wait).bodies(), ["to the first"]);
     first.kill();
     agent.post("dev-a", "pm", "to the second").posted();
-    assert_eq!(bodies(&second, "pm"), ["to the second"]);
+    assert_eq!(second.bodies("pm"), ["to the second"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn of_two_relays_one_must_be_chosen() {
     let [mut first, second] = relays;
     first.kill();
     agent.post("dev-a", "pm", "x").posted();
-    assert_eq!(bodies(&second, "pm"), ["x"]);
+    assert_eq!(second.bodies("pm"), ["x"]);
 }
 
 #[test]

@@ -49,20 +49,3 @@ fn bridge_to(relay: &Relay) -> Agent {
 fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary directory's name is text")
 }
-
-/// A relay whose start has been told to all roles.
-fn told_relay() -> Relay {
-    let relay = Relay::start();
-    let mut session = relay.session(Way::Http);
-    for role in ["pm", "dev-a", "dev-b"] {
-        session.hear_of_start(role);
-    }
-    drop(session);
-    relay.await_sessions(0);
-    relay
-}
-
-/// What another session reads for a role, over the port.
-fn bodies(relay: &Relay, role: &str) -> Vec<String> {
-    relay.session(Way::Http).read(role).bodies()
-}
