@@ -110,7 +110,7 @@ pub enum Reply {
     /// One group.
     Seen {
         /// What is known of it.
-        group: GroupView,
+        group: Box<GroupView>,
         /// Its members, agents first.
         members: Vec<Member>,
         /// The agents that are in it by either way, each once, if that was asked for.
@@ -399,7 +399,7 @@ impl Engine {
             check_name("project", project).map_err(agents::Refusal::from)?;
             let agents: Vec<AgentName> = self.of_project(project).collect();
             return Ok(Reply::Seen {
-                group: self.everyone(project),
+                group: Box::new(self.everyone(project)),
                 members: agents.iter().cloned().map(Member::Agent).collect(),
                 agents: expand.then_some(agents),
             });
@@ -407,7 +407,7 @@ impl Engine {
         let name = self.group(by, name)?;
         let group = &self.groups.groups[&name];
         Ok(Reply::Seen {
-            group: group.view(name.local()),
+            group: Box::new(group.view(name.local())),
             members: group.members.iter().cloned().collect(),
             agents: expand.then(|| self.groups.members(&name, self).unwrap_or_default()),
         })

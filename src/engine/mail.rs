@@ -120,13 +120,13 @@ pub enum Reply {
         /// Its identity.
         id: MessageId,
         /// The address that it was sent to, as it was given.
-        given: String,
+        given: Box<str>,
         /// Who was meant by it.
         to: Recipient,
         /// The thread that it belongs to, if it belongs to one.
-        thread: Option<String>,
+        thread: Option<Box<str>>,
         /// What its sender should know.
-        warnings: Vec<Warning>,
+        warnings: Box<[Warning]>,
     },
     /// What was asked for of an inbox, oldest first; empty when nothing came in time.
     Messages {
@@ -406,10 +406,10 @@ impl Engine {
         }
         Ok(Reply::Posted {
             id: message.id,
-            given,
+            given: given.into(),
             to: message.to.clone(),
-            thread: message.thread().map(str::to_owned),
-            warnings,
+            thread: message.thread().map(Box::from),
+            warnings: warnings.into(),
         }
         .into())
     }

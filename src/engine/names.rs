@@ -120,12 +120,17 @@ macro_rules! qualified {
 
             /// Returns the project.
             pub fn project(&self) -> &str {
-                self.0.split_once(':').map_or(DEFAULT_PROJECT, |(project, _)| project)
+                self.colon().map_or(DEFAULT_PROJECT, |at| &self.0[..at])
             }
 
             /// Returns the name without the project.
             pub fn local(&self) -> &str {
-                self.0.split_once(':').map_or(&self.0, |(_, name)| name)
+                self.colon().map_or(&self.0, |at| &self.0[at + 1..])
+            }
+
+            /// Finds the end of the project. Byte by byte: names are short, and this is asked for with each read.
+            fn colon(&self) -> Option<usize> {
+                self.0.bytes().position(|byte| byte == b':')
             }
 
             /// Returns what somebody in a project calls it: the project stands before it if it is another.

@@ -382,10 +382,10 @@ mod tests {
                 "post_message",
                 Ok(Reply::Mail(mail::Reply::Posted {
                     id: MessageId(uuid::Uuid::max()),
-                    given: String::new(),
+                    given: Box::default(),
                     to: Recipient::agent(&AgentName::person()),
                     thread: None,
-                    warnings: Vec::new(),
+                    warnings: Box::default(),
                 })),
             ),
             answered("post_message", Err(Refusal::Stopping)),

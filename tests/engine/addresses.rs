@@ -75,11 +75,11 @@ fn send(relay: &mut Relay, from: &str, address: &str) -> Result<Sent, Refusal> {
     else {
         return Err(result.clone().expect_err("a post is accepted or refused"));
     };
-    assert_eq!(given, address);
+    assert_eq!(&**given, address);
     let (message, agents) = relay.went_out().expect("what is posted is accepted");
     assert_eq!(message.to, *to, "the sender and those who get it see the same");
     let agents = agents.iter().map(ToString::to_string).collect();
-    Ok((to.to_string(), agents, warnings.clone()))
+    Ok((to.to_string(), agents, warnings.to_vec()))
 }
 
 /// A message that went there, to these.

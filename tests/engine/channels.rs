@@ -33,7 +33,7 @@ pub fn posted(relay: &mut Relay, from: &str, to: &str) -> (Vec<AgentName>, Vec<W
                 result: Ok(Reply::Mail(mail::Reply::Posted { warnings, .. })),
                 ..
             },
-        ] => (agents.expect("it was accepted"), warnings.clone()),
+        ] => (agents.expect("it was accepted"), warnings.to_vec()),
         _ => panic!("{effects:?}"),
     }
 }
@@ -195,10 +195,10 @@ fn the_person_writes_to_channels_and_reads_of_them_without_joining() {
     let to_nobody = relay.call(person, 2, post(None, "#three", ""));
     let posted = mail::Reply::Posted {
         id: MessageId(id(3)),
-        given: "#three".to_owned(),
+        given: "#three".into(),
         to: Recipient::channel(&channel("three")),
         thread: None,
-        warnings: vec![Warning::NobodyElse(channel("three"))],
+        warnings: [Warning::NobodyElse(channel("three"))].into(),
     };
     assert_eq!(
         to_nobody,

@@ -123,7 +123,7 @@ fn a_group_is_made_filled_looked_at_and_ended() {
         answered(
             call,
             Seen {
-                group: view("crew", "who builds", members.len()),
+                group: Box::new(view("crew", "who builds", members.len())),
                 members: members.iter().copied().cloned().collect(),
                 agents: Some(names(agents)),
             },
@@ -151,7 +151,7 @@ fn a_group_is_made_filled_looked_at_and_ended() {
     let name = "crew".to_owned();
     let unexpanded = Command::Groups(Groups::Get { name, expand: false });
     let only_members = Seen {
-        group: view("crew", "who builds", 1),
+        group: Box::new(view("crew", "who builds", 1)),
         members: vec![dev_a],
         agents: None,
     };
@@ -228,7 +228,7 @@ fn a_group_of_another_project_is_named_with_its_project() {
     let mut relay = with_pm();
     let agents = names(&["web:ui"]);
     let seen = groups::Reply::Seen {
-        group: everyone(1),
+        group: Box::new(everyone(1)),
         members: vec![Member::Agent(name("web:ui"))],
         agents: Some(agents),
     };
@@ -365,7 +365,7 @@ fn the_group_of_all_agents_cannot_be_changed() {
     let agents = names(&["dev-a", "dev-b", "pm"]);
     let members = agents.iter().cloned().map(Member::Agent).collect();
     let seen = groups::Reply::Seen {
-        group: everyone(3),
+        group: Box::new(everyone(3)),
         members,
         agents: Some(agents),
     };

@@ -449,10 +449,10 @@ fn accepted(call: u64, delivery: &Delivery) -> [Effect; 1] {
     let message = &delivery.message;
     let posted = mail::Reply::Posted {
         id: message.id,
-        given: message.to.to_string(),
+        given: message.to.as_str().into(),
         to: message.to.clone(),
-        thread: message.thread().map(str::to_owned),
-        warnings: Vec::new(),
+        thread: message.thread().map(Box::from),
+        warnings: Box::default(),
     };
     [reply(call, Ok(Reply::Mail(posted)))]
 }

@@ -24,10 +24,10 @@ fn a_post_is_answered_with_an_id_and_logged() {
     });
     let posted = Reply::Mail(mail::Reply::Posted {
         id: MessageId(id(1)),
-        given: "dev-b".to_owned(),
+        given: "dev-b".into(),
         to: Recipient::agent(&name("dev-b")),
         thread: None,
-        warnings: Vec::new(),
+        warnings: Box::default(),
     });
     relay.events();
     assert_eq!(relay.call(A, 1, command), [reply(1, Ok(posted))]);

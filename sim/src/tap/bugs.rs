@@ -359,10 +359,10 @@ impl Tap {
                 Err(Refusal::Mail(mail::Refusal::InboxFull { .. })) if self.has(Bug::SilentDropWhenFull) => {
                     result = Ok(Reply::Mail(mail::Reply::Posted {
                         id: MessageId(uuid::Uuid::nil()),
-                        given: String::new(),
+                        given: Box::default(),
                         to: Recipient::agent(&AgentName::person()),
                         thread: None,
-                        warnings: Vec::new(),
+                        warnings: Box::default(),
                     }));
                 }
                 Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) if self.has(Bug::RefusedButPosted) => {

@@ -213,7 +213,10 @@ fn a_name_that_is_none_is_refused_with_where_it_stands() {
     assert!(said.starts_with(expected), "{said}");
     world.set(PROJECT, "..");
     let said = world.discover().expect_err("no name").to_string();
-    assert!(said.starts_with("RELAY_PROJECT: invalid project name \"..\""), "{said}");
+    assert!(
+        said.starts_with("RELAY_PROJECT: invalid project name \"..\""),
+        "{said}"
+    );
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl Model {
             names(&[("project", project)])?;
             let agents = self.of_project(project);
             return Ok(Answer::Seen {
-                group: self.everyone(project),
+                group: Box::new(self.everyone(project)),
                 members: agents.iter().cloned().map(Member::Agent).collect(),
                 agents: expand.then_some(agents),
             });
@@ -129,7 +129,7 @@ impl Model {
         let in_two_ways = members.len() > agents.len() && !agents.is_empty();
         self.marks.reach_if(expand && in_two_ways, Mark::MemberInTwoWays);
         Ok(Answer::Seen {
-            group: view(group),
+            group: Box::new(view(group)),
             members,
             agents: expand.then_some(agents),
         })

@@ -84,10 +84,10 @@ impl Model {
             None => {
                 let posted = mail::Reply::Posted {
                     id: message.id,
-                    given,
+                    given: given.into(),
                     to: message.to.clone(),
-                    thread: message.thread().map(str::to_owned),
-                    warnings,
+                    thread: message.thread().map(Box::from),
+                    warnings: warnings.into(),
                 };
                 effects.push(reply(call, Ok(Reply::Mail(posted))));
             }
