@@ -144,6 +144,27 @@ fn a_bridge_whose_relay_is_gone_looks_for_another_and_not_before() {
 }
 
 #[test]
+fn the_presence_of_an_agent_is_one_session_that_rests() {
+    let relay = Relay::start();
+    let mut command = command(relay.runtime.path(), &[("RELAY_SOCKET", text(&relay.socket()))]);
+    command.args(["mcp", "--agent", "Alice", "--tools", "agent-relay"]);
+    let _agent = Agent::start_by(command);
+    let sessions = || {
+        let connections = relay.health()["connections"].clone();
+        let of_alice = connections.as_array().expect("a list").iter();
+        let of_alice = of_alice.filter(|connection| connection["role"] == "Alice");
+        of_alice
+            .map(|connection| connection["session"].clone())
+            .collect::<Vec<_>>()
+    };
+    support::until("the agent is there", || !sessions().is_empty());
+    let before = sessions();
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    assert_eq!(sessions(), before, "looked at once meanwhile");
+    assert_eq!(before.len(), 1);
+}
+
+#[test]
 fn of_two_relays_one_must_be_chosen() {
     let directory = place();
     let data = ("XDG_DATA_HOME", text(directory.path()));

@@ -27,6 +27,8 @@ pub(super) async fn stay<C: Connect>(relay: Arc<Relay<C>>) {
         let asked = relay.ask::<Value>(open.take(), &id, "ping", &nothing, Duration::ZERO);
         match asked.await {
             Ok((_, connection)) => {
+                // Nothing was handed over in the answer.
+                connection.break_off_when_dropped(false);
                 open = rested(connection).await;
             }
             Err(_) => sleep(RETRY).await,
@@ -38,10 +40,10 @@ pub(super) async fn stay<C: Connect>(relay: Arc<Relay<C>>) {
 async fn rested<S: Connection>(connection: S) -> Option<S> {
     let next = Instant::now() + EVERY;
     while Instant::now() < next {
+        sleep(RETRY).await;
         if !connection.is_open() {
             return None;
         }
-        sleep(RETRY).await;
     }
     Some(connection)
 }
