@@ -144,6 +144,25 @@ fn a_bridge_whose_relay_is_gone_looks_for_another_and_not_before() {
 }
 
 #[test]
+fn a_bridge_that_has_found_the_only_relay_waits_for_it_and_asks_no_other() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let mut first = Relay::start_with(&["--project", "first"], &[data]);
+    let mut agent = bridge(directory.path(), &[data]);
+    agent.post("dev-a", "pm", "to the first").posted();
+    let second = Relay::start_with(&["--project", "second"], &[data]);
+    first.kill();
+    let told = agent.read("pm");
+    assert!(told.is_error, "{told:?}");
+    assert!(told.texts[0].starts_with("Relay is not running on "), "{told:?}");
+    assert!(told.texts[0].ends_with(" serve --project first"), "{told:?}");
+    first.restart();
+    agent.post("dev-a", "pm", "to the first again").posted();
+    assert_eq!(first.bodies("pm"), ["to the first again"]);
+    assert_eq!(second.bodies("pm"), [] as [String; 0]);
+}
+
+#[test]
 fn the_presence_of_an_agent_is_one_session_that_rests() {
     let relay = Relay::start();
     let mut command = command(relay.runtime.path(), &[("RELAY_SOCKET", text(&relay.socket()))]);

@@ -13,7 +13,7 @@ use super::connection::{Connect, Connection};
 use super::held::Held;
 use super::system::Tcp;
 use crate::cli::client::{connect_to_socket, is_nobody};
-use crate::cli::discover::{Found, Way, discover_here};
+use crate::cli::discover::{DiscoverError, Found, Source, Way, discover_here};
 
 /// Why no relay can be asked, and what is to be done, in words for an agent.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -32,7 +32,8 @@ pub enum NoneFound {
 }
 
 /// Finds the relay. It is looked for anew whenever nobody listens any more where it was found before, so that one that was
-/// started later, or elsewhere, is found too.
+/// started later, or elsewhere, is found too. But one that was found as the only live one is waited for: another that
+/// runs alone now may be another project's.
 pub struct Finder {
     /// Where a relay is that is reached over a port.
     address: SocketAddr,
@@ -40,7 +41,8 @@ pub struct Finder {
     is_named: bool,
     /// The command that is this program.
     program: String,
-    last: Mutex<Option<Way>>,
+    /// What was found last.
+    last: Mutex<Option<Found>>,
 }
 
 impl Finder {
@@ -84,7 +86,7 @@ impl Finder {
         })
     }
 
-    fn last(&self) -> std::sync::MutexGuard<'_, Option<Way>> {
+    fn last(&self) -> std::sync::MutexGuard<'_, Option<Found>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,16 +99,26 @@ impl Connect for Finder {
             return Tcp(self.address).connect().await.map(Stream::Tcp);
         }
         let last = self.last().clone();
-        if let Some(way) = last
-            && let Ok(stream) = self.open(&way).await
+        if let Some(found) = &last
+            && let Ok(stream) = self.open(&found.way).await
         {
             return Ok(stream);
         }
-        let found = discover_here(None);
-        let found = found.map_err(|error| io::Error::other(NoneFound::NoWay(error.to_string())))?;
+        let found = match (discover_here(None), last) {
+            // Where nothing names a relay, one that happens to be alone is not another's substitute.
+            (
+                Ok(Found {
+                    source: Source::Scan | Source::Port,
+                    ..
+                })
+                | Err(DiscoverError::Several { .. }),
+                Some(last),
+            ) if last.source == Source::Scan => last,
+            (found, _) => found.map_err(|error| io::Error::other(NoneFound::NoWay(error.to_string())))?,
+        };
         let opened = self.open(&found.way).await;
         let stream = opened.map_err(|error| self.explained(&found, error))?;
-        *self.last() = Some(found.way);
+        *self.last() = Some(found);
         Ok(stream)
     }
 }
