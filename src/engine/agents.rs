@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::Engine;
 use super::address::InvalidAddress;
 use super::io;
-use super::limits::{ACTIVE_MS, KNOWN_NEAREST, KNOWN_SHOWN_MAX};
+use super::limits::{ACTIVE_MS, AGENT_NAME_BYTES_MAX, KNOWN_NEAREST, KNOWN_SHOWN_MAX};
 use super::names::{
     AgentName, DEFAULT_PROJECT, InvalidName, Known, PERSON, Recipient, Role, SessionId, check_name, shown,
 };
@@ -336,21 +336,21 @@ impl Engine {
 
     /// Names those who are there: of the roster first, then of the project.
     fn known_like(&self, project: &str, name: &str) -> Known {
-        let of_roster = self
-            .roster
-            .names()
-            .iter()
-            .filter(|agent| agent.project() == project);
-        let others = self.of_project(project);
+        let of_roster = self.roster.names().iter();
+        let others = self.agents.keys();
         let others = others.filter(|agent| self.roster.find(agent.as_str()).is_none());
-        let mut names: Vec<AgentName> = of_roster.cloned().chain(others).collect();
+        let of_project = of_roster.chain(others).filter(|agent| agent.project() == project);
+        let names: Vec<&AgentName> = of_project.collect();
         let count = names.len();
-        if count > KNOWN_SHOWN_MAX {
-            let name = shown(name.rsplit(':').next().unwrap_or(name));
-            names.sort_by_cached_key(|agent| distance(agent.local(), &name));
-            names.truncate(KNOWN_NEAREST);
+        let names = if count > KNOWN_SHOWN_MAX {
+            nearest(&names, name.rsplit(':').next().unwrap_or(name))
+        } else {
+            names
+        };
+        Known {
+            names: names.into_iter().cloned().collect(),
+            count,
         }
-        Known { names, count }
     }
 
     /// Goes through the agents of a project, in the order of their names.
@@ -368,19 +368,42 @@ impl Engine {
     }
 }
 
-/// Counts the letters that make two names differ.
-fn distance(one: &str, other: &str) -> usize {
-    let [one, other] = [one, other].map(|name| name.to_ascii_lowercase().into_bytes());
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.iter().enumerate() {
+/// Finds the names that differ the least from what was asked for, the nearest first.
+fn nearest<'a>(names: &[&'a AgentName], asked: &str) -> Vec<&'a AgentName> {
+    let asked = asked.to_ascii_lowercase();
+    let asked = &asked.as_bytes()[..asked.len().min(AGENT_NAME_BYTES_MAX)];
+    let mut nearest: Vec<(usize, &AgentName)> = Vec::with_capacity(KNOWN_NEAREST + 1);
+    for name in names {
+        let farthest = match nearest.last() {
+            Some((farthest, _)) if nearest.len() == KNOWN_NEAREST => *farthest,
+            Some(_) | None => usize::MAX,
+        };
+        if let Some(distance) = distance(name.local(), asked, farthest) {
+            let place = nearest.partition_point(|(other, _)| *other <= distance);
+            nearest.insert(place, (distance, name));
+            nearest.truncate(KNOWN_NEAREST);
+        }
+    }
+    nearest.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Counts the letters that make two names differ; none if there are as many as a number, or more.
+fn distance(name: &str, asked: &[u8], fewer_than: usize) -> Option<usize> {
+    let mut row: Vec<usize> = (0..=asked.len()).collect();
+    for (at, letter) in name.bytes().enumerate() {
         let mut before = std::mem::replace(&mut row[0], at + 1);
-        for (to, wanted) in other.iter().enumerate() {
-            let changed = before + usize::from(letter != wanted);
+        for (to, wanted) in asked.iter().enumerate() {
+            let changed = before + usize::from(letter.to_ascii_lowercase() != *wanted);
             before = row[to + 1];
             row[to + 1] = changed.min(before + 1).min(row[to] + 1);
         }
+        // It grows from row to row.
+        if row.iter().min().is_none_or(|least| *least >= fewer_than) {
+            return None;
+        }
     }
-    row[other.len()]
+    let distance = row[asked.len()];
+    (distance < fewer_than).then_some(distance)
 }
 
 /// Looking.
