@@ -8,8 +8,9 @@
 //! | `*`, `@everyone` | all agents of the project |
 //! | `*:*` | all agents of all projects |
 //!
-//! Each of them but the last may have `project:` before it; without, the sender's own project is meant. The sender of anything
-//! but a message to one agent gets no copy of it, and the person gets what is sent to `user` and nothing else.
+//! Each of them but the last may have `project:` before it; without, the sender's own project is meant. Of anything but a message
+//! to one agent its sender gets no copy, and neither do transient agents whose sessions have ended. The person gets what is sent to
+//! `user` and nothing else.
 
 use std::fmt;
 
@@ -173,7 +174,7 @@ impl Engine {
                 (Recipient::role(&role), agents, None)
             }
             Target::Channel(name) => {
-                return self.resolve_channel(from, ChannelName::in_project(project, &name)?);
+                return self.resolve_channel(from, ChannelName::in_project(project, &name)?, to);
             }
             Target::Everyone => {
                 let agents = self.of_project(project).collect::<Vec<_>>();
@@ -188,7 +189,7 @@ impl Engine {
                 None,
             ),
         };
-        agents.retain(|agent| agent != from);
+        self.keep_others(from, &mut agents);
         let warnings = Vec::new();
         somebody(Resolved {
             to,
@@ -234,7 +235,7 @@ impl Engine {
             (None, Some(agents)) => (Recipient::group(&group), agents, Vec::new()),
             (None, None) => return Err(self.unknown(project, given)),
         };
-        agents.retain(|agent| agent != from);
+        self.keep_others(from, &mut agents);
         somebody(Resolved {
             to,
             agents,
@@ -243,9 +244,20 @@ impl Engine {
         })
     }
 
-    fn resolve_channel(&self, from: &AgentName, channel: ChannelName) -> Result<Resolved, agents::Refusal> {
+    fn resolve_channel(
+        &self,
+        from: &AgentName,
+        channel: ChannelName,
+        given: &str,
+    ) -> Result<Resolved, agents::Refusal> {
+        let project = channel.project();
         let (members, joins) = self.groups.channel(&channel, from, self);
-        let agents: Vec<AgentName> = members.into_iter().filter(|agent| agent != from).collect();
+        let is_strange = members.is_empty() && project != from.project();
+        if is_strange && self.of_project(project).next().is_none() {
+            return Err(self.unknown(project, given));
+        }
+        let mut agents: Vec<AgentName> = members.into_iter().collect();
+        self.keep_others(from, &mut agents);
         let nobody = agents.is_empty().then(|| Warning::NobodyElse(channel.clone()));
         Ok(Resolved {
             to: Recipient::channel(&channel),
@@ -253,6 +265,12 @@ impl Engine {
             joins: joins.then_some(channel),
             warnings: nobody.into_iter().collect(),
         })
+    }
+
+    /// Leaves out whoever gets no copy of what many are meant by: the sender, and those that are about to go and would only fill
+    /// their inboxes.
+    fn keep_others(&self, from: &AgentName, agents: &mut Vec<AgentName>) {
+        agents.retain(|agent| agent != from && self.agents[agent].leaves_at.is_none());
     }
 }
 

@@ -202,6 +202,7 @@ impl Engine {
             passage: Passage::Written,
         };
         self.handovers.insert(id, handover);
+        self.inbox_mut(agent).standing.push_back(id);
         step.note(Event::HandedOver {
             handover: id,
             session,
@@ -214,6 +215,14 @@ impl Engine {
             notice,
             id: Some(id),
         }
+    }
+
+    /// Goes through what was handed over of an agent's inbox: what is not known to have arrived, and the latest of what was read.
+    pub(super) fn handed_before(&self, agent: &AgentName) -> impl Iterator<Item = &Delivery> {
+        let inbox = &self.inboxes[agent];
+        let standing = inbox.standing.iter();
+        let standing = standing.flat_map(|id| self.handovers[id].deliveries.iter());
+        standing.chain(inbox.recent())
     }
 
     /// Takes a sign of what became of a hand-over; nothing if it does not stand any more.
@@ -340,6 +349,9 @@ impl Engine {
     fn end_handover(&mut self, id: HandoverId) -> Handover {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
         self.stop_timer(id, handover.passage);
+        let standing = &mut self.inbox_mut(&handover.agent).standing;
+        let place = standing.binary_search(&id).expect("it stands");
+        standing.remove(place);
         match handover.passage.settles_at() {
             Some(settles_at) => {
                 let inbox = self.inbox_mut(&handover.agent);

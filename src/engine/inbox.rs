@@ -20,7 +20,7 @@ pub(super) struct Filter {
     pub channel: Option<ChannelName>,
     /// The oldest of it, so many; all if no number is given.
     pub limit: Option<NonZeroUsize>,
-    /// If that is less, the latest of what was read before is shown as well.
+    /// If that is less, the latest of what was handed over before is shown as well.
     pub earlier: bool,
     /// What answers a message; all if it is not about one.
     pub answers: Option<Answers>,
@@ -60,7 +60,8 @@ impl Answers {
 }
 
 impl Filter {
-    fn has(&self, message: &Message) -> bool {
+    /// Tells whether a message is meant, apart from how many are.
+    pub fn has(&self, message: &Message) -> bool {
         let Self {
             from,
             channel,
@@ -111,7 +112,9 @@ pub(super) struct Inbox {
     recent_bytes: usize,
     /// The place of the next message.
     next_seq: Seq,
-    /// Hand-overs of its deliveries that were read and can only be cancelled, with until when: their room is given up when it is
+    /// Hand-overs of what was in it, and of its news, that stand: in the order in which they were made.
+    pub standing: VecDeque<HandoverId>,
+    /// Those of them that were read and can only be cancelled, with until when: their room is given up when it is
     /// needed, of what was read first at first.
     pub read: BTreeSet<(Timestamp, HandoverId)>,
     /// Parked reads, longest waiting first. None for which there are news.
@@ -131,6 +134,7 @@ impl Inbox {
             recent: VecDeque::new(),
             recent_bytes: 0,
             next_seq: Seq(0),
+            standing: VecDeque::new(),
             read: BTreeSet::new(),
             waits: VecDeque::new(),
             notice_due: true,
@@ -188,23 +192,9 @@ impl Inbox {
             .take(limit)
     }
 
-    /// Returns what a filter means of what was read before, the latest of it, oldest first: so many that with those of a number
-    /// which are shown already there are no more than it asks for. Nothing, if it does not ask for it.
-    pub fn earlier(&self, filter: &Filter, shown: usize) -> Vec<Delivery> {
-        if !filter.earlier {
-            return Vec::new();
-        }
-        let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
-        let recent = self.recent.iter().rev();
-        let meant = recent.filter(|delivery| filter.has(&delivery.message));
-        let mut earlier: Vec<Delivery> = meant.take(limit.saturating_sub(shown)).cloned().collect();
-        earlier.sort_unstable_by_key(|delivery| delivery.seq);
-        earlier
-    }
-
-    /// Goes through what was read and is kept in mind, the latest first.
+    /// Goes through what was read and is kept in mind, the longest read first.
     pub fn recent(&self) -> impl Iterator<Item = &Delivery> {
-        self.recent.iter().rev()
+        self.recent.iter()
     }
 
     /// Tells whether what is kept in mind is within its bounds, for the invariants.

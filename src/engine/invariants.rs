@@ -80,6 +80,11 @@ impl Engine {
             body_bytes(inbox.waiting()),
             "an inbox knows the bytes that wait in it"
         );
+        let standing = self.handovers.iter().filter(|(_, h)| h.agent == *agent);
+        assert!(
+            inbox.standing.iter().eq(standing.map(|(id, _)| id)),
+            "an inbox knows the hand-overs of it that stand"
+        );
         let deliveries = || handed().flat_map(|h| h.deliveries.iter());
         assert_eq!(
             inbox.handed_over(),

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::address::{Resolved, Warning};
-use super::agents::{NamedAs, Speaker};
+use super::agents::{self, NamedAs, Speaker};
 use super::events::{Event, WaitEnd};
 use super::groups;
 use super::handover::HandedOver;
@@ -46,7 +46,7 @@ pub enum Command {
         channel: Option<String>,
         /// How many at the most; all if it is left out.
         limit: Option<NonZeroUsize>,
-        /// If those are fewer, the latest that were read before are shown as well.
+        /// If those are fewer, the latest that were handed over before are shown as well.
         earlier: bool,
         /// How long to wait if there is neither such a message nor the start to tell of, in milliseconds; 0 answers at once.
         wait_ms: u32,
@@ -139,7 +139,7 @@ pub enum Reply {
         restarted: Option<Timestamp>,
         /// How many messages still wait in the inbox, of any sender.
         remaining: usize,
-        /// What was read before and asked for again, oldest first.
+        /// What was handed over before and asked for again, oldest first.
         earlier: Vec<Delivery>,
         /// How long the call waited, in milliseconds.
         waited_ms: i64,
@@ -347,6 +347,9 @@ impl Engine {
             Some(options) => self.context(from.agent(), &agents, *options)?,
             None => None,
         };
+        if await_ms.is_some() && agents.is_empty() {
+            return Err(agents::Refusal::Nobody { to }.into());
+        }
         let message = Message {
             id: MessageId(uuid_v4(random)),
             from: from.into_agent(),
@@ -513,6 +516,7 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> Answer {
         let started_at = self.boot.started_at;
+        let earlier = self.earlier(agent, filter);
         let HandedOver {
             id,
             deliveries,
@@ -522,7 +526,7 @@ impl Engine {
         Answer {
             reply: Reply::Messages {
                 project: (agent.project() != DEFAULT_PROJECT).then(|| agent.project().into()),
-                earlier: inbox.earlier(filter, deliveries.len()),
+                earlier,
                 deliveries,
                 restarted: notice.then_some(started_at),
                 remaining: inbox.waiting().len(),
@@ -531,6 +535,22 @@ impl Engine {
             .into(),
             handover: id,
         }
+    }
+
+    /// Returns what a filter means of what was handed over before, the latest of it, oldest first: so many that with what waits
+    /// there are no more than it asks for. Nothing, if it does not ask for it.
+    fn earlier(&self, agent: &AgentName, filter: &Filter) -> Vec<Delivery> {
+        if !filter.earlier {
+            return Vec::new();
+        }
+        let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
+        let room = limit.saturating_sub(self.inboxes[agent].matching(filter).count());
+        let before = self.handed_before(agent);
+        let meant = before.filter(|delivery| filter.has(&delivery.message));
+        let mut earlier: Vec<Delivery> = meant.cloned().collect();
+        earlier.sort_unstable_by_key(|delivery| delivery.seq);
+        earlier.drain(..earlier.len().saturating_sub(room));
+        earlier
     }
 
     /// Tells whether a read of a session has something to say: a message that it asks for, or that the relay started.

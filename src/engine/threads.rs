@@ -40,13 +40,9 @@ impl Engine {
             let thread = answered.thread().map(str::to_owned);
             Some(thread.unwrap_or_else(|| answered.id.to_string()))
         });
-        let latest = thread
-            .as_deref()
-            .and_then(|thread| self.latest_of_thread(from, thread));
-        let hops = match answered.or(latest) {
-            Some(_) | None if from.is_person() => 0,
-            None => 0,
-            Some(before) => before.hops() + u32::from(before.from != *from),
+        let hops = match self.latest(from, thread.as_deref(), answered) {
+            Some(before) if !from.is_person() => before.hops() + u32::from(before.from != *from),
+            Some(_) | None => 0,
         };
         if hops > self.bounds.hops_max {
             return Err(Refusal::TooManyHops {
@@ -77,24 +73,26 @@ impl Engine {
         messages.find(|message| message.id == id).ok_or_else(unknown)
     }
 
-    /// Finds the latest message of a thread that somebody got.
-    fn latest_of_thread(&self, agent: &AgentName, thread: &str) -> Option<&Message> {
-        let of_thread = self
-            .got(agent)
-            .filter(|delivery| delivery.message.thread() == Some(thread));
-        let latest = of_thread.max_by_key(|delivery| -> Seq { delivery.seq })?;
-        Some(&latest.message)
+    /// Finds the message from which the turns are counted on: the latest that somebody got of a thread, the answered one included.
+    /// Answering an older one does not count back; a message of the person's does, for it begins anew.
+    fn latest<'a>(
+        &'a self,
+        agent: &AgentName,
+        thread: Option<&str>,
+        answered: Option<&'a Message>,
+    ) -> Option<&'a Message> {
+        let is_meant = |message: &Message| {
+            let in_thread = thread.is_some() && message.thread() == thread;
+            in_thread || answered.is_some_and(|answered| answered.id == message.id)
+        };
+        let meant = self.got(agent).filter(|delivery| is_meant(&delivery.message));
+        let latest = meant.max_by_key(|delivery| -> Seq { delivery.seq });
+        latest.map(|delivery| &*delivery.message).or(answered)
     }
 
     /// Goes through all that is known of what somebody got.
     fn got(&self, agent: &AgentName) -> impl Iterator<Item = &Delivery> {
-        let inbox = &self.inboxes[agent];
-        let handed = self
-            .handovers
-            .values()
-            .filter(move |handover| handover.agent == *agent);
-        let handed = handed.flat_map(|handover| handover.deliveries.iter());
-        inbox.waiting().chain(handed).chain(inbox.recent())
+        self.inboxes[agent].waiting().chain(self.handed_before(agent))
     }
 }
 

@@ -284,6 +284,67 @@ fn of_many_the_nearest_are_named() {
     assert_eq!(known, Known { names, count: 43 });
 }
 
+/// How many letters make two names differ, by the definition.
+fn difference(one: &[u8], other: &[u8]) -> usize {
+    match (one, other) {
+        ([], rest) | (rest, []) => rest.len(),
+        ([first, one_rest @ ..], [second, other_rest @ ..]) if first == second => {
+            difference(one_rest, other_rest)
+        }
+        ([_, one_rest @ ..], [_, other_rest @ ..]) => {
+            let changed = difference(one_rest, other_rest);
+            let left_out = difference(one_rest, other).min(difference(one, other_rest));
+            1 + changed.min(left_out)
+        }
+    }
+}
+
+#[test]
+fn the_nearest_are_those_that_differ_the_least() {
+    let mut random = fastrand::Rng::with_seed(0);
+    let mut text = || -> String {
+        let letters = random.usize(2..=6);
+        (0..letters)
+            .map(|_| random.choice(*b"abcd").expect("there are some") as char)
+            .collect()
+    };
+    let mut relay = Relay::told_within(Bounds {
+        agents_max: 100,
+        ..ROOMY
+    });
+    for number in 100..190 {
+        relay.register(SessionId(number), registration(&text(), None));
+        relay.close(SessionId(number), Ending::Orderly);
+    }
+    relay.events();
+    for _ in 0..50 {
+        let asked = format!("x{}", text());
+        let Err(Refusal::Agents(agents::Refusal::Unknown { known, .. })) = send(&mut relay, "pm", &asked)
+        else {
+            panic!("nobody has that name");
+        };
+        let mut names = vec![name("pm"), name("dev-a"), name("dev-b")];
+        let others = relay.engine.status().pending.into_iter().map(|(agent, _)| agent);
+        names.extend(others.filter(|agent| !["pm", "dev-a", "dev-b", "user"].contains(&agent.as_str())));
+        names.sort_by_key(|agent| difference(agent.as_str().as_bytes(), asked.as_bytes()));
+        names.truncate(8);
+        assert_eq!(known.names, names, "{asked}");
+    }
+}
+
+#[test]
+fn a_channel_of_a_project_where_nobody_is_is_not_made() {
+    let mut relay = world();
+    for channel in ["nowhere:#build", "nowhere:#general"] {
+        assert_eq!(send(&mut relay, "pm", channel), Err(unknown(channel, &[])));
+    }
+    relay.register(SessionId(70), registration("nowhere:first", None));
+    assert_eq!(
+        send(&mut relay, "pm", "nowhere:#general"),
+        went("nowhere:#general", &["nowhere:first"])
+    );
+}
+
 #[test]
 fn a_text_that_is_no_address_is_refused() {
     for text in [

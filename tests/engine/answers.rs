@@ -187,6 +187,23 @@ fn who_asks_itself_is_answered_by_what_it_says_next() {
 }
 
 #[test]
+fn nobody_is_asked_who_is_not_there() {
+    let mut relay = Relay::told();
+    let to_nobody = sent(
+        1,
+        0,
+        "pm",
+        Recipient::channel(&ChannelName::new("build").expect("a good name")),
+    );
+    let nobody = agents::Refusal::Nobody {
+        to: to_nobody.message.to.clone(),
+    };
+    relay.events();
+    assert_eq!(ask(&mut relay, A, 1, &to_nobody), [refused(1, nobody.into())]);
+    assert_eq!(relay.went_out(), None);
+}
+
+#[test]
 fn who_gets_no_answer_in_time_is_told_so() {
     let mut relay = Relay::told();
     assert_eq!(ask(&mut relay, A, 1, &message(1, 0, "pm", "dev-a")), NONE);

@@ -3,6 +3,7 @@
 use relay::engine::agents::{AgentView, Profile, Registration};
 use relay::engine::limits::{ACTIVE_MS, TRANSIENT_MS};
 
+use super::channels::names;
 use super::*;
 
 /// Sessions that register agents.
@@ -314,6 +315,33 @@ fn a_transient_agent_leaves_its_groups_and_channels() {
         known: ["#general", "#shared"].map(str::to_owned).to_vec(),
     };
     assert_eq!(relay.call(pm, 11, read.into()), [refused(11, unknown.into())]);
+}
+
+#[test]
+fn a_transient_agent_without_a_session_gets_only_what_is_sent_to_itself() {
+    let mut relay = with_temp();
+    let went_to = |relay: &mut Relay, to: &str| {
+        relay.events();
+        relay.call(A, 2_000, post(Some("pm"), to, ""));
+        relay.went_out().map(|(_, agents)| agents)
+    };
+    let (there, gone) = (names(&["dev-a", "dev-b", "temp"]), names(&["dev-a", "dev-b"]));
+    relay.call(OLD, 1, post(None, "#own", ""));
+    assert_eq!(went_to(&mut relay, "*"), Some(there.clone()));
+    assert_eq!(went_to(&mut relay, "#own"), Some(names(&["temp"])));
+    relay.close(OLD, Ending::Orderly);
+    for to in ["*", "*:*", "#general"] {
+        assert_eq!(went_to(&mut relay, to), Some(gone.clone()), "{to}");
+    }
+    assert_eq!(went_to(&mut relay, "#own"), Some(Vec::new()));
+    assert_eq!(went_to(&mut relay, "@helper"), None, "nobody else has that role");
+    assert_eq!(went_to(&mut relay, "temp"), Some(names(&["temp"])));
+    let again = Registration {
+        transient: true,
+        ..registration("temp", Some(1))
+    };
+    relay.register(NEW, again);
+    assert_eq!(went_to(&mut relay, "*"), Some(there));
 }
 
 #[test]

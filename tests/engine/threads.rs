@@ -344,7 +344,54 @@ fn replies_are_counted_along_what_they_answer() {
         let effects = relay.post_with(A, 5, &next, Some(reply_to(n)));
         assert_eq!(effects, [refused(5, refusal.into())]);
     }
-    let again = within(answer(1, 1, 1), &message(5, 2, "dev-a", "pm"));
-    // An earlier message is fewer turns away.
-    goes(&mut relay, A, 6, &again, reply_to(1));
+}
+
+#[test]
+fn who_answers_an_older_message_counts_on_from_the_latest() {
+    let mut relay = Relay::told();
+    relay.open_for_person(SessionId(7));
+    relay.post(A, 1, &nth(1));
+    goes(
+        &mut relay,
+        A,
+        2,
+        &within(answer(1, 1, 1), &message(2, 0, "dev-a", "pm")),
+        reply_to(1),
+    );
+    goes(
+        &mut relay,
+        A,
+        3,
+        &within(answer(2, 1, 2), &message(3, 1, "pm", "dev-a")),
+        reply_to(2),
+    );
+    goes(
+        &mut relay,
+        A,
+        4,
+        &within(answer(1, 1, 3), &message(4, 1, "dev-a", "pm")),
+        reply_to(1),
+    );
+    let too_many = || mail::Refusal::TooManyHops {
+        hops_max: 3,
+        thread: id(1).to_string(),
+    };
+    let fifth = message(5, 2, "pm", "dev-a");
+    assert_eq!(
+        relay.post_with(A, 5, &fifth, Some(reply_to(2))),
+        [refused(5, too_many().into())]
+    );
+    let said = sent(5, 2, "user", Recipient::agent(&name("pm")));
+    let options = mail::PostOptions {
+        thread: Some(id(1).to_string()),
+        ..mail::PostOptions::default()
+    };
+    relay.post_with(SessionId(7), 6, &said, Some(options));
+    goes(
+        &mut relay,
+        A,
+        7,
+        &within(answer(2, 1, 1), &message(6, 2, "pm", "dev-a")),
+        reply_to(2),
+    );
 }

@@ -15,7 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use relay::engine::limits::{Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, RECENT_MAX};
+use relay::engine::limits::{
+    Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, RECENT_BYTES_MAX, RECENT_MAX,
+};
 use relay::engine::{
     AgentName, CallId, Carrier, ChannelName, Command, Delivery, Effect, Ending, Engine, Input, Message,
     MessageId, Recipient, Refusal, Reply, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, Who, mail,

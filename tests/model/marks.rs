@@ -285,6 +285,12 @@ marks! {
     SenderIsAmongThem,
     /// Nobody but the sender is meant.
     NobodyIsMeant,
+    /// An agent that is about to go gets no copy of what is sent to many.
+    NoCopyForWhoGoes,
+    /// An answer is asked for of a channel without another member.
+    AsksNobody,
+    /// A channel of a project is meant in which nobody is.
+    ChannelOfNoProject,
     /// A name is an agent's, and a role of others.
     AgentBeforeRole,
     /// A name is an agent's, and a group.
@@ -321,6 +327,8 @@ marks! {
     EarlierLeavesTheOldest,
     /// What was read before is shown in another order than that in which it was read.
     EarlierReadInAnotherOrder,
+    /// What was handed over before and is not known to have arrived is shown.
+    EarlierInDoubt,
     /// As much is kept in mind as can be.
     EarlierForgotten,
     /// A session asks who it is.
@@ -433,6 +441,8 @@ marks! {
     TooManyHops,
     /// The person says something where turns are counted.
     PersonEndsTheHops,
+    /// A message is answered after which the thread went on.
+    ReplyToAnOlderOne,
     /// A message is too long, and its body alone is not.
     TooLongByItsMetadata,
     /// A post waits for its answer.

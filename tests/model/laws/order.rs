@@ -63,18 +63,22 @@ impl History<'_> {
         Ok(())
     }
 
-    /// What is shown that was read before had arrived, is asked for, and is shown if it is asked for and there is room.
+    /// What is shown that was handed over before was, and is not back; it is asked for, and is shown if it is asked for and there is
+    /// room.
     pub(super) fn what_is_shown_as_read_was_read(&self) -> Verdict {
         for shown in self
             .shown
             .iter()
             .filter(|shown| shown.wanted.earlier || !shown.earlier.is_empty())
         {
-            // What arrived in the same step may have done so before or after.
-            let arrived = |latest: usize| {
+            // What was handed over in the same step was so before or after.
+            let handed = |latest: usize| {
                 let replies = self.shown.iter().filter(|other| other.inbox == shown.inbox);
-                let replies =
-                    replies.filter(move |other| matches!(other.fate, Fate::Arrived(at) if at <= latest));
+                let replies = replies.filter(|other| other.call != shown.call);
+                let replies = replies.filter(move |other| {
+                    let came_back = matches!(other.fate, Fate::Failed(at) if at <= shown.step);
+                    other.step <= latest && !came_back
+                });
                 replies.flat_map(|reply| reply.deliveries)
             };
             let is_meant = |delivery: &&Delivery| {
@@ -82,7 +86,7 @@ impl History<'_> {
                 by_place && shown.wanted.has(0, &delivery.message)
             };
             for delivery in shown.earlier {
-                let known = arrived(shown.step).any(|other| other == delivery);
+                let known = handed(shown.step).any(|other| other == delivery);
                 holds(shown.step, known && is_meant(&delivery), || {
                     format!("{delivery:?} is shown as read")
                 })?;
@@ -98,10 +102,10 @@ impl History<'_> {
                 "more is shown as read than is asked for".to_owned()
             })?;
             let before = shown.step.saturating_sub(1);
-            let all_are_kept = arrived(shown.step).count() <= RECENT_MAX;
-            let least = arrived(before).filter(is_meant).count().min(room);
+            let all_are_kept = handed(shown.step).count() <= RECENT_MAX;
+            let least = handed(before).filter(is_meant).count().min(room);
             holds(shown.step, !all_are_kept || shown.earlier.len() >= least, || {
-                format!("{least} were read, and {} are shown", shown.earlier.len())
+                format!("{least} were handed over, and {} are shown", shown.earlier.len())
             })?;
         }
         Ok(())

@@ -64,14 +64,55 @@ impl History<'_> {
                 holds(*at, logged, || "a post was not logged".to_owned())?;
             }
         }
-        holds(self.steps.len() - 1, self.hops_are_right(), || {
+        holds(self.steps.len() - 1, self.hops_are_bounded(), || {
             "turns were counted wrongly".to_owned()
-        })
+        })?;
+        self.turns_go_on_from_the_latest()
+    }
+
+    /// Whatever is answered, turns are counted on from the latest message that its sender got of the thread; from the answered one
+    /// only if it got none.
+    fn turns_go_on_from_the_latest(&self) -> Verdict {
+        for (number, (at, message, _)) in self.posted.iter().enumerate() {
+            if message.from.is_person() {
+                continue;
+            }
+            let answered = message.context.as_ref().and_then(|context| context.reply_to);
+            let thread = message.thread();
+            let life = self.life(&message.from, *at);
+            let got: Vec<&Copy> = self
+                .accepted
+                .iter()
+                .filter(|copy| copy.inbox == (&message.from, life) && copy.number < number)
+                .collect();
+            let bytes: usize = got.iter().map(|copy| copy.message.bytes()).sum();
+            if got.len() > RECENT_MAX || bytes > RECENT_BYTES_MAX {
+                // Some of it may be forgotten.
+                continue;
+            }
+            let counts = |message: &Message| {
+                (thread.is_some() && message.thread() == thread) || Some(message.id) == answered
+            };
+            let got = got.iter().rev().map(|copy| &**copy.message);
+            let answered = self.posted.iter().map(|(_, message, _)| &***message);
+            let answered = answered.filter(|other| {
+                message
+                    .context
+                    .as_ref()
+                    .is_some_and(|context| context.reply_to == Some(other.id))
+            });
+            let before = got.filter(|other| counts(other)).chain(answered).next();
+            let expected = before.map_or(0, |before| before.hops() + u32::from(before.from != message.from));
+            holds(*at, message.hops() == expected, || {
+                format!("{message:?} counts {} turns, not {expected}", message.hops())
+            })?;
+        }
+        Ok(())
     }
 
     /// Tells whether no message counts more turns than one more than what it answers or the most before it in its thread, and the
     /// person's none.
-    fn hops_are_right(&self) -> bool {
+    fn hops_are_bounded(&self) -> bool {
         let mut of_thread: BTreeMap<&str, u32> = BTreeMap::new();
         let mut of_message: BTreeMap<MessageId, u32> = BTreeMap::new();
         self.posted.iter().all(|(_, message, _)| {

@@ -3,6 +3,7 @@
 
 use relay::engine::groups::{Member, Reply as Answer};
 
+use super::history::Admitted;
 use super::*;
 
 /// What is known of those who are there.
@@ -14,6 +15,10 @@ struct World<'a> {
     groups: BTreeMap<String, BTreeSet<Member>>,
     /// The members of each channel, by the text of its address.
     channels: BTreeMap<String, BTreeSet<&'a AgentName>>,
+    /// The agents that a session has registered.
+    registered: BTreeSet<&'a AgentName>,
+    /// Those of them that stay without one.
+    durable: BTreeSet<&'a AgentName>,
 }
 
 impl History<'_> {
@@ -29,7 +34,7 @@ impl History<'_> {
                 let mut meant = world.meant(message, &there);
                 let by_name = message.to.by() == ResolvedBy::Name;
                 if !by_name {
-                    meant.retain(|agent| **agent != message.from);
+                    meant.retain(|agent| **agent != message.from && !self.is_going(&world, agent, at));
                 }
                 holds(at, agents.iter().collect::<Vec<_>>() == meant, || {
                     format!("{message:?} went to {agents:?}, not to {meant:?}")
@@ -41,6 +46,17 @@ impl History<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Tells whether an agent goes with its last session, and that one has ended.
+    fn is_going(&self, world: &World<'_>, agent: &AgentName, at: usize) -> bool {
+        let is_there = |session: &Admitted| {
+            let ended = [session.closed, session.fenced].into_iter().flatten().min();
+            session.opened < at && ended.is_none_or(|ended| ended > at)
+        };
+        let mut sessions = self.sessions.values();
+        let is_transient = world.registered.contains(agent) && !world.durable.contains(agent);
+        is_transient && !sessions.any(|session| session.agent.as_ref() == Some(agent) && is_there(session))
     }
 }
 
@@ -55,10 +71,17 @@ impl<'a> World<'a> {
                     who: Who::Registered(registration),
                     ..
                 }) = &step.event
-                    && let Some(role) = registration.profile.role.clone().filter(|role| !role.is_empty())
                 {
-                    self.roles.insert(agent, role);
+                    if let Some(role) = registration.profile.role.clone().filter(|role| !role.is_empty()) {
+                        self.roles.insert(agent, role);
+                    }
+                    if !registration.transient {
+                        self.durable.insert(agent);
+                    }
                 }
+            }
+            Effect::Note(relay::engine::Event::Registered { agent }) => {
+                self.registered.insert(agent);
             }
             Effect::Note(relay::engine::Event::Joined { channel, agent }) => {
                 let channel = Recipient::channel(channel).to_string();
@@ -66,6 +89,8 @@ impl<'a> World<'a> {
             }
             Effect::Note(relay::engine::Event::Gone { agent }) => {
                 self.roles.remove(agent);
+                self.registered.remove(agent);
+                self.durable.remove(agent);
                 for members in self.channels.values_mut() {
                     members.remove(agent);
                 }

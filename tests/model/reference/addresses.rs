@@ -61,7 +61,7 @@ impl Model {
             }
             [whom] if whom.strip_prefix('#').is_some_and(is_name) => {
                 let channel = ChannelName::in_project(project, &whom[1..]).expect("it is a name");
-                Ok(self.by_channel(from, channel))
+                self.by_channel(from, channel, address)
             }
             [whom] if is_name(whom.strip_prefix('@').unwrap_or(whom)) => {
                 self.by_name(from, project, whom.strip_prefix('@').unwrap_or(whom), address)
@@ -123,23 +123,46 @@ impl Model {
         Err(self.unknown(project, address))
     }
 
-    fn by_channel(&mut self, from: &AgentName, channel: ChannelName) -> Meant {
+    fn by_channel(
+        &mut self,
+        from: &AgentName,
+        channel: ChannelName,
+        address: &str,
+    ) -> Result<Meant, Refusal> {
+        let is_there =
+            channel.local() == "general" || self.channels.iter().any(|other| other.name == channel);
+        let project = channel.project();
+        let is_empty = self.of_project(project).is_empty();
+        if is_empty && project != from.project() && (!is_there || channel.local() == "general") {
+            self.marks.reach(Mark::ChannelOfNoProject);
+            return Err(self.unknown(project, address));
+        }
         let mut agents = self.of_channel(&channel);
-        agents.retain(|agent| agent != from);
-        agents.sort();
+        self.leave_out(from, &mut agents);
         self.marks.reach(Mark::ToChannel);
         self.marks.reach_if(channel.local() == "general", Mark::ToGeneral);
         self.marks.reach_if(agents.is_empty(), Mark::ToEmptyChannel);
         let nobody = agents.is_empty().then(|| Warning::NobodyElse(channel.clone()));
-        Meant {
+        Ok(Meant {
             to: Recipient::channel(&channel),
             agents,
             warnings: nobody.into_iter().collect(),
             channel: Some(channel),
-        }
+        })
     }
 
-    /// Who sends to many gets no copy, and there has to be somebody else.
+    /// Who sends to many gets no copy, nor does a transient agent without a session.
+    fn leave_out(&mut self, from: &AgentName, agents: &mut Vec<AgentName>) {
+        agents.retain(|agent| agent != from);
+        agents.sort();
+        let all = agents.len();
+        let going = self.agents.iter().filter(|agent| agent.leaves_at.is_some());
+        let going: Vec<AgentName> = going.map(|agent| agent.name.clone()).collect();
+        agents.retain(|agent| !going.contains(agent));
+        self.marks.reach_if(agents.len() < all, Mark::NoCopyForWhoGoes);
+    }
+
+    /// There has to be somebody else.
     fn many(
         &mut self,
         from: &AgentName,
@@ -148,8 +171,7 @@ impl Model {
     ) -> Result<Meant, Refusal> {
         self.marks
             .reach_if(agents.contains(from), Mark::SenderIsAmongThem);
-        agents.retain(|agent| agent != from);
-        agents.sort();
+        self.leave_out(from, &mut agents);
         if agents.is_empty() {
             self.marks.reach(Mark::NobodyIsMeant);
             return Err(Refusal::Agents(agents::Refusal::Nobody { to }));

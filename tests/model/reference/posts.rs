@@ -36,6 +36,10 @@ impl Model {
             channel,
         } = self.meant(&from, &given)?;
         let context = self.belongs_to(&from, &agents, &options)?;
+        if options.await_ms.is_some() && agents.is_empty() {
+            self.marks.reach(Mark::AsksNobody);
+            return Err(Refusal::Agents(agents::Refusal::Nobody { to }));
+        }
         self.judge_body(&body, options.metadata.as_ref().map_or(0, String::len))?;
         let message = Arc::new(Message {
             id: MessageId(version_4(random)),

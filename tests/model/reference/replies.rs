@@ -281,7 +281,7 @@ impl Model {
                 read_at: None,
             });
         }
-        let earlier = self.earlier(agent, wanted, deliveries.len());
+        let earlier = self.earlier(call, agent, wanted, deliveries.len());
         let deliveries = Arc::new(deliveries);
         let project = agent.project();
         reply(
@@ -297,21 +297,27 @@ impl Model {
         )
     }
 
-    /// Lists the latest of what was read before and is asked for, up to the number that is asked for in all.
-    fn earlier(&mut self, agent: &AgentName, wanted: &Wanted, shown: usize) -> Vec<Delivery> {
+    /// Lists the latest of what was handed over before and is asked for, up to the number that is asked for in all.
+    fn earlier(&mut self, call: CallId, agent: &AgentName, wanted: &Wanted, shown: usize) -> Vec<Delivery> {
         if !wanted.earlier {
             return Vec::new();
         }
         let recent = self.recent(agent);
         let is_full = recent.len() == RECENT_MAX;
-        let meant: Vec<&Kept> = recent.into_iter().filter(|m| m.is_wanted(wanted)).collect();
+        let in_order = recent.is_sorted_by_key(|m| m.delivery.seq);
+        let in_doubt = self.messages.iter().filter(
+            |m| matches!(m.state, State::Handed(by) if by != call && m.agent == *agent && m.is_wanted(wanted)),
+        );
+        let mut meant: Vec<&Kept> = recent.into_iter().filter(|m| m.is_wanted(wanted)).collect();
+        meant.extend(in_doubt);
+        meant.sort_by_key(|m| m.delivery.seq);
         let room = wanted.limit.saturating_sub(shown);
         let left_out = meant.len().saturating_sub(room);
-        let mut earlier: Vec<Delivery> = meant[left_out..].iter().map(|m| m.delivery.clone()).collect();
-        let as_read = earlier.clone();
-        earlier.sort_by_key(|delivery| delivery.seq);
-        self.marks
-            .reach_if(as_read != earlier, Mark::EarlierReadInAnotherOrder);
+        let meant = &meant[left_out..];
+        let earlier: Vec<Delivery> = meant.iter().map(|m| m.delivery.clone()).collect();
+        let shows_doubted = meant.iter().any(|m| m.state != State::Read);
+        self.marks.reach_if(!in_order, Mark::EarlierReadInAnotherOrder);
+        self.marks.reach_if(shows_doubted, Mark::EarlierInDoubt);
         self.marks.reach_if(!earlier.is_empty(), Mark::EarlierShown);
         self.marks
             .reach_if(!earlier.is_empty() && shown > 0, Mark::EarlierBesideNew);

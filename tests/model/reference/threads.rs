@@ -60,11 +60,23 @@ impl Model {
                 }
             },
         };
-        let of_thread = |m: &&&Kept| thread.is_some() && m.delivery.message.thread() == thread.as_deref();
+        let answered_id = answered.as_ref().map(|message| message.id);
+        let counts = |m: &&&Kept| {
+            let message = &m.delivery.message;
+            let in_thread = thread.is_some() && message.thread() == thread.as_deref();
+            in_thread || Some(message.id) == answered_id
+        };
         let got = self.known_to(from);
-        let latest = got.iter().filter(of_thread).max_by_key(|m| m.number);
+        let latest = got.iter().filter(counts).max_by_key(|m| m.number);
         let latest = latest.map(|m| Arc::clone(&m.delivery.message));
-        let hops = match answered.clone().or(latest) {
+        self.marks.reach_if(
+            answered_id.is_some()
+                && latest
+                    .as_ref()
+                    .is_some_and(|message| Some(message.id) != answered_id),
+            Mark::ReplyToAnOlderOne,
+        );
+        let hops = match latest.or(answered.clone()) {
             Some(_) if from.is_person() => {
                 self.marks.reach(Mark::PersonEndsTheHops);
                 0
