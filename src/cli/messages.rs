@@ -27,6 +27,7 @@ struct Message {
     kind: String,
     body: String,
     ts: String,
+    thread: Option<String>,
     #[serde(default)]
     redelivered: bool,
 }
@@ -90,9 +91,13 @@ fn blocks(messages: &[Message]) -> String {
         } else {
             ""
         };
+        let thread = match &message.thread {
+            Some(thread) => format!(" thread {}", visible(thread)),
+            None => String::new(),
+        };
         let _ = writeln!(
             text,
-            "[{}] {} → {} [{}]{again}",
+            "[{}] {} → {} [{}]{thread}{again}",
             visible(&local_time(&message.ts)),
             visible(from),
             visible(to),
@@ -135,6 +140,7 @@ mod tests {
             kind: "question".to_owned(),
             body: body.to_owned(),
             ts: "not a time".to_owned(),
+            thread: None,
             redelivered,
         }
     }
@@ -146,6 +152,16 @@ mod tests {
             blocks(&messages),
             "[not a time] dev-b → user [question]\n  one\n\n  [two]\n\n\
              [not a time] dev-b → user [question] (you may have seen this one)\n"
+        );
+    }
+
+    #[test]
+    fn a_block_names_the_thread() {
+        let mut message = message("", true);
+        message.thread = Some("b1\u{1b}".to_owned());
+        assert_eq!(
+            blocks(&[message]),
+            "[not a time] dev-b → user [question] thread b1\\u{1b} (you may have seen this one)\n"
         );
     }
 

@@ -28,6 +28,14 @@ pub struct Send {
     #[arg(long, value_name = "ROLE", default_value = PERSON)]
     from: String,
 
+    /// The thread that the message belongs to.
+    #[arg(long, value_name = "THREAD")]
+    thread: Option<String>,
+
+    /// The id of the message that it answers.
+    #[arg(long, value_name = "ID")]
+    reply_to: Option<String>,
+
     /// Print the answer as JSON: {"id": "<uuid>"}.
     #[arg(long)]
     json: bool,
@@ -77,7 +85,14 @@ pub fn run(args: Send) -> Result<End, Failure> {
             .filter(|body| !body.is_empty())
             .ok_or(SendError::NoBody)?,
     };
-    let message = json!({"from": args.from, "to": args.to, "kind": args.kind.as_str(), "body": body});
+    let message = json!({
+        "from": args.from,
+        "to": args.to,
+        "kind": args.kind.as_str(),
+        "body": body,
+        "thread": args.thread,
+        "reply_to": args.reply_to,
+    });
     let answer = block_on(async {
         let mut client = Client::connect(&args.at).await?;
         let answer = client.ask("/api/send", &message, Duration::ZERO).await?;

@@ -57,7 +57,7 @@ pub struct Serve {
     )]
     project: Project,
 
-    /// How many times agents may answer each other in a thread before you have to say something in it.
+    /// How many times agents may answer each other in a thread before you have to say something in it, by relay send --thread.
     #[arg(long, value_name = "TURNS", default_value_t = Bounds::default().hops_max)]
     hops_max: u32,
 }

@@ -18,7 +18,7 @@
 //! - Validate, then mutate, then push effects: a refusal changes nothing. That the call came at all still confirms what
 //!   was passed to its stream before.
 //! - Every call is answered once, unless it was cancelled or its session closed first.
-//! - A wait ends in exactly four ways: woken, expired, superseded, cancelled. Nobody waits whom a
+//! - A wait ends in exactly five ways: woken, expired, superseded, cancelled, fenced. Nobody waits whom a
 //!   message, or the news of the start, is there for.
 //! - A hand-over ends in exactly two ways: confirmed, and its messages never appear again; or undone,
 //!   and they are back in their old places, marked as redelivered.

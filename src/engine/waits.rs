@@ -1,4 +1,4 @@
-//! Calls that wait. A wait is state, not a future: it is parked, and ends in exactly four ways ([`WaitEnd`]).
+//! Calls that wait. A wait is state, not a future: it is parked, and ends in exactly five ways ([`WaitEnd`]).
 
 use std::num::NonZeroUsize;
 

@@ -19,7 +19,7 @@ use super::owner::{Answered, Outcome};
 use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
 use crate::engine::limits::WAIT_SECONDS_MAX;
-use crate::engine::mail::{Command, Reply};
+use crate::engine::mail::{Command, PostOptions, Reply};
 use crate::engine::{self, Kind, Who, shown};
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages};
@@ -34,6 +34,10 @@ struct Send {
     /// Free, if it is left out.
     kind: Option<String>,
     body: String,
+    /// The thread that it belongs to.
+    thread: Option<String>,
+    /// The id of the message that it answers.
+    reply_to: Option<String>,
 }
 
 /// What `POST /api/read` takes.
@@ -59,7 +63,14 @@ pub(super) async fn send(
     ConnectInfo(link): ConnectInfo<Link>,
     request: Request,
 ) -> Response {
-    let Send { from, to, kind, body } = match asked(request).await {
+    let Send {
+        from,
+        to,
+        kind,
+        body,
+        thread,
+        reply_to,
+    } = match asked(request).await {
         Ok(asked) => asked,
         Err(response) => return *response,
     };
@@ -69,12 +80,19 @@ pub(super) async fn send(
         let reason = format!("unknown kind {:?}; known kinds: {known}", shown(kind));
         return refuse(StatusCode::BAD_REQUEST, reason);
     };
+    let belongs = thread.is_some() || reply_to.is_some();
     let command = Command::Post {
         from,
         to,
         kind,
         body,
-        options: None,
+        options: belongs.then(|| {
+            Box::new(PostOptions {
+                thread,
+                reply_to,
+                ..PostOptions::default()
+            })
+        }),
     };
     answer(&shared, &link, command).await
 }
@@ -135,7 +153,9 @@ async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>
 
 fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
     let takes = match uri.path() {
-        "/api/send" => r#"{"from": role, "to": role, "kind": kind, "body": text}"#,
+        "/api/send" => {
+            r#"{"from": role, "to": role, "kind": kind, "body": text, "thread": thread, "reply_to": id}"#
+        }
         "/api/read" => r#"{"for": role, "wait_seconds": number}"#,
         _ => r#"{"for": role}"#,
     };

@@ -90,7 +90,7 @@ fn not_carried(refusal: &mail::Refusal) -> String {
             "unknown message {given:?}; accepted: the id of one that you got, among the latest {RECENT_MAX}"
         ),
         mail::Refusal::TooManyHops { hops_max, thread } => format!(
-            "the thread {thread:?} has gone back and forth {hops_max} times; stop, do not answer it any more, and ask a person, who can let it go on by a message in that thread"
+            "the thread {thread:?} has gone back and forth {hops_max} times; stop, do not answer it any more, and ask a person, who can let it go on by a message to you in that thread: relay send NAME TEXT --thread THREAD"
         ),
         mail::Refusal::NoAnswer { to, ms } => {
             format!(

@@ -27,7 +27,7 @@ use crate::server::offers::{
 use crate::server::rpc::{progress, progress_ticks, tools_for};
 use crate::tools::{Scalar, Toolsets};
 
-/// How long a call with `wait_seconds` holds up the next one: it is answered by then if something was there.
+/// How long a call that may wait holds up the next one: it is answered by then if something was there.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Longest time that a call may wait; one that asks for more is refused.

@@ -30,7 +30,7 @@ const KEPT_MAX: usize = 16;
 /// relay undoes by it what the answer carried.
 const CANCEL_GRACE: Duration = Duration::from_millis(CANCEL_GRACE_MS.unsigned_abs());
 
-/// How long a call with `wait_seconds` may go on waiting once stdin has ended.
+/// How long a call that waits may go on waiting once stdin has ended.
 const WAIT_GRACE: Duration = Duration::from_millis(1500);
 
 /// How long the relay may take to answer any other call by then.

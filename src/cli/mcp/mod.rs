@@ -16,8 +16,8 @@
 //!
 //! # Order
 //!
-//! Calls are carried out in the order of their lines: one is begun when the one before is answered. Only a call with
-//! `wait_seconds` lets the next one begin after a moment, so that an agent can post while it waits.
+//! Calls are carried out in the order of their lines: one is begun when the one before is answered. Only a call that
+//! may wait lets the next one begin after a moment, so that an agent can post meanwhile.
 
 mod bridge;
 mod calls;

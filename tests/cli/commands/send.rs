@@ -38,6 +38,60 @@ fn sender_and_kind_can_be_named_and_the_id_is_told_in_json() {
 }
 
 #[test]
+fn a_message_may_belong_to_a_thread_and_answer_another() {
+    let relay = Relay::start();
+    ask(relay.port, &["send", "dev-a", "one", "--thread", "b1"])
+        .assert()
+        .code(0);
+    let first = relay.session(Way::Http).read("dev-a").messages();
+    let id = first[0]["id"].as_str().expect("an id");
+    assert_eq!(
+        [&first[0]["thread"], &first[0]["reply_to"]],
+        [&json!("b1"), &Value::Null]
+    );
+    let answer = ["send", "user", "two", "--from", "dev-a", "--reply-to", id];
+    ask(relay.port, &answer).assert().code(0);
+    let peek = ask(relay.port, &["peek"]).assert().code(0);
+    assert!(stdout_of(&peek).contains(" dev-a → user [free] thread b1\n"));
+    let peek = ask(relay.port, &["peek", "--json"]).assert().code(0);
+    let seen: Value = serde_json::from_str(&stdout_of(&peek)).expect("JSON");
+    assert_eq!([&seen[0]["thread"], &seen[0]["reply_to"]], ["b1", id]);
+    ask(relay.port, &["send", "dev-a", "three", "--reply-to", "nobody's"])
+        .assert()
+        .code(1)
+        .stderr(predicates::str::starts_with(
+            "relay send: unknown message \"nobody's\"; accepted: ",
+        ));
+}
+
+#[test]
+fn the_person_lets_agents_go_on_that_have_gone_back_and_forth_too_often() {
+    let relay = Relay::start_with(&["--hops-max", "1"], &[]);
+    let says = |from: &str, to: &str| {
+        let sent = ask(
+            relay.port,
+            &["send", to, "and you?", "--from", from, "--thread", "b1"],
+        )
+        .assert();
+        (
+            sent.get_output().status.code(),
+            String::from_utf8_lossy(&sent.get_output().stderr).into_owned(),
+        )
+    };
+    let done = (Some(0), String::new());
+    assert_eq!(says("pm", "dev-a"), done);
+    assert_eq!(says("dev-a", "pm"), done);
+    let (code, reason) = says("pm", "dev-a");
+    assert_eq!(code, Some(1));
+    let advice = "by a message to you in that thread: relay send NAME TEXT --thread THREAD\n";
+    assert!(reason.ends_with(advice), "{reason}");
+    ask(relay.port, &["send", "pm", "go on", "--thread", "b1"])
+        .assert()
+        .code(0);
+    assert_eq!(says("pm", "dev-a"), done);
+}
+
+#[test]
 fn the_message_is_read_from_stdin_without_its_last_line_break() {
     let relay = Relay::start();
     let largest = "x".repeat(1024 * 1024);
