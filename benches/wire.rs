@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench wire` prints, over SSE, over streamable HTTP and over streamable HTTP as protocol version 2026-07-28 has
 //! it, at 3 and 32 sessions each: calls per second, as a ratio to bare axum; and user instructions a call, if valgrind is
-//! installed. Then the time from a post to the wake-up of a waiting read; memory when idle and per idle stream; and the time
+//! installed. Then the time from a post to the wake-up of a waiting read, over SSE, HTTP and stdio; memory when idle and per idle stream; and the time
 //! from the start of the process to its first answered call. `-- --seconds 5` takes longer rounds; `-- --against PATH` measures
 //! another relay, the last release say, in the same rounds. Everything runs on this machine: the load takes its share of the
 //! same cores, so the rates swing with whatever else it does. The instructions do not; they leave the kernel's out.
@@ -15,6 +15,8 @@ mod bare;
 mod client;
 #[path = "wire/instructions.rs"]
 mod instructions;
+#[path = "wire/wake_up.rs"]
+mod wake_up;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -24,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use client::{Call, Caller, HttpCaller, ModernCaller, SseCaller, list_pending, post, read, read_waiting};
+use client::{Call, Caller, HttpCaller, ModernCaller, SseCaller, post, read};
 
 /// How often each pair is measured; the medians are compared.
 const ROUNDS: usize = 5;
@@ -73,7 +75,7 @@ fn main() {
     } else {
         println!("\ninstructions a call      not counted: valgrind is not installed");
     }
-    wake_up();
+    wake_up::measure();
     memory();
     start();
 }
@@ -263,38 +265,6 @@ fn calls_per_second<C: Caller>(port: u16, sessions: usize, round: Duration) -> f
         }
         rate
     })
-}
-
-/// Measures from the start of a post to the arrival of the answer of the read that waited for it.
-fn wake_up() {
-    let server = Server::relay();
-    let micros = runtime().block_on(async {
-        let mut reader = SseCaller::connect(server.port).await;
-        let mut writer = SseCaller::connect(server.port).await;
-        reader.call(&read::<SseCaller>("pm")).await;
-        let (message, waiting, pending) = (
-            post::<SseCaller>("dev-a", "pm", "wake up"),
-            read_waiting::<SseCaller>("pm"),
-            list_pending::<SseCaller>("pm"),
-        );
-        let mut micros = Vec::new();
-        for _ in 0..1_000 {
-            reader.send(&waiting).await;
-            // A second call in the same session is answered after the read is parked.
-            reader.call(&pending).await;
-            let started = Instant::now();
-            writer.send(&message).await;
-            reader.answer().await;
-            micros.push(started.elapsed().as_secs_f64() * 1e6);
-            writer.answer().await;
-        }
-        micros.sort_by(f64::total_cmp);
-        micros
-    });
-    println!(
-        "\npost to wake-up        median {:.0} us, 99 % {:.0} us (1,000 times)",
-        micros[500], micros[990]
-    );
 }
 
 fn memory() {

@@ -18,7 +18,8 @@ pub trait Caller: Send + Sized + 'static {
 /// A tool call as a client of one kind sends it.
 pub struct Call {
     tool: &'static str,
-    request: Vec<u8>,
+    /// The JSON-RPC request.
+    pub request: Vec<u8>,
 }
 
 pub fn post<C: Caller>(from: &str, to: &str, body: &str) -> Call {
@@ -35,12 +36,8 @@ pub fn read<C: Caller>(agent: &str) -> Call {
 pub fn read_waiting<C: Caller>(agent: &str) -> Call {
     call::<C>(
         "read_messages",
-        &format!(r#"{{"for":"{agent}","wait_seconds":10}}"#),
+        &format!(r#"{{"for":"{agent}","wait_seconds":280}}"#),
     )
-}
-
-pub fn list_pending<C: Caller>(agent: &str) -> Call {
-    call::<C>("list_pending", &format!(r#"{{"for":"{agent}"}}"#))
 }
 
 fn call<C: Caller>(tool: &'static str, arguments: &str) -> Call {
@@ -125,17 +122,51 @@ impl Incoming {
     }
 }
 
+/// Counts the reads that wait in a server.
+pub async fn waits(port: u16) -> usize {
+    let mut health = Incoming::connect(port).await;
+    let request = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let sent = health.stream.write_all(request).await;
+    sent.expect("the connection holds");
+    let read = health.stream.read_to_end(&mut health.bytes).await;
+    read.expect("the connection holds");
+    memchr::memmem::find_iter(&health.bytes, "seconds_left").count()
+}
+
 /// A session over streamable HTTP: one connection.
-pub struct HttpCaller(Incoming);
+pub struct HttpCaller {
+    connection: Incoming,
+    path: String,
+}
+
+impl HttpCaller {
+    /// Opens a session whose address says more than that of others.
+    pub async fn connect_to(port: u16, path: &str) -> Self {
+        Self {
+            connection: Incoming::connect(port).await,
+            path: path.to_owned(),
+        }
+    }
+
+    /// Sends a request.
+    pub async fn send(&mut self, call: &Call) {
+        self.connection.post(&self.path, "", &call.request).await;
+    }
+
+    /// Waits for its response.
+    pub async fn answer(&mut self) {
+        self.connection.response().await;
+    }
+}
 
 impl Caller for HttpCaller {
     async fn connect(port: u16) -> Self {
-        Self(Incoming::connect(port).await)
+        Self::connect_to(port, "/mcp").await
     }
 
     async fn call(&mut self, call: &Call) {
-        self.0.post("/mcp", "", &call.request).await;
-        self.0.response().await;
+        self.send(call).await;
+        self.answer().await;
     }
 }
 
