@@ -127,7 +127,9 @@ impl From<Reply> for io::Reply {
 /// A group as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupView {
-    /// Its name.
+    /// The project that it belongs to.
+    pub project: String,
+    /// Its name in that project.
     pub name: String,
     /// What it is for.
     pub description: String,
@@ -351,7 +353,7 @@ impl Engine {
             Command::List => {
                 let of_project = self.groups.groups.iter();
                 let of_project = of_project.filter(|(name, _)| name.project() == by.project());
-                let groups = of_project.map(|(name, group)| group.view(name.local()));
+                let groups = of_project.map(|(name, group)| group.view(name));
                 let groups = [self.everyone(by.project())].into_iter().chain(groups).collect();
                 Reply::Listed { groups }
             }
@@ -407,7 +409,7 @@ impl Engine {
         let name = self.group(by, name)?;
         let group = &self.groups.groups[&name];
         Ok(Reply::Seen {
-            group: Box::new(group.view(name.local())),
+            group: Box::new(group.view(&name)),
             members: group.members.iter().cloned().collect(),
             agents: expand.then(|| self.groups.members(&name, self).unwrap_or_default()),
         })
@@ -415,6 +417,7 @@ impl Engine {
 
     fn everyone(&self, project: &str) -> GroupView {
         GroupView {
+            project: project.to_owned(),
             name: EVERYONE.to_owned(),
             description: "All agents".to_owned(),
             created_at: self.boot.started_at,
@@ -492,9 +495,10 @@ impl Engine {
 }
 
 impl Group {
-    fn view(&self, name: &str) -> GroupView {
+    fn view(&self, name: &GroupName) -> GroupView {
         GroupView {
-            name: name.to_owned(),
+            project: name.project().to_owned(),
+            name: name.local().to_owned(),
             description: self.description.clone(),
             created_at: self.created_at,
             created_by: Some(self.created_by.clone()),

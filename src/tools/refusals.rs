@@ -1,6 +1,8 @@
 //! What a caller reads about the engine's refusals: what was wrong, and what would be accepted. A toolset that has other words for
 //! some of them says those itself.
 
+use std::borrow::Cow;
+
 use crate::engine::agents::{self, NamedAs};
 use crate::engine::limits::{PROFILE_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX};
 use crate::engine::{PERSON, Refusal, groups, mail, sessions};
@@ -126,7 +128,7 @@ fn not_grouped(refusal: &groups::Refusal) -> String {
                 .to_owned()
         }
         groups::Refusal::NoMember { group, member } => {
-            let (kind, member) = member_words(member);
+            let (kind, member) = member_words(member, group.project());
             format!(
                 "{kind} {member:?} is not a member of the group {:?}",
                 group.local()
@@ -147,11 +149,11 @@ fn not_grouped(refusal: &groups::Refusal) -> String {
     }
 }
 
-/// Returns which kind of member it is, and its name without the project.
-pub fn member_words(member: &groups::Member) -> (&'static str, &str) {
+/// Returns which kind of member it is, and its name as it is written in the group's project.
+pub fn member_words<'a>(member: &'a groups::Member, project: &str) -> (&'static str, Cow<'a, str>) {
     match member {
-        groups::Member::Agent(agent) => ("agent", agent.local()),
-        groups::Member::Role(role) => ("role", role.local()),
+        groups::Member::Agent(agent) => ("agent", agent.seen_from(project)),
+        groups::Member::Role(role) => ("role", role.seen_from(project)),
     }
 }
 

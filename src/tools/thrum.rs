@@ -9,7 +9,7 @@ use crate::engine::address::Warning;
 use crate::engine::groups::{self, GroupView, Member, Named};
 use crate::engine::mail::{PostOptions, Second};
 use crate::engine::{
-    AgentName, Command, DEFAULT_PROJECT, Delivery, Kind, Refusal, Reply, Timestamp, agents, mail,
+    AgentName, Command, DEFAULT_PROJECT, Delivery, GroupName, Kind, Refusal, Reply, Timestamp, agents, mail,
 };
 
 /// The toolset. Its list stays under 4 kB, and its instructions under 1 kB.
@@ -502,9 +502,9 @@ fn grouped(reply: &Reply, texts: &mut Texts<'_>) {
             object.member("status").plain("deleted");
             object.member("name").plain(name.local());
         }
-        groups::Reply::Added { group, member } => write_membership("added", group.local(), member, object),
+        groups::Reply::Added { group, member } => write_membership("added", group, member, object),
         groups::Reply::Removed { group, member } => {
-            write_membership("removed", group.local(), member, object);
+            write_membership("removed", group, member, object);
         }
         groups::Reply::Listed { groups } => object.member("groups").array(groups, |json, group| {
             json.object(|object| {
@@ -519,27 +519,29 @@ fn grouped(reply: &Reply, texts: &mut Texts<'_>) {
         } => {
             write_group(group, object);
             object.member("members").array(members, |json, member| {
-                let (kind, name) = member_words(member);
+                let (kind, name) = member_words(member, &group.project);
                 json.object(|object| {
                     object.member("type").plain(kind);
-                    object.member("id").plain(name);
+                    object.member("id").plain(&name);
                 });
             });
             if let Some(agents) = agents {
                 let ids = object.member("expanded_agents");
-                ids.array(agents, |json, agent: &AgentName| json.plain(agent.local()));
+                ids.array(agents, |json, agent: &AgentName| {
+                    json.plain(&agent.seen_from(&group.project));
+                });
                 object.member("expanded_agents_count").number(agents.len());
             }
         }
     });
 }
 
-fn write_membership(status: &str, group: &str, member: &Member, object: &mut Object<'_>) {
-    let (kind, name) = member_words(member);
+fn write_membership(status: &str, group: &GroupName, member: &Member, object: &mut Object<'_>) {
+    let (kind, name) = member_words(member, group.project());
     object.member("status").plain(status);
-    object.member("group").plain(group);
+    object.member("group").plain(group.local());
     object.member("member_type").plain(kind);
-    object.member("member_value").plain(name);
+    object.member("member_value").plain(&name);
 }
 
 fn write_group(group: &GroupView, object: &mut Object<'_>) {
@@ -547,8 +549,10 @@ fn write_group(group: &GroupView, object: &mut Object<'_>) {
     object.member("description").string(&group.description);
     let at: Timestamp = group.created_at;
     messages::write_time(at, object.member("created_at"));
-    let by = group.created_by.as_ref().map_or("relay", AgentName::local);
-    object.member("created_by").plain(by);
+    let by = group.created_by.as_ref().map(|by| by.seen_from(&group.project));
+    object
+        .member("created_by")
+        .plain(by.as_deref().unwrap_or("relay"));
 }
 
 /// Says what was wrong, and what would be accepted.

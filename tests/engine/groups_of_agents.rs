@@ -78,6 +78,7 @@ fn unknown_group(call: u64, name: &str, known: &[&str]) -> [Effect; 1] {
 /// How a group is listed that pm made at the start.
 fn view(name: &str, description: &str, members: usize) -> GroupView {
     GroupView {
+        project: "default".to_owned(),
         name: name.to_owned(),
         description: description.to_owned(),
         created_at: START,
@@ -194,11 +195,15 @@ fn a_group_belongs_to_the_project_of_who_makes_it() {
         posted(&mut relay, "dev-b", "web:@crew").0,
         names(&["pm", "web:qa", "web:ui"])
     );
+    let of_web = |view: GroupView| GroupView {
+        project: "web".to_owned(),
+        ..view
+    };
     let groups = vec![
-        everyone(2),
+        of_web(everyone(2)),
         GroupView {
             created_by: Some(name("web:ui")),
-            ..view("crew", "", 3)
+            ..of_web(view("crew", "", 3))
         },
     ];
     assert_eq!(
@@ -228,7 +233,10 @@ fn a_group_of_another_project_is_named_with_its_project() {
     let mut relay = with_pm();
     let agents = names(&["web:ui"]);
     let seen = groups::Reply::Seen {
-        group: Box::new(everyone(1)),
+        group: Box::new(GroupView {
+            project: "web".to_owned(),
+            ..everyone(1)
+        }),
         members: vec![Member::Agent(name("web:ui"))],
         agents: Some(agents),
     };

@@ -21,7 +21,9 @@ mod the_doubt;
 mod the_person;
 mod the_start;
 mod threads;
+mod through_agent_relays_tools;
 mod through_the_tools;
+mod through_thrums_tools;
 mod waiting;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The tools from arguments to texts, on an engine.
 
-use relay::tools::{DEFAULT, InvalidCall, Tool, ToolResult};
+use relay::tools::{DEFAULT, InvalidCall, Tool, ToolResult, Toolsets};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -22,8 +22,25 @@ fn asked(tool: &str, value: Value) -> Result<Command, InvalidCall> {
 type Told = (Vec<String>, bool);
 
 fn called(relay: &mut Relay, call: u64, tool: &str, value: Value) -> Told {
-    let result = match command(tool, value) {
-        Ok((tool, command)) => match relay.call(A, call, command).first() {
+    let (texts, _, is_error) = called_with(relay, DEFAULT, A, call, tool, value);
+    (texts, is_error)
+}
+
+/// The same by any tool and over any session: the texts, the data, and whether they tell of an error.
+#[track_caller]
+pub fn called_with(
+    relay: &mut Relay,
+    toolsets: Toolsets,
+    session: SessionId,
+    call: u64,
+    tool: &str,
+    value: Value,
+) -> (Vec<String>, Option<Value>, bool) {
+    let command = toolsets
+        .find(tool)
+        .and_then(|tool| Ok((tool, tool.command(arguments(value).into())?)));
+    let result = match command {
+        Ok((tool, command)) => match relay.call(session, call, command).last() {
             Some(Effect::Reply { result, .. }) => ToolResult::Answered {
                 tool,
                 answer: result.clone(),
@@ -32,7 +49,8 @@ fn called(relay: &mut Relay, call: u64, tool: &str, value: Value) -> Told {
         },
         Err(invalid) => ToolResult::error(invalid),
     };
-    (result.texts(), result.is_error())
+    let (texts, data) = result.texts_and_data();
+    (texts, data, result.is_error())
 }
 
 fn text(texts: &[&str]) -> Told {

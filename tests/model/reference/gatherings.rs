@@ -137,6 +137,7 @@ impl Model {
 
     fn everyone(&self, project: &str) -> GroupView {
         GroupView {
+            project: project.to_owned(),
             name: "everyone".to_owned(),
             description: "All agents".to_owned(),
             created_at: self.boot.started_at,
@@ -268,6 +269,7 @@ impl Model {
 
 fn view(group: &Group) -> GroupView {
     GroupView {
+        project: group.name.project().to_owned(),
         name: group.name.local().to_owned(),
         description: group.description.clone(),
         created_at: group.created_at,

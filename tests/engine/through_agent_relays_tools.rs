@@ -1,0 +1,214 @@
+//! Agent Relay's tools from arguments to texts, on an engine.
+
+use relay::engine::limits::ACTIVE_MS;
+use relay::tools::{ToolResult, Toolsets};
+use serde_json::{Value, json};
+
+use super::through_the_tools::called_with;
+use super::*;
+
+const ALICE: SessionId = SessionId(4);
+const BOB: SessionId = SessionId(5);
+
+const ONE: &str = "01010101-0101-4101-8101-010101010101";
+const TWO: &str = "02020202-0202-4202-8202-020202020202";
+
+/// A relay where Alice and Bob have sessions and were told of the start.
+fn relay() -> Relay {
+    let engine = Engine::new(START, Roster::default(), Bounds::default(), [0; 16]);
+    let mut relay = Relay::of(engine.reached_at("127.0.0.1:7331".to_owned()));
+    relay.open(A, Carrier::Stream, None);
+    let profile = agents::Profile {
+        cli: Some("claude".to_owned()),
+        parent: Some("Alice".to_owned()),
+        ..agents::Profile::default()
+    };
+    relay.register(ALICE, registration("Alice", None));
+    let bob = agents::Registration {
+        profile,
+        ..registration("Bob", None)
+    };
+    relay.register(BOB, bob);
+    for (call, session) in [(900, ALICE), (901, BOB)] {
+        let (texts, is_error) = called(&mut relay, session, call, "relay_inbox", json!({}));
+        assert_eq!((texts.len(), is_error), (2, false), "it tells of the start");
+        assert_eq!(texts[0], "No messages in inbox.");
+        relay.passed(call);
+    }
+    relay
+}
+
+#[track_caller]
+fn called(relay: &mut Relay, session: SessionId, call: u64, tool: &str, value: Value) -> (Vec<String>, bool) {
+    let toolset: Toolsets = "agent-relay".parse().expect("a toolset");
+    let (texts, data, is_error) = called_with(relay, toolset, session, call, tool, value);
+    assert_eq!(data, None);
+    (texts, is_error)
+}
+
+/// The only text of an answer.
+#[track_caller]
+fn text(relay: &mut Relay, session: SessionId, call: u64, tool: &str, value: Value) -> String {
+    let (texts, is_error) = called(relay, session, call, tool, value);
+    assert_eq!((texts.len(), is_error), (1, false), "{texts:?}");
+    texts.concat()
+}
+
+#[track_caller]
+fn refusal(relay: &mut Relay, session: SessionId, call: u64, tool: &str, value: Value) -> String {
+    let (texts, is_error) = called(relay, session, call, tool, value);
+    assert_eq!((texts.len(), is_error), (1, true), "{texts:?}");
+    texts.concat()
+}
+
+#[test]
+fn what_is_sent_is_in_the_inbox_with_where_it_was_sent() {
+    let mut relay = relay();
+    let messages = [
+        json!({"to": "Bob", "message": "one"}),
+        json!({"to": "Bob", "message": "two", "thread": "b1"}),
+    ];
+    for (call, message) in (1..).zip(messages) {
+        assert_eq!(
+            text(&mut relay, ALICE, call, "relay_send", message),
+            "Message sent to Bob"
+        );
+    }
+    let broadcast = json!({"to": "*", "message": "three"});
+    assert_eq!(
+        text(&mut relay, ALICE, 3, "relay_send", broadcast),
+        "Message sent to *"
+    );
+    let general = json!({"to": "#general", "message": "four"});
+    assert_eq!(
+        text(&mut relay, ALICE, 4, "relay_send", general),
+        "Message sent to #general"
+    );
+    let two = format!("[{TWO}] From Alice (thread: b1):\ntwo");
+    assert_eq!(
+        text(&mut relay, BOB, 5, "relay_inbox", json!({"limit": 1})),
+        format!("1 message(s):\n\n[{ONE}] From Alice:\none")
+    );
+    let of_channel = text(&mut relay, BOB, 6, "relay_inbox", json!({"channel": "#general"}));
+    assert!(
+        of_channel.ends_with("] From Alice [#general]:\nfour"),
+        "{of_channel}"
+    );
+    let rest = text(&mut relay, BOB, 7, "relay_inbox", json!({"from": "Alice"}));
+    assert!(
+        rest.starts_with(&format!("2 message(s):\n\n{two}\n\n---\n\n[")),
+        "{rest}"
+    );
+    relay.lost(7);
+    let again = text(&mut relay, BOB, 8, "relay_inbox", json!({"limit": 1}));
+    assert_eq!(
+        again,
+        format!("1 message(s):\n\n[{TWO}] From Alice (thread: b1) (redelivered):\ntwo")
+    );
+    let all = text(&mut relay, BOB, 9, "relay_inbox", json!({"unread_only": false}));
+    assert!(all.starts_with("4 message(s):\n\n"), "{all}");
+    let empty = text(&mut relay, BOB, 10, "relay_inbox", json!({}));
+    assert_eq!(empty, "No messages in inbox.");
+}
+
+#[test]
+fn a_response_is_waited_for_and_shown() {
+    let mut relay = relay();
+    let toolset: Toolsets = "agent-relay".parse().expect("a toolset");
+    let tool = toolset.find("relay_send").expect("it is one");
+    let ask = |relay: &mut Relay, call: u64| {
+        let asked = json!({"to": "Bob", "message": "ready?", "await_response": true, "timeout_ms": 1_000});
+        let arguments = asked.as_object().expect("an object").clone();
+        let command = tool.command(arguments.into()).expect("good arguments");
+        assert_eq!(relay.call(ALICE, call, command), NONE);
+    };
+    let told = |effects: &[Effect], call: u64| {
+        let is_answer = |effect: &&Effect| matches!(effect, Effect::Reply { call: answered, .. } if *answered == CallId(call));
+        let Some(Effect::Reply { result: answer, .. }) = effects.iter().find(is_answer) else {
+            panic!("{effects:?}");
+        };
+        let answer = answer.clone();
+        let result = ToolResult::Answered { tool, answer };
+        (result.texts().concat(), result.is_error())
+    };
+    ask(&mut relay, 1);
+    let answered = relay.call(BOB, 2, post(None, "Alice", "yes"));
+    assert_eq!(told(&answered, 1), ("Response from Bob: yes".to_owned(), false));
+    relay.lost(1);
+    let again = text(&mut relay, ALICE, 3, "relay_inbox", json!({}));
+    assert!(again.ends_with("] From Bob (redelivered):\nyes"), "{again}");
+    ask(&mut relay, 4);
+    let expired = relay.timeout_at(1_000);
+    assert_eq!(
+        told(&expired, 4),
+        (
+            "Error: Timeout after 1000ms: waiting for response from Bob".to_owned(),
+            true
+        )
+    );
+}
+
+#[test]
+fn who_is_there_is_said_with_its_program_and_whom_it_works_for() {
+    let mut relay = relay();
+    relay.now = START.plus_millis(ACTIVE_MS);
+    text(&mut relay, BOB, 1, "relay_inbox", json!({}));
+    assert_eq!(
+        text(&mut relay, BOB, 2, "relay_who", json!({"include_idle": false})),
+        "1 agent(s) online:\n- Bob (claude) - active [worker of: Alice]"
+    );
+    assert_eq!(
+        text(&mut relay, BOB, 3, "relay_who", json!({})),
+        "5 agent(s) online:\n- Alice (unknown) - idle\n- Bob (claude) - active [worker of: Alice]\n\
+         - dev-a (unknown) - idle\n- dev-b (unknown) - idle\n- pm (unknown) - idle"
+    );
+    assert_eq!(
+        text(&mut relay, BOB, 4, "relay_who", json!({"project": "web"})),
+        "No agents online."
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    let status = |agent: &str| {
+        format!(
+            "Relay Status:\n- Connected: Yes\n- Agent Name: {agent}\n- Project: default\n- Socket: 127.0.0.1:7331\n\
+             - Daemon Version: {version}\n- Uptime: 2m 0s"
+        )
+    };
+    assert_eq!(text(&mut relay, BOB, 5, "relay_status", json!({})), status("Bob"));
+    assert_eq!(
+        text(&mut relay, A, 6, "relay_status", json!({})),
+        status("Not registered")
+    );
+    for (seconds, uptime) in [(59, "59s"), (3_600, "1h 0m 0s"), (90_061, "25h 1m 1s")] {
+        relay.now = START.plus_millis(seconds * 1_000);
+        let told = text(&mut relay, BOB, 7, "relay_status", json!({}));
+        assert!(told.ends_with(&format!("Uptime: {uptime}")), "{told}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said_in_agent_relay_s_words() {
+    let mut relay = relay();
+    let send = |to: &str| json!({"to": to, "message": "hello"});
+    assert_eq!(
+        refusal(&mut relay, ALICE, 1, "relay_send", send("Carol")),
+        "Error: Agent not found: Carol; known agents: pm, dev-a, dev-b, Alice, Bob"
+    );
+    assert_eq!(
+        refusal(&mut relay, ALICE, 2, "relay_inbox", json!({"channel": "#build"})),
+        "Error: Channel not found: #build; known channels: #general"
+    );
+    assert_eq!(
+        refusal(&mut relay, A, 3, "relay_inbox", json!({})),
+        "Error: Connection error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; \
+         known agents: pm, dev-a, dev-b, Alice, Bob"
+    );
+    for (tool, what) in [("relay_spawn", "spawn"), ("relay_release", "release")] {
+        let arguments = if tool == "relay_spawn" {
+            json!({"name": "W", "cli": "claude", "task": "x"})
+        } else {
+            json!({"name": "W"})
+        };
+        let told = called(&mut relay, ALICE, 4, tool, arguments).0.concat();
+        assert!(told.contains(&format!("Failed to {what}")), "{told}");
+    }
+}
