@@ -368,6 +368,11 @@ impl Engine {
     }
 }
 
+/// Tells whether an agent that was there at that time counts as active.
+pub(super) fn is_recent(last_contact: Timestamp, now: Timestamp) -> bool {
+    now < last_contact.plus_millis(ACTIVE_MS)
+}
+
 /// Finds the names that differ the least from what was asked for, the nearest first.
 fn nearest<'a>(names: &[&'a AgentName], asked: &str) -> Vec<&'a AgentName> {
     let asked = asked.to_ascii_lowercase();
@@ -455,7 +460,7 @@ impl Engine {
             name: name.clone(),
             profile: agent.profile.clone(),
             last_contact,
-            is_active: last_contact.is_some_and(|at| now < at.plus_millis(ACTIVE_MS)),
+            is_active: last_contact.is_some_and(|at| is_recent(at, now)),
         }
     }
 }

@@ -360,7 +360,7 @@ impl Engine {
             Command::Get { name, expand } => self.look(by, &name, expand)?,
         };
         let by = speaker.into_agent();
-        self.acts(session, &by, step.now);
+        self.acts(session, &by, step);
         Ok(reply.into())
     }
 

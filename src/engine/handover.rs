@@ -189,6 +189,9 @@ impl Engine {
                 id: None,
             };
         }
+        if !deliveries.is_empty() {
+            self.inbox_changes(agent, step);
+        }
         let id = HandoverId(self.handovers_made);
         self.handovers_made += 1;
         let state = self.session_mut(session);
@@ -339,6 +342,9 @@ impl Engine {
             notice,
             ..
         } = self.end_handover(id);
+        if !deliveries.is_empty() {
+            self.inbox_changes(&agent, step);
+        }
         let inbox = self.inbox_mut(&agent);
         inbox.notice_due |= notice;
         inbox.put_back(Arc::unwrap_or_clone(deliveries));

@@ -17,6 +17,7 @@ impl Engine {
         }
         self.check_agents();
         self.check_sessions();
+        self.check_watches();
         self.check_timers();
     }
 
@@ -185,6 +186,24 @@ impl Engine {
         );
     }
 
+    fn check_watches(&self) {
+        for (session, what) in self.watches.all() {
+            let state = self.sessions.get(&session);
+            assert!(
+                state.is_some_and(|state| !state.fenced),
+                "whoever watches is open and not fenced: {session:?}"
+            );
+            assert!(
+                self.watches(session, what),
+                "a session watches its own agent's inbox, and its own project"
+            );
+        }
+        assert!(
+            self.watches.are_somebodys(),
+            "what nobody watches is not kept in mind"
+        );
+    }
+
     fn check_timers(&self) {
         let waits = self
             .waits
@@ -285,7 +304,7 @@ mod tests {
 
     #[test]
     fn each_law_is_seen_when_it_is_broken() {
-        let broken: [(&str, Breaking); 25] = [
+        let broken: [(&str, Breaking); 28] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
                 dev_a(e).release(&one);
@@ -370,6 +389,20 @@ mod tests {
                 dev_a(e).waits.push_back(WAITING);
             }),
             ("a hand-over's number is used once", |e| e.handovers_made -= 1),
+            ("whoever watches is open and not fenced", |e| {
+                let agents = e.watches.agents.entry("default".to_owned());
+                agents.or_default().insert(SessionId(99));
+            }),
+            (
+                "a session watches its own agent's inbox, and its own project",
+                |e| {
+                    let dev_a = AgentName::new("dev-a").expect("a name");
+                    e.watches.inboxes.entry(dev_a).or_default().insert(READER);
+                },
+            ),
+            ("what nobody watches is not kept in mind", |e| {
+                e.watches.agents.insert("web".to_owned(), BTreeSet::new());
+            }),
             (
                 "whatever ends by itself has its timer, and nothing else has",
                 |e| {

@@ -2,7 +2,7 @@
 
 use super::events::Event;
 use super::names::{AgentName, CallId, HandoverId, RandomBytes, SessionId};
-use super::{agents, groups, mail, sessions};
+use super::{agents, groups, mail, sessions, watches};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +127,8 @@ pub enum Command {
     Agents(agents::Command),
     /// To make groups, and to see them.
     Groups(groups::Command),
+    /// To be told of changes.
+    Watches(watches::Command),
 }
 
 /// Everything that the engine can want done, in the order in which it is to be done.
@@ -148,6 +150,14 @@ pub enum Effect {
         /// What stands until the reply is known to have arrived: its bytes are to be followed, and what is seen of them
         /// reported by [`Input::Signed`]. None if nothing depends on that.
         handover: Option<HandoverId>,
+    },
+    /// Tell a session that something which it watches has changed, at the end of the step that has changed it. Until its client
+    /// has heard of it, later changes of the same thing need not be told.
+    Changed {
+        /// An open session.
+        session: SessionId,
+        /// What.
+        what: watches::Watched,
     },
     /// Take note of what has happened. Nothing needs to be done.
     Note(Event),
@@ -189,6 +199,8 @@ pub enum Reply {
     Agents(agents::Reply),
     /// To a [`Command::Groups`].
     Groups(groups::Reply),
+    /// To a [`Command::Watches`].
+    Watches(watches::Reply),
 }
 
 /// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.

@@ -312,7 +312,7 @@ impl Engine {
             }
             Command::Pending { agent } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
-                self.acts(session, reader.agent(), step.now);
+                self.acts(session, reader.agent(), step);
                 Ok(self.pending(&reader).into())
             }
             Command::Peek { agent } => Ok(self.peek(&speaker(self, NamedAs::Reader, agent)?).into()),
@@ -391,11 +391,12 @@ impl Engine {
         if let Some(channel) = joins {
             self.join(channel, &message.from, step);
         }
-        self.acts(session, &message.from, step.now);
+        self.acts(session, &message.from, step);
         // Whoever answers does so later, so that no answer is taken for one that was there before.
         let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
         for agent in &agents {
             self.inbox_mut(agent).push(Arc::clone(&message));
+            self.inbox_changes(agent, step);
             step.wakes(agent.clone());
         }
         step.note(Event::Accepted {
@@ -492,7 +493,7 @@ impl Engine {
 
     /// Takes note of a read that is carried out: the reader is there, and joins the channel that it asks for.
     fn uses(&mut self, session: SessionId, agent: &AgentName, filter: &Filter, step: &mut Step<'_>) {
-        self.acts(session, agent, step.now);
+        self.acts(session, agent, step);
         if let Some(channel) = &filter.channel
             && self.groups.channel(channel, agent, self).1
         {

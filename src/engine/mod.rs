@@ -9,7 +9,7 @@
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
 //! speaks for one, and who there is; `groups`, and channels; `sessions`, who is connected; `mail`, which posts and reads. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
-//! to; `inbox`, one agent's queue; `waits`, the calls that are parked;
+//! to; `inbox`, one agent's queue; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
 //! `handover`, the table of what confirms and what undoes a reply that was handed over; `timers`, what ends by itself; and
 //! `events`, what has happened.
 //!
@@ -45,6 +45,7 @@ mod threads;
 mod time;
 mod timers;
 mod waits;
+pub mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,6 +69,7 @@ pub use time::Timestamp;
 pub use timers::Reason;
 use timers::{Timer, Timers};
 use waits::Wait;
+use watches::{Watched, Watches};
 
 /// The whole state of a relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +94,7 @@ pub struct Engine {
     /// How many hand-overs there were: the number of the next one.
     handovers_made: u64,
     waits: BTreeMap<CallId, Wait>,
+    watches: Watches,
     /// The ends of all waits, and of all doubts that are still to end.
     timers: Timers,
     stopping: bool,
@@ -103,6 +106,8 @@ struct Step<'a> {
     out: &'a mut Vec<Effect>,
     /// Whose inboxes have got something that may wake a wait.
     news: Vec<AgentName>,
+    /// Which sessions are to be told of what has changed.
+    changes: BTreeSet<(SessionId, Watched)>,
 }
 
 impl<'a> Step<'a> {
@@ -111,6 +116,7 @@ impl<'a> Step<'a> {
             now,
             out,
             news: Vec::new(),
+            changes: BTreeSet::new(),
         }
     }
 
@@ -162,6 +168,7 @@ impl Engine {
             handovers: BTreeMap::new(),
             handovers_made: 0,
             waits: BTreeMap::new(),
+            watches: Watches::default(),
             timers: Timers::default(),
             stopping: false,
         }
@@ -252,7 +259,7 @@ impl Engine {
         self.finish(step);
     }
 
-    /// Wakes who waits for what a step has brought.
+    /// Wakes who waits for what a step has brought, and tells who watches what it has changed.
     fn finish(&mut self, step: &mut Step<'_>) {
         let mut news = std::mem::take(&mut step.news);
         news.sort_unstable();
@@ -260,6 +267,7 @@ impl Engine {
         for agent in news {
             self.wake(&agent, step);
         }
+        self.tell_of_changes(step);
         self.check_invariants();
     }
 }
@@ -303,6 +311,7 @@ impl Engine {
             Command::Mail(command) => self.mail(session, call, random, command, step),
             Command::Agents(command) => Ok(self.about_agents(session, command, step.now)?),
             Command::Groups(command) => self.about_groups(session, command, step),
+            Command::Watches(command) => Ok(self.about_watches(session, command)?),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::agents::{Agent, NamedAs, Profile, Refusal, Registration};
+use super::agents::{Agent, NamedAs, Profile, Refusal, Registration, is_recent};
 use super::events::{Event, WaitEnd};
 use super::inbox::Inbox;
 use super::io::{Effect, Sign};
@@ -62,16 +62,16 @@ impl Engine {
                 },
             );
             self.inboxes.insert(agent.clone(), Inbox::new());
-            self.contact(agent, step.now);
+            self.contact(agent, step);
             step.note(Event::Registered { agent: agent.clone() });
         }
         if instance > self.agents[agent].instance {
             self.take_over(agent, step);
             self.agent_mut(agent).instance = instance;
-            self.contact(agent, step.now);
+            self.contact(agent, step);
         }
         self.agent_mut(agent).transient &= transient;
-        self.describe(agent, profile);
+        self.describe(agent, profile, step);
     }
 
     /// Fences all sessions of an agent.
@@ -81,6 +81,7 @@ impl Engine {
             step.note(Event::TakenOver { agent: agent.clone() });
         }
         for session in fenced {
+            self.unwatch_all(session);
             let state = self.session_mut(session);
             state.fenced = true;
             for call in state.waits.clone() {
@@ -101,8 +102,9 @@ impl Engine {
     }
 
     /// Sets what an agent says of itself; what it leaves out stays as it was.
-    fn describe(&mut self, agent: &AgentName, said: Profile) {
-        let role_before = self.agents[agent].profile.role.clone();
+    fn describe(&mut self, agent: &AgentName, said: Profile, step: &mut Step<'_>) {
+        let before = self.agents[agent].profile.clone();
+        let role_before = before.role.clone();
         let Profile {
             role,
             module,
@@ -120,6 +122,9 @@ impl Engine {
             if let Some(said) = said.filter(|said| !said.is_empty()) {
                 *field = Some(said);
             }
+        }
+        if self.agents[agent].profile != before {
+            self.agents_change(agent.project(), step);
         }
         let role_after = self.agents[agent].profile.role.clone();
         if role_before != role_after {
@@ -189,21 +194,36 @@ impl Engine {
             self.groups.forget(&agent);
             self.inboxes.remove(&agent);
             self.agents.remove(&agent);
+            self.agents_change(agent.project(), step);
             step.note(Event::Gone { agent });
         }
     }
 
     /// Takes note that a session acts in an agent's name. The person who does so in its stead shows nothing of the agent.
-    pub(super) fn acts(&mut self, session: SessionId, agent: &AgentName, now: Timestamp) {
+    pub(super) fn acts(&mut self, session: SessionId, agent: &AgentName, step: &mut Step<'_>) {
         if !self.sessions[&session].person {
-            self.contact(agent, now);
+            self.contact(agent, step);
+        }
+    }
+
+    /// The same of one that has waited until now, and was not idle meanwhile.
+    pub(super) fn has_waited(&mut self, session: SessionId, agent: &AgentName, now: Timestamp) {
+        if !self.sessions[&session].person
+            && let Some(state) = self.agents.get_mut(agent)
+        {
+            state.last_contact = Some(now);
         }
     }
 
     /// Takes note that an agent is there.
-    fn contact(&mut self, agent: &AgentName, now: Timestamp) {
-        if let Some(state) = self.agents.get_mut(agent) {
-            state.last_contact = Some(now);
+    fn contact(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let Some(state) = self.agents.get_mut(agent) else {
+            return;
+        };
+        let before = state.last_contact.replace(step.now);
+        let was_active = before.is_some_and(|at| is_recent(at, step.now));
+        if !was_active && self.inboxes[agent].waits.is_empty() {
+            self.agents_change(agent.project(), step);
         }
     }
 

@@ -101,6 +101,7 @@ impl Engine {
         for call in state.waits.clone() {
             self.cancel_wait(call, step);
         }
+        self.unwatch_all(session);
         self.sign_all(session, Sign::Ended(ending), step);
         if let Some(Session {
             agent: Some(agent), ..

@@ -93,7 +93,7 @@ impl Engine {
             parked_at,
             expires_at,
         } = self.unpark(call, by, step);
-        self.acts(session, &agent, step.now);
+        self.has_waited(session, &agent, step.now);
         if let Some(answers) = &filter.answers
             && by == WaitEnd::Expired
         {

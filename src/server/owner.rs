@@ -449,7 +449,8 @@ impl Owner {
                     spent.push(deliveries);
                 }
                 Effect::Note(Event::Undone { handover, .. }) => requests.ended(handover),
-                Effect::Note(_) => {}
+                // Nobody can watch anything yet.
+                Effect::Changed { .. } | Effect::Note(_) => {}
             }
         }
         own

@@ -6,6 +6,7 @@ use super::refusals;
 use super::text::Json;
 use super::{Accepts, Argument, Needed, Prompt, Resource, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::mail::{PostOptions, Second};
+use crate::engine::watches::Watched;
 use crate::engine::{
     AgentName, Command, DEFAULT_PROJECT, Delivery, Kind, Refusal, Reply, ResolvedBy, Timestamp, agents,
     groups, mail,
@@ -44,6 +45,7 @@ pub static AGENT_RELAY: Toolset = Toolset {
                 command.into()
             },
             to_json: agents_to_json,
+            changes_with: Some(Watched::Agents),
         },
         Resource {
             uri: "relay://inbox",
@@ -51,6 +53,7 @@ pub static AGENT_RELAY: Toolset = Toolset {
             description: "Your pending messages; reading takes none",
             to_command: || mail::Command::Peek { agent: None }.into(),
             to_json: inbox_to_json,
+            changes_with: Some(Watched::Inbox),
         },
         Resource {
             uri: "relay://project",
@@ -58,6 +61,7 @@ pub static AGENT_RELAY: Toolset = Toolset {
             description: "The project, and how relay is reached",
             to_command: || agents::Command::WhoAmI.into(),
             to_json: project_to_json,
+            changes_with: None,
         },
     ],
     not_running: Some(|command| format!("Error: Relay daemon is not running. Start with: {command}")),
@@ -352,7 +356,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
                 answer.message.body
             ));
         }
-        Reply::Mail(_) | Reply::Agents(_) | Reply::Groups(_) => {
+        Reply::Mail(_) | Reply::Agents(_) | Reply::Groups(_) | Reply::Watches(_) => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
         }
     }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::engine::watches::Watched;
 use crate::engine::{AgentName, Command, Refusal, Reply, Roster, shown};
 pub use arguments::{Accepts, Argument, Arguments, Given, InvalidCall, Needed, Values, described};
 pub use text::Texts;
@@ -148,6 +149,8 @@ pub struct Resource {
     pub to_command: fn() -> Command,
     /// Translates the engine's answer into the JSON that is read.
     pub to_json: fn(&Reply, &mut text::Json<'_>),
+    /// With what of the engine's it changes; none if it stays as it is while relay runs.
+    pub changes_with: Option<Watched>,
 }
 
 /// A family of tools over the engine.
@@ -357,6 +360,13 @@ impl Toolsets {
     /// Returns the resources, in the order in which they are listed.
     pub fn resources(self) -> impl Iterator<Item = &'static Resource> {
         self.sets().flat_map(|toolset| toolset.resources)
+    }
+
+    /// Returns the addresses of the resources that change with something of the engine's.
+    pub fn changed_with(self, what: Watched) -> impl Iterator<Item = &'static str> {
+        let resources = self.resources();
+        let changed = resources.filter(move |resource| resource.changes_with == Some(what));
+        changed.map(|resource| resource.uri)
     }
 
     /// Tells whether a session that names an agent which is not there makes it be there.

@@ -25,6 +25,7 @@ mod through_agent_relays_tools;
 mod through_the_tools;
 mod through_thrums_tools;
 mod waiting;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use relay::engine::{
     AgentName, Boot, CallId, Carrier, ChannelName, Class, Command, Context, DEFAULT_PROJECT, Delivery,
     Effect, Ending, Engine, Event, GroupName, HandoverId, InboxView, Input, InvalidName, InvalidRoster, Kind,
     Known, Message, MessageId, Overview, Reason, Recipient, Refusal, Reply, Role, Roster, Seq, SessionId,
-    SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who, agents, groups, mail, sessions,
+    SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who, agents, groups, mail, sessions, watches,
 };
 
 /// 2026-05-02T14:30:00Z, when every relay here starts.
@@ -154,7 +155,7 @@ impl Relay {
                     self.handovers.extend(handover.map(|handover| (call.0, handover)));
                     rest.push(reply(call.0, result));
                 }
-                Effect::Opened { .. } => rest.push(effect),
+                Effect::Opened { .. } | Effect::Changed { .. } => rest.push(effect),
             }
         }
         rest

@@ -131,7 +131,7 @@ impl History<'_> {
                 (Effect::Reply { call, result, .. }, Event::Input(Input::Call { call: asked, .. })) => {
                     call == asked && result.is_err()
                 }
-                (Effect::Reply { .. } | Effect::Note(_), _) => false,
+                (Effect::Reply { .. } | Effect::Changed { .. } | Effect::Note(_), _) => false,
             });
             holds(at, !refused || step.effects.len() == 1, || {
                 "a refusal came with something else".to_owned()
@@ -158,7 +158,7 @@ impl History<'_> {
             };
             for (at, answer) in &asked.answers {
                 let speaker = self.speaker(asked.session, asked.command);
-                let speaks = !matches!(asked.command, Command::Agents(_));
+                let speaks = !matches!(asked.command, Command::Agents(_) | Command::Watches(_));
                 let its_own = admitted.agent.is_none() || admitted.agent == speaker || !speaks;
                 let persons = speaker.as_ref().is_some_and(AgentName::is_person);
                 let right = answer.is_err() || its_own && (admitted.person || !persons);
@@ -188,7 +188,8 @@ impl History<'_> {
                     Ok(
                         Reply::Mail(mail::Reply::Posted { .. } | mail::Reply::Messages { .. })
                         | Reply::Agents(_)
-                        | Reply::Groups(_),
+                        | Reply::Groups(_)
+                        | Reply::Watches(_),
                     )
                     | Err(_) => continue,
                 };

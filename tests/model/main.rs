@@ -275,6 +275,7 @@ impl Run {
             Effect::Note(relay::engine::Event::Accepted { .. }) | Effect::Opened { .. } => {
                 Some(effect.clone())
             }
+            Effect::Changed { .. } => Some(effect.clone()),
             Effect::Note(_) => None,
         }
     }

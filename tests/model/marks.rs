@@ -473,6 +473,16 @@ marks! {
     WaitsBesideItsQuestion,
     /// One wait too many.
     TooManyWaits,
+    /// A session watches what it watches already.
+    WatchesAgain,
+    /// A session watches something no more.
+    WatchesNoMore,
+    /// A session is told that its agent's inbox has changed.
+    ToldOfItsInbox,
+    /// A session is told that who there is has changed.
+    ToldOfAgents,
+    /// More than one thing that is watched changes in a step.
+    ToldOfMuch,
     /// One session too many.
     TooManySessions,
 }

@@ -412,7 +412,7 @@ impl Plan {
                     result: Ok(Reply::Mail(mail::Reply::Posted { id, .. })),
                     ..
                 } => remember(&mut self.seen, *id),
-                Effect::Reply { .. } | Effect::Note(_) => {}
+                Effect::Reply { .. } | Effect::Changed { .. } | Effect::Note(_) => {}
             }
         }
     }

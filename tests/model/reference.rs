@@ -6,7 +6,7 @@
 //! Where the contract leaves an order open, the model takes this one: arguments are judged in the order in which a
 //! command lists them, then the body, then the room; of what is due at the same moment, or ends with the relay,
 //! waits come before doubts, lower call numbers before higher ones, and what was handed over first before what was later; a closed session's agents are served in the
-//! order of their names.
+//! order of their names; and changes are told behind all else.
 
 mod addresses;
 mod calls;
@@ -17,6 +17,7 @@ mod replies;
 mod sessions;
 mod threads;
 mod waits;
+mod watches;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use relay::engine::limits::{
     ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, PROFILE_BYTES_MAX, RECENT_BYTES_MAX,
     RECENT_MAX, SETTLE_SLACK_MS, THREAD_BYTES_MAX, TRANSIENT_MS,
 };
+use relay::engine::watches::Watched;
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, ChannelName, Command, Context, Delivery, Effect, Ending, GroupName,
     InboxView, Input, InvalidName, Kind, Known, Message, MessageId, Overview, Reason, Recipient, Refusal,
@@ -36,6 +38,7 @@ use uuid::Uuid;
 
 use crate::marks::{Mark, Marks};
 use crate::plan::Event;
+use watches::Changed;
 
 /// The whole state, as naive as it can be.
 pub struct Model {
@@ -61,6 +64,10 @@ pub struct Model {
     waits: Vec<Parked>,
     /// Replies with messages or news that are not known to have arrived.
     doubts: Vec<Doubt>,
+    /// Who watches what: a session that has ended, or was taken over, does not any more.
+    watches: Vec<(SessionId, Watched)>,
+    /// What has changed in the step.
+    changed: Vec<Changed>,
     stopping: bool,
     /// What was reached.
     pub marks: Marks,
@@ -297,12 +304,21 @@ impl Model {
             sessions: Vec::new(),
             waits: Vec::new(),
             doubts: Vec::new(),
+            watches: Vec::new(),
+            changed: Vec::new(),
             stopping: false,
             marks: Marks::default(),
         }
     }
 
     pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        let watches = self.watches.clone();
+        let mut effects = self.carry_out(now, event);
+        effects.extend(self.tell_of_changes(watches));
+        effects
+    }
+
+    fn carry_out(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         self.settle(now);
         if event != Event::Timeout {
             self.let_go(now);

@@ -237,7 +237,7 @@ impl Tap {
             {
                 *wait_ms -= 1_000
             }
-            Command::Mail(_) | Command::Agents(_) | Command::Groups(_) => {}
+            Command::Mail(_) | Command::Agents(_) | Command::Groups(_) | Command::Watches(_) => {}
         }
     }
 
@@ -376,7 +376,7 @@ impl Tap {
                 Ok(Reply::Mail(
                     mail::Reply::Posted { .. } | mail::Reply::Pending { .. } | mail::Reply::Seen { .. },
                 ))
-                | Ok(Reply::Agents(_) | Reply::Groups(_))
+                | Ok(Reply::Agents(_) | Reply::Groups(_) | Reply::Watches(_))
                 | Err(_) => {}
             }
             *effect = Effect::Reply {

@@ -146,7 +146,7 @@ impl Tap {
                     | Refusal::Sessions(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
-                Effect::Reply { .. } | Effect::Opened { .. } => {}
+                Effect::Reply { .. } | Effect::Opened { .. } | Effect::Changed { .. } => {}
             }
         }
     }

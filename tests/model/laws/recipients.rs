@@ -102,7 +102,7 @@ impl<'a> World<'a> {
                 result: Ok(Reply::Groups(answer)),
                 ..
             } => self.note_group(answer),
-            Effect::Opened { .. } | Effect::Reply { .. } | Effect::Note(_) => {}
+            Effect::Opened { .. } | Effect::Reply { .. } | Effect::Changed { .. } | Effect::Note(_) => {}
         }
     }
 

@@ -1,5 +1,7 @@
 //! What sessions ask for.
 
+use relay::engine::watches::{self, Watched};
+
 use super::*;
 
 /// How long a post may wait for its answer.
@@ -132,6 +134,16 @@ impl Plan {
     fn look(&mut self) -> Command {
         if self.rng.percent(30) {
             return agents::Command::WhoAmI.into();
+        }
+        if self.rng.percent(40) {
+            let what = self.rng.pick(&[Watched::Inbox, Watched::Inbox, Watched::Agents]);
+            let watches = self.rng.percent(80);
+            let command = if watches {
+                watches::Command::Watch(what)
+            } else {
+                watches::Command::Unwatch(what)
+            };
+            return command.into();
         }
         let projects = [
             None,

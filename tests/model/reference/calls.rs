@@ -61,6 +61,7 @@ impl Model {
             Command::Mail(mail::Command::Peek { agent }) => self.peek(&open, call, agent.as_deref()),
             Command::Agents(command) => self.about_agents(now, &open, call, command),
             Command::Groups(command) => self.about_groups(now, &open, call, command),
+            Command::Watches(command) => self.about_watches(&open, call, command),
         };
         match done {
             Ok(effects) => effects,

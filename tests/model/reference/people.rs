@@ -46,7 +46,23 @@ impl Model {
         {
             return;
         }
+        let waits = self.waits.iter().any(|wait| wait.agent == *name);
         if let Some(agent) = self.agent(name) {
+            let was_active = agent
+                .last_contact
+                .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
+            agent.last_contact = Some(now);
+            if !was_active && !waits {
+                self.changed.push(Changed::Agents(name.project().to_owned()));
+            }
+        }
+    }
+
+    /// The same of an agent that has waited until now, and was active all along.
+    pub(super) fn has_waited(&mut self, now: Timestamp, session: SessionId, name: &AgentName) {
+        let mut sessions = self.sessions.iter();
+        let by_person = sessions.any(|open| open.session == session && open.person);
+        if let Some(agent) = self.agent(name).filter(|_| !by_person) {
             agent.last_contact = Some(now);
         }
     }
@@ -177,7 +193,7 @@ impl Model {
         known
     }
 
-    fn fenced(&self, open: &Open) -> Refusal {
+    pub(super) fn fenced(&self, open: &Open) -> Refusal {
         let agent = open.agent.clone().expect("nobody else is fenced");
         Refusal::Agents(agents::Refusal::Fenced { agent })
     }
@@ -328,11 +344,17 @@ impl Model {
             before.transient && !registration.transient,
             Mark::TransientIsToStay,
         );
+        let waits = self.waits.iter().any(|wait| wait.agent == *name);
         let agent = self.agent(name).expect("it is there");
         if takes_over {
             agent.instance = registration.instance;
         }
+        let mut is_other = is_new;
         if takes_over || is_new {
+            let was_active = agent
+                .last_contact
+                .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
+            is_other |= !was_active && !waits;
             agent.last_contact = Some(now);
         }
         agent.transient = before.transient && registration.transient;
@@ -346,7 +368,11 @@ impl Model {
             parent: keep(said.parent, old.parent),
             cwd: keep(said.cwd, old.cwd),
         };
+        is_other |= agent.profile != before.profile;
         let role = agent.profile.role.clone();
+        if is_other {
+            self.changed.push(Changed::Agents(name.project().to_owned()));
+        }
         self.marks
             .reach_if(old.role.is_some() && role != old.role, Mark::RoleChanged);
         effects
@@ -432,6 +458,7 @@ impl Model {
             self.messages.retain(|m| !m.is_for(&name));
             self.notices.retain(|notice| notice.agent != name);
             self.leave_all(&name);
+            self.changed.push(Changed::Agents(name.project().to_owned()));
         }
     }
 }

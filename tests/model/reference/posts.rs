@@ -120,6 +120,7 @@ impl Model {
         self.marks
             .reach_if(by != ResolvedBy::Name && agents.len() > 1, Mark::SeveralCopies);
         for agent in agents {
+            self.changed.push(Changed::Inbox(agent.clone()));
             let before = self.messages.iter().filter(|m| m.is_for(agent)).count();
             self.messages.push(Kept {
                 agent: agent.clone(),

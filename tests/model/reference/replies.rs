@@ -245,6 +245,7 @@ impl Model {
                 self.marks.reach(Mark::ReadLeavesMore);
             } else {
                 kept.state = State::Handed(call);
+                self.changed.push(Changed::Inbox(agent.clone()));
                 deliveries.push(kept.delivery.clone());
             }
         }
@@ -352,6 +353,7 @@ impl Model {
         for kept in &mut self.messages {
             if kept.state == State::Handed(call) {
                 kept.state = State::Waiting;
+                self.changed.push(Changed::Inbox(kept.agent.clone()));
                 self.marks.reach_if(kept.delivery.redelivered, Mark::UndoAgain);
                 kept.delivery.redelivered = true;
             }

@@ -19,7 +19,7 @@ impl Model {
 
     /// Answers a wait that has ended without what it waited for.
     pub(super) fn end_in_vain(&mut self, now: Timestamp, wait: &Parked) -> Effect {
-        self.contact(now, wait.session, &wait.agent);
+        self.has_waited(now, wait.session, &wait.agent);
         let Some(asked) = &wait.wanted.answers else {
             let waited = now.millis_since(wait.parked_at);
             return self.hand_over(wait.session, wait.call, &wait.agent, &wait.wanted, waited);
@@ -125,7 +125,7 @@ impl Model {
             .reach_if(waiting.contains(&true), Mark::RedeliveredToWait);
         let wait = (**wait).clone();
         self.unpark(wait.call);
-        self.contact(now, wait.session, agent);
+        self.has_waited(now, wait.session, agent);
         let waited = now.millis_since(wait.parked_at);
         Some(self.hand_over(wait.session, wait.call, agent, &wait.wanted, waited))
     }
