@@ -13,6 +13,8 @@ mod presence;
 mod refusals;
 #[path = "bridge/strangers.rs"]
 mod strangers;
+#[path = "bridge/subscriptions.rs"]
+mod subscriptions;
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 mod support;
 

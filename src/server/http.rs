@@ -34,7 +34,7 @@ use super::requests::{Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
 use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
-use super::{Shared, refuse, refuse_as, stateless};
+use super::{Shared, refuse, refuse_as, rmcp_service, stateless};
 use crate::engine::SessionId;
 use crate::tools::{ToolResult, Toolsets};
 
@@ -150,7 +150,7 @@ struct Exchange {
 impl Exchange {
     async fn serve_by_rmcp(
         self,
-        shared: &Shared,
+        shared: &Arc<Shared>,
         service: &RmcpService,
         envelope: &Envelope<'_>,
         body: &Bytes,
@@ -177,6 +177,16 @@ impl Exchange {
         } else {
             message.to_string().into()
         };
+        let listens = envelope.method.as_deref() == Some("subscriptions/listen");
+        if listens && !accepted.events {
+            let reason = "subscriptions/listen is answered by a stream of events; accepted: text/event-stream in Accept";
+            return Invalid::http(reason).response(StatusCode::NOT_ACCEPTABLE);
+        }
+        let of_listener = listens.then(|| {
+            let listener = caller.clone().with_changes(Arc::default());
+            rmcp_service(shared, Some(listener))
+        });
+        let service = of_listener.as_ref().unwrap_or(service);
         let is_call = envelope.method.as_deref() == Some("tools/call");
         let lost = envelope.id.filter(|_| is_call).map(|id| LostCall {
             boot: shared.boot,

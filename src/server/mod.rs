@@ -15,6 +15,7 @@
 
 mod accept;
 mod api;
+mod changes;
 mod clock;
 mod connections;
 mod dispatch;
@@ -82,7 +83,7 @@ use http::RmcpService;
 use limits::REQUEST_BYTES_MAX;
 use orphans::Orphans;
 use owner::Owner;
-use rpc::Rpc;
+use rpc::{Caller, Rpc};
 
 /// What a relay is started with.
 pub struct Config {
@@ -167,7 +168,7 @@ pub async fn serve<L: Listener>(
     let orphans = Arc::clone(&shared.orphans);
     let dispatch = Arc::new(Dispatch::new(
         Arc::clone(&shared),
-        rmcp_service(&shared),
+        rmcp_service(&shared, None),
         router(shared),
     ));
     let answer = move |link, request| Arc::clone(&dispatch).answer(link, request);
@@ -185,7 +186,8 @@ pub async fn serve<L: Listener>(
     result.map(|()| owner.unread_at_stop())
 }
 
-fn rmcp_service(shared: &Arc<Shared>) -> RmcpService {
+/// Makes rmcp's service: of all requests, or of the one with which a client listens.
+fn rmcp_service(shared: &Arc<Shared>, listener: Option<Caller>) -> RmcpService {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -195,7 +197,7 @@ fn rmcp_service(shared: &Arc<Shared>) -> RmcpService {
         .with_sse_keep_alive(None)
         // rmcp's own cancellation token would cut waiting calls off; relay answers them, and then they end.
         .with_max_request_body_bytes(REQUEST_BYTES_MAX);
-    let handler = Rpc::new(Arc::clone(shared));
+    let handler = Rpc::new(Arc::clone(shared), listener);
     StreamableHttpService::new(
         move || Ok(handler.clone()),
         Arc::new(NeverSessionManager::default()),

@@ -3,11 +3,12 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ErrorCode, ErrorData, GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, Prompt, PromptMessage, ReadResourceResult, Resource, ResourceContents, Role,
-    ServerCapabilities, ServerConfig,
+    ConstString as _, ErrorCode, ErrorData, GetPromptResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, Prompt, PromptMessage, ReadResourceResult, Resource,
+    ResourceContents, ResourceUpdatedNotificationMethod, Role, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
+use serde_json::{Value, json};
 
 use crate::engine::shown;
 use crate::tools::{self, Toolsets};
@@ -27,6 +28,12 @@ const OF_PROMPTS: [&str; 2] = ["prompts/list", "prompts/get"];
 /// Those that it has for a session with resources.
 const OF_RESOURCES: [&str; 3] = ["resources/list", "resources/templates/list", "resources/read"];
 
+/// Those by which such a session is told of changes, in the versions with a handshake.
+const OF_SUBSCRIBERS: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
+
+/// And in those without.
+const OF_LISTENERS: [&str; 1] = ["subscriptions/listen"];
+
 /// The type of what a resource holds.
 const JSON: &str = "application/json";
 
@@ -34,16 +41,21 @@ const JSON: &str = "application/json";
 pub trait HasToolsets {
     /// Returns them.
     fn toolsets_of(&self, context: &RequestContext<RoleServer>) -> Toolsets;
+
+    /// Tells whether its client can be told of changes, by the methods that the version of the request has for it.
+    fn can_subscribe(&self, context: &RequestContext<RoleServer>) -> bool;
 }
 
-/// Says what relay is and has, to every client that asks.
-pub fn server_info(toolsets: Toolsets) -> ServerConfig {
+/// Says what relay is and has, to every client that asks, and whether that one can be told of changes.
+pub fn server_info(toolsets: Toolsets, can_subscribe: bool) -> ServerConfig {
     let mut capabilities = ServerCapabilities::builder().enable_tools().build();
     if has_prompts(toolsets) {
         capabilities.prompts = Some(rmcp::model::PromptsCapability::default());
     }
     if has_resources(toolsets) {
-        capabilities.resources = Some(rmcp::model::ResourcesCapability::default());
+        let mut resources = rmcp::model::ResourcesCapability::default();
+        resources.subscribe = can_subscribe.then_some(true);
+        capabilities.resources = Some(resources);
     }
     let mut info = ServerConfig::new(capabilities);
     info.server_info = Implementation::new("relay", env!("CARGO_PKG_VERSION"));
@@ -115,25 +127,48 @@ pub fn contents(uri: &str, json: String) -> ReadResourceResult {
     ReadResourceResult::new(vec![ResourceContents::text(json, uri).with_mime_type(JSON)])
 }
 
+/// Makes the notification that a resource has changed.
+/// <https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions>
+pub fn updated(uri: &str) -> Value {
+    let method = ResourceUpdatedNotificationMethod::VALUE;
+    json!({"jsonrpc": "2.0", "method": method, "params": {"uri": uri}})
+}
+
+/// Says that the client of a connection cannot be told of changes.
+pub fn cannot_subscribe() -> ErrorData {
+    let reason = "this connection carries nothing but the answers to requests, so its client cannot be told of changes; \
+                  accepted: resources/subscribe over stdio (relay mcp) and HTTP+SSE (/sse), and subscriptions/listen of 2026-07-28";
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, reason, None)
+}
+
 /// Says that there is no such method, and which there are.
-pub fn unknown_method(method: &str, toolsets: Toolsets, context: &RequestContext<RoleServer>) -> ErrorData {
-    let known = known_methods(toolsets, context).join(", ");
+pub fn unknown_method(
+    method: &str,
+    handler: &impl HasToolsets,
+    context: &RequestContext<RoleServer>,
+) -> ErrorData {
+    let known = known_methods(handler, context).join(", ");
     let reason = format!("unknown method {:?}; known methods: {known}", shown(method));
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, reason, None)
 }
 
 /// Says what is wrong with a request for which rmcp has no other place.
-pub fn not_a_method(method: &str, toolsets: Toolsets, context: &RequestContext<RoleServer>) -> ErrorData {
+pub fn not_a_method(
+    method: &str,
+    handler: &impl HasToolsets,
+    context: &RequestContext<RoleServer>,
+) -> ErrorData {
     // rmcp takes a method that it knows for one that it does not, if the parameters are not those of it.
-    if known_methods(toolsets, context).contains(&method) {
+    if known_methods(handler, context).contains(&method) {
         let reason = format!("params of {method}: a value in them is not of the type that MCP gives it");
         return ErrorData::invalid_params(reason, None);
     }
-    unknown_method(method, toolsets, context)
+    unknown_method(method, handler, context)
 }
 
 /// Returns the methods that the version of a request has, and the toolsets of its session.
-fn known_methods(toolsets: Toolsets, context: &RequestContext<RoleServer>) -> Vec<&'static str> {
+fn known_methods(handler: &impl HasToolsets, context: &RequestContext<RoleServer>) -> Vec<&'static str> {
+    let toolsets = handler.toolsets_of(context);
     // Only versions without a handshake are named in each request.
     let names_version = context.meta.protocol_version().is_some();
     let mut methods = Vec::from(if names_version { &METHODS[2..] } else { &METHODS });
@@ -142,12 +177,19 @@ fn known_methods(toolsets: Toolsets, context: &RequestContext<RoleServer>) -> Ve
     }
     if has_resources(toolsets) {
         methods.extend(OF_RESOURCES);
+        if handler.can_subscribe(context) {
+            methods.extend(if names_version {
+                &OF_LISTENERS[..]
+            } else {
+                &OF_SUBSCRIBERS
+            });
+        }
     }
     methods
 }
 
 /// Writes what a handler that [`HasToolsets`] has for the methods that rmcp answers by default, some of them with empty lists: what
-/// was not advertised is not there. Only how a resource is read is the handler's own.
+/// was not advertised is not there. Only how a resource is read, and how a client is told that it has changed, is the handler's own.
 macro_rules! offer_what_toolsets_have {
     () => {
         async fn list_prompts(
@@ -157,7 +199,7 @@ macro_rules! offer_what_toolsets_have {
         ) -> Result<rmcp::model::ListPromptsResult, rmcp::model::ErrorData> {
             use $crate::server::offers::{HasToolsets as _, list_prompts, unknown_method};
             let toolsets = self.toolsets_of(&context);
-            list_prompts(toolsets).ok_or_else(|| unknown_method("prompts/list", toolsets, &context))
+            list_prompts(toolsets).ok_or_else(|| unknown_method("prompts/list", self, &context))
         }
 
         async fn get_prompt(
@@ -169,7 +211,7 @@ macro_rules! offer_what_toolsets_have {
             let toolsets = self.toolsets_of(&context);
             match get_prompt(toolsets, &request.name) {
                 Some(prompt) => prompt.map(Into::into),
-                None => Err(unknown_method("prompts/get", toolsets, &context)),
+                None => Err(unknown_method("prompts/get", self, &context)),
             }
         }
 
@@ -180,7 +222,7 @@ macro_rules! offer_what_toolsets_have {
         ) -> Result<rmcp::model::ListResourcesResult, rmcp::model::ErrorData> {
             use $crate::server::offers::{HasToolsets as _, list_resources, unknown_method};
             let toolsets = self.toolsets_of(&context);
-            list_resources(toolsets).ok_or_else(|| unknown_method("resources/list", toolsets, &context))
+            list_resources(toolsets).ok_or_else(|| unknown_method("resources/list", self, &context))
         }
 
         async fn list_resource_templates(
@@ -191,12 +233,10 @@ macro_rules! offer_what_toolsets_have {
             use $crate::server::offers::{HasToolsets as _, list_resource_templates, unknown_method};
             let toolsets = self.toolsets_of(&context);
             list_resource_templates(toolsets)
-                .ok_or_else(|| unknown_method("resources/templates/list", toolsets, &context))
+                .ok_or_else(|| unknown_method("resources/templates/list", self, &context))
         }
 
         $crate::server::offers::offer_what_toolsets_have! {
-            subscribe(rmcp::model::SubscribeRequestParams) -> (): SubscribeRequestMethod;
-            unsubscribe(rmcp::model::UnsubscribeRequestParams) -> (): UnsubscribeRequestMethod;
             complete(rmcp::model::CompleteRequestParams) -> rmcp::model::CompleteResult: CompleteRequestMethod;
             #[expect(deprecated, reason = "clients of older versions ask for it")]
             set_level(rmcp::model::SetLevelRequestParams) -> (): SetLevelRequestMethod;
@@ -209,9 +249,9 @@ macro_rules! offer_what_toolsets_have {
             _request: $params,
             context: rmcp::service::RequestContext<rmcp::RoleServer>,
         ) -> Result<$result, rmcp::model::ErrorData> {
-            use $crate::server::offers::{HasToolsets as _, unknown_method};
+            use $crate::server::offers::unknown_method;
             let method = <rmcp::model::$method as rmcp::model::ConstString>::VALUE;
-            Err(unknown_method(method, self.toolsets_of(&context), &context))
+            Err(unknown_method(method, self, &context))
         }
     )+};
 }

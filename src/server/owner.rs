@@ -12,7 +12,8 @@
 //! - what is known of a stream's client ([`super::sse`]), the stream's outbox;
 //! - what is known of a stream's client, the calls that wait;
 //! - the table of streams, a stream's outbox;
-//! - the table of streams, the calls that wait.
+//! - the table of streams, the calls that wait;
+//! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked.
 //!
 //! What a connection saw goes through the queue: [`Owner::report`] may be called from a `Drop`, also by a thread that holds
 //! the engine's lock, and never waits for it. Whoever holds that lock carries out what is in the queue, before its own
@@ -25,6 +26,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::changes::Changes;
 use super::clock::Clock;
 use super::log::MessageLog;
 use super::machine::Machine;
@@ -33,7 +35,7 @@ use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
 use crate::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Event, HandoverId, Input, Overview,
-    Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who,
+    Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who, watches,
 };
 
 /// What the engine says to a call.
@@ -64,6 +66,8 @@ struct State {
     parked: BTreeMap<CallId, Waiter>,
     /// Which calls can be cancelled by the ids of their requests.
     requests: Requests,
+    /// Where what has changed is put down for the sessions that watch something.
+    watching: BTreeMap<SessionId, Arc<Changes>>,
     /// When the timer task wakes up by itself.
     armed_for: Option<Timestamp>,
     /// What was unread when the relay was told to stop.
@@ -151,6 +155,7 @@ impl Owner {
             spent: Vec::new(),
             parked: BTreeMap::new(),
             requests: Requests::default(),
+            watching: BTreeMap::new(),
             armed_for: None,
             unread_at_stop: Unread::new(),
         };
@@ -222,6 +227,41 @@ impl Owner {
                 answer,
                 answered: false,
             }))
+        })
+    }
+
+    /// Has what changes for a session put down there, until the session is closed, or says that it is not to be any more. Returns
+    /// nothing if the session is closed.
+    ///
+    /// # Errors
+    ///
+    /// The engine's refusal: the session has no inbox, or its agent was taken over.
+    pub fn watch(
+        &self,
+        session: SessionId,
+        command: watches::Command,
+        changes: &Arc<Changes>,
+    ) -> Option<Result<(), Refusal>> {
+        let call = CallId(self.number());
+        self.with(|state| {
+            let input = Input::Call {
+                session,
+                call,
+                random: (state.random)(),
+                command: command.into(),
+            };
+            let Some(StepAnswer::Answer(answer, _)) = self.step_locked(state, input) else {
+                return None;
+            };
+            match &command {
+                _ if answer.is_err() => {}
+                watches::Command::Watch(_) => {
+                    changes.begin();
+                    state.watching.insert(session, Arc::clone(changes));
+                }
+                watches::Command::Unwatch(what) => changes.forget(*what),
+            }
+            Some(answer.map(drop))
         })
     }
 
@@ -400,6 +440,7 @@ impl Owner {
             spent,
             parked,
             requests,
+            watching,
             ..
         } = state;
         for effect in effects.drain(..) {
@@ -430,6 +471,14 @@ impl Owner {
                         self.reports().push(Input::Signed { handover, sign });
                     }
                 }
+                Effect::Changed { session, what } => {
+                    if let Some(changes) = watching.get(&session) {
+                        changes.add(what);
+                    }
+                }
+                Effect::Note(Event::Closed { session, .. }) => {
+                    watching.remove(&session);
+                }
                 Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
                 Effect::Note(Event::Parked { call, .. }) if Some(call) == own_call => {
                     own = Some(StepAnswer::Parked);
@@ -449,8 +498,7 @@ impl Owner {
                     spent.push(deliveries);
                 }
                 Effect::Note(Event::Undone { handover, .. }) => requests.ended(handover),
-                // Nobody can watch anything yet.
-                Effect::Changed { .. } | Effect::Note(_) => {}
+                Effect::Note(_) => {}
             }
         }
         own

@@ -10,21 +10,25 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
     DiscoverResult, ErrorData, InitializeRequestParams, InitializeResult, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestParams,
-    ReadResourceResponse, ServerConfig, Tool,
+    ReadResourceResponse, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSendError};
 use tokio::time::Instant;
 
 use super::Shared;
+use super::changes::Changes;
 use super::offers::{
-    self, HasToolsets, find_resource, not_a_method, offer_what_toolsets_have, server_info, unknown_method,
+    self, HasToolsets, cannot_subscribe, find_resource, not_a_method, offer_what_toolsets_have, server_info,
+    unknown_method,
 };
 use super::owner::{Answered, Outcome, Receipt};
 use super::requests::{Request, Scope};
 use super::tool_calls::{Called, Done, Parked, call_tool};
+use crate::engine::watches::{self, Watched};
 use crate::engine::{AgentName, Roster, SessionId};
 use crate::tools::text::Json;
-use crate::tools::{ToolResult, Toolsets};
+use crate::tools::{Resource, ToolResult, Toolsets};
 
 /// When a waiting call first tells that it is alive, and how often after that, where its client asked for it.
 ///
@@ -36,6 +40,8 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Rpc {
     shared: Arc<Shared>,
+    /// On whose behalf the one request is made by which a client listens. All other requests name their callers by themselves.
+    listener: Option<Caller>,
 }
 
 /// On whose behalf rmcp calls: put into a request's extensions by the transport that received it.
@@ -49,6 +55,8 @@ pub struct Caller {
     pub scope: Option<Scope>,
     /// The tools that it has.
     pub toolsets: Toolsets,
+    /// Where what changes for it is put down, if there is a stream in which it can be told.
+    changes: Option<Arc<Changes>>,
     /// Where the receipt of the reply is left for the transport.
     receipt: Arc<Mutex<Option<Receipt>>>,
     /// Whether its client has cancelled the request, and wants no answer.
@@ -68,9 +76,16 @@ impl Caller {
             agent,
             scope,
             toolsets,
+            changes: None,
             receipt: Arc::default(),
             is_cancelled: Arc::default(),
         }
+    }
+
+    /// Says where what changes for it is put down, for a stream in which it is told.
+    pub fn with_changes(self, changes: Arc<Changes>) -> Self {
+        let changes = Some(changes);
+        Self { changes, ..self }
     }
 
     /// Tells whether its client has cancelled the request. rmcp writes an error all the same.
@@ -93,9 +108,39 @@ pub fn progress_ticks() -> tokio::time::Interval {
 }
 
 impl Rpc {
-    /// Makes the handler of a relay.
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    /// Makes the handler of a relay: of all requests, or of the one by which a client listens.
+    pub(super) fn new(shared: Arc<Shared>, listener: Option<Caller>) -> Self {
+        Self { shared, listener }
+    }
+
+    /// Has a listener told of the changes of a resource; tells whether it is.
+    fn listens_to(&self, listener: &Caller, uri: &str) -> bool {
+        let Some(Ok(resource)) = find_resource(listener.toolsets, uri) else {
+            return false;
+        };
+        self.set_watch(listener, resource, watches::Command::Watch)
+            .is_ok()
+    }
+
+    /// Has a caller told of the changes of a resource, or not any more.
+    fn set_watch(
+        &self,
+        caller: &Caller,
+        resource: &Resource,
+        command: fn(Watched) -> watches::Command,
+    ) -> Result<(), ErrorData> {
+        let Some(changes) = &caller.changes else {
+            return Err(cannot_subscribe());
+        };
+        let Some(what) = resource.changes_with else {
+            return Ok(());
+        };
+        // There is nobody to answer where the session is closed.
+        let watched = self.shared.owner.watch(caller.session, command(what), changes);
+        watched.unwrap_or(Ok(())).map_err(|refusal| {
+            let reason = (caller.toolsets.of_resource(resource).refused)(&refusal);
+            ErrorData::invalid_params(reason, None)
+        })
     }
 
     /// Waits for the answer to a parked call, telling of progress where the client asked for it.
@@ -143,6 +188,11 @@ pub fn wrapped(result: &ToolResult) -> CallToolResult {
     wrapped
 }
 
+/// Tells whether a request's client has a stream in which it is told of changes.
+fn has_stream(context: &RequestContext<RoleServer>) -> bool {
+    caller_of(context).is_some_and(|caller| caller.changes.is_some())
+}
+
 /// Finds the caller that the transport has put into a request.
 fn caller_of(context: &RequestContext<RoleServer>) -> Option<&Caller> {
     let parts = context.extensions.get::<axum::http::request::Parts>();
@@ -154,11 +204,19 @@ impl HasToolsets for Rpc {
     fn toolsets_of(&self, context: &RequestContext<RoleServer>) -> Toolsets {
         caller_of(context).map_or(self.shared.toolsets, |caller| caller.toolsets)
     }
+
+    /// The versions with a handshake need a stream that is always there; those without open one for it over streamable HTTP.
+    fn can_subscribe(&self, context: &RequestContext<RoleServer>) -> bool {
+        has_stream(context) != context.meta.protocol_version().is_some()
+    }
 }
 
 impl ServerHandler for Rpc {
     fn get_info(&self) -> ServerConfig {
-        server_info(self.shared.toolsets)
+        match &self.listener {
+            Some(listener) => server_info(listener.toolsets, true),
+            None => server_info(self.shared.toolsets, false),
+        }
     }
 
     async fn list_tools(
@@ -217,14 +275,14 @@ impl ServerHandler for Rpc {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let InitializeResult { protocol_version, .. } = self.negotiate_initialize(&request)?;
-        let mut info = server_info(self.toolsets_of(&context));
+        let mut info = server_info(self.toolsets_of(&context), has_stream(&context));
         info.protocol_version = protocol_version;
         Ok(info)
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
-        let info = server_info(self.toolsets_of(&context));
+        let info = server_info(self.toolsets_of(&context), !has_stream(&context));
         Ok(DiscoverResult::from_server_info(versions, info))
     }
 
@@ -237,7 +295,7 @@ impl ServerHandler for Rpc {
             return Err(unnamed_caller());
         };
         let Some(found) = find_resource(caller.toolsets, &request.uri) else {
-            return Err(unknown_method("resources/read", caller.toolsets, &context));
+            return Err(unknown_method("resources/read", self, &context));
         };
         let resource = found?;
         let asked = self
@@ -260,6 +318,66 @@ impl ServerHandler for Rpc {
         Ok(offers::contents(resource.uri, json).into())
     }
 
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let Some(caller) = caller_of(&context) else {
+            return Err(unnamed_caller());
+        };
+        match find_resource(caller.toolsets, &request.uri) {
+            Some(found) => self.set_watch(caller, found?, watches::Command::Watch),
+            None => Err(unknown_method("resources/subscribe", self, &context)),
+        }
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let Some(caller) = caller_of(&context) else {
+            return Err(unnamed_caller());
+        };
+        match find_resource(caller.toolsets, &request.uri) {
+            Some(found) => self.set_watch(caller, found?, watches::Command::Unwatch),
+            None => Err(unknown_method("resources/unsubscribe", self, &context)),
+        }
+    }
+
+    /// Begins to watch what a listener asks for, before it is told that this was accepted: of what changes from then on it hears.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let listener = self.listener.as_ref()?;
+        listener.toolsets.resources().next()?;
+        let asked = requested.resource_subscriptions.iter().flatten();
+        let watched = asked.filter(|uri| self.listens_to(listener, uri)).cloned();
+        let mut accepted = SubscriptionFilter::new();
+        accepted.resource_subscriptions = Some(watched.collect());
+        Some(accepted)
+    }
+
+    /// Tells of changes until the client ends its stream, or relay stops.
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let listener = self.listener.as_ref().ok_or_else(unnamed_caller)?;
+        let changes = listener.changes.as_ref().ok_or_else(unnamed_caller)?;
+        loop {
+            let what = tokio::select! {
+                biased;
+                () = subscription.cancelled() => return Ok(()),
+                () = self.shared.stop.cancelled() => return Ok(()),
+                what = changes.next() => what,
+            };
+            for uri in listener.toolsets.changed_with(what) {
+                // What its client does not take holds this up, and nothing else: changes come together meanwhile.
+                match subscription.sink().notify_resource_updated(uri).await {
+                    Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => {}
+                    Err(_) => return Ok(()),
+                }
+            }
+        }
+    }
+
     offer_what_toolsets_have!();
 
     async fn on_custom_request(
@@ -267,11 +385,7 @@ impl ServerHandler for Rpc {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(not_a_method(
-            &request.method,
-            self.toolsets_of(&context),
-            &context,
-        ))
+        Err(not_a_method(&request.method, self, &context))
     }
 }
 

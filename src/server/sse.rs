@@ -27,9 +27,11 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::changes::Changes;
 use super::limits::{
     HANDSHAKE_PATIENCE, ON_ITS_WAY_MAX, STREAM_PATIENCE, UNREAD_BYTES_MAX, UNREAD_EVENTS_MAX,
 };
+use super::offers::updated;
 use super::orphans::{News, Ticket, Why};
 use super::query::Asked;
 use super::random::Random;
@@ -38,6 +40,7 @@ use super::rpc::Caller;
 use super::tool_calls::{self, Done, Shape};
 use super::wire::{Link, Sent};
 use super::{Shared, refuse, refuse_as};
+use crate::engine::watches::Watched;
 use crate::engine::{AgentName, Carrier, Ending, SessionId, uuid_v4};
 use crate::tools::Toolsets;
 
@@ -70,6 +73,8 @@ struct Stream {
     outbox: Mutex<Option<Outbox>>,
     /// Whether the client is new or has come back.
     client: Mutex<Met>,
+    /// What its client is to be told of beside answers.
+    changes: Arc<Changes>,
     /// The connection that the stream goes over.
     link: Link,
     /// Cancelled when there is nothing left to write to.
@@ -215,6 +220,14 @@ impl Stream {
             Some(self.scope.clone()),
             self.toolsets,
         )
+        .with_changes(Arc::clone(&self.changes))
+    }
+
+    /// Writes the events that tell of a change.
+    fn updates(&self, what: Watched) -> Bytes {
+        let updated = self.toolsets.changed_with(what).map(updated);
+        let events = updated.map(|message| format!("event: message\ndata: {message}\n\n"));
+        events.collect::<String>().into()
     }
 
     /// The agent that its client asked to be bound to.
@@ -319,6 +332,7 @@ pub(super) async fn open(
             unread: Arc::clone(&unread),
         })),
         client: Mutex::new(Met::NotYet),
+        changes: Arc::default(),
         link: link.clone(),
         closed: CancellationToken::new(),
     });
@@ -423,6 +437,11 @@ impl http_body::Body for StreamBody {
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}
+        }
+        // Taken up only when hyper asks for more: so long as the client does not read, changes come together here. That a client has
+        // subscribed is answered by an event, behind which this is asked again.
+        if let Poll::Ready(what) = self.stream.changes.poll_next(cx) {
+            return Poll::Ready(Some(Ok(Frame::data(self.stream.updates(what)))));
         }
         if self.keep_alive.poll(cx).is_ready() {
             self.shared.orphans.stays_open(self.stream.id);

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -84,6 +85,11 @@ impl Agent {
     pub fn heard(&self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("a line on stdout");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Makes sure that nothing is said for some time.
+    pub fn says_nothing(&self, time: Duration) {
+        assert_eq!(self.lines.recv_timeout(time), Err(RecvTimeoutError::Timeout));
     }
 
     /// Asks for something and returns the id.

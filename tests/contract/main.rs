@@ -16,6 +16,7 @@ mod redelivery;
 mod restart;
 mod short_way;
 mod streams;
+mod subscriptions;
 mod token;
 mod waiting;
 

@@ -9,9 +9,10 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorData,
     InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResultType, ServerConfig, Tool,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResultType, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ use tokio::time::{Instant, sleep};
 use super::calls::Calls;
 use super::connection::Connect;
 use super::relay::{AskError, Relay};
+use super::subscriptions::{Subscriptions, Told, follow};
 use crate::engine::Roster;
 use crate::server::offers::{
     HasToolsets, find_resource, not_a_method, offer_what_toolsets_have, server_info, unknown_method,
@@ -37,6 +39,7 @@ const WAIT_MAX: Duration = Duration::from_secs(600);
 pub struct Bridge<C: Connect> {
     calls: Arc<Calls<C::Connection>>,
     relay: Arc<Relay<C>>,
+    subscriptions: Subscriptions,
 }
 
 /// What is asked of the relay.
@@ -57,7 +60,12 @@ impl Question {
 impl<C: Connect> Bridge<C> {
     /// Makes the handler of one agent.
     pub fn new(calls: Arc<Calls<C::Connection>>, relay: Arc<Relay<C>>) -> Self {
-        Self { calls, relay }
+        let subscriptions = Subscriptions::default();
+        Self {
+            calls,
+            relay,
+            subscriptions,
+        }
     }
 
     fn toolsets(&self) -> Toolsets {
@@ -149,11 +157,15 @@ impl<C: Connect> HasToolsets for Bridge<C> {
     fn toolsets_of(&self, _context: &RequestContext<RoleServer>) -> Toolsets {
         self.toolsets()
     }
+
+    fn can_subscribe(&self, _context: &RequestContext<RoleServer>) -> bool {
+        true
+    }
 }
 
 impl<C: Connect> ServerHandler for Bridge<C> {
     fn get_info(&self) -> ServerConfig {
-        server_info(self.toolsets())
+        server_info(self.toolsets(), true)
     }
 
     async fn initialize(
@@ -220,7 +232,7 @@ impl<C: Connect> ServerHandler for Bridge<C> {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let toolsets = self.toolsets();
         let Some(found) = find_resource(toolsets, &request.uri) else {
-            return Err(unknown_method("resources/read", toolsets, &context));
+            return Err(unknown_method("resources/read", self, &context));
         };
         let question = Question {
             method: "resources/read",
@@ -236,6 +248,70 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         Ok(result.into())
     }
 
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let toolsets = self.toolsets();
+        let Some(found) = find_resource(toolsets, &request.uri) else {
+            return Err(unknown_method("resources/subscribe", self, &context));
+        };
+        let subscribing = self
+            .subscriptions
+            .subscribe(&self.relay, found?.uri, context.peer.clone());
+        let subscribed = tokio::select! {
+            biased;
+            subscribed = subscribing => subscribed,
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("the request was cancelled", None));
+            }
+        };
+        subscribed.map_err(|trouble| {
+            let told = self.relay.words(&trouble, toolsets.of_tool(""));
+            ErrorData::internal_error(told, None)
+        })
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let Some(found) = find_resource(self.toolsets(), &request.uri) else {
+            return Err(unknown_method("resources/unsubscribe", self, &context));
+        };
+        self.subscriptions.unsubscribe(found?.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let asked = requested.resource_subscriptions.iter().flatten();
+        let known = |uri: &&String| find_resource(self.toolsets(), uri).is_some_and(|found| found.is_ok());
+        let mut accepted = SubscriptionFilter::new();
+        accepted.resource_subscriptions = Some(asked.filter(known).cloned().collect());
+        self.toolsets().resources().next().map(|_| accepted)
+    }
+
+    /// Tells of changes until the agent does not want it any more, or leaves.
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let accepted = &subscription.accepted().resource_subscriptions;
+        let following = async {
+            let Some(uris) = accepted else {
+                return std::future::pending().await;
+            };
+            let told = Told::Listener(subscription.sink().clone());
+            follow(&self.relay, uris, None, &told).await;
+        };
+        tokio::select! {
+            () = following => {}
+            () = subscription.cancelled() => {}
+            () = self.calls.over() => {}
+            () = self.calls.ended() => {}
+        }
+        Ok(())
+    }
+
     offer_what_toolsets_have!();
 
     /// Is called for requests that have no other place, a `tools/call` with other parameters among them.
@@ -248,6 +324,6 @@ impl<C: Connect> ServerHandler for Bridge<C> {
             let reason = "params of tools/call are not {\"name\": text, \"arguments\": object}";
             return Err(ErrorData::invalid_params(reason, None));
         }
-        Err(not_a_method(&request.method, self.toolsets(), &context))
+        Err(not_a_method(&request.method, self, &context))
     }
 }

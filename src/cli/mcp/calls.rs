@@ -261,6 +261,12 @@ impl<S: Connection> Calls<S> {
         }
     }
 
+    /// Waits until stdin has ended.
+    pub async fn ended(&self) {
+        let ended = self.ended.subscribe().wait_for(Option::is_some).await.map(drop);
+        ended.expect("its sender lives as long as this call");
+    }
+
     /// Waits until stdin has ended so long ago that a call is given up.
     pub async fn given_up(&self, waits: bool) {
         let mut ended = self.ended.subscribe();

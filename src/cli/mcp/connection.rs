@@ -93,7 +93,11 @@ pub(super) async fn exchange<S: Connection>(
 }
 
 /// Takes a whole body; one that is said to be longer is not begun.
-async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, ExchangeError> {
+///
+/// # Errors
+///
+/// [`ExchangeError`], as [`exchange`] has it.
+pub(super) async fn whole(body: Incoming, bytes_max: usize) -> Result<Bytes, ExchangeError> {
     let said = body.size_hint().lower();
     if usize::try_from(said).map_or(true, |said| said > bytes_max) {
         return Err(ExchangeError::TooLong);

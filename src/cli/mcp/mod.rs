@@ -12,7 +12,8 @@
 //! request, or an orderly end, then lets the connection be used again or closed in order, which is what tells the relay
 //! that the answer was read. Everything else breaks it off, and the relay takes back what it had handed over.
 //!
-//! An agent that is registered is so from its handshake on: [`presence`] keeps a connection of its own for that.
+//! An agent that is registered is so from its handshake on: [`presence`] keeps a connection of its own for that. What it has
+//! subscribed to it hears of by [`subscriptions`], over one connection each, which also outlive the relay.
 //!
 //! # Order
 //!
@@ -28,9 +29,11 @@ mod lines;
 mod presence;
 mod relay;
 mod stdio;
+mod subscriptions;
 mod system;
 #[cfg(test)]
 mod tests;
+mod updates;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
 use rmcp::model::{CallToolResult, ContentBlock, RequestId};
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
 use super::found::NoneFound;
+use super::updates::{self, Opened, Updates};
 use super::{Identity, Label, Project, Settings};
 use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
 use crate::cli::place::Place;
@@ -24,6 +25,12 @@ use crate::tools::{ToolResult, Toolset, Toolsets};
 
 /// The protocol version that the bridge speaks to the relay.
 const VERSION: &str = "2025-11-25";
+
+/// The one in which it asks to be told of changes, since a response may go on for ever then.
+const LISTENING_VERSION: &str = "2026-07-28";
+
+/// Asks for that.
+const LISTEN: &str = "subscriptions/listen";
 
 /// How long the relay may take to hear of a cancellation. The connection of the call is broken off before.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(1);
@@ -160,16 +167,59 @@ impl<C: Connect> Relay<C> {
             None => self.connect.connect().await.map_err(AskError::of_connecting)?,
         };
         let exchanged = exchange(connection, self.request(message), ANSWER_BYTES_MAX);
-        exchanged.await.map_err(|error| match error {
-            ExchangeError::Broken(error) => {
-                tracing::debug!(%error, "the connection to relay broke");
-                AskError::WentAway
+        exchanged.await.map_err(of_exchange)
+    }
+
+    /// Asks, over a connection of its own, to be told of the changes of some resources, and returns the stream in which that is
+    /// done, once the relay has said that it tells of all of them.
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/utilities/subscriptions>
+    ///
+    /// # Errors
+    ///
+    /// Why there is no such stream; the connection is broken off.
+    pub async fn listen(&self, uris: &[String]) -> Result<Updates, AskError> {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": LISTENING_VERSION,
+            "io.modelcontextprotocol/clientInfo": {"name": "relay mcp", "version": env!("CARGO_PKG_VERSION")},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({"notifications": {"resourceSubscriptions": uris}, "_meta": meta});
+        let message = json!({"jsonrpc": "2.0", "id": LISTEN, "method": LISTEN, "params": params});
+        let asked = timeout(ANSWER_PATIENCE, self.open(message.to_string().into(), uris));
+        asked.await.map_err(|_| AskError::NoAnswer(ANSWER_PATIENCE))?
+    }
+
+    async fn open(&self, message: Bytes, uris: &[String]) -> Result<Updates, AskError> {
+        let connection = self.connect.connect().await.map_err(AskError::of_connecting)?;
+        let mut request = self.request(message);
+        let headers = request.headers_mut();
+        headers.insert(
+            "mcp-protocol-version",
+            HeaderValue::from_static(LISTENING_VERSION),
+        );
+        headers.insert("mcp-method", HeaderValue::from_static(LISTEN));
+        let opened = updates::open(connection, request, ANSWER_BYTES_MAX).await;
+        let mut updates = match opened.map_err(of_exchange)? {
+            Opened::Stream(updates) => updates,
+            Opened::Whole(status, body) => {
+                let answered = result_of::<Value>(status, &body);
+                let nothing = || AskError::Answered(no_relay(&format!("status {status}")));
+                return Err(answered.err().unwrap_or_else(nothing));
             }
-            ExchangeError::TooLong => {
-                let length = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
-                AskError::Answered(no_relay(&length))
-            }
-        })
+        };
+        let said = updates.next().await.ok_or(AskError::WentAway)?;
+        let accepted = &said["params"]["notifications"]["resourceSubscriptions"];
+        let is_accepted = |uri: &&String| {
+            accepted
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one == *uri))
+        };
+        match uris.iter().find(|uri| !is_accepted(uri)) {
+            None => Ok(updates),
+            Some(uri) => Err(AskError::Answered(format!(
+                "relay does not tell this session of the changes of {uri:?}"
+            ))),
+        }
     }
 
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
@@ -253,6 +303,20 @@ impl<C: Connect> Relay<C> {
         match toolset.not_running {
             Some(words) => words(&command),
             None => format!("Relay is not running on {place}. Start it{there} with: {command}"),
+        }
+    }
+}
+
+/// Says what became of a call without an answer.
+fn of_exchange(error: ExchangeError) -> AskError {
+    match error {
+        ExchangeError::Broken(error) => {
+            tracing::debug!(%error, "the connection to relay broke");
+            AskError::WentAway
+        }
+        ExchangeError::TooLong => {
+            let length = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
+            AskError::Answered(no_relay(&length))
         }
     }
 }

@@ -286,7 +286,8 @@ async fn serve_by_rmcp(
     }
     let (transport, mut messages) = OneshotTransport::new(request);
     let cancellation = stream.closed.child_token();
-    let running = rmcp::service::serve_directly_with_ct(Rpc::new(shared), transport, None, cancellation);
+    let running =
+        rmcp::service::serve_directly_with_ct(Rpc::new(shared, None), transport, None, cancellation);
     while let Some(message) = messages.recv().await {
         let json = serde_json::to_vec(&message).expect("rmcp's messages are JSON");
         let answers = matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));

@@ -3,12 +3,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::engine::{Input, Roster, Who};
+use crate::engine::agents::Registration;
+use crate::engine::{Input, Roster, Who, watches};
 use crate::server::guard::Guard;
 use crate::server::orphans::Orphans;
 use crate::server::recorder::{Told, recorded};
 use crate::server::wire::Wire;
-use crate::tools::DEFAULT;
+use crate::tools::{DEFAULT, Toolsets};
 
 /// A stream with a session, as hyper asks for it, and the connection that it goes over.
 pub(super) struct Scene {
@@ -19,6 +20,10 @@ pub(super) struct Scene {
 }
 
 pub(super) async fn scene(keep_alive: Duration) -> Scene {
+    scene_with(keep_alive, DEFAULT).await
+}
+
+async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it listens");
     let peer = TcpStream::connect(address).await.expect("it listens");
@@ -42,10 +47,11 @@ pub(super) async fn scene(keep_alive: Duration) -> Scene {
             id,
             session,
             agent: None,
-            toolsets: DEFAULT,
+            toolsets,
             scope: Scope::Stream(Uuid::nil()),
             outbox: Mutex::new(Some(Outbox { events, unread })),
             client: Mutex::new(Met::New),
+            changes: Arc::default(),
             link: wire.link(),
             closed: CancellationToken::new(),
         }),
@@ -152,4 +158,32 @@ async fn a_handshake_that_comes_late_shows_that_what_was_told_was_not_its_client
     *stream.client() = Met::Back(Instant::now(), told);
     stream.meet_new();
     assert_eq!(stream.meet_again(&scene.body.shared, Some(&request)), None);
+}
+
+/// So it is for a client that does not read: hyper asks for no more then.
+#[tokio::test(start_paused = true)]
+async fn what_changes_while_nothing_is_taken_is_told_once_and_behind_the_answers() {
+    let toolsets = "all".parse().expect("toolsets");
+    let mut scene = scene_with(Duration::from_secs(60), toolsets).await;
+    let stream = Arc::clone(&scene.body.stream);
+    let Shared { owner, .. } = &*scene.body.shared;
+    let watch = watches::Command::Watch(Watched::Agents);
+    let watched = owner.watch(stream.session, watch, &stream.changes);
+    assert_eq!(watched, Some(Ok(())));
+    for n in 0..1_000 {
+        let registration = Registration {
+            name: format!("agent-{n}"),
+            ..Registration::default()
+        };
+        let who = Who::Registered(Box::new(registration));
+        owner.open(Carrier::Exchange, who).expect("there is room");
+    }
+    stream.outbox().expect("it is open").send(b"{}", None);
+    let told = r#"event: message
+data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"relay://agents"}}
+
+"#;
+    for expected in ["event: message\ndata: {}\n\n", told, ": keep-alive\n\n"] {
+        assert_eq!(scene.written().await, expected);
+    }
 }

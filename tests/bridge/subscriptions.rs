@@ -1,0 +1,147 @@
+//! Subscriptions, which outlive the relay.
+
+use super::*;
+
+const INBOX: &str = "relay://inbox";
+const AGENTS: &str = "relay://agents";
+
+/// Long enough to notice that something was said which should not have been.
+const QUIET: Duration = Duration::from_millis(300);
+
+fn bridge(port: u16, name: &str) -> Agent {
+    Agent::start_with(port, &["--agent", name, "--tools", "agent-relay"])
+}
+
+fn updated(uri: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}})
+}
+
+fn done(agent: &mut Agent, method: &str, uri: &str) {
+    let id = agent.ask(method, &json!({"uri": uri}));
+    assert_eq!(agent.heard(), json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+}
+
+fn send_to_alice(bob: &mut Agent) {
+    let sent = bob.call("relay_send", &json!({"to": "Alice", "message": "hi"}));
+    assert_eq!(sent.texts, ["Message sent to Alice"]);
+}
+
+#[test]
+fn a_change_is_told_on_stdout_and_told_again_after_relay_was_killed_and_started_anew() {
+    let mut relay = Relay::start();
+    let (mut alice, mut bob) = (bridge(relay.port, "Alice"), bridge(relay.port, "Bob"));
+    done(&mut alice, "resources/subscribe", INBOX);
+    done(&mut alice, "resources/subscribe", INBOX);
+    for _ in 0..2 {
+        send_to_alice(&mut bob);
+        assert_eq!(alice.heard(), updated(INBOX));
+    }
+    for _ in 0..2 {
+        relay.kill_and_restart();
+        assert_eq!(alice.heard(), updated(INBOX), "something may have been missed");
+        send_to_alice(&mut bob);
+        assert_eq!(alice.heard(), updated(INBOX));
+    }
+    done(&mut alice, "resources/unsubscribe", INBOX);
+    done(&mut alice, "resources/unsubscribe", INBOX);
+    send_to_alice(&mut bob);
+    alice.says_nothing(QUIET);
+    assert_eq!(alice.end(), [] as [Value; 0]);
+}
+
+#[test]
+fn what_is_subscribed_to_while_there_is_no_relay_is_told_of_once_there_is_one() {
+    let mut relay = Relay::start();
+    relay.kill();
+    let mut alice = bridge(relay.port, "Alice");
+    done(&mut alice, "resources/subscribe", INBOX);
+    relay.restart();
+    assert_eq!(alice.heard(), updated(INBOX));
+    send_to_alice(&mut bridge(relay.port, "Bob"));
+    assert_eq!(alice.heard(), updated(INBOX));
+}
+
+#[test]
+fn each_resource_is_subscribed_to_by_itself() {
+    let relay = Relay::start();
+    let mut alice = bridge(relay.port, "Alice");
+    for uri in [INBOX, AGENTS, "relay://project"] {
+        done(&mut alice, "resources/subscribe", uri);
+    }
+    let mut bob = bridge(relay.port, "Bob");
+    assert_eq!(alice.heard(), updated(AGENTS));
+    done(&mut alice, "resources/unsubscribe", AGENTS);
+    send_to_alice(&mut bob);
+    assert_eq!(alice.heard(), updated(INBOX));
+    alice.says_nothing(QUIET);
+}
+
+#[test]
+fn what_cannot_be_subscribed_to_is_refused_with_what_can() {
+    let mut alice = bridge(free_port(), "Alice");
+    let known = "known resources: relay://agents, relay://inbox, relay://project";
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        alice.ask(method, &json!({"uri": "relay://other"}));
+        let message = format!("unknown resource \"relay://other\"; {known}");
+        let error = json!({"code": -32002, "message": message});
+        assert_eq!(alice.heard()["error"], error);
+    }
+    let mut of_lift = Agent::start(free_port());
+    of_lift.ask("resources/subscribe", &json!({"uri": INBOX}));
+    assert_eq!(of_lift.heard()["error"]["code"], -32601);
+}
+
+#[test]
+fn an_older_instance_of_an_agent_is_told_why_it_cannot_subscribe() {
+    let relay = Relay::start();
+    let mut old = bridge(relay.port, "Alice");
+    old.call("relay_status", &json!({}));
+    let mut new = bridge(relay.port, "Alice");
+    new.call("relay_status", &json!({}));
+    old.ask("resources/subscribe", &json!({"uri": INBOX}));
+    let said = old.heard();
+    let reason = said["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        reason.contains("\"Alice\" was taken over by a session that began later"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_agent_without_a_handshake_listens_and_its_end_holds_nothing_up() {
+    let mut relay = Relay::start();
+    let mut alice = Agent::start_silent(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    alice.write(&request(1, "server/discover", &json!({"_meta": meta})));
+    let discovered = alice.heard();
+    let capabilities = &discovered["result"]["capabilities"];
+    assert_eq!(
+        capabilities["resources"],
+        json!({"subscribe": true}),
+        "{discovered}"
+    );
+    let notifications = json!({"resourceSubscriptions": [INBOX, "relay://other"]});
+    let params = json!({"notifications": notifications, "_meta": meta});
+    alice.write(&request(2, "subscriptions/listen", &params));
+    let accepted = alice.heard();
+    let expected = json!({"resourceSubscriptions": [INBOX]});
+    assert_eq!(accepted["params"]["notifications"], expected, "{accepted}");
+    // Relay may have been asked a moment after that was said.
+    assert_eq!(alice.heard()["params"]["uri"], INBOX);
+    send_to_alice(&mut bridge(relay.port, "Bob"));
+    let told = alice.heard();
+    assert_eq!(told["params"]["uri"], INBOX);
+    assert_eq!(
+        told["params"]["_meta"],
+        json!({"io.modelcontextprotocol/subscriptionId": 2})
+    );
+    relay.kill_and_restart();
+    assert_eq!(alice.heard()["params"]["uri"], INBOX);
+    let asked = Instant::now();
+    alice.end();
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+}
