@@ -55,8 +55,20 @@ fn write_toolset(text: &mut String, toolset: &Toolset) -> std::fmt::Result {
     {
         write!(text, "\n### Prompt `{name}`\n\n{description}\n")?;
     }
-    for Resource { uri, description, .. } in toolset.resources {
+    for Resource {
+        uri,
+        description,
+        changes_with,
+        ..
+    } in toolset.resources
+    {
         write!(text, "\n### Resource `{uri}`\n\n{description}\n")?;
+        if changes_with.is_some() {
+            writeln!(
+                text,
+                "\nA client that has subscribed to it is told when it has changed."
+            )?;
+        }
     }
     Ok(())
 }

@@ -377,6 +377,62 @@ withSdk('the resources show the agents, the inbox and the project, and reading t
   await assert.rejects(bob.client.readResource({ uri: 'relay://other' }), /unknown resource "relay:\/\/other"; known resources: /);
 });
 
+const INBOX = 'relay://inbox';
+const AGENTS = 'relay://agents';
+
+const pushed = over(WAYS.filter(({ transport, version }) => transport !== 'http' || version === '2026-07-28'));
+
+pushed('who has subscribed to its inbox is told of what comes in and of what is taken, and of nothing else', async (world) => {
+  const [alice, bob] = await join(world, 'Alice', 'Bob');
+  await bob.client.subscribeResource({ uri: INBOX });
+  for (const message of ['one', 'two']) {
+    await send(alice, 'Bob', message);
+    assert.equal(await bob.updates.next(), INBOX);
+  }
+  assert.equal(await inbox(bob), shown('[id] From Alice:\none', '[id] From Alice:\ntwo'));
+  assert.equal(await bob.updates.next(), INBOX);
+  await send(bob, 'Alice', 'three');
+  await send(alice, 'Alice', 'four');
+  await bob.updates.none();
+  await alice.updates.none(0);
+});
+
+pushed('who has subscribed to the agents is told of one that comes', async (world) => {
+  const [alice] = await join(world, 'Alice');
+  await alice.client.subscribeResource({ uri: AGENTS });
+  await world.join('Bob', null);
+  assert.equal(await alice.updates.next(), AGENTS);
+});
+
+withSdk('subscriptions are advertised where there is a stream for what they tell of, and refused where there is none', async (world) => {
+  const [alice, bob] = await join(world, 'Alice', 'Bob');
+  const { resources } = bob.client.getServerCapabilities();
+  if (world.way.transport === 'http') {
+    assert.deepEqual(resources, {});
+    await assert.rejects(bob.client.subscribeResource({ uri: INBOX }), /cannot be told of changes; accepted: resources\/subscribe over stdio/);
+    return;
+  }
+  assert.deepEqual(resources, { subscribe: true });
+  await assert.rejects(bob.client.subscribeResource({ uri: 'relay://other' }), /unknown resource "relay:\/\/other"; known resources: /);
+  await bob.client.subscribeResource({ uri: INBOX });
+  await bob.client.unsubscribeResource({ uri: INBOX });
+  await send(alice, 'Bob', 'hi');
+  await bob.updates.none();
+});
+
+overStdio('relay is killed and started anew: subscriptions come back by themselves, and what may have been missed is told', async (world) => {
+  const [alice, bob] = await join(world, 'Alice', 'Bob');
+  await bob.client.subscribeResource({ uri: INBOX });
+  for (let round = 0; round < 2; round += 1) {
+    await world.restart(alice, bob);
+    assert.equal(await bob.updates.next(), INBOX);
+    await send(alice, 'Bob', `round ${round}`);
+    assert.equal(await bob.updates.next(), INBOX);
+    assert.deepEqual((await resource(bob, INBOX)).map(({ content }) => content), [`round ${round}`]);
+  }
+  await bob.updates.none();
+});
+
 // Who somebody is.
 
 test('Agent Relay over stdio: without an identity an agent is mcp- and a number, and is gone 30 s after its session', async (t) => {

@@ -5,10 +5,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { errorText, noticeStart } from './clients.js';
 import { Relay, atEnd, folder, python, relayBin, relayEnv, run, start, temporaryFolder, within } from './process.js';
 
@@ -106,6 +108,7 @@ export class Agent {
   constructor(name, tools) {
     this.name = name;
     this.tools = tools;
+    this.updates = new Updates();
   }
 
   /** Connects the TypeScript SDK, which is made to ask for a version. */
@@ -123,6 +126,7 @@ export class Agent {
       agreed = said;
       set?.(said);
     };
+    this.client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => this.updates.add(params.uri));
     atEnd(t, () => this.client.close());
     await within(this.client.connect(transport), 'a client to connect');
     assert.equal(agreed, version);
@@ -145,8 +149,9 @@ export class Agent {
         child.ended.then(() => reject(new Error(`calls.py ended: ${stderr}`)), reject);
       });
     createInterface(child.stdout).on('line', (line) => {
-      const { id, ...answer } = JSON.parse(line);
-      open.get(id)(answer);
+      const { id, updated, ...answer } = JSON.parse(line);
+      if (updated) this.updates.add(updated);
+      else open.get(id)(answer);
     });
     this.client = {
       callTool: async ({ name, arguments: given }) => {
@@ -154,6 +159,11 @@ export class Agent {
         child.stdin.write(`${JSON.stringify({ id, tool: name, arguments: given })}\n`);
         const { content, structuredContent, isError } = (await answered(id)).result;
         return { content, isError, ...(structuredContent === null ? {} : { structuredContent }) };
+      },
+      subscribeResource: async ({ uri }) => {
+        const id = (calls += 1);
+        child.stdin.write(`${JSON.stringify({ id, listen: [uri] })}\n`);
+        assert.deepEqual((await answered(id)).result, [uri]);
       },
       close: () => child.stdin.end(),
     };
@@ -204,6 +214,33 @@ export class Agent {
     assert.equal(texts.length, 2);
     assert.equal(texts[0], this.tools === 'thrum' ? empty.thrum(texts[1]) : empty[this.tools]);
     return noticeStart(texts[1]);
+  }
+}
+
+/** The resources that a client is told to have changed, one after the other. */
+class Updates {
+  #told = [];
+  #waiting = [];
+
+  add(uri) {
+    const waiting = this.#waiting.shift();
+    if (waiting) waiting(uri);
+    else this.#told.push(uri);
+  }
+
+  /** The next one, as soon as it is told. */
+  next() {
+    const next = new Promise((resolve) => {
+      if (this.#told.length > 0) resolve(this.#told.shift());
+      else this.#waiting.push(resolve);
+    });
+    return within(next, 'the news of a change');
+  }
+
+  /** Shows that nothing else was told in this time. */
+  async none(ms = 300) {
+    await sleep(ms);
+    assert.deepEqual(this.#told.splice(0), []);
   }
 }
 
