@@ -19,6 +19,8 @@
 //! the engine's lock, and never waits for it. Whoever holds that lock carries out what is in the queue, before its own
 //! step and once more after it has let go; so a report is never left lying.
 
+mod watching;
+
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -35,7 +37,7 @@ use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
 use crate::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Event, HandoverId, Input, Overview,
-    Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who, watches,
+    Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who,
 };
 
 /// What the engine says to a call.
@@ -227,41 +229,6 @@ impl Owner {
                 answer,
                 answered: false,
             }))
-        })
-    }
-
-    /// Has what changes for a session put down there, until the session is closed, or says that it is not to be any more. Returns
-    /// nothing if the session is closed.
-    ///
-    /// # Errors
-    ///
-    /// The engine's refusal: the session has no inbox, or its agent was taken over.
-    pub fn watch(
-        &self,
-        session: SessionId,
-        command: watches::Command,
-        changes: &Arc<Changes>,
-    ) -> Option<Result<(), Refusal>> {
-        let call = CallId(self.number());
-        self.with(|state| {
-            let input = Input::Call {
-                session,
-                call,
-                random: (state.random)(),
-                command: command.into(),
-            };
-            let Some(StepAnswer::Answer(answer, _)) = self.step_locked(state, input) else {
-                return None;
-            };
-            match &command {
-                _ if answer.is_err() => {}
-                watches::Command::Watch(_) => {
-                    changes.begin();
-                    state.watching.insert(session, Arc::clone(changes));
-                }
-                watches::Command::Unwatch(what) => changes.forget(*what),
-            }
-            Some(answer.map(drop))
         })
     }
 

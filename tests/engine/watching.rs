@@ -285,3 +285,17 @@ fn a_session_watches_the_agents_of_its_own_project() {
         [opened(SessionId(7), "b"), who(OWN)]
     );
 }
+
+#[test]
+fn a_session_that_closes_is_not_told_of_what_the_same_step_has_brought() {
+    let mut relay = watched(Watched::Agents);
+    let transient = Registration {
+        transient: true,
+        ..registration("qa", None)
+    };
+    relay.register(NEW, transient);
+    relay.close(NEW, Ending::Broken);
+    relay.now = START.plus_millis(TRANSIENT_MS);
+    assert_eq!(relay.close(OWN, Ending::Orderly), NONE);
+    assert_eq!(others(&relay), [] as [String; 0], "it has gone");
+}

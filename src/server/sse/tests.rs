@@ -166,7 +166,7 @@ async fn what_changes_while_nothing_is_taken_is_told_once_and_behind_the_answers
     let toolsets = "all".parse().expect("toolsets");
     let mut scene = scene_with(Duration::from_secs(60), toolsets).await;
     let stream = Arc::clone(&scene.body.stream);
-    let Shared { owner, .. } = &*scene.body.shared;
+    let owner = Arc::clone(&scene.body.shared.owner);
     let watch = watches::Command::Watch(Watched::Agents);
     let watched = owner.watch(stream.session, watch, &stream.changes);
     assert_eq!(watched, Some(Ok(())));
@@ -186,4 +186,10 @@ data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri
     for expected in ["event: message\ndata: {}\n\n", told, ": keep-alive\n\n"] {
         assert_eq!(scene.written().await, expected);
     }
+    owner.close(stream.session, Ending::Broken);
+    assert_eq!(
+        Arc::strong_count(&stream.changes),
+        1,
+        "nothing is put down any more"
+    );
 }
