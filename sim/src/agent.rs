@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::client::{Answer, Ask, Losses, PATIENCE, Pipe, Session, Settings, Told, now_ms};
-use crate::history::{Asked, Outcome, Record, Seen, TOLD};
+use crate::history::{Asked, Filter, Outcome, Record, Seen, TOLD};
 use crate::plan::{Action, AgentPlan, Call, Dialect, Illegal, Params, Step, Transport};
 use crate::stdio::is_trouble;
 use crate::tap::Bug;
@@ -278,6 +278,7 @@ impl Agent {
         let (asked, tool, arguments) = self.spell(call);
         let wait_ms = wait_ms(call);
         let mut noted = Noted::new(self, asked);
+        noted.asks_ms = team::asks_ms(call);
         noted.told = (self.plan.progress && wait_ms > 0).then(Told::default);
         let ask = Ask {
             id,
@@ -334,6 +335,7 @@ impl Agent {
                         of,
                         wait_ms: *wait_ms,
                         limit: None,
+                        filter: Filter::default(),
                     },
                     "read_messages",
                     arguments,
@@ -393,6 +395,8 @@ struct Noted<'a> {
     record: Record,
     told: Option<Told>,
     losses: Losses,
+    /// How long the call waits for the answer to what it posts; none if it does not.
+    asks_ms: Option<u64>,
 }
 
 impl<'a> Noted<'a> {
@@ -414,6 +418,7 @@ impl<'a> Noted<'a> {
             record,
             told: None,
             losses: Losses::default(),
+            asks_ms: None,
         }
     }
 
@@ -439,7 +444,13 @@ impl Drop for Noted<'_> {
         self.record.ended_ms = now_ms().max(self.record.sent_ms);
         self.record.told_ms = self.told.take().map(|told| told.0.take());
         self.record.losses = self.losses.0.take();
-        self.agent.settings.log.ended(self.record.clone());
+        let log = &self.agent.settings.log;
+        match self.asks_ms {
+            None => log.ended(self.record.clone()),
+            Some(wait_ms) => team::halves(&self.record, wait_ms)
+                .into_iter()
+                .for_each(|half| log.ended(half)),
+        }
     }
 }
 
@@ -494,7 +505,9 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
     if answer["result"]["isError"] == true {
         return Outcome::Refused(texts.concat());
     }
-    let first: Value = serde_json::from_str(texts[0]).expect("the first block is JSON");
+    let Ok(first) = serde_json::from_str::<Value>(texts[0]) else {
+        return team::read_words(texts[0], texts.get(1).map(|&text| text.to_owned()));
+    };
     match asked {
         Asked::Greeting(_) | Asked::Tools => unreachable!("returned above"),
         Asked::Post { .. } if first.get("message_id").is_some() => {

@@ -34,6 +34,8 @@ pub enum Asked {
         wait_ms: u64,
         /// How many messages it asked for at the most; all if there is no number.
         limit: Option<usize>,
+        /// Which of them it asked for.
+        filter: Filter,
     },
     /// A look.
     Pending {
@@ -50,14 +52,25 @@ pub enum Asked {
     Tools,
 }
 
+/// Which messages a read asks for; all by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Those of one sender.
+    pub from: Option<String>,
+    /// Those to one channel.
+    pub channel: Option<String>,
+    /// The answer to the post of this body, whose call waits for it: a call that asks is noted as a post and as a read.
+    pub answers: Option<String>,
+}
+
 /// A message as a reader saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Its id.
+    /// Its id; empty where the tools do not tell it.
     pub id: String,
     /// Its sender.
     pub from: String,
-    /// Its recipient.
+    /// Its recipient; empty where the tools do not tell it.
     pub to: String,
     /// Its kind.
     pub kind: String,
@@ -70,7 +83,7 @@ pub struct Seen {
 /// How a call ended for its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// A post was accepted.
+    /// A post was accepted, with this id; empty where the tools do not tell it.
     Posted(String),
     /// A read was answered.
     Messages {
@@ -254,9 +267,26 @@ impl std::fmt::Debug for Short<'_> {
                     body.len()
                 )
             }
-            Asked::Read { of, wait_ms, limit } => {
+            Asked::Read {
+                of,
+                wait_ms,
+                limit,
+                filter,
+            } => {
                 write!(f, "read {of} wait {wait_ms}")?;
-                limit.map_or(Ok(()), |limit| write!(f, " limit {limit}"))
+                limit.map_or(Ok(()), |limit| write!(f, " limit {limit}"))?;
+                let Filter {
+                    from,
+                    channel,
+                    answers,
+                } = filter;
+                let answers = answers
+                    .as_deref()
+                    .map(|body| format!("an answer to {}", serial(body)));
+                let only = [from.as_deref(), channel.as_deref(), answers.as_deref()];
+                only.into_iter()
+                    .flatten()
+                    .try_for_each(|only| write!(f, " only {only}"))
             }
             Asked::Pending { of } => write!(f, "pending {of}"),
             Asked::Group(change) => write!(f, "group {change:?}"),

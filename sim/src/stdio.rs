@@ -28,7 +28,7 @@ use crate::history::{Incarnation, Log};
 use crate::net::{ClientIo, Ledger, Process};
 use crate::plan::team;
 use crate::tap::Bug;
-use crate::team::{TOOLS, instance};
+use crate::team::instance;
 
 /// What a pipe holds, in bytes: as much as Linux gives it.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -40,10 +40,19 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const HANDSHAKE_ID: u64 = 0;
 
 /// How the bridge's own errors begin, which are no answers of relay's, and what they are called in the history.
-const TROUBLES: [(&str, &str); 3] = [
+const TROUBLES: [(&str, &str); 6] = [
     ("Relay is not running", "relay is not running"),
     ("Error: relay went away during the call", "relay went away"),
     ("Error: relay cannot be reached", "relay cannot be reached"),
+    ("Error: Relay daemon is not running", "relay is not running"),
+    (
+        "Error: Connection error: relay went away during the call",
+        "relay went away",
+    ),
+    (
+        "Error: Connection error: relay cannot be reached",
+        "relay cannot be reached",
+    ),
 ];
 
 /// Tells whether a call ended with an error of the bridge's, after which its agent goes on.
@@ -107,8 +116,8 @@ impl Stdio {
                     ..own
                 }),
             project: None,
-            toolsets: mate.map_or(relay::tools::DEFAULT, |_| {
-                TOOLS.parse().expect("there are such tools")
+            toolsets: mate.map_or(relay::tools::DEFAULT, |mate| {
+                mate.tools.name().parse().expect("there are such tools")
             }),
             directory: None,
             instance: mate.map_or(Uuid::nil(), instance),

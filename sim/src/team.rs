@@ -1,17 +1,18 @@
-//! What registered agents say with thrum's tools, and what the answers mean.
+//! What registered agents say with the tools of Thrum and Agent Relay, and what the answers mean.
 
 use serde_json::{Value, json};
 
-use crate::history::{Asked, Outcome, Seen};
-use crate::plan::team::{GROUP, GroupChange, Mate, Member, TeamCall, crew, mate};
-
-/// The tools of registered agents.
-pub const TOOLS: &str = "thrum";
+use crate::history::{Asked, Filter, History, Outcome, Record, Seen};
+use crate::laws::FENCED;
+use crate::marks::Marks;
+use crate::plan::Call;
+use crate::plan::team::{Address, GROUP, GroupChange, Mate, Member, TeamCall, Tools, crew, mate};
 
 /// Returns what is behind the path of a transport's address.
 pub fn query(who: Mate) -> String {
     let (name, role, instance) = (who.name(), crew(who.crew), instance(who));
-    format!("?agent={name}&role={role}&instance={instance}&tools={TOOLS}")
+    let tools = who.tools.name();
+    format!("?agent={name}&role={role}&instance={instance}&tools={tools}")
 }
 
 /// Returns the instance by which relay knows a later one from an earlier one.
@@ -21,32 +22,69 @@ pub fn instance(who: Mate) -> uuid::Uuid {
 
 /// Returns what a call is for the history, and for the wire. `body` makes one of so many bytes.
 pub fn spell(who: Mate, call: &TeamCall, body: impl FnOnce(usize) -> String) -> (Asked, &'static str, Value) {
+    let read = |wait_ms, limit, filter| Asked::Read {
+        of: who.name(),
+        wait_ms,
+        limit: Some(limit),
+        filter,
+    };
     match call {
-        TeamCall::Send { to, bytes } => {
+        TeamCall::Send { to, bytes } | TeamCall::Ask { to, bytes, .. } => {
             let (to, body) = (to.to_string(), body(*bytes));
-            let arguments = json!({"to": to, "content": body});
+            let (tool, arguments) = match (who.tools, call) {
+                (Tools::Thrum, _) => ("send_message", json!({"to": to, "content": body})),
+                (Tools::AgentRelay, TeamCall::Ask { wait_ms, .. }) => (
+                    "relay_send",
+                    json!({"to": to, "message": body, "await_response": true, "timeout_ms": wait_ms}),
+                ),
+                (Tools::AgentRelay, _) => ("relay_send", json!({"to": to, "message": body})),
+            };
             let asked = Asked::Post {
                 from: who.name(),
                 to,
                 kind: relay::engine::Kind::Free,
                 body,
             };
-            (asked, "send_message", arguments)
+            (asked, tool, arguments)
         }
         TeamCall::Check { limit } => {
-            let asked = Asked::Read {
-                of: who.name(),
-                wait_ms: 0,
-                limit: Some(*limit),
+            let tool = match who.tools {
+                Tools::Thrum => "check_messages",
+                Tools::AgentRelay => "relay_inbox",
             };
-            (asked, "check_messages", json!({"limit": limit}))
+            (read(0, *limit, Filter::default()), tool, json!({"limit": limit}))
+        }
+        TeamCall::Filtered { from, limit } => {
+            let (filter, arguments) = match from {
+                Some(from) => {
+                    let from = mate(*from);
+                    let arguments = json!({"limit": limit, "from": from});
+                    let from = Some(from);
+                    (
+                        Filter {
+                            from,
+                            ..Filter::default()
+                        },
+                        arguments,
+                    )
+                }
+                None => {
+                    let channel = Address::Channel.to_string();
+                    let arguments = json!({"limit": limit, "channel": channel});
+                    let channel = Some(channel);
+                    (
+                        Filter {
+                            channel,
+                            ..Filter::default()
+                        },
+                        arguments,
+                    )
+                }
+            };
+            (read(0, *limit, filter), "relay_inbox", arguments)
         }
         TeamCall::Wait { seconds } => {
-            let asked = Asked::Read {
-                of: who.name(),
-                wait_ms: seconds * 1_000,
-                limit: Some(1),
-            };
+            let asked = read(seconds * 1_000, 1, Filter::default());
             (asked, "wait_for_message", json!({"timeout": seconds}))
         }
         TeamCall::Group(change) => {
@@ -64,7 +102,84 @@ pub fn spell(who: Mate, call: &TeamCall, body: impl FnOnce(usize) -> String) -> 
 pub fn wait_ms(call: &TeamCall) -> u64 {
     match call {
         TeamCall::Wait { seconds } => seconds * 1_000,
-        TeamCall::Send { .. } | TeamCall::Check { .. } | TeamCall::Group(_) => 0,
+        TeamCall::Ask { wait_ms, .. } => *wait_ms,
+        TeamCall::Send { .. } | TeamCall::Check { .. } | TeamCall::Filtered { .. } | TeamCall::Group(_) => 0,
+    }
+}
+
+/// Returns how long a call waits for the answer to what it posts, in milliseconds; none if it does not.
+pub fn asks_ms(call: &Call) -> Option<u64> {
+    match call {
+        Call::Team(TeamCall::Ask { wait_ms, .. }) => Some(*wait_ms),
+        Call::Team(_) | Call::Post { .. } | Call::Read { .. } | Call::Pending { .. } | Call::Illegal(_) => {
+            None
+        }
+    }
+}
+
+/// Takes a call apart that posts and waits for the answer: into a post, and a read that is there if the post may have been
+/// accepted.
+pub fn halves(call: &Record, wait_ms: u64) -> Vec<Record> {
+    let Asked::Post { from, body, .. } = &call.asked else {
+        unreachable!("who asks posts");
+    };
+    let accepted = || Outcome::Posted(String::new());
+    let empty = || Outcome::Messages {
+        seen: Vec::new(),
+        notice: None,
+    };
+    let (post, read) = match &call.outcome {
+        Outcome::Messages { .. } => (accepted(), Some(call.outcome.clone())),
+        Outcome::Refused(text) if text.contains("Timeout after") => (accepted(), Some(empty())),
+        // It may have been accepted, and have waited, before that.
+        Outcome::Refused(text) if text.contains(FENCED) => {
+            (Outcome::Unknown("taken over"), Some(call.outcome.clone()))
+        }
+        Outcome::Refused(text) if text.contains("relay is stopping") => {
+            (Outcome::Unknown("relay was stopping"), None)
+        }
+        Outcome::Unknown(_) => (call.outcome.clone(), Some(call.outcome.clone())),
+        Outcome::Posted(_)
+        | Outcome::Pending(_)
+        | Outcome::Grouped
+        | Outcome::Greeted { .. }
+        | Outcome::Tools(_)
+        | Outcome::Refused(_) => (call.outcome.clone(), None),
+    };
+    let read = read.map(|outcome| Record {
+        asked: Asked::Read {
+            of: from.clone(),
+            wait_ms,
+            limit: Some(1),
+            filter: Filter {
+                answers: Some(body.clone()),
+                ..Filter::default()
+            },
+        },
+        outcome,
+        ..call.clone()
+    });
+    let post = Record {
+        outcome: post,
+        told_ms: None,
+        losses: Vec::new(),
+        ..call.clone()
+    };
+    [post].into_iter().chain(read).collect()
+}
+
+/// Counts what the history shows to have happened to asks and reads that ask for some messages alone.
+pub fn note_marks(history: &History, marks: &Marks) {
+    for record in &history.calls {
+        let (Asked::Read { filter, .. }, Outcome::Messages { seen, .. }) = (&record.asked, &record.outcome)
+        else {
+            continue;
+        };
+        let some = !seen.is_empty();
+        marks.hit_if(filter.answers.is_some() && some, "answer awaited");
+        marks.hit_if(filter.answers.is_some() && !some, "answer awaited in vain");
+        marks.hit_if(filter.from.is_some() && some, "read of one sender's");
+        marks.hit_if(filter.channel.is_some() && some, "read of a channel's");
     }
 }
 
@@ -76,7 +191,7 @@ fn membership(member: Member) -> Value {
     json!({"group": GROUP, "member_type": kind, "member_value": name})
 }
 
-/// Reads what an inbox's messages mean, of thrum's answers.
+/// Reads what an inbox's messages mean, of Thrum's answers.
 pub fn read(of: &str, answer: &Value, notice: Option<String>) -> Outcome {
     let messages = match answer["messages"].as_array() {
         Some(messages) => messages.as_slice(),
@@ -95,4 +210,44 @@ pub fn read(of: &str, answer: &Value, notice: Option<String>) -> Outcome {
     });
     let seen = seen.collect();
     Outcome::Messages { seen, notice }
+}
+
+/// Reads what Agent Relay's answers mean: texts for models.
+pub fn read_words(text: &str, notice: Option<String>) -> Outcome {
+    if text.starts_with("Message sent to ") {
+        return Outcome::Posted(String::new());
+    }
+    if let Some(answer) = text.strip_prefix("Response from ") {
+        let (head, body) = answer.split_once(": ").expect("a name and an answer");
+        let seen = vec![in_words(String::new(), head, body)];
+        return Outcome::Messages { seen, notice: None };
+    }
+    let messages = text.split_once(":\n\n").map(|(_, messages)| messages);
+    let seen = messages
+        .into_iter()
+        .flat_map(|messages| messages.split("\n\n---\n\n"));
+    let seen = seen.map(|message| {
+        let (head, body) = message.split_once(":\n").expect("a head and a body");
+        let (id, head) = head.split_once("] From ").expect("an id and a name");
+        in_words(id[1..].to_owned(), head, body)
+    });
+    let seen = seen.collect();
+    Outcome::Messages { seen, notice }
+}
+
+/// Reads a message whose sender, and what else there is about it, stand before it.
+fn in_words(id: String, head: &str, body: &str) -> Seen {
+    let mut words = head.split(' ');
+    let from = words.next().unwrap_or_default().to_owned();
+    let channel = words
+        .clone()
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    Seen {
+        id,
+        from,
+        to: channel.unwrap_or_default().to_owned(),
+        kind: relay::engine::Kind::Free.as_str().to_owned(),
+        body: body.to_owned(),
+        redelivered: words.any(|word| word == "(redelivered)"),
+    }
 }

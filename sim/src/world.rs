@@ -17,13 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, role, understand};
 use crate::client::{Ask, Losses, PATIENCE, SERVER, Session, Settings, health, now_ms, set_step_ms};
-use crate::history::{Asked, BootRecord, History, Log, Outcome, Record, StopRecord, TOLD};
+use crate::history::{Asked, BootRecord, Filter, History, Log, Outcome, Record, StopRecord, TOLD};
 use crate::laws::{Report, Violation, judge};
 use crate::marks::Marks;
 use crate::net::{Ledger, SimListener};
 use crate::plan::{Dialect, Fault, FaultKind, Plan, STOP_MS, Transport};
 use crate::stdio::is_trouble;
 use crate::tap::{AtStake, Bug, Knows, Tap};
+use crate::team;
 
 /// How finely time passes.
 const TICK: Duration = Duration::from_millis(10);
@@ -301,6 +302,7 @@ impl World {
                     of: of.clone(),
                     wait_ms: 0,
                     limit: None,
+                    filter: Filter::default(),
                 };
                 let sent_ms = now_ms();
                 let ask = Ask {
@@ -446,6 +448,7 @@ impl World {
             }
         }
         self.note_stdio_restarts(&history);
+        team::note_marks(&history, &self.marks);
         for fault in &self.plan.faults {
             let (on, mark) = match fault.kind {
                 FaultKind::Hold { on } => (on, "fault bit: hold"),

@@ -1,9 +1,9 @@
 //! How a call is answered: once, in time, and with a refusal only where one is due.
 
 use super::takeover::FENCED;
-use super::team::is_name;
+use super::team::{Span, is_name};
 use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown};
-use crate::history::{Asked, Outcome, Record};
+use crate::history::{Asked, Filter, Outcome, Record};
 use crate::plan::{Action, Fault, FaultKind, Illegal, Step, Transport};
 
 impl Case<'_> {
@@ -50,7 +50,7 @@ impl Case<'_> {
             }
             let slack_ms = 12 * self.plan.params.latency_ms_max + 700 + self.bridge_ms(record);
             let answered = !is_unknown(record) && record.incarnation.is_some();
-            let wait_ms = wait_ms.max(self.wait_up_to_ms(record));
+            let wait_ms = wait_ms.max(self.wait_up_to_ms(record)).max(self.asks_ms(record));
             if answered && self.is_calm(record) && took_ms > wait_ms + slack_ms {
                 return broken(format!(
                     "{} took {took_ms} ms, with {wait_ms} to wait",
@@ -63,7 +63,7 @@ impl Case<'_> {
 
     /// Returns how long the requests may wait that were sent together over one connection, up to this one: each is carried
     /// out when the one before is answered.
-    fn wait_up_to_ms(&self, record: &Record) -> u64 {
+    pub(super) fn wait_up_to_ms(&self, record: &Record) -> u64 {
         if !matches!(
             self.transport(record.agent),
             Transport::Http | Transport::HttpOnce
@@ -91,6 +91,15 @@ impl Case<'_> {
                 | Asked::Tools => 0,
             });
         waits.sum()
+    }
+
+    /// Returns how long a call may wait for the answer to what it posts, in milliseconds.
+    fn asks_ms(&self, record: &Record) -> u64 {
+        let read = self.answer_to(record).map(|read| &read.asked);
+        match read {
+            Some(Asked::Read { wait_ms, .. }) => *wait_ms,
+            _ => 0,
+        }
     }
 
     /// Tells whether the same agent began another wait for the same role meanwhile.
@@ -171,11 +180,12 @@ impl Case<'_> {
                     let long = text.contains("body has") && body.len() > bounds.body_bytes_max;
                     let late = text.contains("relay is stopping") && self.is_stopping(record);
                     // An agent registers when its session begins, and nobody is meant while nobody has.
-                    let unknown = ["unknown agent", "nobody but you is meant"]
+                    let unknown = ["unknown agent", "Agent not found", "nobody but you is meant"]
                         .iter()
                         .any(|words| text.contains(words));
                     let unknown = unknown && self.may_be_nobody(record);
-                    if full || long || late || unknown {
+                    let waits = text.contains("as many reads wait already") && bounds.waits_max < 4_096;
+                    if full || long || late || unknown || waits {
                         continue;
                     }
                     text.clone()
@@ -192,6 +202,11 @@ impl Case<'_> {
                 }
                 (Asked::Read { of, .. }, Outcome::Refused(text))
                     if text.contains("unknown role \"mate-") && !self.is_there(of, record) =>
+                {
+                    continue;
+                }
+                (Asked::Read { filter, .. }, Outcome::Refused(text))
+                    if self.is_unknown_to(filter, record, text) =>
                 {
                     continue;
                 }
@@ -212,6 +227,20 @@ impl Case<'_> {
             return broken(format!("{}: {reason}", describe(record)));
         }
         Ok(())
+    }
+
+    /// Tells whether a read was refused for a sender, or a channel, that may not have been there.
+    fn is_unknown_to(&self, filter: &Filter, read: &Record, text: &str) -> bool {
+        match (&filter.from, &filter.channel) {
+            (Some(from), _) => {
+                text.contains(&format!("Agent not found: {from}")) && !self.is_there(from, read)
+            }
+            (None, Some(channel)) => {
+                let used = || !self.users_of_channel(Span::of(read)).certain.is_empty();
+                text.contains(&format!("Channel not found: {channel}")) && !used()
+            }
+            (None, None) => false,
+        }
     }
 
     /// Tells whether nobody may have been there whom a post means.

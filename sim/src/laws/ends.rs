@@ -2,6 +2,7 @@
 
 use relay::engine::limits::DOUBT_MS;
 
+use super::asks::filter;
 use super::team::is_name;
 use super::{Case, Report, SKEW_MS, Verdict, before, broken, describe, is_unknown};
 use crate::history::{Asked, BootRecord, Outcome, Record, TOLD, serial};
@@ -63,6 +64,12 @@ impl<'a> Case<'a> {
             }
         }
         for (role, reads) in &self.reads {
+            // Who waits for an answer is not told.
+            let reads: Vec<&Record> = reads
+                .iter()
+                .copied()
+                .filter(|read| filter(read).answers.is_none())
+                .collect();
             for boot in &self.history.boots {
                 let expected = text(boot);
                 let told: Vec<_> = reads

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::asks::{filter, fits};
 use super::team::is_name;
 use super::{Case, Showing, Verdict, before, broken, describe, is_unknown, overlaps, seen_in};
 use crate::history::{Asked, Outcome, Record, serial};
@@ -23,7 +24,8 @@ impl Case<'_> {
             let Asked::Read { of, .. } = &read.asked else {
                 unreachable!("reads are reads");
             };
-            let same = *from == seen.from && *to == seen.to && kind.as_str() == seen.kind;
+            let same_to = seen.to.is_empty() || *to == seen.to;
+            let same = *from == seen.from && same_to && kind.as_str() == seen.kind;
             let is_meant = of == to || !is_name(to);
             if !same || !is_meant {
                 return broken(format!(
@@ -32,7 +34,7 @@ impl Case<'_> {
                 ));
             }
             match &post.outcome {
-                Outcome::Posted(id) if *id == seen.id => {}
+                Outcome::Posted(id) if *id == seen.id || id.is_empty() || seen.id.is_empty() => {}
                 Outcome::Unknown(_) => {}
                 other @ (Outcome::Posted(_)
                 | Outcome::Messages { .. }
@@ -174,7 +176,8 @@ impl Case<'_> {
                     }
                     let earlier = reads
                         .iter()
-                        .filter(|earlier| before(earlier.ended_ms, later.sent_ms));
+                        .filter(|earlier| before(earlier.ended_ms, later.sent_ms))
+                        .filter(|earlier| filter(earlier).answers.is_none() && fits(filter(earlier), post));
                     let newer = earlier.flat_map(|earlier| seen_in(earlier)).find(|other| {
                         let sent_later = |newer: &&Record| before(post.ended_ms, newer.sent_ms);
                         !other.redelivered && self.posts.get(other.body.as_str()).is_some_and(sent_later)
@@ -212,9 +215,11 @@ impl Case<'_> {
                 })
                 .collect();
             for read in reads.iter().filter(|read| {
-                matches!(read.outcome, Outcome::Messages { .. }) && !has_all_that_it_asked_for(read)
+                matches!(read.outcome, Outcome::Messages { .. })
+                    && !has_all_that_it_asked_for(read)
+                    && filter(read).answers.is_none()
             }) {
-                for post in &accepted {
+                for post in accepted.iter().filter(|post| fits(filter(read), post)) {
                     let Asked::Post { body, .. } = &post.asked else {
                         unreachable!("posts are posts")
                     };

@@ -2,6 +2,7 @@
 //!
 //! A law must be true of every correct relay, whatever the network did: where a client cannot know, it says nothing.
 
+mod asks;
 mod calls;
 mod ends;
 mod losses;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use relay::engine::limits::DOUBT_MS;
 
 use crate::history::{Asked, BootRecord, History, Outcome, Record, Seen};
+pub use takeover::FENCED;
 use team::Meant;
 
 use crate::plan::{FaultKind, Plan, Transport};
@@ -89,7 +91,7 @@ type Verdict = Result<(), String>;
 type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// All laws but [`NOTHING_PANICS`].
-fn laws<'a>() -> [Law<'a>; 21] {
+fn laws<'a>() -> [Law<'a>; 24] {
     [
         ("nothing from thin air", Case::nothing_from_thin_air),
         (
@@ -120,6 +122,18 @@ fn laws<'a>() -> [Law<'a>; 21] {
         (
             "nothing is hidden from a read",
             Case::nothing_is_hidden_from_a_read,
+        ),
+        (
+            "an awaited answer goes to who asked",
+            Case::an_awaited_answer_goes_to_who_asked,
+        ),
+        (
+            "a read shows what it asked for",
+            Case::a_read_shows_what_it_asked_for,
+        ),
+        (
+            "one call alone waits for an inbox",
+            Case::one_call_alone_waits_for_an_inbox,
         ),
         ("each call is answered once", Case::each_call_is_answered_once),
         ("waits and calls are in time", Case::waits_and_calls_are_in_time),
@@ -321,7 +335,10 @@ impl<'a> Case<'a> {
     fn is_confirmed_by_a_parallel_call(&self, call: &Record) -> bool {
         let meanwhile = |other: &Record| {
             let overlaps = other.ended_ms >= call.sent_ms && other.sent_ms <= call.ended_ms;
-            other.agent == call.agent && overlaps && !std::ptr::eq(other, call)
+            other.agent == call.agent
+                && overlaps
+                && !std::ptr::eq(other, call)
+                && !self.are_one_call(other, call)
         };
         self.transport(call.agent) == Transport::Sse && self.history.calls.iter().any(meanwhile)
     }

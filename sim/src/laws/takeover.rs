@@ -5,7 +5,7 @@ use super::{Case, Verdict, before, broken, describe, is_unknown, seen_in};
 use crate::history::{Asked, Outcome, Record, serial};
 
 /// What a refusal says to an instance that was taken over.
-pub(super) const FENCED: &str = "was taken over by a session that began later";
+pub const FENCED: &str = "was taken over by a session that began later";
 
 impl Case<'_> {
     /// Tells whether an agent's client may have been taken over by then.

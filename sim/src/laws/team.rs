@@ -182,17 +182,23 @@ impl Case<'_> {
         }
     }
 
-    /// Whoever writes into a channel is in it from then on.
-    fn users_of_channel(&self, span: Span) -> Meant {
+    /// Whoever writes into a channel, or reads it by its name, is in it from then on.
+    pub(super) fn users_of_channel(&self, span: Span) -> Meant {
         let mut meant = Meant::default();
         for record in &self.history.calls {
-            let Asked::Post { from, to, .. } = &record.asked else {
-                continue;
+            let channel = Address::Channel.to_string();
+            let from = match &record.asked {
+                Asked::Post { from, to, .. } if *to == channel => from,
+                Asked::Read { of, filter, .. } if filter.channel.as_ref() == Some(&channel) => of,
+                Asked::Post { .. }
+                | Asked::Read { .. }
+                | Asked::Pending { .. }
+                | Asked::Group(_)
+                | Asked::Illegal(_)
+                | Asked::Greeting(_)
+                | Asked::Tools => continue,
             };
-            if *to != Address::Channel.to_string() {
-                continue;
-            }
-            if matches!(record.outcome, Outcome::Posted(_)) && self.is_done_before(record, span) {
+            if is_the_engines(record) && self.is_done_before(record, span) {
                 meant.certain.insert(from.clone());
             }
             if self.may_be_done_before(record, span) {

@@ -17,6 +17,27 @@ pub struct Mate {
     pub instance: u64,
     /// When it starts, in milliseconds.
     pub starts_ms: u64,
+    /// Which tools it has.
+    pub tools: Tools,
+}
+
+/// A toolset of registered agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tools {
+    /// Thrum's.
+    Thrum,
+    /// Agent Relay's.
+    AgentRelay,
+}
+
+impl Tools {
+    /// Returns what an address calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Thrum => "thrum",
+            Self::AgentRelay => "agent-relay",
+        }
+    }
 }
 
 impl Mate {
@@ -42,7 +63,7 @@ pub const GROUP: &str = "squad";
 /// How many roles registered agents have.
 const CREWS: usize = 2;
 
-/// A call of thrum's tools.
+/// A call of a registered agent's tools.
 #[derive(Debug, Clone)]
 pub enum TeamCall {
     /// Sends a body of that many bytes.
@@ -52,17 +73,33 @@ pub enum TeamCall {
         /// Bytes of the body, at least; a serial number makes it unique.
         bytes: usize,
     },
+    /// Sends a body of that many bytes, and waits for an answer to it. Only with Agent Relay's tools.
+    Ask {
+        /// Whom.
+        to: Address,
+        /// Bytes of the body, at least.
+        bytes: usize,
+        /// How long, in milliseconds.
+        wait_ms: u64,
+    },
     /// Takes the oldest messages.
     Check {
         /// How many at the most.
         limit: usize,
     },
-    /// Takes the oldest message, and waits for it.
+    /// Takes the oldest messages of those that an agent sent, or that went to the channel. Only with Agent Relay's tools.
+    Filtered {
+        /// Whose messages; those to the channel if nobody is named.
+        from: Option<usize>,
+        /// How many at the most.
+        limit: usize,
+    },
+    /// Takes the oldest message, and waits for it. Only with Thrum's tools.
     Wait {
         /// How long, in seconds.
         seconds: u64,
     },
-    /// Makes or changes the group.
+    /// Makes or changes the group. Only with Thrum's tools.
     Group(GroupChange),
 }
 
@@ -146,6 +183,7 @@ impl Plan {
                 crew: crews[number],
                 instance: 1,
                 starts_ms: 0,
+                tools: Tools::Thrum,
             })
             .collect();
         if rng.bool() {
@@ -158,6 +196,7 @@ impl Plan {
                     crew: crews[number],
                     instance,
                     starts_ms,
+                    tools: Tools::Thrum,
                 });
             }
         }
@@ -169,6 +208,51 @@ impl Plan {
             }
             agent.join(who, &mut rng, &self.params, mates);
             self.agents.push(agent);
+        }
+        self.draw_tools(mates);
+    }
+
+    /// Some of a team have Agent Relay's tools; the others sometimes wait twice at once. That comes from a sequence of its own, too.
+    fn draw_tools(&mut self, mates: usize) {
+        let mut rng = Rng::with_seed(self.seed ^ 0x0074_6f6f_6c73);
+        let tools: Vec<Tools> = (0..mates)
+            // Somebody has to make the group.
+            .map(|number| {
+                if number > 0 && rng.bool() {
+                    Tools::AgentRelay
+                } else {
+                    Tools::Thrum
+                }
+            })
+            .collect();
+        for agent in &mut self.agents {
+            let Some(mate) = &mut agent.mate else {
+                continue;
+            };
+            mate.tools = tools[mate.number];
+            for step in &mut agent.steps {
+                let relays = |call| match call {
+                    Call::Team(call) => Call::Team(call.for_agent_relay(&mut rng, &self.params, mates)),
+                    other @ (Call::Post { .. }
+                    | Call::Read { .. }
+                    | Call::Pending { .. }
+                    | Call::Illegal(_)) => other,
+                };
+                match mate.tools {
+                    Tools::AgentRelay => step.action = step.action.clone().map(relays),
+                    Tools::Thrum => {
+                        let waits = matches!(step.action, Action::Call(Call::Team(TeamCall::Wait { .. })));
+                        if waits && rng.bool() {
+                            let mut wait = || {
+                                Call::Team(TeamCall::Wait {
+                                    seconds: rng.u64(1..=4),
+                                })
+                            };
+                            step.action = Action::Both(wait(), wait());
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -235,6 +319,36 @@ fn team_call(call: &Call, rng: &mut Rng, params: &Params, who: Mate, mates: usiz
                 1 => GroupChange::Remove(member),
                 _ => GroupChange::Add(member),
             })
+        }
+    }
+}
+
+impl TeamCall {
+    /// Says with Agent Relay's tools what a call says with Thrum's, as far as they can.
+    fn for_agent_relay(self, rng: &mut Rng, params: &Params, mates: usize) -> Self {
+        match self {
+            Self::Send { to, bytes } if rng.bool() => Self::Ask {
+                to,
+                bytes,
+                wait_ms: rng.u64(1..=8_000),
+            },
+            Self::Wait { seconds } => Self::Ask {
+                to: draw_address(rng, params, mates),
+                bytes: 0,
+                wait_ms: (seconds * 1_000).max(1),
+            },
+            Self::Check { limit } if rng.bool() => Self::draw_filtered(rng, mates, limit),
+            Self::Group(_) => Self::draw_filtered(rng, mates, 2),
+            other @ (Self::Send { .. } | Self::Check { .. } | Self::Ask { .. } | Self::Filtered { .. }) => {
+                other
+            }
+        }
+    }
+
+    fn draw_filtered(rng: &mut Rng, mates: usize, limit: usize) -> Self {
+        Self::Filtered {
+            from: (rng.u32(0..3) > 0).then(|| rng.usize(..mates)),
+            limit,
         }
     }
 }

@@ -68,6 +68,12 @@ pub enum Bug {
     CopyToSender,
     /// A later instance of an agent lives beside the one before.
     FenceIgnored,
+    /// Whoever asks is answered with the oldest message there is, or the next.
+    AnsweredByAnything,
+    /// A read that asks for one sender's messages gets those of all.
+    SenderIgnored,
+    /// A call that is to wait alone waits beside others.
+    WaitsBeside,
     /// Something panics. In the clients.
     Panics,
     /// News of progress does not come. In the clients.
@@ -84,7 +90,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 37] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -113,6 +119,9 @@ impl Bug {
         Self::OneLeftOut,
         Self::CopyToSender,
         Self::FenceIgnored,
+        Self::AnsweredByAnything,
+        Self::SenderIgnored,
+        Self::WaitsBeside,
         Self::Panics,
         Self::ProgressLost,
         Self::AnsweredTwice,
@@ -127,7 +136,17 @@ impl Tap {
     /// Spoils an input; returns whether it is to happen at all.
     pub(super) fn spoil_input(&mut self, now: Timestamp, input: &mut Input) -> bool {
         match input {
-            Input::Call { session, command, .. } => self.spoil_call(now, *session, command),
+            Input::Call {
+                session,
+                call,
+                random,
+                command,
+            } => {
+                self.spoil_call(now, *session, command);
+                if self.has(Bug::AnsweredByAnything) {
+                    self.ask_anybody(now, *session, *call, *random, command);
+                }
+            }
             Input::Cancelled { call } => {
                 return !(self.has(Bug::WaitNotCancelled) && self.waits.contains_key(call));
             }
@@ -237,7 +256,74 @@ impl Tap {
             {
                 *wait_ms -= 1_000
             }
+            Command::Mail(mail::Command::Read { from, .. }) if self.has(Bug::SenderIgnored) => *from = None,
+            Command::Mail(mail::Command::Read { second, .. }) if self.has(Bug::WaitsBeside) => {
+                *second = mail::Second::Supersedes;
+            }
             Command::Mail(_) | Command::Agents(_) | Command::Groups(_) | Command::Watches(_) => {}
+        }
+    }
+
+    /// Posts what waits for its answer, and has the call read whatever there is instead.
+    fn ask_anybody(
+        &mut self,
+        now: Timestamp,
+        session: SessionId,
+        call: CallId,
+        random: [u8; 16],
+        command: &mut Command,
+    ) {
+        let Command::Mail(mail::Command::Post {
+            to,
+            options: Some(options),
+            ..
+        }) = &mut *command
+        else {
+            return;
+        };
+        let bound = self.sessions.get(&session).and_then(|(_, agent)| agent.clone());
+        // News of the start would be taken, too.
+        let (Some(agent), Some(wait_ms)) = (bound, options.await_ms) else {
+            return;
+        };
+        if !self.told.contains(&agent) || self.waits.len() >= self.knows.bounds.waits_max {
+            return;
+        }
+        let to = to.clone();
+        let mut post = command.clone();
+        if let Command::Mail(mail::Command::Post {
+            options: Some(options),
+            ..
+        }) = &mut post
+        {
+            options.await_ms = None;
+        }
+        self.made_up += 1;
+        let input = Input::Call {
+            session,
+            call: CallId(u64::MAX - self.made_up),
+            random,
+            command: post,
+        };
+        let mut effects = Vec::new();
+        self.engine.handle(now, input, &mut effects);
+        let is_accepted = effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Reply { result: Ok(_), .. }));
+        self.note(&effects);
+        effects.retain(|effect| matches!(effect, Effect::Reply { call, .. } if call.0 < u64::MAX / 2));
+        self.woken_by_asks.append(&mut effects);
+        if is_accepted {
+            self.asks.insert(call, (to, wait_ms));
+            *command = Command::Mail(mail::Command::Read {
+                agent: None,
+                from: None,
+                channel: None,
+                limit: std::num::NonZeroUsize::new(1),
+                earlier: false,
+                wait_ms,
+                second: mail::Second::Supersedes,
+            });
         }
     }
 
@@ -330,6 +416,11 @@ impl Tap {
             else {
                 continue;
             };
+            if let Some((to, ms)) = self.asks.remove(&call)
+                && matches!(&result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })) if deliveries.is_empty())
+            {
+                result = Err(Refusal::Mail(mail::Refusal::NoAnswer { to, ms }));
+            }
             match &mut result {
                 Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,

@@ -43,6 +43,12 @@ pub struct Tap {
     instances: BTreeMap<String, Uuid>,
     /// Whose first post was refused.
     refused: BTreeSet<String>,
+    /// Who was told of the start.
+    told: BTreeSet<String>,
+    /// What a bug makes of the calls that ask: to whom, and how long they wait, in milliseconds.
+    asks: BTreeMap<CallId, (String, u32)>,
+    /// What a bug's own posts have answered.
+    woken_by_asks: Vec<Effect>,
     knows: Knows,
     at_stake: AtStake,
 }
@@ -93,6 +99,9 @@ impl Tap {
             left_waiting: BTreeSet::new(),
             instances: BTreeMap::new(),
             refused: BTreeSet::new(),
+            told: BTreeSet::new(),
+            asks: BTreeMap::new(),
+            woken_by_asks: Vec::new(),
             knows,
             at_stake,
         }
@@ -138,6 +147,7 @@ impl Tap {
                     result: Err(refusal), ..
                 } => self.marks.hit(match refusal {
                     Refusal::Mail(mail::Refusal::InboxFull { .. }) => "refused: inbox full",
+                    Refusal::Mail(mail::Refusal::AlreadyWaits { .. }) => "refused: another call waits",
                     Refusal::Mail(mail::Refusal::TooManyWaits { .. }) => "refused: too many waits",
                     Refusal::Agents(agents::Refusal::Fenced { .. }) => "refused: taken over",
                     Refusal::Mail(_)
@@ -191,8 +201,11 @@ impl Tap {
                 session,
                 deliveries,
                 notice,
-                ..
+                agent,
             } => {
+                if *notice {
+                    self.told.insert(agent.to_string());
+                }
                 let redelivered = deliveries.iter().any(|delivery| delivery.redelivered);
                 self.marks.hit_if(*notice, "notice read");
                 self.marks.hit_if(redelivered, "read redelivered");
@@ -238,6 +251,9 @@ impl Tap {
                     _ => "undone: reply lost",
                 });
                 self.marks.hit_if(standing.notice, "notice undone");
+                if standing.notice {
+                    self.told.clear();
+                }
             }
             Event::Stopping => self.stopping = true,
             Event::Read { handover, .. } => {
@@ -325,6 +341,7 @@ impl Machine for Tap {
                 return;
             }
         }
+        out.append(&mut self.woken_by_asks);
         let start = out.len();
         let refused_post = if let Input::Call { command, .. } = &input
             && matches!(command, Command::Mail(mail::Command::Post { .. }))
