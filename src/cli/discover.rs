@@ -135,7 +135,11 @@ impl Found {
     pub fn advice(&self, program: &str) -> String {
         match self.command(program) {
             Some(command) => format!("start it with: {command}"),
-            None => format!("start the relay that listens there, or name another with {SOCKET} or {PROJECT}"),
+            None => {
+                format!(
+                    "start that relay again, or name the socket of another with {SOCKET}, or its project with {PROJECT}"
+                )
+            }
         }
     }
 

@@ -319,6 +319,9 @@ impl From<&Roster> for Known {
 /// Lists the names as a person reads them: `pm, dev-a, dev-b`.
 impl fmt::Display for Known {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.names.is_empty() {
+            return f.write_str("none");
+        }
         list(&self.names, f)?;
         if self.names.len() < self.count {
             write!(f, " (the nearest of {})", self.count)?;

@@ -140,6 +140,8 @@ pub(super) async fn peek(
 /// Reads what a request asks for.
 async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>> {
     let (parts, body) = request.into_parts();
+    // Before anything is refused: with a body unread, the connection could not go on.
+    let body = collect(body).await?;
     if let Some(query) = parts.uri.query().filter(|query| !query.is_empty()) {
         let (query, path) = (shown(query), parts.uri.path());
         let reason = format!("query {query:?} is not taken; {path} takes JSON in its body");
@@ -147,7 +149,6 @@ async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>
     }
     json_body(&parts.headers)
         .map_err(|reason| Box::new(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason)))?;
-    let body = collect(body).await?;
     serde_json::from_slice(&body).map_err(|error| Box::new(not_taken(&parts.uri, &error)))
 }
 

@@ -68,22 +68,23 @@ pub(super) async fn exchange(
     link: Link,
     request: axum::http::Request<Incoming>,
 ) -> axum::http::Response<ResponseBody> {
-    let accepted = match Accepted::by(request.headers()) {
+    let (parts, body) = request.into_parts();
+    // Before anything is refused: with a body unread, the connection could not go on.
+    let body = match dispatch::read(body).await {
+        Err(response) => return response.map(ResponseBody::Routed),
+        Ok(body) => body,
+    };
+    let accepted = match Accepted::by(&parts.headers) {
         Ok(accepted) => accepted,
         Err(response) => return response.map(ResponseBody::Routed),
     };
-    let Asked { who, toolsets } = match Asked::by(request.uri(), shared.toolsets) {
+    let Asked { who, toolsets } = match Asked::by(&parts.uri, shared.toolsets) {
         Err(response) => return response.map(ResponseBody::Routed),
         Ok(asked) => asked,
     };
     let (session, agent) = match link.session(who) {
         Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::Routed),
         Ok(opened) => opened,
-    };
-    let (parts, body) = request.into_parts();
-    let body = match dispatch::read(body).await {
-        Err(response) => return response.map(ResponseBody::Routed),
-        Ok(body) => body,
     };
     let [session_id, version] = headers::find(&parts.headers, SESSION_AND_VERSION);
     let scope = scope_of(session_id);

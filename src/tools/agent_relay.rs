@@ -583,7 +583,10 @@ fn refused(refusal: &Refusal) -> String {
             "Connection error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: {known}"
         ),
         Refusal::Groups(groups::Refusal::UnknownChannel { name, known }) => {
-            format!("Channel not found: {name}; known channels: {}", known.join(", "))
+            format!(
+                "Channel not found: {name}; known channels: {}",
+                refusals::listed(known)
+            )
         }
         Refusal::Mail(mail::Refusal::NoAnswer { to, ms }) => {
             format!("Timeout after {ms}ms: waiting for response from {to}")

@@ -131,7 +131,9 @@ impl Argument {
     pub(super) fn schema(&self, roster: &Roster, bound: Option<&AgentName>) -> Value {
         let mut schema = match self.accepts {
             Accepts::Role => {
-                let roles: Vec<&str> = roster.names().iter().map(AgentName::as_str).collect();
+                let other = bound.filter(|bound| roster.find(bound.as_str()).is_none());
+                let roles = roster.names().iter().chain(other);
+                let roles: Vec<&str> = roles.map(AgentName::as_str).collect();
                 json!({"type": "string", "enum": roles})
             }
             Accepts::Address => json!({"type": "string"}),

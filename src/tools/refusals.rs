@@ -82,7 +82,7 @@ fn not_carried(refusal: &mail::Refusal) -> String {
         } => {
             let agent = agent.as_str();
             format!(
-                "inbox of {agent:?} is full: {messages} messages, {bytes} bytes; accepted: at most {messages_max} messages and {bytes_max} bytes; post again after it was read"
+                "inbox of {agent:?} is full: {messages} messages, {bytes} bytes; accepted: at most {messages_max} messages and {bytes_max} bytes; post again after it was read; a person can empty it: relay read {agent}"
             )
         }
         mail::Refusal::InvalidThread { given } => {
@@ -157,7 +157,8 @@ pub fn member_words<'a>(member: &'a groups::Member, project: &str) -> (&'static 
     }
 }
 
-fn listed(names: &[String]) -> String {
+/// Lists some of the names, and says how many more there are.
+pub fn listed(names: &[String]) -> String {
     let shown = names
         .iter()
         .take(LISTED_MAX)

@@ -562,7 +562,7 @@ fn refused(refusal: &Refusal) -> String {
             "this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: {known}"
         ),
         Refusal::Agents(agents::Refusal::Unknown { name, known }) => format!(
-            "unknown agent {name:?}; known agents: {known}; a new one is registered with: relay register NAME --role ROLE"
+            "unknown agent {name:?}; known agents: {known}; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew"
         ),
         Refusal::Mail(mail::Refusal::AlreadyWaits { .. }) => {
             "another wait_for_message is waiting already; only one can at a time".to_owned()

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 
 /// How soon a bridge is known to a relay that was started again, at the latest.
-const KNOWN_AGAIN: Duration = Duration::from_secs(15);
+const KNOWN_AGAIN: Duration = Duration::from_secs(3);
 
 /// The roles that relay knows, when an agent is among them.
 fn known(relay: &Relay, agent: &str) -> bool {

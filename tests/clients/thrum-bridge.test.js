@@ -62,7 +62,7 @@ overStdio('an agent that was never registered is unknown, and the error says how
   const text = await nobody.error('check_messages');
   assert.equal(
     text,
-    'Error: unknown agent "nobody"; known agents: pm, dev-a, dev-b; a new one is registered with: relay register NAME --role ROLE',
+    'Error: unknown agent "nobody"; known agents: pm, dev-a, dev-b; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew',
   );
 });
 

@@ -359,7 +359,7 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
   await alice.data('create_group', { name: 'backend' });
   const sent = await send(alice, 'bob', 'kept');
   const known = 'pm, dev-a, dev-b, alice, bob';
-  const register = 'a new one is registered with: relay register NAME --role ROLE';
+  const register = 'another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew';
   const id = '00000000-0000-4000-8000-000000000000';
   const accepted =
     'accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*';

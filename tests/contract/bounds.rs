@@ -20,7 +20,7 @@ fn a_full_inbox_refuses_until_its_messages_are_read() {
     }
     let full = Reply::error(
         "inbox of \"dev-a\" is full: 10000 messages, 10000 bytes; accepted: at most 10000 messages and \
-         67108864 bytes; post again after it was read",
+         67108864 bytes; post again after it was read; a person can empty it: relay read dev-a",
     );
     let mut others = WAYS.map(|way| relay.session(way));
     for other in &mut others {

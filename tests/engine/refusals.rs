@@ -64,7 +64,7 @@ fn refused_calls() -> Vec<(SessionId, Command, &'static str)> {
             C,
             post(Some("pm"), "dev-a", ""),
             "inbox of \"dev-a\" is full: 2 messages, 12 bytes; accepted: at most 2 messages and 30 bytes; \
-             post again after it was read",
+             post again after it was read; a person can empty it: relay read dev-a",
         ),
         (
             C,

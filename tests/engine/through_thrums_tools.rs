@@ -114,7 +114,7 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
     assert_eq!(sent["resolved_to"], "broadcast");
     assert_eq!(
         refusal(&mut relay, PM, 7, "send_message", to("nobody")),
-        "Error: unknown agent \"nobody\"; known agents: pm, dev-a, dev-b, helper; a new one is registered with: relay register NAME --role ROLE"
+        "Error: unknown agent \"nobody\"; known agents: pm, dev-a, dev-b, helper; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew"
     );
     assert_eq!(
         refusal(&mut relay, A, 8, "send_message", to("pm")),

@@ -94,8 +94,8 @@ fn a_bridge_finds_its_relay_again_after_each_kill() {
     let mut relay = Relay::start();
     let mut agent = bridge_to(&relay);
     let absent = format!(
-        "Relay is not running on {}, named by RELAY_SOCKET; start the relay that listens there, or name another with \
-         RELAY_SOCKET or RELAY_PROJECT",
+        "Relay is not running on {}, named by RELAY_SOCKET; start that relay again, or name the socket of another with \
+         RELAY_SOCKET, or its project with RELAY_PROJECT",
         relay.socket().display()
     );
     for life in 0..10 {
@@ -222,8 +222,8 @@ fn status_of_a_socket_where_nobody_listens_says_what_to_do() {
         (
             vec![data, ("RELAY_SOCKET", text(&socket))],
             format!(
-                "{}, named by RELAY_SOCKET; start the relay that listens there, or name another with RELAY_SOCKET or \
-                 RELAY_PROJECT",
+                "{}, named by RELAY_SOCKET; start that relay again, or name the socket of another with RELAY_SOCKET, or \
+                 its project with RELAY_PROJECT",
                 socket.display()
             ),
         ),

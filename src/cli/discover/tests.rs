@@ -287,7 +287,7 @@ fn where_nobody_listens_it_is_said_how_to_start_a_relay_there() {
         (of("a", Source::Project), "start it with: relay serve --project a"),
         (
             at("/tmp/own.sock", Source::Socket),
-            "start the relay that listens there, or name another with RELAY_SOCKET or RELAY_PROJECT",
+            "start that relay again, or name the socket of another with RELAY_SOCKET, or its project with RELAY_PROJECT",
         ),
     ] {
         assert_eq!(found.expect("found").advice("relay"), expected);

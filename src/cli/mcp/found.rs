@@ -70,19 +70,23 @@ impl Finder {
     /// Explains why a relay that was found over a socket is not reached; an error over a port says that by itself.
     fn explained(&self, found: &Found, error: io::Error) -> io::Error {
         let Found { way, source, .. } = found;
+        let how = match source {
+            Source::Scan => "found as the only live one".to_owned(),
+            Source::Socket | Source::Project | Source::Config(_) | Source::Port => {
+                format!("named by {source}")
+            }
+        };
         if matches!(way, Way::Tcp(_)) {
             return error;
         }
         io::Error::other(if is_nobody(&error) {
             let advice = found.advice(&self.program);
             NoneFound::NotRunning {
-                reason: format!("Relay is not running on {way}, named by {source}; {advice}"),
+                reason: format!("Relay is not running on {way}, {how}; {advice}"),
                 command: found.command(&self.program),
             }
         } else {
-            NoneFound::NoWay(format!(
-                "relay cannot be reached at {way}, named by {source}: {error}"
-            ))
+            NoneFound::NoWay(format!("relay cannot be reached at {way}, {how}: {error}"))
         })
     }
 

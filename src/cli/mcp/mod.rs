@@ -215,15 +215,16 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
     Ok(result?)
 }
 
-/// Finds out who the agent is. Files are looked at only for tools beside lift, whose sessions need no name.
+/// Finds out who the agent is. With lift's tools alone a session needs no name, and no file names it; but one of a name that is given
+/// says its role.
 fn identity(
     given: Vec<OrNone<AgentName>>,
     tools: Toolsets,
     program: &str,
 ) -> Result<Option<Identity>, McpError> {
     let named = one_name(given)?;
-    if tools == Toolsets::default() {
-        return Ok(named.map(Identity::named));
+    if tools == Toolsets::default() && named.is_none() {
+        return Ok(None);
     }
     let directory = std::env::current_dir().map_err(|error| {
         let reason = format!("cannot tell the working directory: {error}");

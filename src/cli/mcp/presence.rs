@@ -9,20 +9,30 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::connection::{Connect, Connection};
-use super::relay::Relay;
+use super::relay::{AskError, Relay};
 
 /// How often the relay is asked, over a connection of its own: before it would close one that rests.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// How soon it is asked again where it was not there, and how often it is looked whether it is: so long an agent may be unknown after
-/// the relay's start.
-const RETRY: Duration = Duration::from_secs(5);
+/// How often it is looked whether it is still there, and how soon it is asked again where it was a moment ago: so long an agent may be
+/// unknown after a restart.
+const SOON: Duration = Duration::from_millis(200);
+
+/// How many times it is asked so soon.
+const SOON_TIMES: u32 = 50;
+
+/// How soon it is asked again where it has not been there for longer.
+const LATER: Duration = Duration::from_secs(1);
+
+/// The same where it was there, and refused: another has taken the agent over, say.
+const REFUSED: Duration = Duration::from_secs(5);
 
 /// Asks the relay from time to time, which does nothing but show that the agent is there. Never ends.
 pub(super) async fn stay<C: Connect>(relay: Arc<Relay<C>>) {
     relay.introduced().await;
     let (id, nothing) = (RequestId::String("presence".into()), json!({}));
     let mut open = None;
+    let mut missed = 0;
     loop {
         let asked = relay.ask::<Value>(open.take(), &id, "ping", &nothing, Duration::ZERO);
         match asked.await {
@@ -30,8 +40,13 @@ pub(super) async fn stay<C: Connect>(relay: Arc<Relay<C>>) {
                 // Nothing was handed over in the answer.
                 connection.break_off_when_dropped(false);
                 open = rested(connection).await;
+                missed = 0;
             }
-            Err(_) => sleep(RETRY).await,
+            Err(AskError::Answered(_)) => sleep(REFUSED).await,
+            Err(_) => {
+                missed = SOON_TIMES.min(missed) + 1;
+                sleep(if missed <= SOON_TIMES { SOON } else { LATER }).await;
+            }
         }
     }
 }
@@ -40,7 +55,7 @@ pub(super) async fn stay<C: Connect>(relay: Arc<Relay<C>>) {
 async fn rested<S: Connection>(connection: S) -> Option<S> {
     let next = Instant::now() + EVERY;
     while Instant::now() < next {
-        sleep(RETRY).await;
+        sleep(SOON).await;
         if !connection.is_open() {
             return None;
         }

@@ -379,7 +379,7 @@ fn target_text(settings: &Settings, cli: Option<&str>) -> String {
         add("role", role.as_ref().map(Label::as_str).or(unknown));
         add("module", module.as_ref().map(Label::as_str));
     }
-    // The roster, of which lift's agents are, belongs to the default project.
+    // The roster, beside which lift's agents are, belongs to the default project.
     let of_agent = project
         .as_ref()
         .filter(|_| identity.is_some() && *toolsets != Toolsets::default());
