@@ -96,3 +96,15 @@ fn a_known_method_with_other_parameters_is_not_called_unknown() {
     let error = json!({"code": -32602, "message": reason});
     assert_eq!(agent.heard(), json!({"jsonrpc": "2.0", "id": id, "error": error}));
 }
+
+#[test]
+fn a_resource_without_a_relay_is_refused_in_the_words_of_its_own_toolset() {
+    let port = free_port();
+    let mut agent = Agent::start_with(port, &["--agent", "Alice", "--tools", "lift,agent-relay"]);
+    agent.ask("resources/read", &json!({"uri": "relay://inbox"}));
+    let expected = format!(
+        "Error: Relay daemon is not running. Start with: {} serve --port {port}",
+        env!("CARGO_BIN_EXE_relay")
+    );
+    assert_eq!(agent.heard()["error"]["message"], expected);
+}

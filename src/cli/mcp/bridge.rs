@@ -234,14 +234,15 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         let Some(found) = find_resource(toolsets, &request.uri) else {
             return Err(unknown_method("resources/read", self, &context));
         };
+        let resource = found?;
         let question = Question {
             method: "resources/read",
-            params: json!({"uri": found?.uri}),
+            params: json!({"uri": resource.uri}),
             wait: None,
         };
         let answer: Result<ReadResourceResult, AskError> = self.answer(&question, &context).await?;
         let mut result = answer.map_err(|trouble| {
-            let told = self.relay.words(&trouble, toolsets.of_tool(""));
+            let told = self.relay.words(&trouble, toolsets.of_resource(resource));
             ErrorData::internal_error(told, None)
         })?;
         result.result_type = Some(ResultType::COMPLETE);
@@ -257,9 +258,10 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         let Some(found) = find_resource(toolsets, &request.uri) else {
             return Err(unknown_method("resources/subscribe", self, &context));
         };
+        let resource = found?;
         let subscribing = self
             .subscriptions
-            .subscribe(&self.relay, found?.uri, context.peer.clone());
+            .subscribe(&self.relay, resource.uri, context.peer.clone());
         let subscribed = tokio::select! {
             biased;
             subscribed = subscribing => subscribed,
@@ -268,7 +270,7 @@ impl<C: Connect> ServerHandler for Bridge<C> {
             }
         };
         subscribed.map_err(|trouble| {
-            let told = self.relay.words(&trouble, toolsets.of_tool(""));
+            let told = self.relay.words(&trouble, toolsets.of_resource(resource));
             ErrorData::internal_error(told, None)
         })
     }
