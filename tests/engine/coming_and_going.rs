@@ -185,7 +185,11 @@ fn after(relay: &mut Relay, ms: i64) -> Vec<String> {
 #[test]
 fn a_transient_agent_goes_a_while_after_its_last_session() {
     let mut relay = with_temp();
-    relay.register(NEW, registration("temp", None));
+    let beside = Registration {
+        transient: true,
+        ..registration("temp", None)
+    };
+    relay.register(NEW, beside);
     assert_eq!(after(&mut relay, TRANSIENT_MS * 2), ["temp"]);
     relay.close(OLD, Ending::Broken);
     assert_eq!(
