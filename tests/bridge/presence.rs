@@ -48,6 +48,16 @@ fn an_agent_is_known_from_its_handshake_on_and_again_after_a_restart() {
 }
 
 #[test]
+fn an_agent_is_not_known_before_its_handshake() {
+    let relay = Relay::start();
+    let mut alice = Agent::start_silent(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!known(&relay, "Alice"));
+    alice.shake_hands();
+    assert!(is_known_in_time(&relay, "Alice"));
+}
+
+#[test]
 fn an_agent_of_the_roster_alone_shows_itself_by_its_calls() {
     let relay = Relay::start();
     let _agent = Agent::start_with(relay.port, &["--agent", "pm"]);

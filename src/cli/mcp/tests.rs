@@ -1,6 +1,8 @@
 //! The bridge between in-memory pipes and a relay of a few lines, which notes how each connection ended.
 
 mod late;
+mod presence;
+mod stream;
 mod told;
 
 use std::convert::Infallible;

@@ -1,0 +1,115 @@
+//! How often the relay is asked that is to know of an agent.
+
+use tokio::time::{Instant, sleep};
+
+use super::super::presence::stay;
+use super::*;
+use crate::engine::AgentName;
+
+/// A relay that answers whatever it is asked, and notes over which connection that was, and after how many seconds. While it is
+/// away, it notes each attempt as one over no connection.
+#[derive(Clone)]
+struct Asked {
+    relay: FakeRelay,
+    since: Instant,
+    facts: Arc<Mutex<Vec<(usize, u64)>>>,
+}
+
+impl Asked {
+    fn new() -> Self {
+        Self {
+            relay: FakeRelay::default(),
+            since: Instant::now(),
+            facts: Arc::default(),
+        }
+    }
+
+    fn note(&self, connection: usize) {
+        let mut facts = self.facts.lock().expect("no test panics there");
+        facts.push((connection, self.since.elapsed().as_secs()));
+        // Time stands still for whoever asks without a rest.
+        assert!(facts.len() < 100, "it is asked without end");
+    }
+
+    fn facts(&self) -> Vec<(usize, u64)> {
+        self.facts.lock().map(|facts| facts.clone()).unwrap_or_default()
+    }
+
+    /// Has an agent stay that is registered.
+    fn begin(&self) -> JoinHandle<()> {
+        let settings = Settings {
+            identity: Some(Identity::named(AgentName::new("Alice").expect("a name"))),
+            toolsets: "agent-relay".parse().expect("toolsets"),
+            ..settings("127.0.0.1:7331")
+        };
+        let relay = Arc::new(Relay::new(settings, self.clone()));
+        relay.introduce("a program");
+        tokio::spawn(stay(relay))
+    }
+}
+
+impl Connect for Asked {
+    type Connection = Wire;
+
+    async fn connect(&self) -> io::Result<Wire> {
+        if self.relay.away.load(Ordering::Relaxed) {
+            self.note(0);
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        let number = {
+            let mut count = self.relay.count.lock().expect("no test panics there");
+            *count += 1;
+            *count
+        };
+        let (stream, theirs) = duplex(ROOM);
+        let asked = self.clone();
+        tokio::spawn(async move {
+            let service = service_fn(|_| {
+                asked.note(number);
+                let answer = json!({"jsonrpc": "2.0", "id": "presence", "result": {}});
+                async move { Ok::<_, Infallible>(Response::new(answer.to_string())) }
+            });
+            let http = hyper::server::conn::http1::Builder::new();
+            let _ = http.serve_connection(TokioIo::new(theirs), service).await;
+        });
+        Ok(Wire {
+            stream,
+            number,
+            relay: self.relay.clone(),
+            breaks_off: AtomicBool::new(true),
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_is_asked_each_minute_over_one_connection_and_over_another_once_that_is_closed() {
+    let relay = Asked::new();
+    let staying = relay.begin();
+    sleep(Duration::from_secs(122)).await;
+    let mut expected = vec![(1, 0), (1, 60), (1, 120)];
+    assert_eq!(relay.facts(), expected);
+    relay.relay.closes.send_replace(true);
+    sleep(Duration::from_secs(6)).await;
+    relay.relay.closes.send_replace(false);
+    expected.push((2, 125));
+    assert_eq!(relay.facts(), expected);
+    sleep(Duration::from_secs(60)).await;
+    expected.push((2, 185));
+    assert_eq!(relay.facts(), expected);
+    staying.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_is_not_there_is_looked_for_every_five_seconds() {
+    let relay = Asked::new();
+    relay.relay.away.store(true, Ordering::Relaxed);
+    let staying = relay.begin();
+    sleep(Duration::from_secs(12)).await;
+    let mut expected = vec![(0, 0), (0, 5), (0, 10)];
+    assert_eq!(relay.facts(), expected);
+    relay.relay.away.store(false, Ordering::Relaxed);
+    sleep(Duration::from_secs(4)).await;
+    expected.push((1, 15));
+    assert_eq!(relay.facts(), expected);
+    staying.abort();
+}
