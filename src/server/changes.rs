@@ -97,11 +97,14 @@ mod tests {
     async fn whoever_waits_for_a_change_is_woken_by_it() {
         let changes = std::sync::Arc::new(Changes::default());
         changes.begin();
+        // Another task has asked before.
+        assert!(changes.next().now_or_never().is_none());
         let waiting = std::sync::Arc::clone(&changes);
         let waiting = tokio::spawn(async move { waiting.next().await });
         tokio::task::yield_now().await;
         changes.add(Watched::Inbox);
-        assert_eq!(waiting.await.expect("no panic"), Watched::Inbox);
+        let told = tokio::time::timeout(std::time::Duration::from_secs(30), waiting).await;
+        assert_eq!(told.expect("it is woken").expect("no panic"), Watched::Inbox);
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 use tokio::time::Instant;
 
 use super::*;
-use crate::engine::{Engine, Kind, Reason, Status, mail};
+use crate::engine::{Engine, Kind, Reason, Status, mail, watches};
 use crate::server::recorder::{NOW, engine, random, receipt, recorded};
 use crate::server::requests::Scope;
 
@@ -378,4 +378,25 @@ async fn an_answer_whose_reader_has_just_gone_is_lost() {
         panic!("the answer is lost");
     };
     assert!(!told_nothing_of(&owner, "pm"), "the message is there again");
+}
+
+#[tokio::test]
+async fn what_is_watched_no_more_is_not_told_though_it_changed_before() {
+    use futures_util::FutureExt as _;
+
+    let (owner, _recorded) = recorded();
+    let who = Who::Agent(Some("pm".to_owned()));
+    let (session, _) = owner.open(Carrier::Stream, who).expect("there is room");
+    let changes = Arc::default();
+    let what = watches::Watched::Inbox;
+    for told in [true, false] {
+        let watch = watches::Command::Watch(what);
+        assert_eq!(owner.watch(session, watch, &changes), Some(Ok(())));
+        post(&owner, session, "pm");
+        if !told {
+            let unwatch = watches::Command::Unwatch(what);
+            assert_eq!(owner.watch(session, unwatch, &changes), Some(Ok(())));
+        }
+        assert_eq!(changes.next().now_or_never(), told.then_some(what));
+    }
 }
