@@ -98,13 +98,15 @@ fn an_older_instance_of_an_agent_is_told_why_it_cannot_subscribe() {
     old.call("relay_status", &json!({}));
     let mut new = bridge(relay.port, "Alice");
     new.call("relay_status", &json!({}));
-    old.ask("resources/subscribe", &json!({"uri": INBOX}));
-    let said = old.heard();
-    let reason = said["error"]["message"].as_str().unwrap_or_default();
-    assert!(
-        reason.contains("\"Alice\" was taken over by a session that began later"),
-        "{said}"
-    );
+    for _ in 0..2 {
+        old.ask("resources/subscribe", &json!({"uri": INBOX}));
+        let said = old.heard();
+        let reason = said["error"]["message"].as_str().unwrap_or_default();
+        assert!(
+            reason.contains("\"Alice\" was taken over by a session that began later"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
@@ -144,4 +146,38 @@ fn an_agent_without_a_handshake_listens_and_its_end_holds_nothing_up() {
     let asked = Instant::now();
     alice.end();
     assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+}
+
+#[test]
+fn an_agent_that_listens_can_call_meanwhile_and_is_told_of_each_resource_after_a_restart() {
+    let mut relay = Relay::start();
+    let mut alice = Agent::start_silent(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"notifications": {"resourceSubscriptions": [INBOX, AGENTS]}, "_meta": meta});
+    alice.write(&request(1, "subscriptions/listen", &params));
+    let accepted = alice.heard();
+    assert_eq!(
+        accepted["params"]["notifications"]["resourceSubscriptions"],
+        json!([INBOX, AGENTS]),
+        "{accepted}"
+    );
+    let is_told_of_both = |alice: &Agent| {
+        for uri in [INBOX, AGENTS] {
+            assert_eq!(alice.heard()["params"]["uri"], uri);
+        }
+    };
+    is_told_of_both(&alice);
+    let call = json!({"name": "relay_status", "arguments": {}, "_meta": meta});
+    alice.write(&request(2, "tools/call", &call));
+    let answer = alice.heard();
+    assert_eq!(
+        (&answer["id"], &answer["result"]["isError"]),
+        (&json!(2), &json!(false))
+    );
+    relay.kill_and_restart();
+    is_told_of_both(&alice);
 }

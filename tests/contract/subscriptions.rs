@@ -110,6 +110,31 @@ fn subscriptions_are_advertised_where_they_can_be_told_of() {
 }
 
 #[test]
+fn the_methods_of_subscribers_are_named_where_they_can_be_told() {
+    let relay = Relay::start();
+    for (way, expected) in [
+        (
+            Way::Sse,
+            "resources/read, resources/subscribe, resources/unsubscribe",
+        ),
+        (Way::Http, "resources/read"),
+        (Way::Modern, "resources/read, subscriptions/listen"),
+        (Way::ModernSse, "resources/read"),
+    ] {
+        let mut session = agent(&relay, way, "Alice");
+        let answer = if way == Way::Modern {
+            // Over HTTP that version says so by the status, too.
+            let request = session.request_of(1, "no/such", json!({}));
+            relay.connect().exchange(&request).json()
+        } else {
+            session.ask("no/such", json!({}))
+        };
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.ends_with(expected), "{way:?}: {answer}");
+    }
+}
+
+#[test]
 fn what_cannot_be_subscribed_to_is_refused_with_what_can() {
     let relay = Relay::start();
     let mut alice = agent(&relay, Way::Sse, "Alice");
@@ -130,20 +155,54 @@ fn what_cannot_be_subscribed_to_is_refused_with_what_can() {
         );
         assert_eq!(refused(&mut nobody, INBOX), (json!(-32601), unknown_method));
     }
-    let request = Request::get("/sse?tools=agent-relay");
-    let mut stream = EventStream::open(relay.connect(), &request);
-    let target = stream.event().data.expect("an address");
     let message =
         json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": INBOX}});
-    let posted = relay
-        .connect()
-        .exchange(&Request::post(&target, message.to_string()));
-    assert_eq!(posted.status, 202);
-    let answer = stream.event().data.expect("an answer");
-    assert!(
-        answer.contains("this session is nobody's: name its agent where it is opened"),
-        "{answer}"
-    );
+    let in_the_words_of_the_resource = |target: &str| {
+        let mut stream = EventStream::open(relay.connect(), &Request::get(target));
+        let target = stream.event().data.expect("an address");
+        let posted = relay
+            .connect()
+            .exchange(&Request::post(&target, message.to_string()));
+        assert_eq!(posted.status, 202);
+        let answer = stream.event().data.expect("an answer");
+        let words = "Connection error: this session is nobody's: name its agent where it is opened";
+        assert!(answer.contains(words), "{answer}");
+    };
+    in_the_words_of_the_resource("/sse?tools=agent-relay");
+    in_the_words_of_the_resource("/sse?tools=lift,agent-relay");
+}
+
+#[test]
+fn an_inbox_shows_its_first_fifty_messages_and_which_of_them_come_again() {
+    let relay = Relay::start();
+    let mut alice = agent(&relay, Way::Sse, "Alice");
+    let mut bob = agent(&relay, Way::Http, "Bob");
+    for n in 0..51 {
+        bob.call("relay_send", &json!({"to": "Alice", "message": n.to_string()}));
+    }
+    let shown = |alice: &mut Session| -> Vec<Value> {
+        let read = alice.ask("resources/read", json!({"uri": INBOX}));
+        let text = read["result"]["contents"][0]["text"].as_str().expect("a text");
+        serde_json::from_str(text).expect("JSON")
+    };
+    let marked = |messages: &[Value]| -> Vec<(String, Value)> {
+        let marked = |message: &Value| {
+            let content = message["content"].as_str().expect("a text").to_owned();
+            (content, message["redelivered"].clone())
+        };
+        messages.iter().map(marked).collect()
+    };
+    let fifty: Vec<(String, Value)> = (0..50).map(|n| (n.to_string(), Value::Null)).collect();
+    assert_eq!(marked(&shown(&mut alice)), fifty);
+    alice.call("relay_inbox", &json!({"limit": 1}));
+    drop(alice);
+    let mut again = agent(&relay, Way::Http, "Alice");
+    let mut first = Vec::new();
+    support::until("the message is back", || {
+        first = marked(&shown(&mut again)[..2]);
+        first[0].0 == "0"
+    });
+    assert_eq!(first, [("0".to_owned(), json!(true)), fifty[1].clone()]);
 }
 
 /// The request of a client that listens, in the version that has this instead of subscriptions.
