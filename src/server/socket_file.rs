@@ -241,6 +241,39 @@ mod tests {
         assert!(!path.exists());
     }
 
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_socket_whose_relay_accepts_nothing_for_the_moment_is_live() {
+        let (_directory, path) = place();
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("there is room");
+        let busy = Socket::new(Domain::UNIX, Type::STREAM, None).expect("a socket");
+        let address = SockAddr::unix(&path).expect("it is short");
+        busy.bind(&address).expect("nothing is there");
+        busy.listen(0).expect("it is bound");
+        while knock(&path).is_ok() {}
+        assert_eq!(knock(&path), Err(ErrorKind::WouldBlock));
+        assert!(is_live(&path));
+        let second = SocketFile::listen(&path);
+        assert!(matches!(second, Err(SocketFileError::Taken { .. })), "{second:?}");
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_directory_of_another_users_is_not_taken() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("own");
+        std::fs::create_dir(&path).expect("there is room");
+        let other = rustix::process::geteuid().as_raw() + 1;
+        // Who may not give a directory away has one of the system's.
+        let given = std::os::unix::fs::chown(&path, Some(other), None);
+        let others = given.map_or_else(|_| PathBuf::from("/"), |()| path);
+        let refused = make_own(&others);
+        assert!(
+            matches!(refused, Err(SocketFileError::NotOurs { .. })),
+            "{refused:?}"
+        );
+    }
+
     #[tokio::test]
     async fn who_holds_the_lock_is_not_raced_for_a_dead_socket() {
         let (_directory, path) = place();
