@@ -126,6 +126,20 @@ fn a_bridge_that_was_there_first_finds_a_relay_that_is_started_later() {
 }
 
 #[test]
+fn a_relay_that_is_not_there_is_told_of_in_agent_relay_s_words_to_its_tools() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let mut mcp = command(directory.path(), &[data, ("RELAY_PROJECT", "later")]);
+    mcp.args(["mcp", "--tools", "agent-relay", "--agent", "Alice"]);
+    let told = Agent::start_by(mcp).call("relay_inbox", &json!({}));
+    let expected = format!(
+        "Error: Relay daemon is not running. Start with: {} serve --project later",
+        env!("CARGO_BIN_EXE_relay")
+    );
+    assert_eq!((told.texts, told.is_error), (vec![expected], true));
+}
+
+#[test]
 fn a_bridge_whose_relay_is_gone_looks_for_another_and_not_before() {
     let directory = place();
     let data = ("XDG_DATA_HOME", text(directory.path()));
@@ -160,6 +174,25 @@ fn a_bridge_that_has_found_the_only_relay_waits_for_it_and_asks_no_other() {
     agent.post("dev-a", "pm", "to the first again").posted();
     assert_eq!(first.bodies("pm"), ["to the first again"]);
     assert_eq!(second.bodies("pm"), [] as [String; 0]);
+}
+
+#[test]
+fn a_bridge_waits_for_the_only_relay_that_it_found_whether_no_other_runs_or_several() {
+    for others in [&[][..], &["second", "third"]] {
+        let directory = place();
+        let data = ("XDG_DATA_HOME", text(directory.path()));
+        let mut first = Relay::start_with(&["--project", "first"], &[data]);
+        let mut agent = bridge(directory.path(), &[data]);
+        agent.post("dev-a", "pm", "to the first").posted();
+        let start = |project: &&str| Relay::start_with(&["--project", project], &[data]);
+        let _others: Vec<Relay> = others.iter().map(start).collect();
+        first.kill();
+        let told = agent.read("pm");
+        assert!(told.texts[0].ends_with(" serve --project first"), "{told:?}");
+        first.restart();
+        agent.post("dev-a", "pm", "to the first again").posted();
+        assert_eq!(first.bodies("pm"), ["to the first again"]);
+    }
 }
 
 #[test]
