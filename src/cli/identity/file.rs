@@ -191,6 +191,17 @@ mod tests {
     }
 
     #[test]
+    fn whoever_has_opened_the_file_before_reads_it_as_it_was() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        write(directory.path(), &furiosa("implementer", None)).expect("there is room");
+        let before = path(directory.path(), "furiosa");
+        let text = fs::read_to_string(&before).expect("it is there");
+        let mut opened = fs::File::open(&before).expect("it is there");
+        write(directory.path(), &furiosa("tester", None)).expect("there is room");
+        assert_eq!(io::read_to_string(&mut opened).expect("a text"), text);
+    }
+
+    #[test]
     fn what_cannot_be_written_leaves_nothing_behind() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::create_dir(directory.path().join("furiosa.json")).expect("a directory");
