@@ -58,6 +58,30 @@ fn an_agent_is_not_known_before_its_handshake() {
 }
 
 #[test]
+fn a_client_that_makes_no_handshake_is_known_once_it_has_discovered_its_server() {
+    let relay = Relay::start();
+    let mut alice = Agent::start_silent(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "a-client", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    alice.write(&request(1, "server/discover", &json!({"_meta": meta})));
+    let versions = alice.heard()["result"]["supportedVersions"].clone();
+    assert!(
+        versions
+            .as_array()
+            .expect("a list")
+            .contains(&json!("2026-07-28")),
+        "{versions}"
+    );
+    assert!(is_known_in_time(&relay, "Alice"), "without a call");
+    let mut bob = Agent::start_with(relay.port, &["--agent", "Bob", "--tools", "agent-relay"]);
+    let who = bob.call("relay_who", &json!({}));
+    assert!(who.texts[0].contains("- Alice (a-client) - active"), "{who:?}");
+}
+
+#[test]
 fn an_agent_of_the_roster_alone_shows_itself_by_its_calls() {
     let relay = Relay::start();
     let _agent = Agent::start_with(relay.port, &["--agent", "pm"]);

@@ -173,3 +173,29 @@ fn asking_for_the_head_of_a_stream_leaves_no_session() {
     scene.relay.await_sessions(sessions);
     scene.is_unharmed();
 }
+
+#[test]
+fn a_connection_goes_on_after_a_refusal_whose_request_came_in_two_pieces() {
+    let mut scene = Scene::new();
+    let mut connection = scene.relay.connect();
+    let targets = [
+        "/mcp?tools=bogus",
+        "/mcp?agent=nobody",
+        "/api/send?x",
+        "/api/peek?x",
+    ];
+    for target in targets.iter().cycle().take(40) {
+        let request = Request::post(target, POST).bytes();
+        let (head, body) = request.split_at(request.len() - POST.len());
+        connection.send(head);
+        std::thread::sleep(Duration::from_millis(10));
+        connection.send(body);
+        let response = connection.response();
+        assert_eq!(
+            (response.status, response.header("connection")),
+            (400, None),
+            "{target}"
+        );
+    }
+    scene.is_unharmed();
+}

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, ErrorData,
-    InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, DiscoverResult,
+    ErrorData, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResultType, ServerConfig,
     SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
@@ -176,6 +176,15 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         context.peer.set_peer_info(request.clone());
         self.relay.introduce(&request.client_info.name);
         self.negotiate_initialize(&request)
+    }
+
+    /// Stands for the handshake in the versions that have none: it is the first thing that their clients ask.
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let client = context.meta.client_info();
+        self.relay
+            .introduce(&client.map(|client| client.name).unwrap_or_default());
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info()))
     }
 
     /// Lists the tools of the running relay; while there is none, those of a relay with the default roles.

@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_millis(200);
 /// How many times it is asked so soon.
 const SOON_TIMES: u32 = 50;
 
-/// How soon it is asked again where it has not been there for longer.
+/// How soon it is asked again where it has not been there for longer, or closes each connection at once.
 const LATER: Duration = Duration::from_secs(1);
 
 /// The same where it was there, and refused: another has taken the agent over, say.
@@ -32,21 +32,28 @@ pub(super) async fn stay<C: Connect>(relay: Arc<Relay<C>>) {
     relay.introduced().await;
     let (id, nothing) = (RequestId::String("presence".into()), json!({}));
     let mut open = None;
-    let mut missed = 0;
+    let mut missed: u32 = 0;
     loop {
+        let begun = Instant::now();
         let asked = relay.ask::<Value>(open.take(), &id, "ping", &nothing, Duration::ZERO);
         match asked.await {
             Ok((_, connection)) => {
                 // Nothing was handed over in the answer.
                 connection.break_off_when_dropped(false);
                 open = rested(connection).await;
-                missed = 0;
+                if begun.elapsed() > LATER {
+                    missed = 0;
+                }
             }
-            Err(AskError::Answered(_)) => sleep(REFUSED).await,
-            Err(_) => {
-                missed = SOON_TIMES.min(missed) + 1;
-                sleep(if missed <= SOON_TIMES { SOON } else { LATER }).await;
+            Err(AskError::Answered(_)) => {
+                sleep(REFUSED).await;
+                continue;
             }
+            Err(_) => {}
+        }
+        if open.is_none() {
+            missed = missed.saturating_add(1);
+            sleep(if missed <= SOON_TIMES { SOON } else { LATER }).await;
         }
     }
 }

@@ -89,27 +89,42 @@ async fn a_relay_is_asked_each_minute_over_one_connection_and_over_another_once_
     let mut expected = vec![(1, 0), (1, 60), (1, 120)];
     assert_eq!(relay.facts(), expected);
     relay.relay.closes.send_replace(true);
-    sleep(Duration::from_secs(6)).await;
+    sleep(Duration::from_millis(300)).await;
     relay.relay.closes.send_replace(false);
-    expected.push((2, 125));
+    sleep(Duration::from_secs(1)).await;
+    expected.push((2, 122));
     assert_eq!(relay.facts(), expected);
     sleep(Duration::from_secs(60)).await;
-    expected.push((2, 185));
+    expected.push((2, 182));
     assert_eq!(relay.facts(), expected);
     staying.abort();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relay_that_is_not_there_is_looked_for_every_five_seconds() {
+async fn a_relay_that_is_not_there_is_looked_for_five_times_a_second_and_after_ten_seconds_once() {
     let relay = Asked::new();
     relay.relay.away.store(true, Ordering::Relaxed);
     let staying = relay.begin();
     sleep(Duration::from_secs(12)).await;
-    let mut expected = vec![(0, 0), (0, 5), (0, 10)];
+    let mut expected: Vec<(usize, u64)> = (0..50).map(|attempt| (0, attempt / 5)).collect();
+    expected.extend([(0, 10), (0, 11)]);
     assert_eq!(relay.facts(), expected);
     relay.relay.away.store(false, Ordering::Relaxed);
     sleep(Duration::from_secs(4)).await;
-    expected.push((1, 15));
+    expected.push((1, 12));
     assert_eq!(relay.facts(), expected);
+    staying.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_closes_each_connection_is_asked_less_and_less_often() {
+    let relay = Asked::new();
+    relay.relay.closes.send_replace(true);
+    let staying = relay.begin();
+    sleep(Duration::from_secs(60)).await;
+    let seconds: Vec<u64> = relay.facts().into_iter().map(|(_, second)| second).collect();
+    let in_the_last_ten = seconds.iter().filter(|second| **second >= 50).count();
+    assert!((50..=90).contains(&seconds.len()), "{seconds:?}");
+    assert!((8..=10).contains(&in_the_last_ten), "{seconds:?}");
     staying.abort();
 }
