@@ -1,4 +1,4 @@
-//! The client of all subcommands but `relay mcp`, which has one of its own: asks the relay that runs on a port, in JSON, and
+//! The client of all subcommands but `relay mcp`, which has one of its own: finds a relay, asks it at its port, in JSON, and
 //! says in words what came of it. What a relay is and what is in it is asked over its unix socket too.
 //!
 //! Whatever has the port may answer anything, too slowly, without end or not at all: every answer is bounded in time
@@ -22,9 +22,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::discover::{DiscoverError, Found, Source, Way};
+use super::discover::{DiscoverError, Found, Source, Way, discover_here};
 use super::ourselves;
-use super::place::Place;
+use super::place::{MaybePlace, Place};
 use crate::server::Token;
 
 /// How long a connection may take: to another machine it goes over a network.
@@ -47,11 +47,11 @@ pub(super) const ANSWER_BYTES_MAX: usize = 7 * 64 * 1024 * 1024 + 10_000 * 512;
 #[derive(Debug, Clone, clap::Args)]
 pub struct At {
     #[command(flatten)]
-    pub place: Place,
+    place: MaybePlace,
 
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
-    pub token: Option<Token>,
+    token: Option<Token>,
 }
 
 /// Why the relay was not asked, or did not do what it was asked for.
@@ -138,6 +138,8 @@ pub struct Health {
     pub started_at: String,
     /// Its process on its machine.
     pub pid: Option<i32>,
+    /// The port that it listens on.
+    pub port: Option<u16>,
     /// How long it has run.
     #[serde(default)]
     pub uptime_seconds: u64,
@@ -194,6 +196,8 @@ pub struct Wait {
 /// it handed over.
 pub struct Client {
     asked: Asked,
+    /// Where the relay is.
+    pub place: Place,
     sender: SendRequest<Full<Bytes>>,
     /// Shares the socket with the task that runs the connection.
     socket: socket2::Socket,
@@ -206,31 +210,54 @@ pub struct Client {
 }
 
 impl Client {
+    /// Finds the relay that is meant, and connects to its port: one that is found by its socket says which that is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::connect`], and that it is not known which relay is meant.
+    pub async fn find(at: &At) -> Result<Self, ClientError> {
+        let found = discover_here(at.place.named())?;
+        let place = match &found.way {
+            Way::Tcp(place) => place.clone(),
+            Way::Unix(_) => {
+                let (health, _) = health_of(&found, at.token.clone()).await?;
+                let here = Place::default();
+                Place {
+                    port: health.port.unwrap_or(here.port),
+                    ..here
+                }
+            }
+        };
+        Self::connect(&place, at.token.clone()).await
+    }
+
     /// Connects, and makes sure that it is a relay.
     ///
     /// # Errors
     ///
     /// Any [`ClientError`] but [`ClientError::WentAway`] and [`ClientError::NoAnswer`]: nothing was asked for yet. What is
     /// refused is to be asked at all, under the name of the host for instance.
-    pub async fn connect(at: &At) -> Result<Self, ClientError> {
-        Self::connect_and_look(at).await.map(|(client, _)| client)
+    pub async fn connect(place: &Place, token: Option<Token>) -> Result<Self, ClientError> {
+        Self::connect_and_look(place, token)
+            .await
+            .map(|(client, _)| client)
     }
 
     /// Connects, and returns with the connection the JSON of what the relay said of itself.
-    async fn connect_and_look(at: &At) -> Result<(Self, String), ClientError> {
+    async fn connect_and_look(place: &Place, token: Option<Token>) -> Result<(Self, String), ClientError> {
         let stream = match timeout(
             CONNECT_PATIENCE,
-            TcpStream::connect((at.place.host.as_str(), at.place.port)),
+            TcpStream::connect((place.host.as_str(), place.port)),
         )
         .await
         {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(not_connected(at, error)),
-            Err(_) => return Err(not_connected(at, io::ErrorKind::TimedOut.into())),
+            Ok(Err(error)) => return Err(not_connected(place, error)),
+            Err(_) => return Err(not_connected(place, io::ErrorKind::TimedOut.into())),
         };
         let asked = Asked {
-            way: Way::Tcp(at.place.clone()),
-            token: at.token.clone(),
+            way: Way::Tcp(place.clone()),
+            token,
         };
         let unreachable = |error| ClientError::Unreachable {
             place: asked.way.clone(),
@@ -241,6 +268,7 @@ impl Client {
         let (health, json) = asked.look(&mut sender).await?;
         let client = Self {
             asked,
+            place: place.clone(),
             sender,
             socket,
             peer,
@@ -292,8 +320,7 @@ impl Client {
 pub async fn health_of(found: &Found, token: Option<Token>) -> Result<(Health, String), ClientError> {
     let socket = match &found.way {
         Way::Tcp(place) => {
-            let place = place.clone();
-            let asked = Client::connect_and_look(&At { place, token }).await?;
+            let asked = Client::connect_and_look(place, token).await?;
             return Ok((asked.0.health, asked.1));
         }
         Way::Unix(socket) => socket,
@@ -427,12 +454,12 @@ fn prepared(stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr, socket2::
     Ok((stream.peer_addr()?, stream.local_addr()?, socket))
 }
 
-fn not_connected(at: &At, error: io::Error) -> ClientError {
-    let place = Way::Tcp(at.place.clone());
-    if error.kind() != io::ErrorKind::ConnectionRefused || !at.place.is_this_machine() {
+fn not_connected(at: &Place, error: io::Error) -> ClientError {
+    let place = Way::Tcp(at.clone());
+    if error.kind() != io::ErrorKind::ConnectionRefused || !at.is_this_machine() {
         return ClientError::Unreachable { place, error };
     }
-    let start = at.place.command(&ourselves(), "serve");
+    let start = at.command(&ourselves(), "serve");
     ClientError::NotRunning { place, start }
 }
 

@@ -48,7 +48,7 @@ pub fn run(args: &Peek) -> Result<End, Failure> {
 }
 
 async fn peek(args: &Peek) -> Result<End, PeekError> {
-    let mut client = Client::connect(&args.at).await?;
+    let mut client = Client::find(&args.at).await?;
     let asked = json!({"for": args.role});
     let answer = client.ask("/api/peek", &asked, Duration::ZERO).await?;
     let shown = Messages::of(&answer).and_then(|messages| messages.shown(args.json));

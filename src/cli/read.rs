@@ -58,7 +58,7 @@ pub fn run(args: &Read) -> Result<End, Failure> {
 
 async fn read(args: &Read) -> Result<End, ReadError> {
     check_stdout()?;
-    let mut client = Client::connect(&args.at).await?;
+    let mut client = Client::find(&args.at).await?;
     let until = args.wait.map(|wait| Instant::now() + wait);
     loop {
         let left = until.map_or(Duration::ZERO, |until| until.duration_since(Instant::now()));

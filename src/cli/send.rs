@@ -94,7 +94,7 @@ pub fn run(args: Send) -> Result<End, Failure> {
         "reply_to": args.reply_to,
     });
     let answer = block_on(async {
-        let mut client = Client::connect(&args.at).await?;
+        let mut client = Client::find(&args.at).await?;
         let answer = client.ask("/api/send", &message, Duration::ZERO).await?;
         client.done();
         Ok::<_, ClientError>(answer)

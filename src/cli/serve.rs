@@ -10,8 +10,8 @@ use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::client::{At, Client, ClientError, Health};
-use super::place::DEFAULT_PORT;
+use super::client::{Client, ClientError, Health};
+use super::place::{DEFAULT_PORT, Place};
 use super::project::{DataDirectory, Project, project};
 use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
@@ -237,17 +237,14 @@ async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     };
-    let at = At {
-        place: SocketAddr::new(host, args.port).into(),
-        token: args.token.clone(),
-    };
-    let stop = at.place.command(&ourselves(), "stop");
-    let found = match Client::connect(&at).await {
+    let place = Place::from(SocketAddr::new(host, args.port));
+    let stop = place.command(&ourselves(), "stop");
+    let found = match Client::connect(&place, args.token.clone()).await {
         Ok(client) => {
             let Health {
                 version, started_at, ..
             } = &client.health;
-            let token = at.token.as_ref().map_or("", |_| " (with RELAY_TOKEN set to its token)");
+            let token = args.token.as_ref().map_or("", |_| " (with RELAY_TOKEN set to its token)");
             format!("relay {version} answers there, started at {started_at}; this ends it alone{token}: {stop}")
         }
         Err(ClientError::TokenWanted { .. } | ClientError::TokenRefused { .. }) => {

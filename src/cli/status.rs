@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::client::{ClientError, Connection, Health, Role, health_of};
-use super::discover::{Found, discover_here};
+use super::discover::{Found, Way, discover_here};
 use super::messages::{local_time, write_stdout};
 use super::place::MaybePlace;
 use super::{End, Failure, block_on};
@@ -95,8 +95,12 @@ fn text(health: &Health, found: &Found) -> String {
         lines.extend(table(head, health.connections.iter().map(connection)));
     }
     // Where it is stands in one piece, however long it is, so that it can be copied.
+    let port = match (&found.way, health.port) {
+        (Way::Unix(_), Some(port)) => format!(", port {port}"),
+        (Way::Unix(_), None) | (Way::Tcp(_), _) => String::new(),
+    };
     let head = format!(
-        "relay {} on {}{pid}\nfound by {}\n",
+        "relay {} on {}{port}{pid}\nfound by {}\n",
         health.version, found.way, found.source
     );
     head + &lines.iter().map(|line| fitted(line) + "\n").collect::<String>()

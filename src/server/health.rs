@@ -11,7 +11,7 @@ use crate::engine::{AgentName, Carrier, InboxView, Overview, SessionView, Timest
 /// Answers one request.
 pub(super) async fn health(State(shared): State<Arc<Shared>>) -> axum::Json<Health> {
     let (now, overview) = shared.owner.overview();
-    axum::Json(Health::new(now, &overview))
+    axum::Json(Health::new(now, &overview, shared.guard.port))
 }
 
 /// What is answered. `relay stop` ends the process that `pid` names, so that name stays.
@@ -20,6 +20,7 @@ pub(super) struct Health {
     name: &'static str,
     version: &'static str,
     pid: u32,
+    port: u16,
     boot: uuid::Uuid,
     started_at: String,
     uptime_seconds: i64,
@@ -64,7 +65,7 @@ struct Wait {
 }
 
 impl Health {
-    fn new(now: Timestamp, overview: &Overview) -> Self {
+    fn new(now: Timestamp, overview: &Overview, port: u16) -> Self {
         let Overview {
             boot,
             sessions,
@@ -75,6 +76,7 @@ impl Health {
             name: "relay",
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
+            port,
             boot: boot.id,
             started_at: boot.started_at.to_string(),
             uptime_seconds: seconds_between(boot.started_at, now),

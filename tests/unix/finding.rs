@@ -1,4 +1,4 @@
-//! How the bridge and `relay status` find a relay, and find it again.
+//! How the bridge and the commands of a person find a relay, and find it again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -72,9 +72,10 @@ fn a_relay_is_found_by_each_source_and_status_tells_which() {
         assert_eq!(told["pid"], relay.pid());
         let (_, told, _) = status(directory, &variables, &[]);
         let head = format!(
-            "relay {} on {}, pid {}\nfound by {found_by}\n",
+            "relay {} on {}, port {}, pid {}\nfound by {found_by}\n",
             env!("CARGO_PKG_VERSION"),
             socket.display(),
+            relay.port,
             relay.pid()
         );
         assert!(told.starts_with(&head), "{told}");
@@ -214,6 +215,49 @@ fn the_presence_of_an_agent_is_one_session_that_rests() {
     std::thread::sleep(std::time::Duration::from_secs(6));
     assert_eq!(sessions(), before, "looked at once meanwhile");
     assert_eq!(before.len(), 1);
+}
+
+#[test]
+fn what_a_person_asks_for_is_asked_of_the_relay_that_is_found_by_its_socket() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let asked = |arguments: &[&str]| {
+        let mut command = command(directory.path(), &[data]);
+        let output = command
+            .args(arguments)
+            .output()
+            .expect("the built relay can be started");
+        let [told, said] = [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("text"));
+        (output.status.code(), told, said)
+    };
+    let mut relay = Relay::start_with(&[], &[data]);
+    let (_, told, _) = status(directory.path(), &[data], &[]);
+    assert!(told.contains(&format!(", port {}, pid ", relay.port)), "{told}");
+    assert_eq!(
+        asked(&["send", "pm", "hello"]),
+        (Some(0), "sent to pm\n".to_owned(), String::new())
+    );
+    for taking in ["peek", "read"] {
+        let (code, told, _) = asked(&[taking, "pm"]);
+        assert_eq!((code, told.ends_with("\n  hello\n")), (Some(0), true), "{told}");
+    }
+    let (code, told, said) = asked(&["stop"]);
+    let stopped = format!("relay on 127.0.0.1:{} ", relay.port);
+    assert_eq!(
+        (code, told.starts_with(&stopped), &*said),
+        (Some(0), true, ""),
+        "{told}"
+    );
+    assert!(relay.exit_status().success());
+    let other = Relay::start_with(&["--project", "other"], &[data]);
+    let second = Relay::start_with(&[], &[data]);
+    let (code, _, said) = asked(&["send", "pm", "hello"]);
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with("relay send: several relays run: "), "{said}");
+    assert_eq!(
+        [other.bodies("pm"), second.bodies("pm")].concat(),
+        [] as [String; 0]
+    );
 }
 
 #[test]

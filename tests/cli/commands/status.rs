@@ -81,6 +81,7 @@ fn json_is_what_health_answers_and_how_relay_was_found() {
         "name": "relay",
         "version": VERSION,
         "pid": pid,
+        "port": relay.port,
         "boot": relay.health()["boot"],
         "started_at": relay.health()["started_at"],
         "uptime_seconds": null,
