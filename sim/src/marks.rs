@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 67] = [
+pub const REQUIRED: [(&str, u64); 68] = [
     ("agent registered", 100),
     ("agent taken over", 200),
     ("answer awaited", 200),
     ("answer awaited in vain", 200),
+    ("answered after its id was told of", 100_000),
     ("read of a channel's", 2_000),
     ("read of one sender's", 200),
     ("refused: another call waits", 200),

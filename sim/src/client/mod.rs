@@ -312,6 +312,7 @@ impl Session {
         stream.shared.done.borrow_mut().remove(&ask.id);
         let pending = Pending {
             answer: sender,
+            sent_ms: now_ms(),
             told: ask.told.clone(),
             losses: ask.waits().then(|| ask.losses.clone()),
             accepted_ms: None,

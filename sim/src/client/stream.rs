@@ -24,6 +24,9 @@ use crate::tap::Bug;
 /// What a client waits before it opens its stream anew: what relay asks for.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// For how long a call that comes with the id of one of which relay has told counts as that one, in milliseconds: docs/CONTRACT.md.
+const ON_ITS_WAY_MS: u64 = 1_000;
+
 /// The stream of a session over HTTP+SSE.
 pub(super) struct Stream {
     pub shared: Rc<StreamState>,
@@ -36,12 +39,15 @@ pub(super) struct StreamState {
     /// Ids that had their answer, or will not have one.
     pub done: RefCell<BTreeMap<u64, &'static str>>,
     pub stalled_ms: Cell<u64>,
+    /// When the stream was asked for that is open.
+    asked_ms: Cell<u64>,
     pub drop_stream: tokio::sync::Notify,
 }
 
 /// A call that has no answer yet.
 pub(super) struct Pending {
     pub answer: oneshot::Sender<Value>,
+    pub sent_ms: u64,
     pub told: Option<Told>,
     /// Where it is noted that it lost its stream; none if it does not wait.
     pub losses: Option<Losses>,
@@ -126,6 +132,7 @@ impl Stream {
             pending: RefCell::default(),
             done: RefCell::default(),
             stalled_ms: Cell::new(0),
+            asked_ms: Cell::new(0),
             drop_stream: tokio::sync::Notify::new(),
         });
         let task = spawn_local(keep_open(settings, Rc::clone(&shared)));
@@ -176,6 +183,7 @@ async fn keep_open(settings: Settings, state: Rc<StreamState>) {
 }
 
 async fn read_stream(settings: &Settings, state: &StreamState, last_event_id: &mut Option<String>) {
+    state.asked_ms.set(now_ms());
     let Some((mut body, _task)) = open_stream(settings, last_event_id.as_deref()).await else {
         return;
     };
@@ -262,9 +270,22 @@ fn take_message(settings: &Settings, state: &StreamState, incarnation: Incarnati
         .as_u64()
         .expect("relay answers, and asks for nothing");
     let waiting = state.pending.borrow_mut().remove(&id);
-    let done = state.done.borrow_mut().insert(id, "answered");
+    // Of a call that was made over this stream, it is the news of another one with its id.
+    let is_of_another = waiting
+        .as_ref()
+        .is_some_and(|pending| is_orphan(message) && pending.sent_ms >= state.asked_ms.get());
+    let how = if is_of_another {
+        "told of another"
+    } else {
+        "answered"
+    };
+    let done = state.done.borrow_mut().insert(id, how);
     match (waiting, done) {
         (Some(pending), _) => drop(pending.answer.send(message.clone())),
+        // relay takes it for that one only if it comes soon.
+        (None, Some("told of another")) if now_ms() > state.asked_ms.get() + ON_ITS_WAY_MS => {
+            settings.marks.hit("answered after its id was told of");
+        }
         (None, Some("cancelled" | "given up" | "broken")) => {}
         // relay cannot tell whose calls lost their streams, so it tells everybody who came back.
         (None, _) if is_orphan(message) => settings.marks.hit("told of a call that lost its stream"),
