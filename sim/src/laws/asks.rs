@@ -189,8 +189,9 @@ fn waits_alone(read: &Record) -> bool {
     )
 }
 
-fn wait_ms(read: &Record) -> u64 {
-    match read.asked {
+/// For how long a call waits at the most, in milliseconds.
+pub(super) fn wait_ms(call: &Record) -> u64 {
+    match call.asked {
         Asked::Read { wait_ms, .. } => wait_ms,
         Asked::Post { .. }
         | Asked::Pending { .. }

@@ -1,5 +1,6 @@
 //! How a call is answered: once, in time, and with a refusal only where one is due.
 
+use super::asks::wait_ms;
 use super::takeover::FENCED;
 use super::team::{Span, is_name};
 use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown};
@@ -76,21 +77,8 @@ impl Case<'_> {
                 && other.sent_ms == record.sent_ms
                 && other.ended_ms <= record.ended_ms
         };
-        let waits = self
-            .history
-            .calls
-            .iter()
-            .filter(together)
-            .map(|other| match other.asked {
-                Asked::Read { wait_ms, .. } => wait_ms,
-                Asked::Post { .. }
-                | Asked::Pending { .. }
-                | Asked::Group(_)
-                | Asked::Illegal(_)
-                | Asked::Greeting(_)
-                | Asked::Tools => 0,
-            });
-        waits.sum()
+        let others = self.history.calls.iter().filter(together);
+        others.map(wait_ms).sum()
     }
 
     /// Returns how long a call may wait for the answer to what it posts, in milliseconds.
