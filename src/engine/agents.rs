@@ -293,6 +293,18 @@ impl Engine {
         Ok(Speaker(bound.clone()))
     }
 
+    /// Refuses what a session asks for whose agent was taken over.
+    pub(super) fn check_not_fenced(&self, session: SessionId) -> Result<(), Refusal> {
+        match &self.sessions[&session] {
+            Session {
+                fenced: true,
+                agent: Some(agent),
+                ..
+            } => Err(Refusal::Fenced { agent: agent.clone() }),
+            Session { .. } => Ok(()),
+        }
+    }
+
     pub(super) fn refuse_person(&self, named: NamedAs) -> Refusal {
         let known = self.all_known();
         Refusal::Person { named, known }
@@ -420,12 +432,8 @@ impl Engine {
         command: Command,
         now: Timestamp,
     ) -> Result<io::Outcome, Refusal> {
+        self.check_not_fenced(session)?;
         let state = &self.sessions[&session];
-        if state.fenced
-            && let Some(agent) = state.agent.clone()
-        {
-            return Err(Refusal::Fenced { agent });
-        }
         let own = state.agent.as_ref().map_or(DEFAULT_PROJECT, AgentName::project);
         match command {
             Command::List { project, active_only } => {

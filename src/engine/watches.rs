@@ -92,12 +92,7 @@ impl Engine {
         session: SessionId,
         command: Command,
     ) -> Result<io::Outcome, Refusal> {
-        let state = &self.sessions[&session];
-        if state.fenced
-            && let Some(agent) = state.agent.clone()
-        {
-            return Err(Refusal::Fenced { agent });
-        }
+        self.check_not_fenced(session)?;
         match command {
             Command::Watch(what) => {
                 self.watch(session, what)?;
