@@ -109,15 +109,20 @@ fn an_older_instance_of_an_agent_is_told_why_it_cannot_subscribe() {
     }
 }
 
+/// What a client of 2026-07-28, which makes no handshake, says of itself in each request.
+fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
 #[test]
 fn an_agent_without_a_handshake_listens_and_its_end_holds_nothing_up() {
     let mut relay = Relay::start();
     let mut alice = Agent::start_silent(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
+    let meta = meta();
     alice.write(&request(1, "server/discover", &json!({"_meta": meta})));
     let discovered = alice.heard();
     let capabilities = &discovered["result"]["capabilities"];
@@ -152,11 +157,7 @@ fn an_agent_without_a_handshake_listens_and_its_end_holds_nothing_up() {
 fn an_agent_that_listens_can_call_meanwhile_and_is_told_of_each_resource_after_a_restart() {
     let mut relay = Relay::start();
     let mut alice = Agent::start_silent(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
+    let meta = meta();
     let params = json!({"notifications": {"resourceSubscriptions": [INBOX, AGENTS]}, "_meta": meta});
     alice.write(&request(1, "subscriptions/listen", &params));
     let accepted = alice.heard();
