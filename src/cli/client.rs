@@ -196,8 +196,6 @@ pub struct Wait {
 /// it handed over.
 pub struct Client {
     asked: Asked,
-    /// Where the relay is.
-    pub place: Place,
     sender: SendRequest<Full<Bytes>>,
     /// Shares the socket with the task that runs the connection.
     socket: socket2::Socket,
@@ -268,7 +266,6 @@ impl Client {
         let (health, json) = asked.look(&mut sender).await?;
         let client = Self {
             asked,
-            place: place.clone(),
             sender,
             socket,
             peer,
@@ -297,6 +294,11 @@ impl Client {
                 Err(refusal.unwrap_or(ClientError::NoRelay { place }))
             }
         }
+    }
+
+    /// Where the relay is.
+    pub fn place(&self) -> &Way {
+        &self.asked.way
     }
 
     /// Says that an answer is not what a relay answers.
@@ -459,7 +461,7 @@ fn not_connected(at: &Place, error: io::Error) -> ClientError {
     if error.kind() != io::ErrorKind::ConnectionRefused || !at.is_this_machine() {
         return ClientError::Unreachable { place, error };
     }
-    let start = at.command(&ourselves(), "serve");
+    let start = at.serve_command(&ourselves());
     ClientError::NotRunning { place, start }
 }
 

@@ -55,16 +55,27 @@ impl Default for Place {
 }
 
 impl Place {
-    /// Writes the command line of a subcommand for this place; the token not.
-    pub fn command(&self, program: &str, subcommand: &str) -> String {
-        let mut command = format!("{program} {subcommand}");
-        if self.host != "127.0.0.1" && self.host != "localhost" {
-            command += &format!(" --host {}", self.host);
+    /// Writes the command that starts a relay at this place; the token not.
+    pub fn serve_command(&self, program: &str) -> String {
+        let command = self.with_host(format!("{program} serve"));
+        if self.port == DEFAULT_PORT {
+            return command;
         }
-        if self.port != DEFAULT_PORT {
-            command += &format!(" --port {}", self.port);
+        format!("{command} --port {}", self.port)
+    }
+
+    /// Writes the command that ends the relay at this place; the token not. It names the port, whichever it is: without one, a relay
+    /// is looked for, and another might be found.
+    pub fn stop_command(&self, program: &str) -> String {
+        let command = self.with_host(format!("{program} stop"));
+        format!("{command} --port {}", self.port)
+    }
+
+    fn with_host(&self, command: String) -> String {
+        if self.host == "127.0.0.1" || self.host == "localhost" {
+            return command;
         }
-        command
+        format!("{command} --host {}", self.host)
     }
 
     /// Tells whether the place is this machine, by an address that only it has.
@@ -112,19 +123,32 @@ mod tests {
 
     #[test]
     fn a_place_is_named_as_in_a_url_and_by_the_options_that_lead_there() {
-        for (host, port, shown, command) in [
-            ("127.0.0.1", 7331, "127.0.0.1:7331", "relay stop"),
-            ("localhost", 7331, "localhost:7331", "relay stop"),
-            ("127.0.0.1", 9, "127.0.0.1:9", "relay stop --port 9"),
-            ("::1", 7331, "[::1]:7331", "relay stop --host ::1"),
-            ("box.lan", 9, "box.lan:9", "relay stop --host box.lan --port 9"),
+        for (host, port, shown, serve, stop) in [
+            ("127.0.0.1", 7331, "127.0.0.1:7331", "", " --port 7331"),
+            ("localhost", 7331, "localhost:7331", "", " --port 7331"),
+            ("127.0.0.1", 9, "127.0.0.1:9", " --port 9", " --port 9"),
+            (
+                "::1",
+                7331,
+                "[::1]:7331",
+                " --host ::1",
+                " --host ::1 --port 7331",
+            ),
+            (
+                "box.lan",
+                9,
+                "box.lan:9",
+                " --host box.lan --port 9",
+                " --host box.lan --port 9",
+            ),
         ] {
             let place = Place {
                 port,
                 host: host.to_owned(),
             };
             assert_eq!(place.to_string(), shown);
-            assert_eq!(place.command("relay", "stop"), command);
+            assert_eq!(place.serve_command("relay"), format!("relay serve{serve}"));
+            assert_eq!(place.stop_command("relay"), format!("relay stop{stop}"));
         }
     }
 

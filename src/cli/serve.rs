@@ -238,7 +238,7 @@ async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
         ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     };
     let place = Place::from(SocketAddr::new(host, args.port));
-    let stop = place.command(&ourselves(), "stop");
+    let stop = place.stop_command(&ourselves());
     let found = match Client::connect(&place, args.token.clone()).await {
         Ok(client) => {
             let Health {

@@ -90,7 +90,7 @@ pub fn run(args: &Stop) -> Result<End, Failure> {
 
 async fn stop(args: &Stop) -> Result<End, StopError> {
     let client = Client::find(&args.at).await?;
-    let (place, port) = (client.place.to_string(), client.place.port);
+    let place = client.place().to_string();
     let (peer, local, health) = (client.peer, client.local, client.health.clone());
     // Its end would wait for this connection.
     client.done();
@@ -102,7 +102,7 @@ async fn stop(args: &Stop) -> Result<End, StopError> {
         });
     };
     let here = peer.ip().is_loopback() || peer.ip() == local.ip();
-    if !(here && listens(process, port).map_err(|reason| unknown(&place, pid, reason))?) {
+    if !(here && listens(process, peer.port()).map_err(|reason| unknown(&place, pid, reason))?) {
         return Err(StopError::NotHere { place, pid });
     }
     kill_process(process, Signal::TERM).map_err(|error| StopError::Signal {

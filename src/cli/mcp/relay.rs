@@ -293,7 +293,7 @@ impl<C: Connect> Relay<C> {
 
     fn not_running(&self, toolset: &Toolset) -> String {
         let place = Place::from(self.settings.address);
-        let mut command = place.command(&self.settings.program, "serve");
+        let mut command = place.serve_command(&self.settings.program);
         let there = if place.is_this_machine() {
             ""
         } else {
