@@ -95,7 +95,11 @@ fn post_and_read(c: &mut Criterion) {
                     engine.handle(NOW, read, &mut effects);
                     let handover = effects.iter().find_map(|effect| match effect {
                         Effect::Reply { handover, .. } => *handover,
-                        Effect::Opened { .. } | Effect::Changed { .. } | Effect::Note(_) => None,
+                        Effect::Opened { .. }
+                        | Effect::Changed { .. }
+                        | Effect::Deliver { .. }
+                        | Effect::Superseded { .. }
+                        | Effect::Note(_) => None,
                     });
                     let handover = handover.expect("a read hands over");
                     for sign in [Sign::Passed, Sign::Followed] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, ChannelName, HandoverId, SessionId};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, NodeId, SessionId};
 use super::time::Timestamp;
 
 /// A transition of the state.
@@ -127,6 +127,37 @@ pub enum Event {
         handover: HandoverId,
         /// What said so.
         by: Sign,
+    },
+    /// A node is connected.
+    NodeCame {
+        /// Which one.
+        node: NodeId,
+        /// By which session.
+        session: SessionId,
+    },
+    /// The connection of a node has ended. It holds its agents for a while.
+    NodeLeft {
+        /// Which one.
+        node: NodeId,
+    },
+    /// A node holds its agents no more.
+    NodeLapsed {
+        /// Which one.
+        node: NodeId,
+    },
+    /// A node takes the deliveries of an agent.
+    Bound {
+        /// Which agent.
+        agent: AgentName,
+        /// Which node.
+        node: NodeId,
+    },
+    /// A node takes the deliveries of an agent no more.
+    Unbound {
+        /// Which agent.
+        agent: AgentName,
+        /// Which node.
+        node: NodeId,
     },
     /// The relay is about to stop.
     Stopping,

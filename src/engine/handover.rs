@@ -4,19 +4,20 @@
 //! place that says what a sign means; a new carrier is a new column of it, and nothing else in the engine knows one from
 //! another.
 //!
-//! | sign | stream | exchange | once read |
-//! |---|---|---|---|
-//! | passed to the socket | the doubt begins | the doubt begins | - |
-//! | the peer sent more, behind it | - | read, once passed | - |
-//! | the session's next call | read, once passed | - | - |
-//! | a keep-alive, behind it | confirmed, once the doubt is over | - | - |
-//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - |
-//! | settled | - | - | confirmed |
-//! | an orderly end | undone | read, once passed; else undone | - |
-//! | a broken end | undone | undone | - |
-//! | the reply lost | undone | undone | - |
-//! | the session's agent taken over | undone | undone | - |
-//! | cancelled | undone | undone | undone |
+//! | sign | stream | exchange | node | once read |
+//! |---|---|---|---|---|
+//! | passed to the socket | the doubt begins | the doubt begins | - | - |
+//! | the peer sent more, behind it | - | read, once passed | - | - |
+//! | the session's next call | read, once passed | - | - | - |
+//! | acknowledged | - | - | confirmed | - |
+//! | a keep-alive, behind it | confirmed, once the doubt is over | - | - | - |
+//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - | - |
+//! | settled | - | - | - | confirmed |
+//! | an orderly end | undone | read, once passed; else undone | undone | - |
+//! | a broken end | undone | undone | undone | - |
+//! | the reply lost | undone | undone | undone | - |
+//! | the session's agent taken over | undone | undone | undone | - |
+//! | cancelled | undone | undone | undone | undone |
 //!
 //! What was read is confirmed [`CANCEL_GRACE_MS`] later, whatever becomes of its session: a cancellation may have been overtaken
 //! by what its client sent next, or by the end of a connection. It is confirmed sooner, the oldest first, where a post needs its
@@ -120,7 +121,7 @@ enum Verdict {
 
 /// The table: what a sign means for a reply that has come so far on such a carrier.
 fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
-    use Carrier::{Exchange, Stream};
+    use Carrier::{Exchange, Node, Stream};
     use Verdict::{Confirmed, DoubtBegins, KeptAlive, Overdue, Read, Stands, Undone};
     match (sign, carrier, passage) {
         (Sign::Cancelled, _, _) => Undone,
@@ -129,6 +130,10 @@ fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
         (Sign::Settled, _, _) | (_, _, Passage::Read { .. }) => Stands,
 
         (Sign::Lost | Sign::Fenced | Sign::Ended(Ending::Broken), _, _) => Undone,
+
+        (Sign::Acknowledged, Node, _) => Confirmed,
+        (Sign::Ended(Ending::Orderly), Node, _) => Undone,
+        (Sign::Acknowledged, _, _) | (_, Node, _) => Stands,
 
         (Sign::Passed, _, Passage::Written) => DoubtBegins,
         (Sign::Passed, _, Passage::Passed { .. } | Passage::Overdue { .. }) => Stands,
@@ -179,9 +184,11 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> HandedOver {
         let tells = filter.answers.is_none() && self.tells(session, agent);
+        let may_read = self.may_read(agent, filter);
         let inbox = self.inbox_mut(agent);
         let notice = tells && std::mem::take(&mut inbox.notice_due);
-        let deliveries = Arc::new(inbox.take(filter));
+        let deliveries = if may_read { inbox.take(filter) } else { Vec::new() };
+        let deliveries = Arc::new(deliveries);
         if deliveries.is_empty() && !notice {
             return HandedOver {
                 deliveries,
@@ -192,6 +199,23 @@ impl Engine {
         if !deliveries.is_empty() {
             self.inbox_changes(agent, step);
         }
+        let id = self.stand(session, agent, &deliveries, notice, step);
+        HandedOver {
+            deliveries,
+            notice,
+            id: Some(id),
+        }
+    }
+
+    /// Has deliveries that were taken out of an inbox stand until they are known to have arrived, or not to.
+    pub(super) fn stand(
+        &mut self,
+        session: SessionId,
+        agent: &AgentName,
+        deliveries: &Arc<Vec<Delivery>>,
+        notice: bool,
+        step: &mut Step<'_>,
+    ) -> HandoverId {
         let id = HandoverId(self.handovers_made);
         self.handovers_made += 1;
         let state = self.session_mut(session);
@@ -200,7 +224,7 @@ impl Engine {
             session,
             carrier: state.carrier,
             agent: agent.clone(),
-            deliveries: Arc::clone(&deliveries),
+            deliveries: Arc::clone(deliveries),
             notice,
             passage: Passage::Written,
         };
@@ -210,21 +234,19 @@ impl Engine {
             handover: id,
             session,
             agent: agent.clone(),
-            deliveries: Arc::clone(&deliveries),
+            deliveries: Arc::clone(deliveries),
             notice,
         });
-        HandedOver {
-            deliveries,
-            notice,
-            id: Some(id),
-        }
+        id
     }
 
     /// Goes through what was handed over of an agent's inbox: what is not known to have arrived, and the latest of what was read.
     pub(super) fn handed_before(&self, agent: &AgentName) -> impl Iterator<Item = &Delivery> {
         let inbox = &self.inboxes[agent];
         let standing = inbox.standing.iter();
-        let standing = standing.flat_map(|id| self.handovers[id].deliveries.iter());
+        let standing = standing.map(|id| &self.handovers[id]);
+        let standing = standing.filter(|handover| handover.carrier != Carrier::Node);
+        let standing = standing.flat_map(|handover| handover.deliveries.iter());
         standing.chain(inbox.recent())
     }
 
@@ -340,8 +362,12 @@ impl Engine {
             agent,
             deliveries,
             notice,
+            carrier,
             ..
         } = self.end_handover(id);
+        if carrier == Carrier::Node {
+            self.frame_undone(&agent, id);
+        }
         if !deliveries.is_empty() {
             self.inbox_changes(&agent, step);
         }

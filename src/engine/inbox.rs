@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::Engine;
+use super::frames::Binding;
 use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, ChannelName, HandoverId, Seq};
@@ -121,6 +122,10 @@ pub(super) struct Inbox {
     pub waits: VecDeque<CallId>,
     /// The agent has not been told yet that the relay started.
     pub notice_due: bool,
+    /// The node that takes the agent's deliveries, if one does.
+    pub binding: Option<Binding>,
+    /// The last number that a frame of the agent's has had; 0 before the first.
+    pub frames_made: u64,
 }
 
 impl Inbox {
@@ -138,6 +143,8 @@ impl Inbox {
             read: BTreeSet::new(),
             waits: VecDeque::new(),
             notice_due: true,
+            binding: None,
+            frames_made: 0,
         }
     }
 
@@ -188,8 +195,14 @@ impl Inbox {
         let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
         let waiting = self.waiting.range(filter.since()..).map(|(_, delivery)| delivery);
         waiting
-            .filter(|delivery| filter.has(&delivery.message))
+            .filter(|delivery| filter.has(&delivery.message) && !self.has_number(delivery.seq))
             .take(limit)
+    }
+
+    /// Tells whether a delivery that waits is to be sent to a node again.
+    fn has_number(&self, seq: Seq) -> bool {
+        let binding = self.binding.as_ref();
+        binding.is_some_and(|binding| binding.frames.values().any(|sent| sent.seq == seq))
     }
 
     /// Goes through what was read and is kept in mind, the longest read first.
@@ -214,6 +227,16 @@ impl Inbox {
         };
         let bytes = body_bytes(&taken);
         self.handed_messages += taken.len();
+        self.handed_bytes += bytes;
+        self.waiting_bytes -= bytes;
+        taken
+    }
+
+    /// Takes out the delivery of one place, and keeps its room as [`Self::take`] does.
+    pub fn take_one(&mut self, seq: Seq) -> Delivery {
+        let taken = self.waiting.remove(&seq).expect("it waits there");
+        let bytes = taken.message.bytes();
+        self.handed_messages += 1;
         self.handed_bytes += bytes;
         self.waiting_bytes -= bytes;
         taken

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::inbox::{Inbox, body_bytes};
+use super::limits::FRAMES_MAX;
+use super::nodes::Presence;
 use super::timers::Timer;
-use super::{AgentName, CallId, Engine, HandoverId, ResolvedBy, Role, Seq};
+use super::{AgentName, CallId, Carrier, Engine, HandoverId, ResolvedBy, Role, Seq};
 
 impl Engine {
     /// Panics with the broken law, in debug builds; does nothing in release builds.
@@ -18,6 +20,7 @@ impl Engine {
         self.check_agents();
         self.check_sessions();
         self.check_watches();
+        self.check_nodes();
         self.check_timers();
     }
 
@@ -204,6 +207,69 @@ impl Engine {
         );
     }
 
+    fn check_nodes(&self) {
+        assert!(
+            self.nodes.iter().count() <= self.bounds.nodes_max,
+            "there are no more nodes than the bound"
+        );
+        for (id, node) in self.nodes.iter() {
+            if let Presence::Live(session) = node.presence {
+                let state = self.sessions.get(&session);
+                assert!(
+                    state.is_some_and(|state| state.node == Some(id)),
+                    "a live node has an open session"
+                );
+            }
+            let bound = self.inboxes.iter().filter(|(_, inbox)| {
+                let binding = inbox.binding.as_ref();
+                binding.is_some_and(|binding| binding.node == id)
+            });
+            assert!(
+                node.agents.iter().eq(bound.map(|(agent, _)| agent)),
+                "a node knows the agents that are bound to it"
+            );
+        }
+        for (agent, inbox) in &self.inboxes {
+            let of_inbox = self.handovers.iter().filter(|(_, h)| h.agent == *agent);
+            let to_node = of_inbox.filter(|(_, h)| h.carrier == Carrier::Node);
+            let on_the_way = to_node.map(|(id, h)| (h.deliveries[0].seq, Some(*id)));
+            let on_the_way: BTreeSet<_> = on_the_way.collect();
+            let Some(binding) = &inbox.binding else {
+                assert!(
+                    on_the_way.is_empty(),
+                    "only a bound agent's deliveries go to a node"
+                );
+                continue;
+            };
+            let frames = binding.frames.values().map(|sent| (sent.seq, sent.handover));
+            let (sent, to_send): (BTreeSet<_>, BTreeSet<_>) =
+                frames.partition(|(_, handover)| handover.is_some());
+            assert!(
+                sent == on_the_way,
+                "a frame on its way is a hand-over, and the other way round"
+            );
+            let waits = |seq: &Seq| inbox.waiting().any(|delivery| delivery.seq == *seq);
+            assert!(
+                to_send.iter().all(|(seq, _)| waits(seq)),
+                "what is to be sent again waits"
+            );
+            let is_live = matches!(self.nodes.get(binding.node).presence, Presence::Live(_));
+            assert!(
+                !is_live || to_send.is_empty(),
+                "a live node was sent all that has a number"
+            );
+            assert!(
+                binding.frames.is_empty() || self.is_held(agent),
+                "a node that holds nothing is to acknowledge nothing"
+            );
+            assert!(
+                binding.frames.len() <= FRAMES_MAX
+                    && binding.frames.keys().all(|number| *number <= inbox.frames_made),
+                "no more frames are unacknowledged than the bound, with numbers that were given out"
+            );
+        }
+    }
+
     fn check_timers(&self) {
         let waits = self
             .waits
@@ -213,7 +279,11 @@ impl Engine {
         let doubts = handovers
             .clone()
             .filter_map(|(id, h)| Some((h.passage.doubt_ends()?, Timer::DoubtEnds(*id))));
-        let exact: BTreeSet<_> = waits.chain(doubts).collect();
+        let nodes = self.nodes.iter().filter_map(|(id, node)| match node.presence {
+            Presence::Gone(until) => Some((until, Timer::NodeLapses(id))),
+            Presence::Live(_) | Presence::Absent => None,
+        });
+        let exact: BTreeSet<_> = waits.chain(doubts).chain(nodes).collect();
         let settling: BTreeSet<_> = handovers
             .filter_map(|(id, h)| Some((h.passage.settles_at()?, *id)))
             .collect();

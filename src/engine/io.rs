@@ -1,8 +1,9 @@
 //! All that can happen to the engine, and all that it can want: plain values.
 
 use super::events::Event;
-use super::names::{AgentName, CallId, HandoverId, RandomBytes, SessionId};
-use super::{agents, groups, mail, sessions, watches};
+use super::frames::Frame;
+use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
+use super::{agents, groups, mail, nodes, sessions, watches};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub enum Sign {
     Followed,
     /// The session has made another call.
     CalledAgain,
+    /// The node that it was sent to has acknowledged it.
+    Acknowledged,
     /// A keep-alive was passed to the socket behind the reply.
     KeptAlive,
     /// It has been in doubt for as long as any is, on a connection that lives on.
@@ -76,7 +79,8 @@ pub enum Sign {
     Settled,
     /// The session is gone.
     Ended(Ending),
-    /// A later instance has taken the session's agent over.
+    /// A later instance has taken the session's agent over, or a later connection the session's node, or the agent is that node's no
+    /// more.
     Fenced,
     /// Its client does not want the answer any more.
     Cancelled,
@@ -94,6 +98,8 @@ pub enum Who {
     Registered(Box<agents::Registration>),
     /// The person, who speaks for itself where it names nobody, and for any agent.
     Person,
+    /// A node, which speaks for nobody and takes the deliveries of its agents.
+    Node(NodeId),
 }
 
 /// How replies travel to a session, which decides what its end says about them.
@@ -105,6 +111,8 @@ pub enum Carrier {
     /// Each reply ends the exchange that asked for it: a connection that its peer closed in order, after the
     /// reply's last byte, has carried it.
     Exchange,
+    /// Deliveries go out in frames, which are acknowledged by their numbers: nothing else says anything about them.
+    Node,
 }
 
 /// How a session's connection ended.
@@ -129,6 +137,8 @@ pub enum Command {
     Groups(groups::Command),
     /// To be told of changes.
     Watches(watches::Command),
+    /// To take deliveries for agents.
+    Nodes(nodes::Command),
 }
 
 /// Everything that the engine can want done, in the order in which it is to be done.
@@ -158,6 +168,19 @@ pub enum Effect {
         session: SessionId,
         /// What.
         what: watches::Watched,
+    },
+    /// Send a frame over the connection of a node, behind all that was sent before. It will be acknowledged, or sent again over
+    /// another connection.
+    Deliver {
+        /// The node's session.
+        session: SessionId,
+        /// What to send.
+        frame: Box<Frame>,
+    },
+    /// End the connection of a node: a later one has taken its place.
+    Superseded {
+        /// The node's session.
+        session: SessionId,
     },
     /// Take note of what has happened. Nothing needs to be done.
     Note(Event),
@@ -201,6 +224,8 @@ pub enum Reply {
     Groups(groups::Reply),
     /// To a [`Command::Watches`].
     Watches(watches::Reply),
+    /// To a [`Command::Nodes`].
+    Nodes(Box<nodes::Reply>),
 }
 
 /// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.
@@ -214,6 +239,8 @@ pub enum Refusal {
     Mail(mail::Refusal),
     /// A group cannot be so.
     Groups(groups::Refusal),
+    /// A node cannot do so.
+    Nodes(nodes::Refusal),
     /// The relay is about to stop, and what it took now would be gone.
     Stopping,
 }
@@ -226,6 +253,7 @@ impl Refusal {
             Self::Sessions(refusal) => refusal.class(),
             Self::Mail(refusal) => refusal.class(),
             Self::Groups(refusal) => refusal.class(),
+            Self::Nodes(refusal) => refusal.class(),
             Self::Stopping => Class::Full,
         }
     }

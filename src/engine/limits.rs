@@ -40,6 +40,20 @@ pub const ACTIVE_MS: i64 = 120_000;
 /// again.
 pub const TRANSIENT_MS: i64 = 30_000;
 
+/// Longest name of a node, in bytes.
+pub const NODE_NAME_BYTES_MAX: usize = 128;
+
+/// How long after the end of its connection a node holds its agents, in milliseconds: as long as Agent Relay counts a silent node
+/// as live, and several attempts of its clients to connect again.
+pub const NODE_GONE_MS: i64 = 45_000;
+
+/// How long an instance of a node has to be silent before another one may take its place, in milliseconds: two of the 12 s that
+/// Agent Relay's broker lets pass between heartbeats.
+pub const INSTANCE_MS: i64 = 24_000;
+
+/// Most frames of an agent that its node has not acknowledged. A node that is slow with one agent takes those of the others.
+pub const FRAMES_MAX: usize = 64;
+
 /// Longest time that a read may wait, in seconds: Claude Code gives up on a call after 300 silent ones.
 pub const WAIT_SECONDS_MAX: u32 = 280;
 
@@ -93,6 +107,8 @@ pub struct Bounds {
     pub description_bytes_max: usize,
     /// Most channels, over all projects.
     pub channels_max: usize,
+    /// Most nodes, over all projects.
+    pub nodes_max: usize,
     /// How many times senders may take turns in a thread, or along replies, before a person has to say something there.
     pub hops_max: u32,
 }
@@ -121,6 +137,8 @@ impl Default for Bounds {
             members_max: 1_024,
             description_bytes_max: 1_024,
             channels_max: 1_024,
+            // One for every agent that could be there.
+            nodes_max: 16_384,
             // Two agents that agree with each other for ever get here within the hour.
             hops_max: 100,
         }

@@ -481,7 +481,8 @@ impl Engine {
     }
 
     fn pending(&self, reader: &Speaker) -> Reply {
-        let waiting = self.inboxes[reader.agent()].waiting();
+        let inbox = &self.inboxes[reader.agent()];
+        let waiting = inbox.waiting().filter(|_| !self.is_held(reader.agent()));
         let kinds = waiting.map(|delivery| delivery.message.kind).collect();
         Reply::Pending { kinds }
     }
@@ -530,7 +531,11 @@ impl Engine {
                 earlier,
                 deliveries,
                 restarted: notice.then_some(started_at),
-                remaining: inbox.waiting().len(),
+                remaining: if self.is_held(agent) {
+                    0
+                } else {
+                    inbox.waiting().len()
+                },
                 waited_ms,
             }
             .into(),
@@ -545,7 +550,8 @@ impl Engine {
             return Vec::new();
         }
         let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
-        let room = limit.saturating_sub(self.inboxes[agent].matching(filter).count());
+        let matching = self.inboxes[agent].matching(filter);
+        let room = limit.saturating_sub(matching.filter(|_| self.may_read(agent, filter)).count());
         let before = self.handed_before(agent);
         let meant = before.filter(|delivery| filter.has(&delivery.message));
         let mut earlier: Vec<Delivery> = meant.cloned().collect();
@@ -554,10 +560,15 @@ impl Engine {
         earlier
     }
 
+    /// Tells whether a read may take what is in an inbox: where a node holds the agent, only the answer that it waits for.
+    pub(super) fn may_read(&self, agent: &AgentName, filter: &Filter) -> bool {
+        filter.answers.is_some() || !self.is_held(agent)
+    }
+
     /// Tells whether a read of a session has something to say: a message that it asks for, or that the relay started.
     pub(super) fn has_news(&self, session: SessionId, agent: &AgentName, filter: &Filter) -> bool {
         let inbox = &self.inboxes[agent];
-        let is_there = inbox.matching(filter).next().is_some();
+        let is_there = self.may_read(agent, filter) && inbox.matching(filter).next().is_some();
         is_there || (inbox.notice_due && filter.answers.is_none() && self.tells(session, agent))
     }
 }

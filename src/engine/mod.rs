@@ -7,10 +7,11 @@
 //! # Rooms
 //!
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
-//! speaks for one, and who there is; `groups`, and channels; `sessions`, who is connected; `mail`, which posts and reads. A topic's commands,
+//! speaks for one, and who there is; `groups`, and channels; `sessions`, who is connected; `mail`, which posts and reads; `nodes`, which take deliveries for agents, and
+//! `node_sessions`, what they say. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `inbox`, one agent's queue; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
-//! `handover`, the table of what confirms and what undoes a reply that was handed over; `timers`, what ends by itself; and
+//! `frames`, what is on its way to a node; `handover`, the table of what confirms and what undoes what was handed over; `timers`, what ends by itself; and
 //! `events`, what has happened.
 //!
 //! # Laws
@@ -24,11 +25,14 @@
 //!   and they are back in their old places, marked as redelivered.
 //! - The person is an agent that is there beside the roster; only a session that was opened as the person's
 //!   ([`Who::Person`]) reads its inbox or speaks for it.
+//! - What goes to a node has a number that nothing else ever has; only an acknowledgement of that number confirms it, and while the
+//!   node holds an agent nobody else reads what comes for it.
 //! - Every transition is told of by an [`Event`].
 
 pub mod address;
 pub mod agents;
 mod events;
+mod frames;
 pub mod groups;
 mod handover;
 mod inbox;
@@ -38,6 +42,8 @@ pub mod limits;
 pub mod mail;
 mod message;
 mod names;
+mod node_sessions;
+pub mod nodes;
 mod overview;
 mod registry;
 pub mod sessions;
@@ -51,6 +57,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agents::Agent;
 pub use events::{Event, WaitEnd};
+pub use frames::Frame;
 use groups::Groups;
 use handover::Handover;
 use inbox::Inbox;
@@ -60,9 +67,10 @@ use limits::Bounds;
 pub use message::{Context, Delivery, Kind, Message};
 pub use names::{
     AgentName, Boot, CallId, ChannelName, DEFAULT_PROJECT, GroupName, HandoverId, InvalidName, InvalidRoster,
-    Known, MessageId, PERSON, RandomBytes, Recipient, ResolvedBy, Role, Roster, Seq, SessionId, check_name,
-    shown, uuid_v4,
+    Known, MessageId, NodeId, PERSON, RandomBytes, Recipient, ResolvedBy, Role, Roster, Seq, SessionId,
+    check_name, shown, uuid_v4,
 };
+use nodes::Nodes;
 pub use overview::{InboxView, Overview, SessionView, WaitView};
 use sessions::Session;
 pub use time::Timestamp;
@@ -95,6 +103,7 @@ pub struct Engine {
     handovers_made: u64,
     waits: BTreeMap<CallId, Wait>,
     watches: Watches,
+    nodes: Nodes,
     /// The ends of all waits, and of all doubts that are still to end.
     timers: Timers,
     stopping: bool,
@@ -169,6 +178,7 @@ impl Engine {
             handovers_made: 0,
             waits: BTreeMap::new(),
             watches: Watches::default(),
+            nodes: Nodes::default(),
             timers: Timers::default(),
             stopping: false,
         }
@@ -254,18 +264,20 @@ impl Engine {
             match timer {
                 Timer::WaitExpires(call) => self.end_wait(call, WaitEnd::Expired, step),
                 Timer::DoubtEnds(handover) => self.end_doubt(handover, step),
+                Timer::NodeLapses(node) => self.lapse(node, step),
             }
         }
         self.finish(step);
     }
 
-    /// Wakes who waits for what a step has brought, and tells who watches what it has changed.
+    /// Wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, and tells who watches what it has changed.
     fn finish(&mut self, step: &mut Step<'_>) {
         let mut news = std::mem::take(&mut step.news);
         news.sort_unstable();
         news.dedup();
         for agent in news {
             self.wake(&agent, step);
+            self.send_frames(&agent, step);
         }
         self.tell_of_changes(step);
         self.check_invariants();
@@ -312,6 +324,7 @@ impl Engine {
             Command::Agents(command) => Ok(self.about_agents(session, command, step.now)?),
             Command::Groups(command) => self.about_groups(session, command, step),
             Command::Watches(command) => Ok(self.about_watches(session, command)?),
+            Command::Nodes(command) => Ok(self.about_nodes(session, command, step)?.into()),
         }
     }
 

@@ -185,7 +185,11 @@ impl Engine {
             let (_, agent) = self.leaving.pop_first().expect("it is the first");
             self.agent_mut(&agent).leaves_at = None;
             let inbox = &self.inboxes[&agent];
-            if inbox.messages() > 0 || !inbox.waits.is_empty() || !inbox.standing.is_empty() {
+            if inbox.messages() > 0
+                || !inbox.waits.is_empty()
+                || !inbox.standing.is_empty()
+                || inbox.binding.is_some()
+            {
                 self.leave_at(&agent, step.now.plus_millis(TRANSIENT_MS));
                 continue;
             }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::agents::NamedAs;
 use super::events::Event;
 use super::io::{self, Carrier, Ending, Sign, Who};
-use super::names::{AgentName, CallId, HandoverId, PERSON, SessionId};
-use super::{Engine, Step};
+use super::names::{AgentName, CallId, HandoverId, NodeId, PERSON, SessionId};
+use super::{Engine, Step, nodes};
 
 /// An open session, with what ends when it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) struct Session {
     pub agent: Option<AgentName>,
     /// It is the person's, and bound to nobody.
     pub person: bool,
+    /// The node whose connection it is, bound to nobody.
+    pub node: Option<NodeId>,
     /// A later instance has taken its agent over.
     pub fenced: bool,
     pub handovers: BTreeSet<HandoverId>,
@@ -55,8 +57,13 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> Result<Option<AgentName>, io::Refusal> {
         let person = who == Who::Person;
+        let node = match who {
+            Who::Node(node) if !self.nodes.contains(node) => return Err(nodes::Refusal::Unknown.into()),
+            Who::Node(node) => Some(node),
+            Who::Agent(_) | Who::Registered(_) | Who::Person => None,
+        };
         let (agent, registration) = match who {
-            Who::Person | Who::Agent(None) => (None, None),
+            Who::Person | Who::Node(_) | Who::Agent(None) => (None, None),
             Who::Agent(Some(name)) if name == PERSON => {
                 return Err(self.refuse_person(NamedAs::Session).into());
             }
@@ -79,6 +86,7 @@ impl Engine {
             carrier,
             agent: agent.clone(),
             person,
+            node,
             fenced: false,
             handovers: BTreeSet::new(),
             waits: BTreeSet::new(),
@@ -98,10 +106,14 @@ impl Engine {
         let Some(state) = self.sessions.get(&session) else {
             return;
         };
+        let node = state.node;
         for call in state.waits.clone() {
             self.cancel_wait(call, step);
         }
         self.unwatch_all(session);
+        if let Some(node) = node {
+            self.node_closed(node, session, step);
+        }
         self.sign_all(session, Sign::Ended(ending), step);
         if let Some(Session {
             agent: Some(agent), ..

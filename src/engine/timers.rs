@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::limits::SETTLE_SLACK_MS;
-use super::names::{CallId, HandoverId};
+use super::names::{CallId, HandoverId, NodeId};
 use super::time::Timestamp;
 
 /// Something that ends by itself. Of what is due at the same moment, waits come first, then lower numbers.
@@ -14,6 +14,8 @@ pub(super) enum Timer {
     WaitExpires(CallId),
     /// The doubt in a reply that was passed.
     DoubtEnds(HandoverId),
+    /// A node that is gone holds its agents no more.
+    NodeLapses(NodeId),
 }
 
 /// What the engine waits for next.
@@ -23,6 +25,8 @@ pub enum Reason {
     WaitExpires,
     /// A reply that was passed has been in doubt for as long as any is.
     DoubtEnds,
+    /// A node that is gone holds its agents no more.
+    NodeLapses,
 }
 
 /// All timers that run, the earliest first.
@@ -66,6 +70,7 @@ impl Timers {
         let exact = self.exact.first().map(|(at, timer)| match timer {
             Timer::WaitExpires(_) => (*at, Reason::WaitExpires),
             Timer::DoubtEnds(_) => (*at, Reason::DoubtEnds),
+            Timer::NodeLapses(_) => (*at, Reason::NodeLapses),
         });
         let settling = self.settling.first();
         let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));

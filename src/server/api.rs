@@ -181,7 +181,12 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
     let reply = match answer {
         Err(refusal) => return refuse_as(tools::DEFAULT, &refusal),
         Ok(engine::Reply::Mail(reply)) => reply,
-        Ok(other @ (engine::Reply::Agents(_) | engine::Reply::Groups(_) | engine::Reply::Watches(_))) => {
+        Ok(
+            other @ (engine::Reply::Agents(_)
+            | engine::Reply::Groups(_)
+            | engine::Reply::Watches(_)
+            | engine::Reply::Nodes(_)),
+        ) => {
             unreachable!("a command about messages is answered with {other:?}")
         }
     };

@@ -115,6 +115,7 @@ impl Connection {
             transport: match session.carrier {
                 Carrier::Stream => "sse",
                 Carrier::Exchange => "http",
+                Carrier::Node => "node",
             },
             waits: waits.collect(),
         }

@@ -443,6 +443,9 @@ impl Owner {
                         changes.add(what);
                     }
                 }
+                Effect::Deliver { .. } | Effect::Superseded { .. } => {
+                    unreachable!("no session is a node's")
+                }
                 Effect::Note(Event::Closed { session, .. }) => {
                     watching.remove(&session);
                 }

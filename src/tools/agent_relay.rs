@@ -327,13 +327,12 @@ fn send(given: &mut Values<'_>) -> Command {
         await_ms: given.boolean("await_response").then_some(timeout_ms),
         ..PostOptions::default()
     };
-    let has_options = options != PostOptions::default();
     let command = mail::Command::Post {
         from: None,
         to: given.needed_text("to"),
         kind: Kind::Free,
         body: given.needed_text("message"),
-        options: has_options.then(|| Box::new(options)),
+        options: (options != PostOptions::default()).then(|| Box::new(options)),
     };
     command.into()
 }
@@ -356,7 +355,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
                 answer.message.body
             ));
         }
-        Reply::Mail(_) | Reply::Agents(_) | Reply::Groups(_) | Reply::Watches(_) => {
+        Reply::Mail(_) | Reply::Agents(_) | Reply::Groups(_) | Reply::Watches(_) | Reply::Nodes(_) => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
         }
     }
@@ -595,6 +594,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Sessions(_)
         | Refusal::Mail(_)
         | Refusal::Groups(_)
+        | Refusal::Nodes(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use crate::engine::agents::{self, NamedAs};
-use crate::engine::limits::{PROFILE_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX};
-use crate::engine::{PERSON, Refusal, groups, mail, sessions};
+use crate::engine::limits::{NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX};
+use crate::engine::{PERSON, Refusal, groups, mail, nodes, sessions};
 
 /// How many names of groups or channels a refusal lists.
 const LISTED_MAX: usize = 32;
@@ -19,7 +19,45 @@ pub fn refused(refusal: &Refusal) -> String {
         }
         Refusal::Mail(refusal) => not_carried(refusal),
         Refusal::Groups(refusal) => not_grouped(refusal),
+        Refusal::Nodes(refusal) => not_a_node(refusal),
         Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
+    }
+}
+
+fn not_a_node(refusal: &nodes::Refusal) -> String {
+    match refusal {
+        nodes::Refusal::NotYours => {
+            "a node says what it has over its own connection; an agent has one node of its own; the rest is the workspace's to ask"
+                .to_owned()
+        }
+        nodes::Refusal::Unknown => "there is no such node; make it first".to_owned(),
+        nodes::Refusal::NotRegistered => {
+            "this connection is no node's, or a later one has taken its place; register first".to_owned()
+        }
+        nodes::Refusal::InvalidName { given } => {
+            format!("invalid node name {given:?}; accepted: one line of 1 to {NODE_NAME_BYTES_MAX} bytes")
+        }
+        nodes::Refusal::InstanceConflict { silent_ms } => format!(
+            "another instance of this node is connected; it is superseded once it has been silent for {} s",
+            silent_ms / 1_000
+        ),
+        nodes::Refusal::Elsewhere { agent, node } => format!(
+            "{:?} is bound to the node {node:?}; accepted: an agent that no other node has",
+            agent.as_str()
+        ),
+        nodes::Refusal::NotBound { agent } => {
+            format!("{agent:?} is not bound to this node; accepted: an agent that it has registered")
+        }
+        nodes::Refusal::Full { agents } => {
+            format!("the node has as many agents as it takes: {agents}; release one of them first")
+        }
+        nodes::Refusal::NeverSent { agent, up_to, sent } => format!(
+            "frame {up_to} of {:?} was never sent; accepted: 0 to {sent}",
+            agent.as_str()
+        ),
+        nodes::Refusal::TooMany { nodes } => {
+            format!("there are as many nodes as there may be: {nodes}")
+        }
     }
 }
 

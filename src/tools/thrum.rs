@@ -571,6 +571,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Sessions(_)
         | Refusal::Mail(_)
         | Refusal::Groups(_)
+        | Refusal::Nodes(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

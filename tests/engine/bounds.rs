@@ -213,6 +213,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
         members_max: 1_024,
         description_bytes_max: 1_024,
         channels_max: 1_024,
+        nodes_max: 16_384,
         hops_max: 100,
     };
     assert_eq!(Bounds::default(), bounds);

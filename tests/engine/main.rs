@@ -11,6 +11,7 @@ mod groups_of_agents;
 mod handing_over;
 mod inputs_for_nothing;
 mod names_and_times;
+mod nodes;
 mod posting_and_reading;
 mod reading_some;
 mod refusals;
@@ -67,6 +68,7 @@ const ROOMY: Bounds = Bounds {
     members_max: 3,
     description_bytes_max: 20,
     channels_max: 2,
+    nodes_max: 2,
     hops_max: 3,
 };
 
@@ -155,7 +157,10 @@ impl Relay {
                     self.handovers.extend(handover.map(|handover| (call.0, handover)));
                     rest.push(reply(call.0, result));
                 }
-                Effect::Opened { .. } | Effect::Changed { .. } => rest.push(effect),
+                Effect::Opened { .. }
+                | Effect::Changed { .. }
+                | Effect::Deliver { .. }
+                | Effect::Superseded { .. } => rest.push(effect),
             }
         }
         rest

@@ -114,6 +114,11 @@ impl Follower {
             | Event::Read { .. }
             | Event::TakenOver { .. }
             | Event::Joined { .. }
+            | Event::NodeCame { .. }
+            | Event::NodeLeft { .. }
+            | Event::NodeLapsed { .. }
+            | Event::Bound { .. }
+            | Event::Unbound { .. }
             | Event::Stopping => {}
         }
     }

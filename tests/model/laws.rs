@@ -131,7 +131,14 @@ impl History<'_> {
                 (Effect::Reply { call, result, .. }, Event::Input(Input::Call { call: asked, .. })) => {
                     call == asked && result.is_err()
                 }
-                (Effect::Reply { .. } | Effect::Changed { .. } | Effect::Note(_), _) => false,
+                (
+                    Effect::Reply { .. }
+                    | Effect::Changed { .. }
+                    | Effect::Deliver { .. }
+                    | Effect::Superseded { .. }
+                    | Effect::Note(_),
+                    _,
+                ) => false,
             });
             holds(at, !refused || step.effects.len() == 1, || {
                 "a refusal came with something else".to_owned()
@@ -189,7 +196,8 @@ impl History<'_> {
                         Reply::Mail(mail::Reply::Posted { .. } | mail::Reply::Messages { .. })
                         | Reply::Agents(_)
                         | Reply::Groups(_)
-                        | Reply::Watches(_),
+                        | Reply::Watches(_)
+                        | Reply::Nodes(_),
                     )
                     | Err(_) => continue,
                 };

@@ -275,7 +275,9 @@ impl Run {
             Effect::Note(relay::engine::Event::Accepted { .. }) | Effect::Opened { .. } => {
                 Some(effect.clone())
             }
-            Effect::Changed { .. } => Some(effect.clone()),
+            Effect::Changed { .. } | Effect::Deliver { .. } | Effect::Superseded { .. } => {
+                Some(effect.clone())
+            }
             Effect::Note(_) => None,
         }
     }

@@ -216,6 +216,7 @@ impl Plan {
             members_max: rng.pick(&[1, 2, 4]),
             description_bytes_max: 3,
             channels_max: rng.pick(&[1, 2, 4]),
+            nodes_max: 1,
             hops_max: rng.pick(&[0, 1, 3, 100]),
         };
         let names = ["pm", "dev-a", "dev-b", "qa"];
@@ -412,7 +413,11 @@ impl Plan {
                     result: Ok(Reply::Mail(mail::Reply::Posted { id, .. })),
                     ..
                 } => remember(&mut self.seen, *id),
-                Effect::Reply { .. } | Effect::Changed { .. } | Effect::Note(_) => {}
+                Effect::Reply { .. }
+                | Effect::Changed { .. }
+                | Effect::Deliver { .. }
+                | Effect::Superseded { .. }
+                | Effect::Note(_) => {}
             }
         }
     }

@@ -358,6 +358,7 @@ impl Model {
                 Sign::CalledAgain
                 | Sign::KeptAlive
                 | Sign::DoubtOver
+                | Sign::Acknowledged
                 | Sign::Settled
                 | Sign::Fenced
                 | Sign::Ended(_),
@@ -390,6 +391,7 @@ impl Model {
                     effects.push(self.end_in_vain(now, &wait));
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
+                Reason::NodeLapses => unreachable!("no plan has nodes"),
             }
         }
         self.marks.reach_if(too_early, Mark::TimeoutTooEarly);

@@ -260,7 +260,11 @@ impl Tap {
             Command::Mail(mail::Command::Read { second, .. }) if self.has(Bug::WaitsBeside) => {
                 *second = mail::Second::Supersedes;
             }
-            Command::Mail(_) | Command::Agents(_) | Command::Groups(_) | Command::Watches(_) => {}
+            Command::Mail(_)
+            | Command::Agents(_)
+            | Command::Groups(_)
+            | Command::Watches(_)
+            | Command::Nodes(_) => {}
         }
     }
 
@@ -467,7 +471,7 @@ impl Tap {
                 Ok(Reply::Mail(
                     mail::Reply::Posted { .. } | mail::Reply::Pending { .. } | mail::Reply::Seen { .. },
                 ))
-                | Ok(Reply::Agents(_) | Reply::Groups(_) | Reply::Watches(_))
+                | Ok(Reply::Agents(_) | Reply::Groups(_) | Reply::Watches(_) | Reply::Nodes(_))
                 | Err(_) => {}
             }
             *effect = Effect::Reply {

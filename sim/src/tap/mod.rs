@@ -153,10 +153,15 @@ impl Tap {
                     Refusal::Mail(_)
                     | Refusal::Agents(_)
                     | Refusal::Groups(_)
+                    | Refusal::Nodes(_)
                     | Refusal::Sessions(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
-                Effect::Reply { .. } | Effect::Opened { .. } | Effect::Changed { .. } => {}
+                Effect::Reply { .. }
+                | Effect::Opened { .. }
+                | Effect::Changed { .. }
+                | Effect::Deliver { .. }
+                | Effect::Superseded { .. } => {}
             }
         }
     }
@@ -233,6 +238,7 @@ impl Tap {
                     Sign::Followed => "confirmed: next bytes",
                     Sign::Ended(_) => "confirmed: orderly end",
                     Sign::KeptAlive | Sign::DoubtOver => "confirmed: doubt ended",
+                    Sign::Acknowledged => "confirmed: acknowledged by a node",
                     Sign::Passed | Sign::Settled | Sign::Cancelled | Sign::Lost | Sign::Fenced => {
                         unreachable!("the engine's table says so")
                     }
@@ -266,7 +272,13 @@ impl Tap {
             Event::Gone { .. } => self.marks.hit("agent gone"),
             Event::Joined { .. } => self.marks.hit("channel joined"),
             Event::Accepted { message, agents } => self.note_accepted(message, agents),
-            Event::KeptAlive { .. } | Event::Overdue { .. } => {}
+            Event::KeptAlive { .. }
+            | Event::Overdue { .. }
+            | Event::NodeCame { .. }
+            | Event::NodeLeft { .. }
+            | Event::NodeLapsed { .. }
+            | Event::Bound { .. }
+            | Event::Unbound { .. } => {}
         }
     }
 

@@ -88,7 +88,11 @@ impl History<'_> {
                     let (unread, unread_bytes) = size(unread);
                     (*messages, *bytes) == all && !is_room(bounds, unread, unread_bytes + more)
                 }
-                Refusal::Mail(_) | Refusal::Agents(_) | Refusal::Groups(_) | Refusal::Sessions(_) => true,
+                Refusal::Mail(_)
+                | Refusal::Agents(_)
+                | Refusal::Groups(_)
+                | Refusal::Nodes(_)
+                | Refusal::Sessions(_) => true,
             };
             holds(at, right, || format!("{body:?} was refused: {refusal:?}"))?;
         }

@@ -198,7 +198,8 @@ impl<'a> History<'a> {
                     });
                 }
             }
-            Effect::Note(_) | Effect::Changed { .. } => {}
+            Effect::Note(_) | Effect::Changed { .. } | Effect::Deliver { .. } | Effect::Superseded { .. } => {
+            }
             Effect::Reply { call, result, .. } => self.note_reply(at, *call, result),
         }
     }
@@ -261,7 +262,7 @@ impl<'a> History<'a> {
                 let person = admitted.person.then(AgentName::person);
                 return admitted.agent.clone().or(person);
             }
-            Command::Agents(_) | Command::Watches(_) => return None,
+            Command::Agents(_) | Command::Watches(_) | Command::Nodes(_) => return None,
         };
         let given = match command {
             mail::Command::Post { from, .. } => from,
@@ -303,9 +304,12 @@ impl<'a> History<'a> {
                     handover,
                     ..
                 } if *answered == call => *handover,
-                Effect::Reply { .. } | Effect::Opened { .. } | Effect::Changed { .. } | Effect::Note(_) => {
-                    None
-                }
+                Effect::Reply { .. }
+                | Effect::Opened { .. }
+                | Effect::Changed { .. }
+                | Effect::Deliver { .. }
+                | Effect::Superseded { .. }
+                | Effect::Note(_) => None,
             });
         let gives_way = |step: &Step| {
             let needs_room = step.all_effects.iter().any(|effect| {
@@ -358,6 +362,7 @@ impl<'a> History<'a> {
                         | Sign::Followed
                         | Sign::CalledAgain
                         | Sign::KeptAlive
+                        | Sign::Acknowledged
                         | Sign::DoubtOver
                         | Sign::Fenced
                         | Sign::Settled
@@ -486,7 +491,11 @@ fn fenced(steps: &[Step]) -> BTreeMap<SessionId, usize> {
         }
         let opened = step.effects.iter().find_map(|effect| match effect {
             Effect::Opened { session, result } => Some((*session, result.as_ref().ok()?.clone()?)),
-            Effect::Reply { .. } | Effect::Changed { .. } | Effect::Note(_) => None,
+            Effect::Reply { .. }
+            | Effect::Changed { .. }
+            | Effect::Deliver { .. }
+            | Effect::Superseded { .. }
+            | Effect::Note(_) => None,
         });
         match (&step.event, opened) {
             (Event::Input(Input::Opened { who, .. }), Some((session, agent))) => {

@@ -102,7 +102,12 @@ impl<'a> World<'a> {
                 result: Ok(Reply::Groups(answer)),
                 ..
             } => self.note_group(answer),
-            Effect::Opened { .. } | Effect::Reply { .. } | Effect::Changed { .. } | Effect::Note(_) => {}
+            Effect::Opened { .. }
+            | Effect::Reply { .. }
+            | Effect::Changed { .. }
+            | Effect::Deliver { .. }
+            | Effect::Superseded { .. }
+            | Effect::Note(_) => {}
         }
     }
 

@@ -66,7 +66,11 @@ impl<'a> History<'a> {
                 wanted.question =
                     number.map(|number| (number, &**self.posted[number].1, self.posted[number].2));
             }
-            Command::Mail(_) | Command::Agents(_) | Command::Groups(_) | Command::Watches(_) => {}
+            Command::Mail(_)
+            | Command::Agents(_)
+            | Command::Groups(_)
+            | Command::Watches(_)
+            | Command::Nodes(_) => {}
         }
         wanted
     }
@@ -77,7 +81,11 @@ pub(super) fn wait_ms(command: &Command) -> Option<u32> {
     match command {
         Command::Mail(mail::Command::Read { wait_ms, .. }) => Some(*wait_ms).filter(|ms| *ms > 0),
         Command::Mail(mail::Command::Post { options, .. }) => options.as_ref()?.await_ms,
-        Command::Mail(_) | Command::Agents(_) | Command::Groups(_) | Command::Watches(_) => None,
+        Command::Mail(_)
+        | Command::Agents(_)
+        | Command::Groups(_)
+        | Command::Watches(_)
+        | Command::Nodes(_) => None,
     }
 }
 

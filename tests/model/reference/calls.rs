@@ -28,6 +28,7 @@ impl Model {
             match open.carrier {
                 // The next request may have been sent before the reply came.
                 Carrier::Exchange => self.marks.reach(Mark::CallOnExchange),
+                Carrier::Node => unreachable!("no plan has nodes"),
                 Carrier::Stream => {
                     confirmed = true;
                     self.marks.reach(Mark::ReadByCall);
@@ -62,6 +63,7 @@ impl Model {
             Command::Agents(command) => self.about_agents(now, &open, call, command),
             Command::Groups(command) => self.about_groups(now, &open, call, command),
             Command::Watches(command) => self.about_watches(&open, call, command),
+            Command::Nodes(_) => unreachable!("no plan has nodes"),
         };
         match done {
             Ok(effects) => effects,

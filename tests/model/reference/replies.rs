@@ -42,6 +42,7 @@ impl Model {
                 self.marks
                     .reach_if(doubt.is_overdue(), Mark::FollowedOnStreamWhenOverdue);
             }
+            (Carrier::Node, _) => unreachable!("no plan has nodes"),
             (Carrier::Exchange, None) => self.marks.reach(Mark::FollowedUnpassed),
             (Carrier::Exchange, Some(passed)) => {
                 self.marks.reach(Mark::ReadByFollowed);
@@ -180,6 +181,7 @@ impl Model {
         self.marks.reach(match doubt.carrier {
             Carrier::Stream => Mark::ConfirmByDoubtEndOnStream,
             Carrier::Exchange => Mark::ConfirmByDoubtEndOnExchange,
+            Carrier::Node => unreachable!("no plan has nodes"),
         });
         self.marks.reach_if(doubt.began_anew(), Mark::AnewConfirmed);
         self.confirm(call);

@@ -1,0 +1,190 @@
+//! What is on its way to a node: each delivery of a bound agent in a frame of its own.
+//!
+//! The frames of an agent are numbered from 1, and no number is ever used for another delivery. They go out in order, at most
+//! [`FRAMES_MAX`] of them unacknowledged. An acknowledgement is for all frames up to its number, and confirms their hand-overs;
+//! nothing else does. When the node's connection ends, what it did not acknowledge goes back to the inbox and keeps its number;
+//! over the next connection it is sent again, before anything new. When the node holds the agent no more, the numbers are given up,
+//! and the next frame has the number after the last that was ever given out: the node learns it when it binds the agent again
+//! ([`super::nodes::BindingView`]).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::events::Event;
+use super::io::{Effect, Sign};
+use super::limits::FRAMES_MAX;
+use super::message::Delivery;
+use super::names::{AgentName, HandoverId, NodeId, Seq};
+use super::nodes::{BindingView, Presence, Refusal};
+use super::{Engine, Step};
+
+/// A delivery on its way to a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Whose it is.
+    pub agent: AgentName,
+    /// Its number among the frames of the agent, from 1.
+    pub number: u64,
+    /// What is delivered.
+    pub delivery: Delivery,
+}
+
+/// That a node takes an agent's deliveries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Binding {
+    pub node: NodeId,
+    /// What has a number and is not acknowledged. None while the node does not hold the agent.
+    pub frames: BTreeMap<u64, Sent>,
+}
+
+/// A frame that is not acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Sent {
+    /// The place of its delivery.
+    pub seq: Seq,
+    /// On its way over the node's connection; none while it is back in the inbox, to be sent again.
+    pub handover: Option<HandoverId>,
+}
+
+impl Engine {
+    /// Tells whether what comes for an agent goes to its node alone.
+    pub(super) fn is_held(&self, agent: &AgentName) -> bool {
+        let binding = self.inboxes[agent].binding.as_ref();
+        binding.is_some_and(|binding| self.nodes.get(binding.node).presence != Presence::Absent)
+    }
+
+    /// Binds an agent to a node; the binding before ends.
+    pub(super) fn bind(&mut self, node: NodeId, agent: &AgentName, step: &mut Step<'_>) {
+        if self.inboxes[agent]
+            .binding
+            .as_ref()
+            .is_some_and(|binding| binding.node == node)
+        {
+            return;
+        }
+        self.unbind(agent, step);
+        self.nodes.get_mut(node).agents.insert(agent.clone());
+        let frames = BTreeMap::new();
+        self.inbox_mut(agent).binding = Some(Binding { node, frames });
+        let agent = agent.clone();
+        step.wakes(agent.clone());
+        step.note(Event::Bound { agent, node });
+    }
+
+    /// Ends the binding of an agent, if it is bound: what was on its way is back in its inbox.
+    pub(super) fn unbind(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let Some(Binding { node, frames }) = self.inbox_mut(agent).binding.take() else {
+            return;
+        };
+        for Sent { handover, .. } in frames.into_values() {
+            if let Some(handover) = handover {
+                self.sign(handover, Sign::Fenced, step);
+            }
+        }
+        self.nodes.get_mut(node).agents.remove(agent);
+        let agent = agent.clone();
+        step.wakes(agent.clone());
+        step.note(Event::Unbound { agent, node });
+    }
+
+    pub(super) fn binding_view(&self, agent: &AgentName) -> BindingView {
+        let inbox = &self.inboxes[agent];
+        let frames = inbox.binding.as_ref().map(|binding| &binding.frames);
+        let first = frames.and_then(|frames| frames.first_key_value());
+        BindingView {
+            agent: agent.clone(),
+            acknowledged: first.map_or(inbox.frames_made, |(number, _)| number - 1),
+        }
+    }
+
+    /// Sends what is in an agent's inbox to its node, as far as that is connected and its window open.
+    pub(super) fn send_frames(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let Some(Binding { node, .. }) = self.inboxes[agent].binding else {
+            return;
+        };
+        let Presence::Live(session) = self.nodes.get(node).presence else {
+            return;
+        };
+        while let Some((number, seq)) = self.next_frame(agent) {
+            let inbox = self.inbox_mut(agent);
+            let delivery = inbox.take_one(seq);
+            inbox.frames_made = inbox.frames_made.max(number);
+            let deliveries = Arc::new(vec![delivery.clone()]);
+            let id = self.stand(session, agent, &deliveries, false, step);
+            let sent = Sent {
+                seq,
+                handover: Some(id),
+            };
+            self.frames_mut(agent).insert(number, sent);
+            let frame = Frame {
+                agent: agent.clone(),
+                number,
+                delivery,
+            };
+            let frame = Box::new(frame);
+            step.out.push(Effect::Deliver { session, frame });
+        }
+    }
+
+    /// Finds what is to be sent next: first what has a number already.
+    fn next_frame(&self, agent: &AgentName) -> Option<(u64, Seq)> {
+        let inbox = &self.inboxes[agent];
+        let frames = &inbox.binding.as_ref()?.frames;
+        let mut again = frames.iter().filter(|(_, sent)| sent.handover.is_none());
+        if let Some((number, sent)) = again.next() {
+            return Some((*number, sent.seq));
+        }
+        let first = inbox.waiting().next().filter(|_| frames.len() < FRAMES_MAX)?;
+        Some((inbox.frames_made + 1, first.seq))
+    }
+
+    /// Takes an acknowledgement of all frames up to a number. One that was made before is repeated to no effect.
+    pub(super) fn acknowledge(
+        &mut self,
+        agent: &AgentName,
+        up_to: u64,
+        step: &mut Step<'_>,
+    ) -> Result<(), Refusal> {
+        let sent = self.inboxes[agent].frames_made;
+        if up_to > sent {
+            let agent = agent.clone();
+            return Err(Refusal::NeverSent { agent, up_to, sent });
+        }
+        while let Some(entry) = self.frames_mut(agent).first_entry()
+            && *entry.key() <= up_to
+        {
+            // It stands: over each connection of a node all of them are sent again before anything is heard of it, and there are no
+            // more than its window has room for.
+            let handover = entry
+                .remove()
+                .handover
+                .expect("a live node was sent all that has a number");
+            self.sign(handover, Sign::Acknowledged, step);
+        }
+        step.wakes(agent.clone());
+        Ok(())
+    }
+
+    /// Takes note that a hand-over to a node was undone: it keeps its number, if its agent is bound as before.
+    pub(super) fn frame_undone(&mut self, agent: &AgentName, handover: HandoverId) {
+        let Some(binding) = &mut self.inbox_mut(agent).binding else {
+            return;
+        };
+        let mut frames = binding.frames.values_mut();
+        if let Some(sent) = frames.find(|sent| sent.handover == Some(handover)) {
+            sent.handover = None;
+        }
+    }
+
+    /// Gives up the numbers of what was not acknowledged.
+    pub(super) fn forget_frames(&mut self, agent: &AgentName) {
+        self.frames_mut(agent).clear();
+    }
+
+    fn frames_mut(&mut self, agent: &AgentName) -> &mut BTreeMap<u64, Sent> {
+        let binding = self.inbox_mut(agent).binding.as_mut();
+        &mut binding.expect("the agent is bound").frames
+    }
+}

@@ -1,0 +1,210 @@
+//! What the sessions of nodes say: that one comes, beats and leaves, which agents it has, and what they have got.
+
+use std::collections::BTreeSet;
+
+use super::agents::{self, Registration};
+use super::events::Event;
+use super::io::{self, Effect, Sign};
+use super::limits::{INSTANCE_MS, NODE_GONE_MS};
+use super::names::{AgentName, NodeId, SessionId, shown};
+use super::nodes::{Instance, Node, Presence, Refusal, Reply, Said};
+use super::timers::Timer;
+use super::{Engine, Step};
+
+impl Engine {
+    pub(super) fn node_says(
+        &mut self,
+        session: SessionId,
+        said: Said,
+        step: &mut Step<'_>,
+    ) -> Result<Reply, io::Refusal> {
+        let node = self.sessions[&session].node.ok_or(Refusal::NotYours)?;
+        let is_live = self.nodes.get(node).presence == Presence::Live(session);
+        let reply = match said {
+            Said::Registers { instance } => {
+                self.come(node, session, instance, step)?;
+                Reply::Node(self.nodes.get(node).view(node))
+            }
+            Said::Beats
+            | Said::Leaves
+            | Said::Adopts { .. }
+            | Said::Drops { .. }
+            | Said::Has { .. }
+            | Said::Acknowledges { .. }
+                if !is_live =>
+            {
+                return Err(Refusal::NotRegistered.into());
+            }
+            Said::Beats => Reply::Noted,
+            Said::Leaves => {
+                self.sign_all(session, Sign::Fenced, step);
+                self.lapse(node, step);
+                Reply::Noted
+            }
+            Said::Adopts { agent } => {
+                let agent = self.adopt(node, &agent, step)?;
+                Reply::Bound(self.binding_view(&agent))
+            }
+            Said::Drops { agent } => {
+                let agent = self.bound_to(node, &agent)?;
+                self.unbind(&agent, step);
+                Reply::Noted
+            }
+            Said::Has { agents } => self.has_agents(node, &agents, step)?,
+            Said::Acknowledges { agent, up_to } => {
+                let agent = self.bound_to(node, &agent)?;
+                self.acknowledge(&agent, up_to, step)?;
+                Reply::Noted
+            }
+        };
+        self.nodes.get_mut(node).last_contact = Some(step.now);
+        Ok(reply)
+    }
+
+    /// Takes note that a node is connected by a session, which supersedes the one before.
+    fn come(
+        &mut self,
+        id: NodeId,
+        session: SessionId,
+        instance: Option<Instance>,
+        step: &mut Step<'_>,
+    ) -> Result<(), Refusal> {
+        let Node {
+            presence,
+            instance: before,
+            last_contact,
+            ..
+        } = self.nodes.get(id);
+        match *presence {
+            Presence::Live(old) if old == session => return Ok(()),
+            Presence::Live(old) => {
+                let is_another = instance.is_some() && before.is_some() && instance != *before;
+                let is_recent = last_contact.is_some_and(|at| step.now < at.plus_millis(INSTANCE_MS));
+                if is_another && is_recent {
+                    let silent_ms = INSTANCE_MS;
+                    return Err(Refusal::InstanceConflict { silent_ms });
+                }
+                self.sign_all(old, Sign::Fenced, step);
+                step.out.push(Effect::Superseded { session: old });
+            }
+            Presence::Gone(until) => self.timers.disarm(until, Timer::NodeLapses(id)),
+            Presence::Absent => {}
+        }
+        let node = self.nodes.get_mut(id);
+        node.presence = Presence::Live(session);
+        node.instance = instance;
+        let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
+        step.note(Event::NodeCame { node: id, session });
+        for agent in agents {
+            step.wakes(agent);
+        }
+        Ok(())
+    }
+
+    /// Takes note that a session of a node has ended. Its agents are held for a while.
+    pub(super) fn node_closed(&mut self, node: NodeId, session: SessionId, step: &mut Step<'_>) {
+        if self.nodes.get(node).presence != Presence::Live(session) {
+            return;
+        }
+        let until = step.now.plus_millis(NODE_GONE_MS);
+        self.nodes.get_mut(node).presence = Presence::Gone(until);
+        self.timers.arm(until, Timer::NodeLapses(node));
+        step.note(Event::NodeLeft { node });
+    }
+
+    /// Lets go of the agents of a node that is gone: what it did not acknowledge is read with tools.
+    pub(super) fn lapse(&mut self, id: NodeId, step: &mut Step<'_>) {
+        let node = self.nodes.get_mut(id);
+        if let Presence::Gone(until) = node.presence {
+            self.timers.disarm(until, Timer::NodeLapses(id));
+        }
+        node.presence = Presence::Absent;
+        let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
+        step.note(Event::NodeLapsed { node: id });
+        for agent in agents {
+            self.forget_frames(&agent);
+            step.wakes(agent);
+        }
+    }
+
+    /// Finds the agent that a node means, if it is bound to it.
+    fn bound_to(&self, node: NodeId, agent: &str) -> Result<AgentName, Refusal> {
+        let state = self.nodes.get(node);
+        let known = self.agent_in(&state.project, agent);
+        let bound = known.filter(|agent| state.agents.contains(agent));
+        bound.ok_or_else(|| Refusal::NotBound { agent: shown(agent) })
+    }
+
+    /// Binds an agent to the node that it runs on, unless another node holds it.
+    fn adopt(&mut self, node: NodeId, agent: &str, step: &mut Step<'_>) -> Result<AgentName, io::Refusal> {
+        let agent = self.check_adoption(node, agent)?;
+        self.check_room_on(node, &agent)?;
+        let registration = Registration {
+            project: Some(agent.project().to_owned()),
+            name: agent.local().to_owned(),
+            ..Registration::default()
+        };
+        self.register(&agent, registration, step);
+        if !self.nodes.get(node).agents.contains(&agent) {
+            self.bind(node, &agent, step);
+        }
+        Ok(agent)
+    }
+
+    /// Checks that an agent may run on a node, and finds its name. Changes nothing.
+    fn check_adoption(&self, node: NodeId, agent: &str) -> Result<AgentName, io::Refusal> {
+        let registration = Registration {
+            project: Some(self.nodes.get(node).project.clone()),
+            name: agent.to_owned(),
+            ..Registration::default()
+        };
+        let agent = self.check_registration(&registration)?;
+        let binding = self.inboxes.get(&agent).and_then(|inbox| inbox.binding.as_ref());
+        if let Some(binding) = binding
+            && binding.node != node
+            && self.nodes.get(binding.node).presence != Presence::Absent
+        {
+            let node = self.nodes.get(binding.node).name.clone();
+            return Err(Refusal::Elsewhere { agent, node }.into());
+        }
+        Ok(agent)
+    }
+
+    /// Makes the agents of a node those that it says it has. Those that another node holds are left there.
+    fn has_agents(
+        &mut self,
+        node: NodeId,
+        named: &[String],
+        step: &mut Step<'_>,
+    ) -> Result<Reply, io::Refusal> {
+        let mut has = BTreeSet::new();
+        for agent in named {
+            match self.check_adoption(node, agent) {
+                Ok(agent) => drop(has.insert(agent)),
+                Err(io::Refusal::Nodes(Refusal::Elsewhere { .. })) => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        let new = has
+            .iter()
+            .filter(|agent| !self.agents.contains_key(*agent))
+            .count();
+        let agents = self.agents.len();
+        if new > 0 && agents + new > self.bounds.agents_max {
+            return Err(agents::Refusal::TooManyAgents { agents }.into());
+        }
+        if self.nodes.get(node).agents_max.is_some_and(|max| has.len() > max) {
+            let agents = has.len();
+            return Err(Refusal::Full { agents }.into());
+        }
+        let no_more = self.nodes.get(node).agents.difference(&has);
+        for agent in no_more.cloned().collect::<Vec<_>>() {
+            self.unbind(&agent, step);
+        }
+        for agent in &has {
+            self.adopt(node, agent.local(), step)?;
+        }
+        let views = has.iter().map(|agent| self.binding_view(agent));
+        Ok(Reply::Has(views.collect()))
+    }
+}

@@ -1,0 +1,467 @@
+//! Nodes: programs that take the deliveries of agents over one connection, each in a frame with a number, and acknowledge them
+//! by that number. Which agents a node has is its bindings; what is on its way to it is in [`super::frames`].
+//!
+//! A node is made by name, and comes and goes. While it is connected, and for [`super::limits::NODE_GONE_MS`] after its connection has ended,
+//! it *holds* its agents: what comes for them goes to the node alone, and reads of their inboxes find nothing but the answers
+//! that they wait for. When that time is over, or when the node says that it leaves, its agents are held no more, and what the
+//! node did not acknowledge is read with tools, marked as redelivered. When it comes back it holds them again.
+//!
+//! An agent is bound to one node at the most. A direct node is the agent's own, and has no other.
+//!
+//! A node is connected once: a later connection supersedes the one before, and what was on its way over that goes out again over
+//! the new one. A node that says which instance of which program it is cannot supersede another instance that was heard of within
+//! [`super::limits::INSTANCE_MS`]: two of them would take turns for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::agents::{self, NamedAs};
+use super::io;
+use super::limits::NODE_NAME_BYTES_MAX;
+use super::names::{AgentName, NodeId, SessionId, check_name, shown};
+use super::time::Timestamp;
+use super::{Engine, Step};
+
+/// What may be asked about nodes. Names are as given, not checked yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Command {
+    /// Finds or makes the node of the session's own agent.
+    Own,
+    /// Finds or makes a node for several agents. The person's to ask.
+    Create {
+        /// Its project.
+        project: String,
+        /// Its name in it.
+        name: String,
+        /// How many agents it takes at the most; any number if it is left out.
+        agents_max: Option<usize>,
+    },
+    /// Binds an agent to a node, whichever it was bound to. The person's to ask.
+    Bind {
+        /// The node.
+        node: NodeId,
+        /// The agent, as it is written in the node's project.
+        agent: String,
+    },
+    /// Ends the binding of an agent to a node; its own node has it again, if it has one. The person's to ask.
+    Unbind {
+        /// The node.
+        node: NodeId,
+        /// The agent, as it is written in the node's project.
+        agent: String,
+    },
+    /// Lists the nodes of a project. The person's to ask.
+    List {
+        /// Which project.
+        project: String,
+    },
+    /// What the session of a node says.
+    Says(Said),
+}
+
+/// What the session of a node may say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Said {
+    /// It is there, and takes frames from now on.
+    Registers {
+        /// Which instance of which program it is, if it says so.
+        instance: Option<Instance>,
+    },
+    /// It is still there.
+    Beats,
+    /// It leaves, and will acknowledge nothing more.
+    Leaves,
+    /// An agent runs on it. One that is not there is made.
+    Adopts {
+        /// Its name.
+        agent: String,
+    },
+    /// An agent runs on it no more.
+    Drops {
+        /// Its name.
+        agent: String,
+    },
+    /// These agents run on it, and no others.
+    Has {
+        /// Their names.
+        agents: Vec<String>,
+    },
+    /// An agent has got all frames up to a number.
+    Acknowledges {
+        /// Its name.
+        agent: String,
+        /// The number of the last of them.
+        up_to: u64,
+    },
+}
+
+/// Which instance of which program a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Instance {
+    /// The program.
+    pub provider: String,
+    /// The instance.
+    pub id: String,
+}
+
+impl From<Command> for io::Command {
+    fn from(command: Command) -> Self {
+        Self::Nodes(command)
+    }
+}
+
+impl From<Said> for io::Command {
+    fn from(said: Said) -> Self {
+        Self::Nodes(Command::Says(said))
+    }
+}
+
+/// The answer to a [`Command`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// A node, as it is now.
+    Node(NodeView),
+    /// An agent is bound to a node.
+    Bound(BindingView),
+    /// An agent is bound to the node no more, or never was.
+    Unbound {
+        /// Whether it was.
+        was_bound: bool,
+    },
+    /// Nodes, in the order in which they were made.
+    Listed(Vec<NodeView>),
+    /// The agents of the session's node, after it has said which ones it has.
+    Has(Vec<BindingView>),
+    /// It was taken note of.
+    Noted,
+}
+
+impl From<Reply> for io::Reply {
+    fn from(reply: Reply) -> Self {
+        Self::Nodes(Box::new(reply))
+    }
+}
+
+/// A node as others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeView {
+    /// Its number.
+    pub node: NodeId,
+    /// Its project.
+    pub project: String,
+    /// Its name in it; that of its agent if it is a direct node.
+    pub name: String,
+    /// The agent whose own it is.
+    pub own: Option<AgentName>,
+    /// How many agents it takes at the most.
+    pub agents_max: Option<usize>,
+    /// The agents that are bound to it, in the order of their names.
+    pub agents: Vec<AgentName>,
+    /// It is connected.
+    pub is_live: bool,
+    /// When it said something last.
+    pub last_contact: Option<Timestamp>,
+}
+
+/// The binding of an agent as others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindingView {
+    /// The agent.
+    pub agent: AgentName,
+    /// How many frames of its have been acknowledged, or will never be sent again: the next one has the number after it.
+    pub acknowledged: u64,
+}
+
+/// Why a [`Command`] was not carried out. Nothing was changed by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not for this session to ask.
+    NotYours,
+    /// There is no such node, or none any more.
+    Unknown,
+    /// The session has not registered as a node, or a later connection of it has.
+    NotRegistered,
+    /// What is to be the name of a node is none.
+    InvalidName {
+        /// As given, cut if it is long.
+        given: String,
+    },
+    /// Another instance of the node was heard of a moment ago.
+    InstanceConflict {
+        /// How long it has to be silent before another may take its place, in milliseconds.
+        silent_ms: i64,
+    },
+    /// The agent runs on another node.
+    Elsewhere {
+        /// Which agent.
+        agent: AgentName,
+        /// The name of the other node.
+        node: String,
+    },
+    /// The agent is not bound to this node.
+    NotBound {
+        /// As given, cut if it is long.
+        agent: String,
+    },
+    /// The node has as many agents as it takes.
+    Full {
+        /// How many.
+        agents: usize,
+    },
+    /// A number was acknowledged that no frame of the agent's has had yet.
+    NeverSent {
+        /// Which agent.
+        agent: AgentName,
+        /// The number.
+        up_to: u64,
+        /// The last number that was given out.
+        sent: u64,
+    },
+    /// There are as many nodes as there may be.
+    TooMany {
+        /// How many there are.
+        nodes: usize,
+    },
+}
+
+impl Refusal {
+    pub(super) fn class(&self) -> io::Class {
+        match self {
+            Self::NotYours | Self::InvalidName { .. } | Self::NeverSent { .. } => io::Class::Bad,
+            Self::Unknown | Self::NotBound { .. } => io::Class::Unknown,
+            Self::NotRegistered => io::Class::Fenced,
+            Self::InstanceConflict { .. } | Self::Elsewhere { .. } => io::Class::Conflict,
+            Self::Full { .. } | Self::TooMany { .. } => io::Class::Full,
+        }
+    }
+}
+
+impl From<Refusal> for io::Refusal {
+    fn from(refusal: Refusal) -> Self {
+        Self::Nodes(refusal)
+    }
+}
+
+/// All nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Nodes {
+    all: BTreeMap<NodeId, Node>,
+    /// How many there were: the number of the next one.
+    made: u64,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) struct Node {
+    pub project: String,
+    pub name: String,
+    own: Option<AgentName>,
+    pub agents_max: Option<usize>,
+    pub agents: BTreeSet<AgentName>,
+    pub presence: Presence,
+    pub instance: Option<Instance>,
+    pub last_contact: Option<Timestamp>,
+}
+
+/// Whether a node is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) enum Presence {
+    /// It holds nothing.
+    Absent,
+    /// It is connected.
+    Live(SessionId),
+    /// Its connection has ended, and it holds its agents until then.
+    Gone(Timestamp),
+}
+
+impl Node {
+    pub fn view(&self, node: NodeId) -> NodeView {
+        NodeView {
+            node,
+            project: self.project.clone(),
+            name: self.name.clone(),
+            own: self.own.clone(),
+            agents_max: self.agents_max,
+            agents: self.agents.iter().cloned().collect(),
+            is_live: matches!(self.presence, Presence::Live(_)),
+            last_contact: self.last_contact,
+        }
+    }
+}
+
+impl Nodes {
+    pub fn get(&self, node: NodeId) -> &Node {
+        &self.all[&node]
+    }
+
+    pub fn contains(&self, node: NodeId) -> bool {
+        self.all.contains_key(&node)
+    }
+
+    pub fn get_mut(&mut self, node: NodeId) -> &mut Node {
+        self.all.get_mut(&node).expect("a node stays")
+    }
+
+    /// Goes through all of them, in the order in which they were made.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.all.iter().map(|(id, node)| (*id, node))
+    }
+
+    fn find(&self, project: &str, is_meant: impl Fn(&Node) -> bool) -> Option<NodeId> {
+        let mut of_project = self.iter().filter(|(_, node)| node.project == project);
+        of_project.find(|(_, node)| is_meant(node)).map(|(id, _)| id)
+    }
+}
+
+impl Engine {
+    /// Carries a command out.
+    pub(super) fn about_nodes(
+        &mut self,
+        session: SessionId,
+        command: Command,
+        step: &mut Step<'_>,
+    ) -> Result<Reply, io::Refusal> {
+        match command {
+            Command::Own => Ok(Reply::Node(self.own_node(session, step)?)),
+            Command::Create {
+                project,
+                name,
+                agents_max,
+            } => {
+                self.check_person(session)?;
+                Ok(Reply::Node(self.create_node(project, name, agents_max)?))
+            }
+            Command::Bind { node, agent } => {
+                self.check_person(session)?;
+                let agent = self.agent_of_node(node, &agent)?;
+                self.check_room_on(node, &agent)?;
+                self.bind(node, &agent, step);
+                Ok(Reply::Bound(self.binding_view(&agent)))
+            }
+            Command::Unbind { node, agent } => {
+                self.check_person(session)?;
+                let agent = self.agent_of_node(node, &agent)?;
+                let was_bound = self.nodes.get(node).agents.contains(&agent);
+                if was_bound {
+                    self.unbind(&agent, step);
+                    let own = |node: &Node| node.own.as_ref() == Some(&agent);
+                    if let Some(own) = self.nodes.find(agent.project(), own) {
+                        self.bind(own, &agent, step);
+                    }
+                }
+                Ok(Reply::Unbound { was_bound })
+            }
+            Command::List { project } => {
+                self.check_person(session)?;
+                let of_project = self.nodes.iter().filter(|(_, node)| node.project == project);
+                Ok(Reply::Listed(
+                    of_project.map(|(id, node)| node.view(id)).collect(),
+                ))
+            }
+            Command::Says(said) => self.node_says(session, said, step),
+        }
+    }
+
+    fn check_person(&self, session: SessionId) -> Result<(), Refusal> {
+        match self.sessions[&session].person {
+            true => Ok(()),
+            false => Err(Refusal::NotYours),
+        }
+    }
+
+    /// Finds an agent by the name that it has in a node's project.
+    fn agent_of_node(&self, node: NodeId, agent: &str) -> Result<AgentName, io::Refusal> {
+        if !self.nodes.contains(node) {
+            return Err(Refusal::Unknown.into());
+        }
+        let project = &self.nodes.get(node).project;
+        let known = self.agent_in(project, agent);
+        Ok(known.ok_or_else(|| self.unknown(project, agent))?)
+    }
+
+    fn own_node(&mut self, session: SessionId, step: &mut Step<'_>) -> Result<NodeView, io::Refusal> {
+        let agent = self.speaker(session, NamedAs::Session, None)?.into_agent();
+        if agent.is_person() {
+            return Err(Refusal::NotYours.into());
+        }
+        if let Some(binding) = &self.inboxes[&agent].binding {
+            let (id, node) = (binding.node, self.nodes.get(binding.node));
+            if node.own.is_none() {
+                let node = node.name.clone();
+                return Err(Refusal::Elsewhere { agent, node }.into());
+            }
+            return Ok(node.view(id));
+        }
+        let is_own = |node: &Node| node.own.as_ref() == Some(&agent);
+        let id = match self.nodes.find(agent.project(), is_own) {
+            Some(id) => id,
+            None => self.make_node(Node {
+                project: agent.project().to_owned(),
+                name: agent.local().to_owned(),
+                own: Some(agent.clone()),
+                agents_max: Some(1),
+                agents: BTreeSet::new(),
+                presence: Presence::Absent,
+                instance: None,
+                last_contact: None,
+            })?,
+        };
+        self.bind(id, &agent, step);
+        Ok(self.nodes.get(id).view(id))
+    }
+
+    fn create_node(
+        &mut self,
+        project: String,
+        name: String,
+        agents_max: Option<usize>,
+    ) -> Result<NodeView, io::Refusal> {
+        check_name("project", &project).map_err(agents::Refusal::InvalidName)?;
+        if name.is_empty() || name.len() > NODE_NAME_BYTES_MAX || name.chars().any(char::is_control) {
+            let given = shown(&name);
+            return Err(Refusal::InvalidName { given }.into());
+        }
+        let is_it = |node: &Node| node.name == name && node.own.is_none();
+        let id = match self.nodes.find(&project, is_it) {
+            Some(id) => id,
+            None => self.make_node(Node {
+                project,
+                name,
+                own: None,
+                agents_max,
+                agents: BTreeSet::new(),
+                presence: Presence::Absent,
+                instance: None,
+                last_contact: None,
+            })?,
+        };
+        Ok(self.nodes.get(id).view(id))
+    }
+
+    fn make_node(&mut self, node: Node) -> Result<NodeId, Refusal> {
+        let nodes = self.nodes.all.len();
+        if nodes >= self.bounds.nodes_max {
+            return Err(Refusal::TooMany { nodes });
+        }
+        let id = NodeId(self.nodes.made);
+        self.nodes.made += 1;
+        self.nodes.all.insert(id, node);
+        Ok(id)
+    }
+
+    pub(super) fn check_room_on(&self, node: NodeId, agent: &AgentName) -> Result<(), Refusal> {
+        let Node {
+            agents, agents_max, ..
+        } = self.nodes.get(node);
+        let count = agents.len();
+        if !agents.contains(agent) && agents_max.is_some_and(|max| count >= max) {
+            return Err(Refusal::Full { agents: count });
+        }
+        Ok(())
+    }
+}
