@@ -1,6 +1,7 @@
 //! Whom an address means: every row of the table in `engine::address`, and what a message to many is.
 
 use relay::engine::address::{Address, InvalidAddress, Target, Warning};
+use relay::engine::limits::TRANSIENT_MS;
 
 use super::*;
 
@@ -264,75 +265,6 @@ fn who_writes_to_nobody_is_told_who_there_is_in_the_project_that_was_meant() {
 }
 
 #[test]
-fn of_many_the_nearest_are_named() {
-    let mut relay = Relay::told_within(Bounds {
-        agents_max: 100,
-        ..ROOMY
-    });
-    for number in 0..40 {
-        let session = SessionId(100 + number);
-        let agent = format!("worker-{}", number + 10);
-        relay.register(session, registration(&agent, None));
-        relay.close(session, Ending::Orderly);
-    }
-    let Err(Refusal::Agents(agents::Refusal::Unknown { known, .. })) = send(&mut relay, "pm", "Worker-4")
-    else {
-        panic!("nobody has that name");
-    };
-    let nearest = ["14", "24", "34", "40", "41", "42", "43", "44"];
-    let names: Vec<AgentName> = nearest.map(|n| name(&format!("worker-{n}"))).to_vec();
-    assert_eq!(known, Known { names, count: 43 });
-}
-
-/// How many letters make two names differ, by the definition.
-fn difference(one: &[u8], other: &[u8]) -> usize {
-    match (one, other) {
-        ([], rest) | (rest, []) => rest.len(),
-        ([first, one_rest @ ..], [second, other_rest @ ..]) if first == second => {
-            difference(one_rest, other_rest)
-        }
-        ([_, one_rest @ ..], [_, other_rest @ ..]) => {
-            let changed = difference(one_rest, other_rest);
-            let left_out = difference(one_rest, other).min(difference(one, other_rest));
-            1 + changed.min(left_out)
-        }
-    }
-}
-
-#[test]
-fn the_nearest_are_those_that_differ_the_least() {
-    let mut random = fastrand::Rng::with_seed(0);
-    let mut text = || -> String {
-        let letters = random.usize(2..=6);
-        (0..letters)
-            .map(|_| random.choice(*b"abcd").expect("there are some") as char)
-            .collect()
-    };
-    let mut relay = Relay::told_within(Bounds {
-        agents_max: 100,
-        ..ROOMY
-    });
-    for number in 100..190 {
-        relay.register(SessionId(number), registration(&text(), None));
-        relay.close(SessionId(number), Ending::Orderly);
-    }
-    relay.events();
-    for _ in 0..50 {
-        let asked = format!("x{}", text());
-        let Err(Refusal::Agents(agents::Refusal::Unknown { known, .. })) = send(&mut relay, "pm", &asked)
-        else {
-            panic!("nobody has that name");
-        };
-        let mut names = vec![name("pm"), name("dev-a"), name("dev-b")];
-        let others = relay.engine.status().pending.into_iter().map(|(agent, _)| agent);
-        names.extend(others.filter(|agent| !["pm", "dev-a", "dev-b", "user"].contains(&agent.as_str())));
-        names.sort_by_key(|agent| difference(agent.as_str().as_bytes(), asked.as_bytes()));
-        names.truncate(8);
-        assert_eq!(known.names, names, "{asked}");
-    }
-}
-
-#[test]
 fn a_channel_of_a_project_where_nobody_is_is_not_made() {
     let mut relay = world();
     for channel in ["nowhere:#build", "nowhere:#general"] {
@@ -342,6 +274,28 @@ fn a_channel_of_a_project_where_nobody_is_is_not_made() {
     assert_eq!(
         send(&mut relay, "pm", "nowhere:#general"),
         went("nowhere:#general", &["nowhere:first"])
+    );
+}
+
+#[test]
+fn a_channel_goes_on_for_those_in_it_when_nobody_is_left_in_its_project() {
+    let mut relay = world();
+    let first = agents::Registration {
+        transient: true,
+        ..registration("nowhere:first", None)
+    };
+    relay.register(SessionId(70), first);
+    send(&mut relay, "pm", "nowhere:#build").expect("somebody is there");
+    relay.close(SessionId(70), Ending::Orderly);
+    relay.now = START.plus_millis(TRANSIENT_MS);
+    assert_eq!(
+        send(&mut relay, "qa", "nowhere:#build"),
+        went("nowhere:#build", &["pm"])
+    );
+    assert_eq!(
+        send(&mut relay, "pm", "nowhere:*"),
+        Err(unknown("nowhere:*", &[])),
+        "nobody is left there"
     );
 }
 

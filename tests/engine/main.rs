@@ -19,6 +19,7 @@ mod registering;
 mod state;
 mod taking_over;
 mod the_doubt;
+mod the_nearest;
 mod the_person;
 mod the_start;
 mod threads;
