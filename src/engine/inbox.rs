@@ -280,3 +280,55 @@ impl Inbox {
 pub(super) fn body_bytes<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>) -> usize {
     deliveries.into_iter().map(|d| d.message.bytes()).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::Kind;
+    use super::super::names::{MessageId, Recipient};
+    use super::*;
+
+    /// An inbox that keeps so many messages of so many bytes each in mind.
+    fn keeping(messages: usize, bytes: usize) -> Inbox {
+        let person = AgentName::person();
+        let message = Arc::new(Message {
+            id: MessageId(uuid::Uuid::nil()),
+            to: Recipient::agent(&person),
+            from: person,
+            kind: Kind::Free,
+            body: "x".repeat(bytes),
+            ts: Timestamp::from_millis(0),
+            context: None,
+        });
+        let delivery = Delivery {
+            seq: Seq(0),
+            message,
+            redelivered: false,
+        };
+        Inbox {
+            recent: vec![delivery; messages].into(),
+            recent_bytes: messages * bytes,
+            ..Inbox::new()
+        }
+    }
+
+    #[test]
+    fn what_is_kept_in_mind_beyond_its_bounds_is_seen() {
+        let half = RECENT_BYTES_MAX / 2;
+        for (messages, bytes, is_bounded) in [
+            (0, 0, true),
+            (RECENT_MAX, 1, true),
+            (RECENT_MAX + 1, 1, false),
+            (2, half, true),
+            (2, half + 1, false),
+            (1, RECENT_BYTES_MAX + 1, true),
+        ] {
+            let inbox = keeping(messages, bytes);
+            assert_eq!(inbox.recent_is_bounded(), is_bounded, "{messages} of {bytes}");
+        }
+        let miscounted = Inbox {
+            recent_bytes: 1,
+            ..keeping(1, 2)
+        };
+        assert!(!miscounted.recent_is_bounded());
+    }
+}
