@@ -307,6 +307,28 @@ fn senders_take_turns_in_a_thread_so_many_times_and_not_once_more() {
 }
 
 #[test]
+fn turns_are_counted_in_each_thread_by_itself() {
+    let mut relay = Relay::told();
+    relay.post(A, 100, &nth(1));
+    assert_eq!(by_turns(&mut relay, 0..3), [Some(0), Some(1), Some(2)]);
+    let other = within(thread("other", 0), &message(5, 1, "dev-a", "pm"));
+    goes(&mut relay, A, 10, &other, in_thread("other"));
+    let older = within(answer(1, 1, 1), &message(6, 2, "dev-a", "pm"));
+    goes(&mut relay, A, 11, &older, reply_to(1));
+    let metadata = Some("{}".to_owned());
+    let context = Context {
+        metadata: metadata.clone(),
+        ..Context::default()
+    };
+    let in_none = within(context, &message(7, 3, "dev-a", "pm"));
+    let options = mail::PostOptions {
+        metadata,
+        ..mail::PostOptions::default()
+    };
+    goes(&mut relay, A, 12, &in_none, options);
+}
+
+#[test]
 fn a_sender_that_goes_on_by_itself_takes_no_turns() {
     let mut relay = Relay::told();
     assert_eq!(by_turns(&mut relay, 0..2), [Some(0), Some(1)]);
