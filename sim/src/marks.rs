@@ -4,6 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use crate::history::{BootRecord, History, Outcome, Record, TOLD};
+use crate::plan::{Dialect, FaultKind, Plan, Transport};
+use crate::stdio::is_trouble;
+use crate::team;
+
 /// The marks that a campaign must have reached, and from how many seeds on.
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
@@ -111,5 +116,93 @@ impl Marks {
 pub fn add(sum: &mut BTreeMap<&'static str, u64>, more: &BTreeMap<&'static str, u64>) {
     for (mark, count) in more {
         *sum.entry(mark).or_default() += count;
+    }
+}
+
+/// Counts what the history of a run shows to have happened.
+pub fn note_history(plan: &Plan, history: &History, marks: &Marks) {
+    for record in &history.calls {
+        match &record.outcome {
+            Outcome::Greeted { .. } => {
+                let agent = &plan.agents[record.agent];
+                marks.hit(match (agent.dialect, agent.transport) {
+                    (Dialect::Modern, _) => "2026-07-28 discovered",
+                    (_, Transport::Sse) => "handshake over HTTP+SSE",
+                    (_, Transport::Http | Transport::HttpOnce) => "handshake over HTTP",
+                    (_, Transport::Stdio) => continue,
+                });
+            }
+            Outcome::Tools(_) => marks.hit("tools listed"),
+            Outcome::Unknown("given up") => marks.hit("call unknown: given up"),
+            Outcome::Unknown("the connection broke") => marks.hit("call unknown: the connection broke"),
+            Outcome::Unknown("the stream broke") => marks.hit("call unknown: the stream broke"),
+            Outcome::Unknown(TOLD) if !record.losses.is_empty() => {
+                let kill = |boot: &BootRecord| boot.until_ms.is_some_and(|at| at > record.sent_ms);
+                let killed = history
+                    .boots
+                    .iter()
+                    .any(|boot| kill(boot) && boot.from_ms < record.ended_ms);
+                marks.hit(if killed {
+                    "told after a kill that a wait lost its stream"
+                } else {
+                    "told in the same life that a wait lost its stream"
+                });
+            }
+            Outcome::Posted(_)
+            | Outcome::Messages { .. }
+            | Outcome::Pending(_)
+            | Outcome::Grouped
+            | Outcome::Refused(_)
+            | Outcome::Unknown(_) => {}
+        }
+        let modern = plan.agents.get(record.agent);
+        let modern = modern.is_some_and(|agent| agent.dialect == Dialect::Modern);
+        if modern && matches!(record.outcome, Outcome::Messages { .. }) {
+            marks.hit("read with 2026-07-28");
+        }
+    }
+    note_stdio_restarts(history, marks);
+    team::note_marks(history, marks);
+    for fault in &plan.faults {
+        let (on, mark) = match fault.kind {
+            FaultKind::Hold { on } => (on, "fault bit: hold"),
+            FaultKind::Partition { on } => (on, "fault bit: partition"),
+            FaultKind::LoseRequests { on } => (on, "fault bit: lost requests"),
+            FaultKind::LoseReplies { on } => (on, "fault bit: lost replies"),
+            FaultKind::BoxCrash { on } => (on, "fault bit: box crash"),
+            FaultKind::Crash | FaultKind::Stop => continue,
+        };
+        // A fault has bitten when a call of that machine was under way in it, and came late or not at all.
+        let end_ms = fault.at_ms + fault.for_ms;
+        let bitten = |record: &&Record| {
+            let there = plan.agents.get(record.agent).is_some_and(|agent| agent.on == on);
+            let under_way = record.sent_ms < end_ms && record.ended_ms > fault.at_ms;
+            let late = record.sent_ms < fault.at_ms + fault.for_ms / 2 && record.ended_ms >= end_ms;
+            there && under_way && (late || matches!(record.outcome, Outcome::Unknown(_)))
+        };
+        if history.calls.iter().any(|record| bitten(&record)) {
+            marks.hit(mark);
+        }
+    }
+}
+
+/// Counts the bridges that told of a trouble and, after another start of the server, had an answer again.
+fn note_stdio_restarts(history: &History, marks: &Marks) {
+    for lost in &history.calls {
+        if !matches!(lost.outcome, Outcome::Unknown(why) if is_trouble(why)) {
+            continue;
+        }
+        let answered = |later: &&Record| {
+            later.incarnation == lost.incarnation
+                && later.sent_ms >= lost.ended_ms
+                && !matches!(later.outcome, Outcome::Unknown(_))
+        };
+        let Some(later) = history.calls.iter().find(answered) else {
+            continue;
+        };
+        let restarted = |boot: &BootRecord| boot.from_ms > lost.sent_ms && boot.from_ms <= later.ended_ms;
+        if history.boots.iter().any(restarted) {
+            marks.hit("stdio agent went over a restart");
+        }
     }
 }

@@ -17,14 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, role, understand};
 use crate::client::{Ask, Losses, PATIENCE, SERVER, Session, Settings, health, now_ms, set_step_ms};
-use crate::history::{Asked, BootRecord, Filter, History, Log, Outcome, Record, StopRecord, TOLD};
+use crate::history::{Asked, BootRecord, Filter, History, Log, Outcome, Record, StopRecord};
 use crate::laws::{Report, Violation, judge};
-use crate::marks::Marks;
+use crate::marks::{self, Marks};
 use crate::net::{Ledger, SimListener};
 use crate::plan::{Dialect, Fault, FaultKind, Plan, STOP_MS, Transport};
-use crate::stdio::is_trouble;
 use crate::tap::{AtStake, Bug, Knows, Tap};
-use crate::team;
 
 /// How finely time passes.
 const TICK: Duration = Duration::from_millis(10);
@@ -143,7 +141,7 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
         },
     };
     let simulated_ms = world.drive();
-    world.note_marks();
+    marks::note_history(plan, &world.log.history(), &world.marks);
     let history = std::mem::take(&mut *world.log.history());
     let (report, violations) = judge(plan, &history);
     Run {
@@ -399,103 +397,6 @@ impl World {
         boot.until_ms = Some(now_ms);
         if boot.from_ms > 0 && now_ms - boot.from_ms <= IN_A_ROW_MS {
             self.marks.hit("fault bit: second crash in a row");
-        }
-    }
-
-    /// Counts what the history shows to have happened.
-    fn note_marks(&self) {
-        let history = self.log.history();
-        for record in &history.calls {
-            match &record.outcome {
-                Outcome::Greeted { .. } => {
-                    let agent = &self.plan.agents[record.agent];
-                    self.marks.hit(match (agent.dialect, agent.transport) {
-                        (Dialect::Modern, _) => "2026-07-28 discovered",
-                        (_, Transport::Sse) => "handshake over HTTP+SSE",
-                        (_, Transport::Http | Transport::HttpOnce) => "handshake over HTTP",
-                        (_, Transport::Stdio) => continue,
-                    });
-                }
-                Outcome::Tools(_) => self.marks.hit("tools listed"),
-                Outcome::Unknown("given up") => self.marks.hit("call unknown: given up"),
-                Outcome::Unknown("the connection broke") => {
-                    self.marks.hit("call unknown: the connection broke")
-                }
-                Outcome::Unknown("the stream broke") => self.marks.hit("call unknown: the stream broke"),
-                Outcome::Unknown(TOLD) if !record.losses.is_empty() => {
-                    let kill = |boot: &BootRecord| boot.until_ms.is_some_and(|at| at > record.sent_ms);
-                    let killed = history
-                        .boots
-                        .iter()
-                        .any(|boot| kill(boot) && boot.from_ms < record.ended_ms);
-                    self.marks.hit(if killed {
-                        "told after a kill that a wait lost its stream"
-                    } else {
-                        "told in the same life that a wait lost its stream"
-                    });
-                }
-                Outcome::Posted(_)
-                | Outcome::Messages { .. }
-                | Outcome::Pending(_)
-                | Outcome::Grouped
-                | Outcome::Refused(_)
-                | Outcome::Unknown(_) => {}
-            }
-            let modern = self.plan.agents.get(record.agent);
-            let modern = modern.is_some_and(|agent| agent.dialect == Dialect::Modern);
-            if modern && matches!(record.outcome, Outcome::Messages { .. }) {
-                self.marks.hit("read with 2026-07-28");
-            }
-        }
-        self.note_stdio_restarts(&history);
-        team::note_marks(&history, &self.marks);
-        for fault in &self.plan.faults {
-            let (on, mark) = match fault.kind {
-                FaultKind::Hold { on } => (on, "fault bit: hold"),
-                FaultKind::Partition { on } => (on, "fault bit: partition"),
-                FaultKind::LoseRequests { on } => (on, "fault bit: lost requests"),
-                FaultKind::LoseReplies { on } => (on, "fault bit: lost replies"),
-                FaultKind::BoxCrash { on } => (on, "fault bit: box crash"),
-                FaultKind::Crash | FaultKind::Stop => continue,
-            };
-            // A fault has bitten when a call of that machine was under way in it, and came late or not at all.
-            let end_ms = fault.at_ms + fault.for_ms;
-            let bitten = |record: &&Record| {
-                let there = self
-                    .plan
-                    .agents
-                    .get(record.agent)
-                    .is_some_and(|agent| agent.on == on);
-                let under_way = record.sent_ms < end_ms && record.ended_ms > fault.at_ms;
-                let late = record.sent_ms < fault.at_ms + fault.for_ms / 2 && record.ended_ms >= end_ms;
-                there && under_way && (late || matches!(record.outcome, Outcome::Unknown(_)))
-            };
-            if history.calls.iter().any(|record| bitten(&record)) {
-                self.marks.hit(mark);
-            }
-        }
-    }
-}
-
-impl World {
-    /// Counts the bridges that told of a trouble and, after another start of the server, had an answer again.
-    fn note_stdio_restarts(&self, history: &History) {
-        for lost in &history.calls {
-            if !matches!(lost.outcome, Outcome::Unknown(why) if is_trouble(why)) {
-                continue;
-            }
-            let answered = |later: &&Record| {
-                later.incarnation == lost.incarnation
-                    && later.sent_ms >= lost.ended_ms
-                    && !matches!(later.outcome, Outcome::Unknown(_))
-            };
-            let Some(later) = history.calls.iter().find(answered) else {
-                continue;
-            };
-            let restarted = |boot: &BootRecord| boot.from_ms > lost.sent_ms && boot.from_ms <= later.ended_ms;
-            if history.boots.iter().any(restarted) {
-                self.marks.hit("stdio agent went over a restart");
-            }
         }
     }
 }

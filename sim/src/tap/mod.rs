@@ -1,6 +1,7 @@
 //! Stands between the server and its engine: reads the engine's events for the marks, and breaks it on purpose where a
 //! seeded bug is switched on.
 
+mod bug;
 mod bugs;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use relay::engine::{
 };
 use relay::server::Machine;
 
-pub use bugs::Bug;
+pub use bug::Bug;
 use uuid::Uuid;
 
 use crate::marks::Marks;

@@ -1,0 +1,123 @@
+//! Ways in which relay may be wrong.
+
+/// A way in which an engine may be wrong. Each must be caught within a stated number of seeds (`tests/seeded_bugs.rs`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bug {
+    /// Replies show the newest message first.
+    Lifo,
+    /// An undone hand-over is forgotten.
+    DropOnUndo,
+    /// An undone hand-over comes back twice.
+    DuplicateOnUndo,
+    /// An undone hand-over goes behind the newer messages.
+    UndoOutOfOrder,
+    /// A redelivered message is not marked.
+    UndoUnmarked,
+    /// A cancelled wait still takes the next message.
+    WaitNotCancelled,
+    /// A wait ends a second early.
+    WaitEndsEarly,
+    /// A woken wait is not answered.
+    WakeUpLost,
+    /// A hand-over is confirmed when its reply is made, not when it has arrived.
+    ConfirmedTooEarly,
+    /// A confirmed message is shown once more.
+    ConfirmedComesBack,
+    /// A read sometimes takes another role's messages.
+    LeakToOtherRole,
+    /// A bound session may speak for any role.
+    BindingIgnored,
+    /// A post into a full inbox is answered with an id.
+    SilentDropWhenFull,
+    /// A post that is refused for its length is accepted all the same.
+    RefusedButPosted,
+    /// No read tells of a start.
+    NoticeMissing,
+    /// Every read tells of a start.
+    NoticeRepeated,
+    /// Closed sessions are kept.
+    SessionLeak,
+    /// Closed sessions are kept that nothing hung on.
+    IdleSessionLeak,
+    /// A reply leaves its newest message for the next.
+    NewestHeldBack,
+    /// A reply leaves its oldest message for the next, where a reader has been lost before.
+    OldestHeldBack,
+    /// A refusal names another value than the one that was given.
+    RefusalMisnames,
+    /// The first post to each role is refused, as if its inbox were full.
+    FullTooEarly,
+    /// The drained inboxes give no answer.
+    EmptyNotAnswered,
+    /// An orderly stop leaves the waits waiting.
+    StopIgnored,
+    /// A request confirms the reply before it on its connection, though it had come before that reply was passed.
+    PipelinedConfirms,
+    /// A message to all is left out of a reply to a role.
+    OneLeftOut,
+    /// Who sends to several gets a copy too.
+    CopyToSender,
+    /// A later instance of an agent lives beside the one before.
+    FenceIgnored,
+    /// Whoever asks is answered with the oldest message there is, or the next.
+    AnsweredByAnything,
+    /// A read that asks for one sender's messages gets those of all.
+    SenderIgnored,
+    /// A call that is to wait alone waits beside others.
+    WaitsBeside,
+    /// Something panics. In the clients.
+    Panics,
+    /// News of progress does not come. In the clients.
+    ProgressLost,
+    /// Answers over HTTP+SSE come twice. In the clients.
+    AnsweredTwice,
+    /// The list of tools is short of one. In the clients.
+    ToolHidden,
+    /// What the notes say of the waits before a kill is not read. On the server's disk.
+    NotesLost,
+    /// The stdio bridge closes every connection in order. In its connections.
+    BridgeNeverBreaksOff,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 37] = [
+        Self::Lifo,
+        Self::DropOnUndo,
+        Self::DuplicateOnUndo,
+        Self::UndoOutOfOrder,
+        Self::UndoUnmarked,
+        Self::WaitNotCancelled,
+        Self::WaitEndsEarly,
+        Self::WakeUpLost,
+        Self::ConfirmedTooEarly,
+        Self::ConfirmedComesBack,
+        Self::LeakToOtherRole,
+        Self::BindingIgnored,
+        Self::SilentDropWhenFull,
+        Self::RefusedButPosted,
+        Self::NoticeMissing,
+        Self::NoticeRepeated,
+        Self::SessionLeak,
+        Self::IdleSessionLeak,
+        Self::NewestHeldBack,
+        Self::OldestHeldBack,
+        Self::RefusalMisnames,
+        Self::FullTooEarly,
+        Self::EmptyNotAnswered,
+        Self::StopIgnored,
+        Self::PipelinedConfirms,
+        Self::OneLeftOut,
+        Self::CopyToSender,
+        Self::FenceIgnored,
+        Self::AnsweredByAnything,
+        Self::SenderIgnored,
+        Self::WaitsBeside,
+        Self::Panics,
+        Self::ProgressLost,
+        Self::AnsweredTwice,
+        Self::ToolHidden,
+        Self::NotesLost,
+        Self::BridgeNeverBreaksOff,
+    ];
+}
