@@ -1,6 +1,6 @@
 //! Agents: they carry out their steps, and note what came of them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::client::{Answer, Ask, Losses, PATIENCE, Pipe, Session, Settings, Told, now_ms};
-use crate::history::{Asked, Filter, Outcome, Record, Seen, TOLD};
+use crate::history::{Asked, Belongs, Filter, Outcome, Record, Seen, TOLD};
 use crate::plan::{Action, AgentPlan, Call, Dialect, Illegal, Params, Step, Transport};
 use crate::stdio::is_trouble;
 use crate::tap::Bug;
@@ -30,6 +30,8 @@ pub struct Agent {
     serial: Rc<Cell<u64>>,
     /// How far it is; a machine that comes back goes on from there.
     next_step: Cell<usize>,
+    /// The latest message that it has read, of those whose ids it knows.
+    latest: RefCell<Option<Seen>>,
 }
 
 impl Agent {
@@ -60,6 +62,7 @@ impl Agent {
             settings,
             serial,
             next_step: Cell::new(0),
+            latest: RefCell::default(),
         }
     }
 
@@ -294,7 +297,8 @@ impl Agent {
     /// Returns what a call is for the history, and for the wire.
     fn spell(&self, call: &Call) -> (Asked, &'static str, Value) {
         if let (Call::Team(call), Some(mate)) = (call, self.plan.mate) {
-            return team::spell(mate, call, |bytes| self.body(bytes));
+            let latest = self.latest.borrow();
+            return team::spell(mate, call, latest.as_ref(), |bytes| self.body(bytes));
         }
         let own = role(self.plan.role);
         let mut arguments = json!({});
@@ -319,6 +323,7 @@ impl Agent {
                         to,
                         kind: *kind,
                         body,
+                        belongs: Belongs::Nothing,
                     },
                     "post_message",
                     arguments,
@@ -425,6 +430,11 @@ impl<'a> Noted<'a> {
     /// Notes an answer, and returns whether the session goes on. `has_id` says whether the session was given an id.
     fn understand(&mut self, answer: &Answer, has_id: bool) -> bool {
         self.record.outcome = understand(&self.record.asked, answer, has_id);
+        if let Outcome::Messages { seen, .. } = &self.record.outcome
+            && let Some(latest) = seen.last().filter(|latest| !latest.id.is_empty())
+        {
+            self.agent.latest.replace(Some(latest.clone()));
+        }
         match self.record.outcome {
             // What went wrong was told, by relay or by the bridge, and the session is still there.
             Outcome::Unknown(why) => why == TOLD || is_trouble(why),

@@ -25,6 +25,8 @@ pub enum Asked {
         kind: Kind,
         /// The body; no other post of the run has the same.
         body: String,
+        /// What it belongs to.
+        belongs: Belongs,
     },
     /// A read.
     Read {
@@ -50,6 +52,17 @@ pub enum Asked {
     Greeting(&'static str),
     /// The list of tools.
     Tools,
+}
+
+/// What a post belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Belongs {
+    /// To nothing that its sender names.
+    Nothing,
+    /// To what the message of this body belongs to, which it answers.
+    Answer(String),
+    /// To a thread of this name.
+    Thread(&'static str),
 }
 
 /// Which messages a read asks for; all by default.
@@ -259,13 +272,20 @@ struct Short<'a>(&'a Asked);
 impl std::fmt::Debug for Short<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Asked::Post { from, to, kind, body } => {
-                write!(
-                    f,
-                    "post {} {from} to {to} ({kind}, {} bytes)",
-                    serial(body),
-                    body.len()
-                )
+            Asked::Post {
+                from,
+                to,
+                kind,
+                body,
+                belongs,
+            } => {
+                let bytes = body.len();
+                write!(f, "post {} {from} to {to} ({kind}, {bytes} bytes)", serial(body))?;
+                match belongs {
+                    Belongs::Nothing => Ok(()),
+                    Belongs::Answer(body) => write!(f, " in answer to {}", serial(body)),
+                    Belongs::Thread(name) => write!(f, " in {name}"),
+                }
             }
             Asked::Read {
                 of,

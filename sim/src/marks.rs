@@ -13,7 +13,7 @@ use crate::team;
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 68] = [
+pub const REQUIRED: [(&str, u64); 70] = [
     ("agent registered", 100),
     ("agent taken over", 200),
     ("answer awaited", 200),
@@ -49,6 +49,7 @@ pub const REQUIRED: [(&str, u64); 68] = [
     ("progress told over HTTP", 500),
     ("read redelivered", 100),
     ("channel joined", 200),
+    ("message answered", 200),
     ("sent to a channel", 200),
     ("sent to a group", 200),
     ("sent to a role", 200),
@@ -56,6 +57,7 @@ pub const REQUIRED: [(&str, u64); 68] = [
     ("refused: inbox full", 100),
     ("refused: legal form, illegal call", 100),
     ("refused: taken over", 500),
+    ("refused: too many turns", 2_000),
     ("refused: too many waits", 200),
     ("stdio agent died with an answer unread", 500),
     ("stdio agent went over a restart", 500),

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::history::{Asked, Filter, History, Outcome, Record, Seen};
+use crate::history::{Asked, Belongs, Filter, History, Outcome, Record, Seen};
 use crate::laws::FENCED;
 use crate::marks::Marks;
 use crate::plan::Call;
-use crate::plan::team::{Address, GROUP, GroupChange, Mate, Member, TeamCall, Tools, crew, mate};
+use crate::plan::team::{Address, GROUP, GroupChange, Mate, Member, THREAD, TeamCall, Tools, crew, mate};
 
 /// Returns what is behind the path of a transport's address.
 pub fn query(who: Mate) -> String {
@@ -20,8 +20,14 @@ pub fn instance(who: Mate) -> uuid::Uuid {
     uuid::Uuid::from_u128(0x0190_163d_8694_7000_8000_0000_0000_0000 + u128::from(who.instance))
 }
 
-/// Returns what a call is for the history, and for the wire. `body` makes one of so many bytes.
-pub fn spell(who: Mate, call: &TeamCall, body: impl FnOnce(usize) -> String) -> (Asked, &'static str, Value) {
+/// Returns what a call is for the history, and for the wire. `latest` is what the agent has read last, and `body` makes a body of
+/// so many bytes.
+pub fn spell(
+    who: Mate,
+    call: &TeamCall,
+    latest: Option<&Seen>,
+    body: impl FnOnce(usize) -> String,
+) -> (Asked, &'static str, Value) {
     let read = |wait_ms, limit, filter| Asked::Read {
         of: who.name(),
         wait_ms,
@@ -44,6 +50,36 @@ pub fn spell(who: Mate, call: &TeamCall, body: impl FnOnce(usize) -> String) -> 
                 to,
                 kind: relay::engine::Kind::Free,
                 body,
+                belongs: Belongs::Nothing,
+            };
+            (asked, tool, arguments)
+        }
+        TeamCall::Reply { otherwise, bytes } => {
+            let body = body(*bytes);
+            let to = latest.map_or_else(|| otherwise.to_string(), |latest| latest.from.clone());
+            let (belongs, tool, arguments) = match (who.tools, latest) {
+                (Tools::Thrum, Some(latest)) => (
+                    Belongs::Answer(latest.body.clone()),
+                    "send_message",
+                    json!({"to": to, "content": body, "reply_to": latest.id}),
+                ),
+                (Tools::Thrum, None) => (
+                    Belongs::Nothing,
+                    "send_message",
+                    json!({"to": to, "content": body}),
+                ),
+                (Tools::AgentRelay, _) => (
+                    Belongs::Thread(THREAD),
+                    "relay_send",
+                    json!({"to": to, "message": body, "thread": THREAD}),
+                ),
+            };
+            let asked = Asked::Post {
+                from: who.name(),
+                to,
+                kind: relay::engine::Kind::Free,
+                body,
+                belongs,
             };
             (asked, tool, arguments)
         }
@@ -103,7 +139,11 @@ pub fn wait_ms(call: &TeamCall) -> u64 {
     match call {
         TeamCall::Wait { seconds } => seconds * 1_000,
         TeamCall::Ask { wait_ms, .. } => *wait_ms,
-        TeamCall::Send { .. } | TeamCall::Check { .. } | TeamCall::Filtered { .. } | TeamCall::Group(_) => 0,
+        TeamCall::Send { .. }
+        | TeamCall::Reply { .. }
+        | TeamCall::Check { .. }
+        | TeamCall::Filtered { .. }
+        | TeamCall::Group(_) => 0,
     }
 }
 
@@ -171,6 +211,11 @@ pub fn halves(call: &Record, wait_ms: u64) -> Vec<Record> {
 /// Counts what the history shows to have happened to asks and reads that ask for some messages alone.
 pub fn note_marks(history: &History, marks: &Marks) {
     for record in &history.calls {
+        marks.hit_if(is_reply(record), "message answered");
+        marks.hit_if(
+            joins_beside_a_message(record, history),
+            "channel joined beside a message to it",
+        );
         let (Asked::Read { filter, .. }, Outcome::Messages { seen, .. }) = (&record.asked, &record.outcome)
         else {
             continue;
@@ -180,6 +225,49 @@ pub fn note_marks(history: &History, marks: &Marks) {
         marks.hit_if(filter.answers.is_some() && !some, "answer awaited in vain");
         marks.hit_if(filter.from.is_some() && some, "read of one sender's");
         marks.hit_if(filter.channel.is_some() && some, "read of a channel's");
+    }
+}
+
+/// Tells whether a call posted something that belongs to what came before it.
+fn is_reply(record: &Record) -> bool {
+    let posted = matches!(record.outcome, Outcome::Posted(_));
+    posted && matches!(&record.asked, Asked::Post { belongs, .. } if *belongs != Belongs::Nothing)
+}
+
+/// Tells whether somebody read the channel for the first time while another one's message to it was under way.
+fn joins_beside_a_message(record: &Record, history: &History) -> bool {
+    let reads_it =
+        |record: &Record| matches!(&record.asked, Asked::Read { filter, .. } if filter.channel.is_some());
+    let earlier = |other: &Record| {
+        other.agent == record.agent && other.sent_ms < record.sent_ms && user_of_channel(other).is_some()
+    };
+    let sent_meanwhile = |other: &Record| {
+        let to_it = matches!(&other.asked, Asked::Post { to, .. } if *to == Address::Channel.to_string());
+        to_it
+            && other.agent != record.agent
+            && matches!(other.outcome, Outcome::Posted(_))
+            && other.sent_ms <= record.ended_ms
+            && other.ended_ms >= record.sent_ms
+    };
+    reads_it(record)
+        && matches!(record.outcome, Outcome::Messages { .. })
+        && !history.calls.iter().any(earlier)
+        && history.calls.iter().any(sent_meanwhile)
+}
+
+/// Returns who becomes a member of the channel by a call: who writes into it, or reads it by its name.
+pub fn user_of_channel(record: &Record) -> Option<&str> {
+    let channel = Address::Channel.to_string();
+    match &record.asked {
+        Asked::Post { from, to, .. } if *to == channel => Some(from),
+        Asked::Read { of, filter, .. } if filter.channel.as_ref() == Some(&channel) => Some(of),
+        Asked::Post { .. }
+        | Asked::Read { .. }
+        | Asked::Pending { .. }
+        | Asked::Group(_)
+        | Asked::Illegal(_)
+        | Asked::Greeting(_)
+        | Asked::Tools => None,
     }
 }
 

@@ -245,6 +245,7 @@ impl World {
             inbox_messages_max: params.inbox_messages_max,
             inbox_bytes_max: params.inbox_bytes_max,
             waits_max: params.waits_max,
+            hops_max: params.hops_max - u32::from(self.bug == Some(Bug::StoppedTooEarly)),
             ..Bounds::default()
         };
         let mut message_random = random(self.plan.seed, boot, 0);

@@ -31,11 +31,12 @@ const TOLD: &str = "a wait that lost its stream is told of";
 const AWAITED: &str = "an awaited answer goes to who asked";
 const ASKED_FOR: &str = "a read shows what it asked for";
 const ALONE: &str = "one call alone waits for an inbox";
+const TURNS: &str = "turns are counted to their limit";
 const END: &str = "the end is reached";
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it. A wake-up
 /// that is lost leaves a wait that an end does not answer either; a wait that ends for a notice which is missing ends early.
-const BUGS: [(Bug, u64, &[&str]); 37] = [
+const BUGS: [(Bug, u64, &[&str]); 43] = [
     (Bug::Lifo, 5, &[ORDER]),
     (Bug::DropOnUndo, 20, &[LOST]),
     (Bug::DuplicateOnUndo, 10, &[TWICE]),
@@ -69,8 +70,14 @@ const BUGS: [(Bug, u64, &[&str]); 37] = [
     (Bug::CopyToSender, 50, &[MEANT]),
     (Bug::FenceIgnored, 100, &[FENCED]),
     (Bug::AnsweredByAnything, 50, &[AWAITED]),
+    (Bug::AnswerLeftToOthers, 50, &[AWAITED]),
+    (Bug::FilterForgets, 50, &[LOST, HIDDEN, ALL]),
+    (Bug::FilterReorders, 100, &[ORDER, OVERTAKEN]),
+    (Bug::ReadDoesNotJoin, 50, &[ALL]),
     (Bug::SenderIgnored, 50, &[ASKED_FOR]),
     (Bug::WaitsBeside, 50, &[ALONE]),
+    (Bug::TurnsNotCounted, 100, &[TURNS]),
+    (Bug::StoppedTooEarly, 100, &[TURNS]),
     (Bug::Panics, 5, &[laws::NOTHING_PANICS]),
     (Bug::ProgressLost, 100, &[PROGRESS]),
     (Bug::AnsweredTwice, 10, &[ONCE]),

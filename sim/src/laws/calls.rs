@@ -3,6 +3,7 @@
 use super::asks::wait_ms;
 use super::takeover::FENCED;
 use super::team::{Span, is_name};
+use super::turns::{belongs_somewhere, is_about_turns};
 use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown};
 use crate::history::{Asked, Filter, Outcome, Record};
 use crate::plan::{Action, Fault, FaultKind, Illegal, Step, Transport};
@@ -173,7 +174,9 @@ impl Case<'_> {
                         .any(|words| text.contains(words));
                     let unknown = unknown && self.may_be_nobody(record);
                     let waits = text.contains("as many reads wait already") && bounds.waits_max < 4_096;
-                    if full || long || late || unknown || waits {
+                    // Another law's.
+                    let turns = belongs_somewhere(record) && is_about_turns(text);
+                    if full || long || late || unknown || waits || turns {
                         continue;
                     }
                     text.clone()

@@ -9,6 +9,7 @@ mod losses;
 mod messages;
 mod takeover;
 mod team;
+mod turns;
 mod ways;
 
 use std::collections::BTreeMap;
@@ -91,7 +92,7 @@ type Verdict = Result<(), String>;
 type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// All laws but [`NOTHING_PANICS`].
-fn laws<'a>() -> [Law<'a>; 24] {
+fn laws<'a>() -> [Law<'a>; 25] {
     [
         ("nothing from thin air", Case::nothing_from_thin_air),
         (
@@ -134,6 +135,10 @@ fn laws<'a>() -> [Law<'a>; 24] {
         (
             "one call alone waits for an inbox",
             Case::one_call_alone_waits_for_an_inbox,
+        ),
+        (
+            "turns are counted to their limit",
+            Case::turns_are_counted_to_their_limit,
         ),
         ("each call is answered once", Case::each_call_is_answered_once),
         ("waits and calls are in time", Case::waits_and_calls_are_in_time),

@@ -6,6 +6,7 @@ use super::{Case, Verdict, before, broken, describe, is_unknown, overlaps};
 use crate::agent::role;
 use crate::history::{Asked, BootRecord, Outcome, Record, serial};
 use crate::plan::team::{Address, GroupChange, Mate, Member, crew, mate};
+use crate::team::user_of_channel;
 
 /// Later than any run, with room for what is added to it.
 pub(super) const NEVER_MS: u64 = u64::MAX / 2;
@@ -94,7 +95,7 @@ impl Case<'_> {
     }
 
     /// Tells whether something may have been carried out in a life of the server that a span touches, before the span was over.
-    fn may_be_done_before(&self, record: &Record, span: Span) -> bool {
+    pub(super) fn may_be_done_before(&self, record: &Record, span: Span) -> bool {
         let done = Span::of(record);
         let same_life = |boot: &BootRecord| overlaps(boot, done.from_ms, done.until_ms.min(span.until_ms));
         !before(span.until_ms, record.sent_ms)
@@ -186,23 +187,14 @@ impl Case<'_> {
     pub(super) fn users_of_channel(&self, span: Span) -> Meant {
         let mut meant = Meant::default();
         for record in &self.history.calls {
-            let channel = Address::Channel.to_string();
-            let from = match &record.asked {
-                Asked::Post { from, to, .. } if *to == channel => from,
-                Asked::Read { of, filter, .. } if filter.channel.as_ref() == Some(&channel) => of,
-                Asked::Post { .. }
-                | Asked::Read { .. }
-                | Asked::Pending { .. }
-                | Asked::Group(_)
-                | Asked::Illegal(_)
-                | Asked::Greeting(_)
-                | Asked::Tools => continue,
+            let Some(from) = user_of_channel(record) else {
+                continue;
             };
             if is_the_engines(record) && self.is_done_before(record, span) {
-                meant.certain.insert(from.clone());
+                meant.certain.insert(from.to_owned());
             }
             if self.may_be_done_before(record, span) {
-                meant.possible.insert(from.clone());
+                meant.possible.insert(from.to_owned());
             }
         }
         meant

@@ -47,6 +47,8 @@ pub struct Params {
     pub body_bytes_max: usize,
     /// The bound of parked reads.
     pub waits_max: usize,
+    /// How many times agents may take turns in a thread.
+    pub hops_max: u32,
 }
 
 /// How an agent connects.
@@ -230,6 +232,7 @@ impl Plan {
         plan.draw_ways();
         plan.draw_stdio();
         plan.draw_team();
+        plan.draw_replies();
         plan
     }
 
@@ -288,6 +291,7 @@ impl Params {
             inbox_bytes_max: if tight { rng.usize(200..=4_000) } else { 64 << 20 },
             body_bytes_max: if tight { 400 } else { 1 << 20 },
             waits_max: if tight { rng.usize(1..=4) } else { 4_096 },
+            hops_max: 100,
         }
     }
 }

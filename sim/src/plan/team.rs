@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 
-use super::{Action, AgentPlan, Call, Params, Plan, Transport};
+use super::{Action, AgentPlan, Call, Params, Plan, Step, Transport};
 
 /// How an agent registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +60,9 @@ pub fn crew(number: usize) -> String {
 /// The group that registered agents make, fill and empty.
 pub const GROUP: &str = "squad";
 
+/// The thread in which registered agents with Agent Relay's tools answer.
+pub const THREAD: &str = "errand";
+
 /// How many roles registered agents have.
 const CREWS: usize = 2;
 
@@ -71,6 +74,14 @@ pub enum TeamCall {
         /// To whom.
         to: Address,
         /// Bytes of the body, at least; a serial number makes it unique.
+        bytes: usize,
+    },
+    /// Sends a body of that many bytes to who sent the message that it has read last: with Thrum's tools in answer to that, with
+    /// Agent Relay's in [`THREAD`].
+    Reply {
+        /// To whom if it has read nothing.
+        otherwise: Address,
+        /// Bytes of the body, at least.
         bytes: usize,
     },
     /// Sends a body of that many bytes, and waits for an answer to it. Only with Agent Relay's tools.
@@ -256,6 +267,44 @@ impl Plan {
         }
     }
 
+    /// In half of the teams agents answer what they have read, in most of those no more often than a few times. That comes from a
+    /// sequence of its own, too.
+    pub(super) fn draw_replies(&mut self) {
+        let mut rng = Rng::with_seed(self.seed ^ 0x7475_726e);
+        if rng.bool() || self.mates().is_empty() {
+            return;
+        }
+        if rng.u32(0..4) > 0 {
+            self.params.hops_max = rng.u32(1..=3);
+        }
+        for agent in self.agents.iter_mut().filter(|agent| agent.mate.is_some()) {
+            for mut step in std::mem::take(&mut agent.steps) {
+                let mut replies = false;
+                step.action = step.action.map(|call| match call {
+                    Call::Team(TeamCall::Send { to, bytes }) if rng.u32(0..8) > 0 => {
+                        replies = true;
+                        Call::Team(TeamCall::Reply { otherwise: to, bytes })
+                    }
+                    other @ (Call::Team(_)
+                    | Call::Post { .. }
+                    | Call::Read { .. }
+                    | Call::Pending { .. }
+                    | Call::Illegal(_)) => other,
+                });
+                if replies && rng.u32(0..4) > 0 {
+                    // It answers what has just come.
+                    let check = Call::Team(TeamCall::Check { limit: 50 });
+                    let pause_ms = std::mem::replace(&mut step.pause_ms, rng.u64(0..=200));
+                    agent.steps.push(Step {
+                        pause_ms,
+                        action: Action::Call(check),
+                    });
+                }
+                agent.steps.push(step);
+            }
+        }
+    }
+
     /// Returns the names of all that register.
     pub fn mates(&self) -> BTreeSet<String> {
         let mates = self.agents.iter().filter_map(|agent| agent.mate);
@@ -339,9 +388,11 @@ impl TeamCall {
             },
             Self::Check { limit } if rng.bool() => Self::draw_filtered(rng, mates, limit),
             Self::Group(_) => Self::draw_filtered(rng, mates, 2),
-            other @ (Self::Send { .. } | Self::Check { .. } | Self::Ask { .. } | Self::Filtered { .. }) => {
-                other
-            }
+            other @ (Self::Send { .. }
+            | Self::Reply { .. }
+            | Self::Check { .. }
+            | Self::Ask { .. }
+            | Self::Filtered { .. }) => other,
         }
     }
 

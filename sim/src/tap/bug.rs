@@ -61,10 +61,22 @@ pub enum Bug {
     FenceIgnored,
     /// Whoever asks is answered with the oldest message there is, or the next.
     AnsweredByAnything,
+    /// The answer that a call waits for is left to whoever reads next.
+    AnswerLeftToOthers,
     /// A read that asks for one sender's messages gets those of all.
     SenderIgnored,
+    /// A read that asks for one sender's messages takes those of others with it, and shows them nobody.
+    FilterForgets,
+    /// What a read that asks for one sender's messages passes over comes behind what is sent later.
+    FilterReorders,
+    /// Whoever reads a channel by its name is not in it from then on.
+    ReadDoesNotJoin,
     /// A call that is to wait alone waits beside others.
     WaitsBeside,
+    /// A message is sent as if it belonged to nothing.
+    TurnsNotCounted,
+    /// The thread is ended one turn before its limit. In what the server is started with.
+    StoppedTooEarly,
     /// Something panics. In the clients.
     Panics,
     /// News of progress does not come. In the clients.
@@ -81,7 +93,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 43] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -111,8 +123,14 @@ impl Bug {
         Self::CopyToSender,
         Self::FenceIgnored,
         Self::AnsweredByAnything,
+        Self::AnswerLeftToOthers,
         Self::SenderIgnored,
+        Self::FilterForgets,
+        Self::FilterReorders,
+        Self::ReadDoesNotJoin,
         Self::WaitsBeside,
+        Self::TurnsNotCounted,
+        Self::StoppedTooEarly,
         Self::Panics,
         Self::ProgressLost,
         Self::AnsweredTwice,

@@ -7,6 +7,7 @@ use relay::engine::{
     Refusal, Reply, ResolvedBy, SessionId, Sign, Timestamp, Who, agents, mail,
 };
 
+use super::reads::NEVER_USED;
 use super::{Bug, Standing, Tap};
 
 /// The seeded bugs.
@@ -21,7 +22,7 @@ impl Tap {
                 command,
             } => {
                 self.spoil_call(now, *session, command);
-                if self.has(Bug::AnsweredByAnything) {
+                if self.has(Bug::AnsweredByAnything) || self.has(Bug::AnswerLeftToOthers) {
                     self.ask_anybody(now, *session, *call, *random, command);
                 }
             }
@@ -135,6 +136,23 @@ impl Tap {
                 *wait_ms -= 1_000
             }
             Command::Mail(mail::Command::Read { from, .. }) if self.has(Bug::SenderIgnored) => *from = None,
+            Command::Mail(mail::Command::Post {
+                options: Some(options),
+                ..
+            }) if self.has(Bug::TurnsNotCounted) => {
+                options.reply_to = None;
+                options.thread = None;
+            }
+            Command::Mail(mail::Command::Read { from, limit, .. })
+                if self.has(Bug::FilterForgets) || self.has(Bug::FilterReorders) =>
+            {
+                self.widen(from, limit);
+            }
+            Command::Mail(mail::Command::Read { channel, .. })
+                if self.has(Bug::ReadDoesNotJoin) && channel.is_some() =>
+            {
+                *channel = Some(NEVER_USED.to_owned());
+            }
             Command::Mail(mail::Command::Read { second, .. }) if self.has(Bug::WaitsBeside) => {
                 *second = mail::Second::Supersedes;
             }
@@ -143,69 +161,6 @@ impl Tap {
             | Command::Groups(_)
             | Command::Watches(_)
             | Command::Nodes(_) => {}
-        }
-    }
-
-    /// Posts what waits for its answer, and has the call read whatever there is instead.
-    fn ask_anybody(
-        &mut self,
-        now: Timestamp,
-        session: SessionId,
-        call: CallId,
-        random: [u8; 16],
-        command: &mut Command,
-    ) {
-        let Command::Mail(mail::Command::Post {
-            to,
-            options: Some(options),
-            ..
-        }) = &mut *command
-        else {
-            return;
-        };
-        let bound = self.sessions.get(&session).and_then(|(_, agent)| agent.clone());
-        // News of the start would be taken, too.
-        let (Some(agent), Some(wait_ms)) = (bound, options.await_ms) else {
-            return;
-        };
-        if !self.told.contains(&agent) || self.waits.len() >= self.knows.bounds.waits_max {
-            return;
-        }
-        let to = to.clone();
-        let mut post = command.clone();
-        if let Command::Mail(mail::Command::Post {
-            options: Some(options),
-            ..
-        }) = &mut post
-        {
-            options.await_ms = None;
-        }
-        self.made_up += 1;
-        let input = Input::Call {
-            session,
-            call: CallId(u64::MAX - self.made_up),
-            random,
-            command: post,
-        };
-        let mut effects = Vec::new();
-        self.engine.handle(now, input, &mut effects);
-        let is_accepted = effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Reply { result: Ok(_), .. }));
-        self.note(&effects);
-        effects.retain(|effect| matches!(effect, Effect::Reply { call, .. } if call.0 < u64::MAX / 2));
-        self.woken_by_asks.append(&mut effects);
-        if is_accepted {
-            self.asks.insert(call, (to, wait_ms));
-            *command = Command::Mail(mail::Command::Read {
-                agent: None,
-                from: None,
-                channel: None,
-                limit: std::num::NonZeroUsize::new(1),
-                earlier: false,
-                wait_ms,
-                second: mail::Second::Supersedes,
-            });
         }
     }
 
@@ -313,6 +268,9 @@ impl Tap {
                     self.spoil_reply(&mut shown);
                     if self.has(Bug::CopyToSender) && own.is_some_and(|(_, own)| own == call) {
                         self.copy_to_sender(&mut shown);
+                    }
+                    if own.is_some_and(|(_, own)| own == call) {
+                        self.narrow(&mut shown);
                     }
                     if self.has(Bug::NewestHeldBack) || self.has(Bug::OldestHeldBack) {
                         self.hold_back(call, own, &mut shown);

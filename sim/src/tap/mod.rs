@@ -3,6 +3,7 @@
 
 mod bug;
 mod bugs;
+mod reads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub struct Tap {
     asks: BTreeMap<CallId, (String, u32)>,
     /// What a bug's own posts have answered.
     woken_by_asks: Vec<Effect>,
+    /// What the read at hand asked for, where a bug took its filter away.
+    only: reads::Only,
     knows: Knows,
     at_stake: AtStake,
 }
@@ -103,6 +106,7 @@ impl Tap {
             told: BTreeSet::new(),
             asks: BTreeMap::new(),
             woken_by_asks: Vec::new(),
+            only: reads::Only::default(),
             knows,
             at_stake,
         }
@@ -149,6 +153,7 @@ impl Tap {
                 } => self.marks.hit(match refusal {
                     Refusal::Mail(mail::Refusal::InboxFull { .. }) => "refused: inbox full",
                     Refusal::Mail(mail::Refusal::AlreadyWaits { .. }) => "refused: another call waits",
+                    Refusal::Mail(mail::Refusal::TooManyHops { .. }) => "refused: too many turns",
                     Refusal::Mail(mail::Refusal::TooManyWaits { .. }) => "refused: too many waits",
                     Refusal::Agents(agents::Refusal::Fenced { .. }) => "refused: taken over",
                     Refusal::Mail(_)
@@ -345,6 +350,7 @@ impl Machine for Tap {
             None
         };
         self.reads = self.reads(&input);
+        self.only = reads::Only::default();
         if self.bug.is_some() {
             if !self.spoil_input(now, &mut input) {
                 return;
