@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -213,7 +213,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
             })
         }
     };
-    ResponseBody::json(json.into(), receipt, link).map(Body::new)
+    ResponseBody::json(json.into(), receipt, link, HeaderMap::new()).map(Body::new)
 }
 
 fn object(write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {

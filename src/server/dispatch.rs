@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderValue, Method, Request, Response, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -88,16 +88,25 @@ pub(super) enum ResponseBody {
 }
 
 impl ResponseBody {
-    /// Makes a response of JSON, and follows its bytes if something is handed over in them.
-    pub fn json(bytes: Bytes, receipt: Option<Receipt>, link: &Link) -> Response<Self> {
+    /// Makes a response of JSON, and follows its bytes if something is handed over in them. Its headers take the room of the
+    /// request's, which nobody needs any more.
+    pub fn json(bytes: Bytes, receipt: Option<Receipt>, link: &Link, headers: HeaderMap) -> Response<Self> {
+        let mut headers = emptied(headers);
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(header::CONTENT_TYPE, json);
         let mut response = Response::new(Self::Whole {
             bytes: Some(bytes),
             receipt: receipt.map(|receipt| (receipt, link.clone())),
         });
-        let json = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        *response.headers_mut() = headers;
         response
     }
+}
+
+/// Takes all headers out, and leaves their room to those of the response; hyper reads the next request's into the same.
+pub(super) fn emptied(mut headers: HeaderMap) -> HeaderMap {
+    headers.clear();
+    headers
 }
 
 impl http_body::Body for ResponseBody {

@@ -93,18 +93,20 @@ pub(super) async fn exchange(
     if in_session {
         let plain = ToolCall::plain(&body).filter(|call| call.version.is_none());
         if let Some(call) = plain.filter(is_short) {
-            return answer_in_session(shared, (session, toolsets), scope.as_ref(), call, &link).await;
+            let id = call.id;
+            let done = answer(shared, (session, toolsets), scope.as_ref(), call).await;
+            return in_session_response(id, done, &link, parts.headers);
         }
     } else if let Some(call) = stateless::plain_call(&parts.headers, &body).filter(is_short) {
         let id = call.id;
         let response = match answer(shared, (session, toolsets), scope.as_ref(), call).await {
             Some(done) => {
                 let response = tool_calls::response(id, Shape::Stateless, &done.result);
-                return ResponseBody::json(response, done.receipt, &link);
+                return ResponseBody::json(response, done.receipt, &link, parts.headers);
             }
             None => stateless::cancelled(id),
         };
-        return ResponseBody::json(response, None, &link);
+        return ResponseBody::json(response, None, &link, parts.headers);
     }
     let envelope = match json_rpc::read(&body) {
         Ok(envelope) => envelope,
@@ -119,7 +121,9 @@ pub(super) async fn exchange(
     if in_session {
         match envelope.tool_call() {
             Some(Ok(call)) if is_short(&call) => {
-                return answer_in_session(shared, (session, toolsets), scope.as_ref(), call, &link).await;
+                let id = call.id;
+                let done = answer(shared, (session, toolsets), scope.as_ref(), call).await;
+                return in_session_response(id, done, &link, parts.headers);
             }
             Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::Routed),
             Some(Ok(_)) | None => {}
@@ -349,19 +353,17 @@ async fn answer(
     }
 }
 
-/// Calls a tool and answers as the session-based versions have it.
-async fn answer_in_session(
-    shared: &Arc<Shared>,
-    (session, toolsets): (SessionId, Toolsets),
-    scope: Option<&Scope>,
-    call: ToolCall<'_>,
+/// Answers a call of a tool as the session-based versions have it.
+fn in_session_response(
+    id: &RawValue,
+    done: Option<Done>,
     link: &Link,
+    headers: HeaderMap,
 ) -> axum::http::Response<ResponseBody> {
-    let id = call.id;
-    match answer(shared, (session, toolsets), scope, call).await {
+    match done {
         Some(done) => {
             let response = tool_calls::response(id, Shape::SessionBased, &done.result);
-            ResponseBody::json(response, done.receipt, link)
+            ResponseBody::json(response, done.receipt, link, headers)
         }
         // There is no response to a cancelled request, but there is one to an exchange.
         None => StatusCode::ACCEPTED.into_response().map(ResponseBody::Routed),

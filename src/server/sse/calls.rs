@@ -56,7 +56,11 @@ pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<In
     if let Some(call) = ToolCall::plain(&body)
         && call.version.is_none()
     {
-        return accept_call(shared, &stream, outbox, call);
+        let mut response = accept_call(shared, &stream, outbox, call);
+        if response.headers().is_empty() {
+            *response.headers_mut() = dispatch::emptied(parts.headers);
+        }
+        return response;
     }
     match json_rpc::read(&body) {
         Err(invalid) => invalid.into_response(),
