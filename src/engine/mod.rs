@@ -115,8 +115,8 @@ struct Step<'a> {
     out: &'a mut Vec<Effect>,
     /// Whose inboxes have got something that may wake a wait.
     news: Vec<AgentName>,
-    /// Which sessions are to be told of what has changed.
-    changes: BTreeSet<(SessionId, Watched)>,
+    /// Which sessions are to be told of what has changed, some of them more than once.
+    changes: Vec<(SessionId, Watched)>,
 }
 
 impl<'a> Step<'a> {
@@ -125,7 +125,7 @@ impl<'a> Step<'a> {
             now,
             out,
             news: Vec::new(),
-            changes: BTreeSet::new(),
+            changes: Vec::new(),
         }
     }
 

@@ -192,7 +192,10 @@ impl Engine {
 
     /// Tells of all that has changed in a step, whoever still watches it.
     pub(super) fn tell_of_changes(&self, step: &mut Step<'_>) {
-        for (session, what) in std::mem::take(&mut step.changes) {
+        let mut changes = std::mem::take(&mut step.changes);
+        changes.sort_unstable();
+        changes.dedup();
+        for (session, what) in changes {
             if self.watches(session, what) {
                 step.out.push(Effect::Changed { session, what });
             }
