@@ -28,6 +28,7 @@
 //! It begins anew, and a keep-alive from before does not count for it. The same holds if the keep-alive that was missing at its
 //! end comes later than [`OVERDUE_MS_MAX`] after it.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::events::Event;
@@ -293,10 +294,9 @@ impl Engine {
 
     /// Takes note that a keep-alive was passed to a session's stream, behind all of its replies.
     pub(super) fn keep_alive(&mut self, session: SessionId, step: &mut Step<'_>) {
-        let Some(state) = self.sessions.get(&session) else {
-            return;
-        };
-        for id in state.handovers.clone() {
+        let mut last = None;
+        while let Some(id) = self.handover_behind(session, last) {
+            last = Some(id);
             match self.handovers[&id].passage {
                 Passage::Overdue { since } if since.plus_millis(OVERDUE_MS_MAX) < step.now => {
                     self.doubt(id, step);
@@ -311,12 +311,18 @@ impl Engine {
 
     /// Takes a sign that is about all hand-overs to a session.
     pub(super) fn sign_all(&mut self, session: SessionId, sign: Sign, step: &mut Step<'_>) {
-        let Some(state) = self.sessions.get(&session) else {
-            return;
-        };
-        for id in state.handovers.clone() {
+        let mut last = None;
+        while let Some(id) = self.handover_behind(session, last) {
+            last = Some(id);
             self.sign(id, sign, step);
         }
+    }
+
+    /// Returns the next of a session's hand-overs behind one, or the first. Each may end while they are gone through.
+    fn handover_behind(&self, session: SessionId, last: Option<HandoverId>) -> Option<HandoverId> {
+        let handovers = &self.sessions.get(&session)?.handovers;
+        let behind = last.map_or(Bound::Unbounded, Bound::Excluded);
+        handovers.range((behind, Bound::Unbounded)).next().copied()
     }
 
     /// Ends a doubt whose time has come, or begins it anew if it was slept through.
