@@ -62,6 +62,8 @@ struct State {
     now: Timestamp,
     /// Emptied by each step; kept for its room.
     effects: Vec<Effect>,
+    /// Empty; gives its room to the reports while others are carried out.
+    reported: Vec<Input>,
     /// Messages that have arrived, to be freed when the lock is let go.
     spent: Vec<Arc<Vec<Delivery>>>,
     /// Calls that were not answered in their own step.
@@ -154,6 +156,7 @@ impl Owner {
             engine,
             random,
             effects: Vec::new(),
+            reported: Vec::new(),
             spent: Vec::new(),
             parked: BTreeMap::new(),
             requests: Requests::default(),
@@ -369,15 +372,17 @@ impl Owner {
 
     /// Carries out all that was reported.
     fn catch_up(&self, state: &mut State) {
+        let mut reported = std::mem::take(&mut state.reported);
         loop {
-            let reports = std::mem::take(&mut *self.reports());
-            if reports.is_empty() {
-                return;
+            std::mem::swap(&mut *self.reports(), &mut reported);
+            if reported.is_empty() {
+                break;
             }
-            for report in reports {
+            for report in reported.drain(..) {
                 self.step_locked(state, report);
             }
         }
+        state.reported = reported;
     }
 
     fn step_locked(&self, state: &mut State, input: Input) -> Option<StepAnswer> {
