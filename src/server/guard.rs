@@ -177,8 +177,9 @@ fn is_loopback(authority: &[u8]) -> bool {
         Some(at) if text(&authority[at + 1..]).parse::<u16>().is_ok() => &authority[..at],
         Some(_) | None => authority,
     };
-    // 127.0.0.2 is this machine too, and relay may be told to listen there.
-    name.eq_ignore_ascii_case(b"localhost")
+    // First what most clients name. 127.0.0.2 is this machine too, and relay may be told to listen there.
+    name == b"127.0.0.1"
+        || name.eq_ignore_ascii_case(b"localhost")
         || name == b"[::1]"
         || text(name)
             .parse()
