@@ -136,9 +136,10 @@ where
     let link = wire.link();
     let service = service_fn(|request| {
         let under_way = link.begin();
-        let answered = answer(link.clone(), request);
+        let (link, answer) = (&link, &answer);
+        // Called in here, so that its future is made in its place and is not moved into it.
         async move {
-            let response = answered.await;
+            let response = answer(link.clone(), request).await;
             Ok::<_, Infallible>(response.map(|body| Answer {
                 body,
                 _under_way: under_way,
