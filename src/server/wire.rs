@@ -445,14 +445,12 @@ impl<S: AsyncRead + AsyncWrite + SocketState + Unpin> AsyncWrite for Wire<S> {
         let all = bufs.len() < SLICES_MAX;
         let bytes = bufs.iter().map(|buf| buf.len()).sum();
         if all && bytes <= TOGETHER_MAX {
-            let mut together = [0; TOGETHER_MAX];
-            let mut rest = &mut together[..bytes];
+            let mut room = [MaybeUninit::uninit(); TOGETHER_MAX];
+            let mut together = ReadBuf::uninit(&mut room);
             for buf in bufs {
-                let (place, behind) = rest.split_at_mut(buf.len());
-                place.copy_from_slice(buf);
-                rest = behind;
+                together.put_slice(buf);
             }
-            return self.poll_write(cx, &together[..bytes]);
+            return self.poll_write(cx, together.filled());
         }
         let bytes = if all { bytes } else { usize::MAX };
         let Self { io, link, .. } = &mut *self;
