@@ -8,7 +8,6 @@
 //! ([`super::nodes::BindingView`]).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::events::Event;
 use super::io::{Effect, Sign};
@@ -111,8 +110,7 @@ impl Engine {
             let inbox = self.inbox_mut(agent);
             let delivery = inbox.take_one(seq);
             inbox.frames_made = inbox.frames_made.max(number);
-            let deliveries = Arc::new(vec![delivery.clone()]);
-            let id = self.stand(session, agent, &deliveries, false, step);
+            let id = self.hand_to_node(session, agent, delivery.clone(), step);
             let sent = Sent {
                 seq,
                 handover: Some(id),

@@ -173,6 +173,8 @@ pub(super) struct HandedOver {
     pub deliveries: Arc<Vec<Delivery>>,
     /// The start is to be told of.
     pub notice: bool,
+    /// How many messages are left.
+    pub remaining: usize,
 }
 
 impl Engine {
@@ -185,40 +187,62 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> HandedOver {
         let tells = filter.answers.is_none() && self.tells(session, agent);
-        let may_read = self.may_read(agent, filter);
+        let is_held = self.is_held(agent);
+        let may_read = filter.answers.is_some() || !is_held;
+        let id = HandoverId(self.handovers_made);
         let inbox = self.inbox_mut(agent);
         let notice = tells && std::mem::take(&mut inbox.notice_due);
         let deliveries = if may_read { inbox.take(filter) } else { Vec::new() };
         let deliveries = Arc::new(deliveries);
+        let remaining = if is_held { 0 } else { inbox.waiting().len() };
         if deliveries.is_empty() && !notice {
             return HandedOver {
                 deliveries,
                 notice,
+                remaining,
                 id: None,
             };
         }
+        inbox.standing.push_back(id);
+        self.handovers_made += 1;
         if !deliveries.is_empty() {
             self.inbox_changes(agent, step);
         }
-        let id = self.stand(session, agent, &deliveries, notice, step);
+        self.stand(id, session, agent, &deliveries, notice, step);
         HandedOver {
             deliveries,
             notice,
+            remaining,
             id: Some(id),
         }
     }
 
-    /// Has deliveries that were taken out of an inbox stand until they are known to have arrived, or not to.
-    pub(super) fn stand(
+    /// Hands over what was taken out of an inbox for a frame to a node.
+    pub(super) fn hand_to_node(
         &mut self,
+        session: SessionId,
+        agent: &AgentName,
+        delivery: Delivery,
+        step: &mut Step<'_>,
+    ) -> HandoverId {
+        let id = HandoverId(self.handovers_made);
+        self.handovers_made += 1;
+        self.inbox_mut(agent).standing.push_back(id);
+        self.inbox_changes(agent, step);
+        self.stand(id, session, agent, &Arc::new(vec![delivery]), false, step);
+        id
+    }
+
+    /// Has a hand-over stand until it is known to have arrived, or not to.
+    fn stand(
+        &mut self,
+        id: HandoverId,
         session: SessionId,
         agent: &AgentName,
         deliveries: &Arc<Vec<Delivery>>,
         notice: bool,
         step: &mut Step<'_>,
-    ) -> HandoverId {
-        let id = HandoverId(self.handovers_made);
-        self.handovers_made += 1;
+    ) {
         let state = self.session_mut(session);
         state.handovers.insert(id);
         let handover = Handover {
@@ -230,7 +254,6 @@ impl Engine {
             passage: Passage::Written,
         };
         self.handovers.insert(id, handover);
-        self.inbox_mut(agent).standing.push_back(id);
         step.note(Event::HandedOver {
             handover: id,
             session,
@@ -238,7 +261,6 @@ impl Engine {
             deliveries: Arc::clone(deliveries),
             notice,
         });
-        id
     }
 
     /// Goes through what was handed over of an agent's inbox: what is not known to have arrived, and the latest of what was read.
@@ -274,16 +296,16 @@ impl Engine {
                 let (session, agent) = (handover.session, handover.agent.clone());
                 self.session_mut(session).handovers.remove(&id);
                 let settles_at = step.now.plus_millis(CANCEL_GRACE_MS);
-                self.inbox_mut(&agent).read.insert((settles_at, id));
+                let read_max = self.bounds.read_max;
+                let read = &mut self.inbox_mut(&agent).read;
+                read.insert((settles_at, id));
+                let oldest = read.first().filter(|_| read.len() > read_max).copied();
                 self.set_passage(id, Passage::Read { by: sign, settles_at });
                 step.note(Event::Read {
                     handover: id,
                     by: sign,
                 });
-                let read = &self.inboxes[&agent].read;
-                if read.len() > self.bounds.read_max
-                    && let Some(&(_, oldest)) = read.first()
-                {
+                if let Some((_, oldest)) = oldest {
                     self.sign(oldest, Sign::Settled, step);
                 }
             }
@@ -387,14 +409,11 @@ impl Engine {
     fn end_handover(&mut self, id: HandoverId) -> Handover {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
         self.stop_timer(id, handover.passage);
-        let standing = &mut self.inbox_mut(&handover.agent).standing;
-        let place = standing.binary_search(&id).expect("it stands");
-        standing.remove(place);
+        let inbox = self.inbox_mut(&handover.agent);
+        let place = inbox.standing.binary_search(&id).expect("it stands");
+        inbox.standing.remove(place);
         match handover.passage.settles_at() {
-            Some(settles_at) => {
-                let inbox = self.inbox_mut(&handover.agent);
-                inbox.read.remove(&(settles_at, id))
-            }
+            Some(settles_at) => inbox.read.remove(&(settles_at, id)),
             None => self.session_mut(handover.session).handovers.remove(&id),
         };
         handover

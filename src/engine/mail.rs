@@ -523,19 +523,15 @@ impl Engine {
             id,
             deliveries,
             notice,
+            remaining,
         } = self.hand_over(session, agent, filter, step);
-        let inbox = &self.inboxes[agent];
         Answer {
             reply: Reply::Messages {
                 project: (agent.project() != DEFAULT_PROJECT).then(|| agent.project().into()),
                 earlier,
                 deliveries,
                 restarted: notice.then_some(started_at),
-                remaining: if self.is_held(agent) {
-                    0
-                } else {
-                    inbox.waiting().len()
-                },
+                remaining,
                 waited_ms,
             }
             .into(),
