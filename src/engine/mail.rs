@@ -395,9 +395,13 @@ impl Engine {
         // Whoever answers does so later, so that no answer is taken for one that was there before.
         let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
         for agent in &agents {
-            self.inbox_mut(agent).push(Arc::clone(&message));
+            let inbox = self.inbox_mut(agent);
+            inbox.push(Arc::clone(&message));
+            // Who comes to wait for it later in this step waits for what comes behind it.
+            if !inbox.waits.is_empty() {
+                step.wakes(agent.clone());
+            }
             self.inbox_changes(agent, step);
-            step.wakes(agent.clone());
         }
         step.note(Event::Accepted {
             message: Arc::clone(&message),
