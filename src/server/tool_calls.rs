@@ -243,8 +243,8 @@ pub enum Shape {
     Stateless,
 }
 
-/// Room that is made for a response at first, in bytes: one without messages fits.
-pub const RESPONSE_BYTES: usize = 256;
+/// Room that is made for a response at first, in bytes: one with a short message or two fits. Allocators have as much at hand.
+pub const RESPONSE_BYTES: usize = 1_024;
 
 /// Makes the JSON-RPC response of a tool call; `id` is the request's as it was written.
 pub fn response(id: &RawValue, shape: Shape, result: &ToolResult) -> Bytes {
