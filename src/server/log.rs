@@ -89,11 +89,13 @@ fn write_lines(banner: &str, items: &Receiver<Item>, left_out: &AtomicU64) {
     };
     let mut open = write(banner);
     let mut lines = Lines::new(Local, colour);
+    // Kept for its room.
+    let mut text = String::new();
     while open && let Ok(first) = items.recv() {
         if matches!(first, Item::Line(_)) {
             std::thread::sleep(GATHER);
         }
-        let mut text = String::new();
+        text.clear();
         let mut ends = Vec::new();
         let mut last_lines = String::new();
         for item in std::iter::once(first).chain(items.try_iter()) {
