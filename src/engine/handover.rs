@@ -28,7 +28,7 @@
 //! It begins anew, and a keep-alive from before does not count for it. The same holds if the keep-alive that was missing at its
 //! end comes later than [`OVERDUE_MS_MAX`] after it.
 
-use std::ops::Bound;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::events::Event;
@@ -244,7 +244,7 @@ impl Engine {
         step: &mut Step<'_>,
     ) {
         let state = self.session_mut(session);
-        state.handovers.insert(id);
+        state.handovers.push_back(id);
         let handover = Handover {
             session,
             carrier: state.carrier,
@@ -294,12 +294,13 @@ impl Engine {
             Verdict::Read => {
                 // Nothing that the session does says any more about it.
                 let (session, agent) = (handover.session, handover.agent.clone());
-                self.session_mut(session).handovers.remove(&id);
+                take_out(&mut self.session_mut(session).handovers, id);
                 let settles_at = step.now.plus_millis(CANCEL_GRACE_MS);
                 let read_max = self.bounds.read_max;
                 let read = &mut self.inbox_mut(&agent).read;
-                read.insert((settles_at, id));
-                let oldest = read.first().filter(|_| read.len() > read_max).copied();
+                let place = read.partition_point(|other| *other < (settles_at, id));
+                read.insert(place, (settles_at, id));
+                let oldest = read.front().filter(|_| read.len() > read_max).copied();
                 self.set_passage(id, Passage::Read { by: sign, settles_at });
                 step.note(Event::Read {
                     handover: id,
@@ -343,8 +344,8 @@ impl Engine {
     /// Returns the next of a session's hand-overs behind one, or the first. Each may end while they are gone through.
     fn handover_behind(&self, session: SessionId, last: Option<HandoverId>) -> Option<HandoverId> {
         let handovers = &self.sessions.get(&session)?.handovers;
-        let behind = last.map_or(Bound::Unbounded, Bound::Excluded);
-        handovers.range((behind, Bound::Unbounded)).next().copied()
+        let place = last.map_or(0, |last| handovers.partition_point(|id| *id <= last));
+        handovers.get(place).copied()
     }
 
     /// Ends a doubt whose time has come, or begins it anew if it was slept through.
@@ -410,12 +411,11 @@ impl Engine {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
         self.stop_timer(id, handover.passage);
         let inbox = self.inbox_mut(&handover.agent);
-        let place = inbox.standing.binary_search(&id).expect("it stands");
-        inbox.standing.remove(place);
+        take_out(&mut inbox.standing, id);
         match handover.passage.settles_at() {
-            Some(settles_at) => inbox.read.remove(&(settles_at, id)),
-            None => self.session_mut(handover.session).handovers.remove(&id),
-        };
+            Some(settles_at) => take_out(&mut inbox.read, (settles_at, id)),
+            None => take_out(&mut self.session_mut(handover.session).handovers, id),
+        }
         handover
     }
 
@@ -469,6 +469,12 @@ impl Engine {
     fn handover_mut(&mut self, id: HandoverId) -> &mut Handover {
         self.handovers.get_mut(&id).expect("the hand-over stands")
     }
+}
+
+/// Takes something out of a row in which it stands, in order; mostly it is the first.
+fn take_out<T: Ord>(row: &mut VecDeque<T>, what: T) {
+    let place = row.binary_search(&what).expect("it stands there");
+    row.remove(place);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One agent's queue. Knows order and bounds; knows nothing of sessions, hand-overs or time.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ pub(super) struct Inbox {
     pub standing: VecDeque<HandoverId>,
     /// Those of them that were read and can only be cancelled, with until when: their room is given up when it is
     /// needed, of what was read first at first.
-    pub read: BTreeSet<(Timestamp, HandoverId)>,
+    pub read: VecDeque<(Timestamp, HandoverId)>,
     /// Parked reads, longest waiting first. None for which there are news.
     pub waits: VecDeque<CallId>,
     /// The agent has not been told yet that the relay started.
@@ -140,7 +140,7 @@ impl Inbox {
             recent_bytes: 0,
             next_seq: Seq(0),
             standing: VecDeque::new(),
-            read: BTreeSet::new(),
+            read: VecDeque::new(),
             waits: VecDeque::new(),
             notice_due: true,
             binding: None,

@@ -170,8 +170,9 @@ impl Engine {
         for (agent, inbox) in &self.inboxes {
             let of_inbox = self.handovers.iter().filter(|(_, h)| h.agent == *agent);
             let read = of_inbox.filter_map(|(id, h)| h.passage.settles_at().map(|at| (at, *id)));
+            let read: BTreeSet<_> = read.collect();
             assert!(
-                inbox.read == read.collect(),
+                inbox.read.iter().eq(&read),
                 "an inbox knows which of its hand-overs were read"
             );
         }
@@ -443,10 +444,10 @@ mod tests {
                 e.bounds.waits_max = 0
             }),
             ("a hand-over belongs to an open session until it was read", |e| {
-                e.session_mut(READER).handovers.pop_last();
+                e.session_mut(READER).handovers.pop_back();
             }),
             ("an inbox knows which of its hand-overs were read", |e| {
-                dev_a(e).read.insert((NOW, HandoverId(0)));
+                dev_a(e).read.push_front((NOW, HandoverId(0)));
             }),
             ("a wait lasts as long as its session is open", |e| {
                 e.session_mut(READER).waits.clear();

@@ -398,7 +398,7 @@ impl Engine {
             let inbox = self.inbox_mut(agent);
             inbox.push(Arc::clone(&message));
             // Who comes to wait for it later in this step waits for what comes behind it.
-            if !inbox.waits.is_empty() {
+            if !inbox.waits.is_empty() || inbox.binding.is_some() {
                 step.wakes(agent.clone());
             }
             self.inbox_changes(agent, step);

@@ -1,6 +1,6 @@
 //! Who is connected.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::agents::NamedAs;
 use super::events::Event;
@@ -20,7 +20,8 @@ pub(super) struct Session {
     pub node: Option<NodeId>,
     /// A later instance has taken its agent over.
     pub fenced: bool,
-    pub handovers: BTreeSet<HandoverId>,
+    /// Those that were not read, in the order in which they were made.
+    pub handovers: VecDeque<HandoverId>,
     pub waits: BTreeSet<CallId>,
 }
 
@@ -88,7 +89,7 @@ impl Engine {
             person,
             node,
             fenced: false,
-            handovers: BTreeSet::new(),
+            handovers: VecDeque::new(),
             waits: BTreeSet::new(),
         };
         let before = self.sessions.insert(session, state);
