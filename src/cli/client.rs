@@ -78,6 +78,25 @@ pub enum ClientError {
     /// It is not known which relay is meant.
     #[error(transparent)]
     Unknown(#[from] DiscoverError),
+    /// A relay was found by its socket, and what is at its port on this machine is not it.
+    #[error(
+        "relay runs on {socket}, but at {place} {there}; name the address that it listens on: --host ADDRESS --port {}",
+        place.port
+    )]
+    Elsewhere {
+        /// Its socket.
+        socket: Way,
+        /// Where it was looked for.
+        place: Place,
+        /// What is there in its stead.
+        there: &'static str,
+    },
+    /// A relay was found by its socket, and does not tell its port.
+    #[error("relay on {socket} does not tell its port; name it with --port")]
+    NoPort {
+        /// Its socket.
+        socket: Way,
+    },
     /// There is no way to the place.
     #[error("cannot reach {place}: {error}")]
     Unreachable {
@@ -140,6 +159,8 @@ pub struct Health {
     pub pid: Option<i32>,
     /// The port that it listens on.
     pub port: Option<u16>,
+    /// This start of it.
+    pub boot: Option<String>,
     /// How long it has run.
     #[serde(default)]
     pub uptime_seconds: u64,
@@ -208,25 +229,37 @@ pub struct Client {
 }
 
 impl Client {
-    /// Finds the relay that is meant, and connects to its port: one that is found by its socket says which that is.
+    /// Finds the relay that is meant, and connects to its port: one that is found by its socket says which that is, and is the one
+    /// that answers there.
     ///
     /// # Errors
     ///
-    /// As [`Self::connect`], and that it is not known which relay is meant.
+    /// As [`Self::connect`]; that it is not known which relay is meant, or that the one that was found is not at its port on 127.0.0.1.
     pub async fn find(at: &At) -> Result<Self, ClientError> {
         let found = discover_here(at.place.named())?;
-        let place = match &found.way {
-            Way::Tcp(place) => place.clone(),
-            Way::Unix(_) => {
-                let (health, _) = health_of(&found, at.token.clone()).await?;
-                let here = Place::default();
-                Place {
-                    port: health.port.unwrap_or(here.port),
-                    ..here
-                }
-            }
+        if let Way::Tcp(place) = &found.way {
+            return Self::connect(place, at.token.clone()).await;
+        }
+        let (health, _) = health_of(&found, at.token.clone()).await?;
+        let socket = found.way;
+        let Some(port) = health.port else {
+            return Err(ClientError::NoPort { socket });
         };
-        Self::connect(&place, at.token.clone()).await
+        let place = Place {
+            port,
+            ..Place::default()
+        };
+        // The port says nothing of the address: another relay may have it here.
+        let there = match Self::connect(&place, at.token.clone()).await {
+            Ok(client) if client.health.boot.is_some() && client.health.boot == health.boot => {
+                return Ok(client);
+            }
+            Ok(_) => "another relay listens",
+            Err(ClientError::NotRunning { .. }) => "nothing listens",
+            Err(ClientError::NoRelay { .. }) => "something else listens",
+            Err(other) => return Err(other),
+        };
+        Err(ClientError::Elsewhere { socket, place, there })
     }
 
     /// Connects, and makes sure that it is a relay.

@@ -253,6 +253,8 @@ async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
         Err(
             ClientError::NotRunning { .. }
             | ClientError::NoneAtSocket { .. }
+            | ClientError::Elsewhere { .. }
+            | ClientError::NoPort { .. }
             | ClientError::Unknown(_)
             | ClientError::Unreachable { .. }
             | ClientError::NoRelay { .. }

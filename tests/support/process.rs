@@ -124,9 +124,19 @@ impl Relay {
         relay
     }
 
+    /// The same on a port that is free at the address that the arguments name.
+    pub fn start_at(port: u16, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut relay = Self::start_unread_at(port, arguments, environment);
+        relay.read_stdout();
+        relay
+    }
+
     /// Starts a relay whose stdout nobody reads once its banner is there.
     pub fn start_unread(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let port = free_port();
+        Self::start_unread_at(free_port(), arguments, environment)
+    }
+
+    fn start_unread_at(port: u16, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let runtime = tempfile::tempdir().expect("the system has room for a directory");
         let runtime_path = runtime.path().to_str().expect("its name is text");

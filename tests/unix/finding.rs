@@ -324,3 +324,66 @@ fn status_of_a_socket_where_nobody_listens_says_what_to_do() {
         );
     }
 }
+
+/// Runs a command of the person's and returns its exit code, what it wrote to stdout, and to stderr.
+fn asked(variables: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
+    let directory = place();
+    let output = command(directory.path(), variables).args(arguments).output();
+    let output = output.expect("the built relay can be started");
+    let [told, said] = [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("text"));
+    (output.status.code(), told, said)
+}
+
+/// All that a person asks of a relay's port.
+const ASKED_AT_THE_PORT: [&[&str]; 4] = [&["send", "pm", "x"], &["read", "pm"], &["peek", "pm"], &["stop"]];
+
+#[test]
+fn a_relay_that_has_the_port_of_the_one_that_was_found_is_not_asked_in_its_stead() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let other = Relay::start_with(&["--project", "b"], &[data]);
+    let port = other.port;
+    let found = ["--project", "a", "--host", "127.0.0.2"];
+    let _found = Relay::start_at(port, &found, &[data]);
+    let socket = directory.path().join("relay/projects/a/relay.sock");
+    for arguments in ASKED_AT_THE_PORT {
+        let (code, told, said) = asked(&[data, ("RELAY_PROJECT", "a")], arguments);
+        let expected = format!(
+            "relay {}: relay runs on {}, but at 127.0.0.1:{port} another relay listens; name the address that it listens on: --host ADDRESS --port {port}\n",
+            arguments[0],
+            socket.display()
+        );
+        assert_eq!((code, told, said), (Some(1), String::new(), expected));
+    }
+    assert_eq!(other.pending()["pm"], 0);
+    let there = [
+        "send",
+        "pm",
+        "x",
+        "--host",
+        "127.0.0.2",
+        "--port",
+        &port.to_string(),
+    ];
+    assert_eq!(asked(&[data, ("RELAY_PROJECT", "a")], &there).0, Some(0));
+    assert_eq!(other.pending()["pm"], 0);
+}
+
+#[test]
+fn a_relay_that_runs_and_listens_elsewhere_is_not_said_to_be_absent() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let port = support::process::free_port();
+    let _relay = Relay::start_at(port, &["--host", "127.0.0.2"], &[data]);
+    let socket = directory.path().join("relay/projects/default/relay.sock");
+    for arguments in ASKED_AT_THE_PORT {
+        let (code, told, said) = asked(&[data], arguments);
+        let expected = format!(
+            "relay {}: relay runs on {}, but at 127.0.0.1:{port} nothing listens; name the address that it listens on: --host ADDRESS --port {port}\n",
+            arguments[0],
+            socket.display()
+        );
+        assert_eq!((code, told, said), (Some(1), String::new(), expected));
+    }
+}
+
