@@ -251,9 +251,13 @@ impl Engine {
         self.finish(step);
     }
 
-    /// Returns when [`Self::handle_timeout`] is due next, and for what; nothing while nothing is.
+    /// Returns when [`Self::handle_timeout`] is due next, and for what; nothing while nothing is. That an agent is to go is something
+    /// only while somebody watches who there is: else it has time until the next input.
     pub fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
-        self.timers.next()
+        let is_told = !self.watches.agents.is_empty();
+        let leaving = self.leaving.first().filter(|_| is_told);
+        let leaves = leaving.map(|(at, _)| (*at, Reason::AgentLeaves));
+        self.timers.next().into_iter().chain(leaves).min()
     }
 
     /// Does all that is due at `now`, earliest first; nothing when called too early.
@@ -267,6 +271,7 @@ impl Engine {
                 Timer::NodeLapses(node) => self.lapse(node, step),
             }
         }
+        self.let_go(step);
         self.finish(step);
     }
 

@@ -27,6 +27,8 @@ pub enum Reason {
     DoubtEnds,
     /// A node that is gone holds its agents no more.
     NodeLapses,
+    /// A transient agent goes, and somebody is to be told of that.
+    AgentLeaves,
 }
 
 /// All timers that run, the earliest first.

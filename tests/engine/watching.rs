@@ -236,9 +236,34 @@ fn agents_change_when_one_comes_and_goes_and_says_something_else() {
     assert_eq!(relay.register(OTHER, other), [opened(OTHER, "qa"), who(OWN)]);
     relay.close(OTHER, Ending::Broken);
     assert_eq!(relay.close(NEW, Ending::Broken), NONE, "it stays for a while");
-    relay.now = START.plus_millis(TRANSIENT_MS);
-    let nothing = Input::Cancelled { call: CallId(99) };
-    assert_eq!(relay.handle(nothing), [who(OWN)], "it has gone");
+    let leaves_at = START.plus_millis(TRANSIENT_MS);
+    assert_eq!(
+        relay.engine.poll_timeout(),
+        Some((leaves_at, Reason::AgentLeaves))
+    );
+    assert_eq!(relay.timeout_at(TRANSIENT_MS - 1), NONE);
+    assert_eq!(relay.timeout_at(TRANSIENT_MS), [who(OWN)], "it has gone");
+    assert_eq!(relay.engine.poll_timeout(), None);
+}
+
+#[test]
+fn that_an_agent_is_to_go_wakes_nobody_while_nobody_looks() {
+    let mut relay = Relay::told();
+    let transient = Registration {
+        transient: true,
+        ..registration("qa", None)
+    };
+    relay.register(NEW, transient);
+    relay.close(NEW, Ending::Broken);
+    assert_eq!(relay.engine.poll_timeout(), None);
+    relay.call(A, 1, watch(Watched::Agents));
+    let leaves_at = START.plus_millis(TRANSIENT_MS);
+    assert_eq!(
+        relay.engine.poll_timeout(),
+        Some((leaves_at, Reason::AgentLeaves))
+    );
+    relay.call(A, 2, unwatch(Watched::Agents));
+    assert_eq!(relay.engine.poll_timeout(), None);
 }
 
 #[test]

@@ -381,6 +381,8 @@ marks! {
     FencedEnds,
     /// A transient agent goes.
     TransientGoes,
+    /// The same because its time has come, and nothing else has.
+    TransientGoesByItself,
     /// A transient agent without a session stays, because something is in its inbox.
     TransientStays,
     /// A transient agent comes back before it goes.

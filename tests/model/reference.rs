@@ -392,14 +392,25 @@ impl Model {
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
                 Reason::NodeLapses => unreachable!("no plan has nodes"),
+                Reason::AgentLeaves => unreachable!("no call does"),
             }
         }
+        let agents = self.agents.len();
+        self.let_go(now);
+        self.marks
+            .reach_if(self.agents.len() < agents, Mark::TransientGoesByItself);
         self.marks.reach_if(too_early, Mark::TimeoutTooEarly);
         effects
     }
 
     pub fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
-        self.due().into_iter().min().map(|(at, reason, ..)| (at, reason))
+        let due = self.due().into_iter().map(|(at, reason, ..)| (at, reason));
+        let watches = self.watches.iter();
+        let mut watches = watches.filter(|(_, what)| *what == Watched::Agents);
+        let is_told = watches.any(|(session, _)| self.session(*session).is_some_and(|open| !open.fenced));
+        let leaving = self.agents.iter().filter(|_| is_told);
+        let leaving = leaving.filter_map(|agent| Some((agent.leaves_at?, Reason::AgentLeaves)));
+        due.chain(leaving).min()
     }
 
     pub fn status(&self) -> Status {
