@@ -82,6 +82,38 @@ fn a_client_that_makes_no_handshake_is_known_once_it_has_discovered_its_server()
 }
 
 #[test]
+fn a_client_that_makes_no_handshake_and_discovers_nothing_is_known_by_its_first_request() {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "a-client", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let call = json!({"name": "relay_status", "arguments": {}, "_meta": meta});
+    let read = json!({"uri": "relay://project", "_meta": meta});
+    let subscribe = json!({"notifications": {"resourceSubscriptions": ["relay://inbox"]}, "_meta": meta});
+    for (method, params) in [
+        ("tools/call", call),
+        ("tools/list", json!({"_meta": meta})),
+        ("resources/read", read),
+        ("subscriptions/listen", subscribe),
+    ] {
+        let mut relay = Relay::start();
+        let mut alice = Agent::start_silent(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
+        alice.write(&request(1, method, &params));
+        alice.heard();
+        assert!(is_known_in_time(&relay, "Alice"), "{method}");
+        relay.kill_and_restart();
+        assert!(is_known_in_time(&relay, "Alice"), "{method}");
+        let mut bob = Agent::start_with(relay.port, &["--agent", "Bob", "--tools", "agent-relay"]);
+        let who = bob.call("relay_who", &json!({}));
+        assert!(
+            who.texts[0].contains("- Alice (a-client) - active"),
+            "{method}: {who:?}"
+        );
+    }
+}
+
+#[test]
 fn an_agent_of_the_roster_alone_shows_itself_by_its_calls() {
     let relay = Relay::start();
     let _agent = Agent::start_with(relay.port, &["--agent", "pm"]);

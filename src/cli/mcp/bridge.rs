@@ -9,8 +9,8 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult, DiscoverResult,
     ErrorData, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResultType, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, RequestMetaObject, ResultType,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use serde::Deserialize;
@@ -72,6 +72,16 @@ impl<C: Connect> Bridge<C> {
         self.relay.settings().toolsets
     }
 
+    /// Takes note of which program the agent is, if it has made no handshake: it says so in each of its requests, and need not ask
+    /// first what it is connected to.
+    fn meet(&self, meta: &RequestMetaObject) {
+        if meta.protocol_version().is_some() && !self.relay.is_introduced() {
+            let client = meta.client_info();
+            self.relay
+                .introduce(&client.map(|client| client.name).unwrap_or_default());
+        }
+    }
+
     /// Asks the relay when the turn comes, and tells of progress where the agent asked for it.
     ///
     /// # Errors
@@ -82,6 +92,7 @@ impl<C: Connect> Bridge<C> {
         question: &Question,
         context: &RequestContext<RoleServer>,
     ) -> Result<Result<T, AskError>, ErrorData> {
+        self.meet(&context.meta);
         let answer = self.asked(question, context).await?;
         if matches!(answer, Err(AskError::StdinEnded)) {
             // The connection of the call is broken off by now.
@@ -178,11 +189,9 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         self.negotiate_initialize(&request)
     }
 
-    /// Stands for the handshake in the versions that have none: it is the first thing that their clients ask.
+    /// Stands for the handshake in the versions that have none, for clients that want to know what they are connected to.
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let client = context.meta.client_info();
-        self.relay
-            .introduce(&client.map(|client| client.name).unwrap_or_default());
+        self.meet(&context.meta);
         let versions = self.supported_protocol_versions().into_owned();
         Ok(DiscoverResult::from_server_info(versions, self.get_info()))
     }
@@ -306,6 +315,7 @@ impl<C: Connect> ServerHandler for Bridge<C> {
 
     /// Tells of changes until the agent does not want it any more, or leaves.
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        self.meet(&subscription.request_context().meta);
         let accepted = &subscription.accepted().resource_subscriptions;
         let following = async {
             let Some(uris) = accepted else {

@@ -114,6 +114,11 @@ impl<C: Connect> Relay<C> {
         self.introduced.cancel();
     }
 
+    /// Tells whether it has said so.
+    pub fn is_introduced(&self) -> bool {
+        self.introduced.is_cancelled()
+    }
+
     /// Waits for that.
     pub async fn introduced(&self) {
         self.introduced.cancelled().await;
