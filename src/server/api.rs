@@ -140,7 +140,7 @@ pub(super) async fn peek(
 /// Reads what a request asks for.
 async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>> {
     let (parts, body) = request.into_parts();
-    // Before anything is refused: with a body unread, the connection could not go on.
+    // Before anything is refused but by the guard, which reads nothing: with a body unread, the connection could not go on.
     let body = collect(body).await?;
     if let Some(query) = parts.uri.query().filter(|query| !query.is_empty()) {
         let (query, path) = (shown(query), parts.uri.path());

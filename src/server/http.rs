@@ -69,7 +69,7 @@ pub(super) async fn exchange(
     request: axum::http::Request<Incoming>,
 ) -> axum::http::Response<ResponseBody> {
     let (parts, body) = request.into_parts();
-    // Before anything is refused: with a body unread, the connection could not go on.
+    // Before anything is refused but by the guard, which reads nothing: with a body unread, the connection could not go on.
     let body = match dispatch::read(body).await {
         Err(response) => return response.map(ResponseBody::Routed),
         Ok(body) => body,

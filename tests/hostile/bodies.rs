@@ -333,6 +333,18 @@ fn only_json_is_taken() {
         assert_eq!(scene.relay.session(Way::Http).read("dev-a").bodies(), ["x"; 2]);
         scene.is_unharmed();
     }
+    // More than a socket takes: it is read before it is refused, and the connection goes on.
+    for target in scene.targets() {
+        let post = Request::post(&target, b" ".repeat(3 * 1024 * 1024));
+        let mut connection = scene.relay.connect();
+        let response = connection.exchange(&post.with("Content-Type", "text/plain"));
+        assert_eq!(response.status, 415, "{target}");
+        assert_eq!(
+            connection.exchange(&Request::get("/health")).status,
+            200,
+            "{target}"
+        );
+    }
     let send = Request::post("/api/send", r#"{"to":"dev-a","body":"x"}"#);
     let response = scene.ask(&send.and("Content-Type", "text/plain"));
     let reason = "content type \"application/json, text/plain\" is not accepted; accepted: application/json";

@@ -28,13 +28,14 @@ use crate::tools::{Scalar, Toolsets};
 /// `POST /message?sessionId=`: takes one JSON-RPC message; its answer, if it has one, goes into the stream.
 pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<Incoming>) -> Response {
     let (parts, body) = request.into_parts();
-    if let Err(reason) = json_body(&parts.headers) {
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
-    }
+    // Before anything is refused but by the guard, which reads nothing: with a body unread, the connection could not go on.
     let body = match dispatch::read(body).await {
         Ok(body) => body,
         Err(response) => return *response,
     };
+    if let Err(reason) = json_body(&parts.headers) {
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
+    }
     // Only now: while the body arrived, the client may have come back with a stream anew.
     let (stream, outbox) = loop {
         let stream = match find_stream(shared, &parts.uri).await {
