@@ -2,8 +2,11 @@
 //!
 //! Whose tools they are is the session's agent, who is there as soon as its session is.
 
+mod resources;
+
+use resources::{agents_to_json, inbox_to_json, project_to_json};
+
 use super::refusals;
-use super::text::Json;
 use super::{Accepts, Argument, Needed, Prompt, Resource, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::mail::{PostOptions, Second};
 use crate::engine::watches::Watched;
@@ -86,9 +89,6 @@ const TIMEOUT_MS: u32 = 30_000;
 
 /// Most messages that one call may ask for.
 const LIMIT_MAX: u32 = 1_000;
-
-/// How many messages the resource of the inbox shows.
-const INBOX_SHOWN: usize = 50;
 
 const RELAY_SEND: Tool = Tool {
     name: "relay_send",
@@ -387,11 +387,11 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
         unreachable!("a read is answered with messages, not {reply:?}");
     };
     let project = seen_from(project.as_deref());
-    let shown: Vec<String> = earlier
-        .iter()
-        .chain(deliveries.iter())
-        .map(|delivery| in_words(delivery, project))
-        .collect();
+    let before = earlier.iter();
+    let before = before.map(|delivery| in_words(delivery, project, SHOWN_BEFORE));
+    let new = deliveries.iter();
+    let new = new.map(|delivery| in_words(delivery, project, again(delivery)));
+    let shown: Vec<String> = before.chain(new).collect();
     if shown.is_empty() {
         texts.plain("No messages in inbox.");
     } else {
@@ -404,7 +404,10 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     messages::tell_of_start(*restarted, texts);
 }
 
-fn in_words(delivery: &Delivery, project: &str) -> String {
+/// Marks what was handed over before, which only a read of more than the unread messages shows.
+const SHOWN_BEFORE: &str = " (shown before)";
+
+fn in_words(delivery: &Delivery, project: &str, mark: &str) -> String {
     let message = &delivery.message;
     let (id, from, body) = (message.id, message.from.seen_from(project), &message.body);
     let channel = channel(delivery)
@@ -414,8 +417,7 @@ fn in_words(delivery: &Delivery, project: &str) -> String {
         .thread()
         .map(|thread| format!(" (thread: {thread})"))
         .unwrap_or_default();
-    let again = again(delivery);
-    format!("[{id}] From {from}{channel}{thread}{again}:\n{body}")
+    format!("[{id}] From {from}{channel}{thread}{mark}:\n{body}")
 }
 
 fn again(delivery: &Delivery) -> &'static str {
@@ -512,64 +514,6 @@ fn duration(from: Timestamp, to: Timestamp) -> String {
         (0, _) => format!("{minutes}m {seconds}s"),
         _ => format!("{hours}h {minutes}m {seconds}s"),
     }
-}
-
-fn agents_to_json(reply: &Reply, json: &mut Json<'_>) {
-    let Reply::Agents(agents::Reply::Listed { agents, project }) = reply else {
-        unreachable!("a look is answered with agents, not {reply:?}");
-    };
-    json.array(agents, |json, agent| {
-        json.object(|object| {
-            object.member("name").plain(&agent.name.seen_from(project));
-            let profile = &agent.profile;
-            object
-                .member("cli")
-                .string(profile.cli.as_deref().unwrap_or("unknown"));
-            object.member("idle").boolean(!agent.is_active);
-            for (name, value) in [
-                ("role", &profile.role),
-                ("parent", &profile.parent),
-                ("cwd", &profile.cwd),
-            ] {
-                if let Some(value) = value {
-                    object.member(name).string(value);
-                }
-            }
-        });
-    });
-}
-
-fn inbox_to_json(reply: &Reply, json: &mut Json<'_>) {
-    let Reply::Mail(mail::Reply::Seen { deliveries }) = reply else {
-        unreachable!("a look is answered with messages, not {reply:?}");
-    };
-    json.array(deliveries.iter().take(INBOX_SHOWN), |json, delivery| {
-        let message = &delivery.message;
-        json.object(|object| {
-            object.member("id").plain(&message.id.to_string());
-            object.member("from").plain(message.from.as_str());
-            object.member("content").string(&message.body);
-            if let Some(channel) = channel(delivery) {
-                object.member("channel").plain(channel);
-            }
-            if let Some(thread) = message.thread() {
-                object.member("thread").string(thread);
-            }
-            messages::write_time(message.ts, object.member("timestamp"));
-            if delivery.redelivered {
-                object.member("redelivered").boolean(true);
-            }
-        });
-    });
-}
-
-fn project_to_json(reply: &Reply, json: &mut Json<'_>) {
-    let You { project, place, .. } = you(reply);
-    json.object(|object| {
-        object.member("project").plain(project);
-        object.member("socketPath").string(place);
-        object.member("daemonVersion").plain(VERSION);
-    });
 }
 
 /// Says what was wrong, in Agent Relay's words where it has some.

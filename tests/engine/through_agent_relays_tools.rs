@@ -106,7 +106,9 @@ fn what_is_sent_is_in_the_inbox_with_where_it_was_sent() {
         format!("1 message(s):\n\n[{TWO}] From Alice (thread: b1) (redelivered):\ntwo")
     );
     let all = text(&mut relay, BOB, 9, "relay_inbox", json!({"unread_only": false}));
-    assert!(all.starts_with("4 message(s):\n\n"), "{all}");
+    let expected = format!("4 message(s):\n\n[{ONE}] From Alice (shown before):\none\n\n---\n\n");
+    assert!(all.starts_with(&expected), "{all}");
+    assert!(!all.ends_with("(shown before):\nthree"), "it is new: {all}");
     let empty = text(&mut relay, BOB, 10, "relay_inbox", json!({}));
     assert_eq!(empty, "No messages in inbox.");
 }
