@@ -40,10 +40,11 @@ impl Engine {
             let thread = answered.thread().map(str::to_owned);
             Some(thread.unwrap_or_else(|| answered.id.to_string()))
         });
-        let hops = match self.latest(from, thread.as_deref(), answered) {
-            Some(before) if !from.is_person() => before.hops() + u32::from(before.from != *from),
-            Some(_) | None => 0,
+        let before = match &thread {
+            Some(thread) if !from.is_person() => self.latest(from, thread, answered),
+            Some(_) | None => None,
         };
+        let hops = before.map_or(0, |before| before.hops() + u32::from(before.from != *from));
         if hops > self.bounds.hops_max {
             return Err(Refusal::TooManyHops {
                 hops_max: self.bounds.hops_max,
@@ -78,12 +79,11 @@ impl Engine {
     fn latest<'a>(
         &'a self,
         agent: &AgentName,
-        thread: Option<&str>,
+        thread: &str,
         answered: Option<&'a Message>,
     ) -> Option<&'a Message> {
         let is_meant = |message: &Message| {
-            let in_thread = thread.is_some() && message.thread() == thread;
-            in_thread || answered.is_some_and(|answered| answered.id == message.id)
+            message.thread() == Some(thread) || answered.is_some_and(|answered| answered.id == message.id)
         };
         let meant = self.got(agent).filter(|delivery| is_meant(&delivery.message));
         let latest = meant.max_by_key(|delivery| -> Seq { delivery.seq });
