@@ -461,9 +461,18 @@ impl Engine {
         }
     }
 
+    /// Tells whether one of an agent's own sessions waits for something. The person who does so in its stead does not count.
+    pub(super) fn itself_waits(&self, agent: &AgentName) -> bool {
+        let mut waits = self.inboxes[agent].waits.iter();
+        waits.any(|call| self.tells(self.waits[call].session, agent))
+    }
+
     fn view(&self, name: &AgentName, agent: &Agent, now: Timestamp) -> AgentView {
-        let waits = !self.inboxes[name].waits.is_empty();
-        let last_contact = if waits { Some(now) } else { agent.last_contact };
+        let last_contact = if self.itself_waits(name) {
+            Some(now)
+        } else {
+            agent.last_contact
+        };
         AgentView {
             name: name.clone(),
             profile: agent.profile.clone(),

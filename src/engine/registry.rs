@@ -226,7 +226,7 @@ impl Engine {
         };
         let before = state.last_contact.replace(step.now);
         let was_active = before.is_some_and(|at| is_recent(at, step.now));
-        if !was_active && self.inboxes[agent].waits.is_empty() {
+        if !was_active && !self.itself_waits(agent) {
             self.agents_change(agent.project(), step);
         }
     }

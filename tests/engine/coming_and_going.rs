@@ -92,6 +92,21 @@ fn who_waits_is_active_for_as_long_as_it_waits() {
 }
 
 #[test]
+fn an_agent_is_not_active_because_the_person_waits_in_its_stead() {
+    let mut relay = Relay::told();
+    let person = SessionId(7);
+    relay.open_for_person(person);
+    relay.call(person, 1, wait("dev-a", 200_000));
+    relay.now = START.plus_millis(ACTIVE_MS);
+    assert_eq!(relay.call(B, 2, list(None, true)), listed(2, &[]));
+    relay.call(A, 3, wait("dev-a", 200_000));
+    assert_eq!(
+        relay.call(B, 4, list(None, true)),
+        listed(4, &[("dev-a", Some(ACTIVE_MS), true)])
+    );
+}
+
+#[test]
 fn a_list_has_the_agents_of_one_project_or_of_all() {
     let mut relay = Relay::told();
     relay.register(OLD, registration("web:ui", None));

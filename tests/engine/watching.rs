@@ -324,3 +324,13 @@ fn a_session_that_closes_is_not_told_of_what_the_same_step_has_brought() {
     assert_eq!(relay.close(OWN, Ending::Orderly), NONE);
     assert_eq!(others(&relay), [] as [String; 0], "it has gone");
 }
+
+#[test]
+fn the_person_who_waits_in_an_agent_s_stead_does_not_stand_for_it() {
+    let mut relay = watched(Watched::Agents);
+    let person = SessionId(7);
+    relay.open_for_person(person);
+    relay.now = START.plus_millis(ACTIVE_MS);
+    assert_eq!(relay.call(person, 2, wait("pm", WAIT_MS)), NONE);
+    assert_eq!(relay.call(B, 3, look("pm")), [kinds(3, []), who(OWN)]);
+}

@@ -46,7 +46,7 @@ impl Model {
         {
             return;
         }
-        let waits = self.waits.iter().any(|wait| wait.agent == *name);
+        let waits = self.itself_waits(name);
         if let Some(agent) = self.agent(name) {
             let was_active = agent
                 .last_contact
@@ -113,9 +113,18 @@ impl Model {
         Ok(vec![reply(call, Ok(Reply::Agents(answer)))])
     }
 
+    /// Tells whether an agent waits for something itself, and not only the person in its stead.
+    fn itself_waits(&self, name: &AgentName) -> bool {
+        let mut waits = self.waits.iter();
+        waits.any(|wait| wait.agent == *name && !self.is_in_stead(wait.session, name))
+    }
+
     fn view(&self, now: Timestamp, agent: &Agent) -> AgentView {
-        let waits = self.waits.iter().any(|wait| wait.agent == agent.name);
-        let last_contact = if waits { Some(now) } else { agent.last_contact };
+        let last_contact = if self.itself_waits(&agent.name) {
+            Some(now)
+        } else {
+            agent.last_contact
+        };
         AgentView {
             name: agent.name.clone(),
             profile: agent.profile.clone(),
@@ -344,7 +353,7 @@ impl Model {
             before.transient && !registration.transient,
             Mark::TransientIsToStay,
         );
-        let waits = self.waits.iter().any(|wait| wait.agent == *name);
+        let waits = self.itself_waits(name);
         let agent = self.agent(name).expect("it is there");
         if takes_over {
             agent.instance = registration.instance;
