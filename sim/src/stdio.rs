@@ -328,6 +328,9 @@ impl Connect for SimTcp {
     }
 }
 
+/// How often a bridge looks whether a connection that rests has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// The bridge's end of a connection.
 struct BridgeIo {
     io: ClientIo,
@@ -358,6 +361,16 @@ impl Connection for BridgeIo {
 
     fn is_open(&self) -> bool {
         self.io.is_open()
+    }
+
+    /// A connection of the simulation wakes nobody by its end who does not read.
+    async fn ended(&self) {
+        loop {
+            sleep(LOOK_EVERY).await;
+            if !self.is_open() {
+                return;
+            }
+        }
     }
 }
 

@@ -152,6 +152,11 @@ impl Agent {
         signal(self.process.child.id(), name);
     }
 
+    /// The bridge's process.
+    pub fn pid(&self) -> u32 {
+        self.process.child.id()
+    }
+
     /// Waits for the bridge to end by itself.
     pub fn exit_status(&mut self) -> ExitStatus {
         self.process.exit_status()

@@ -113,6 +113,34 @@ fn a_client_that_makes_no_handshake_and_discovers_nothing_is_known_by_its_first_
     }
 }
 
+/// How often a process has gone to sleep.
+#[cfg(target_os = "linux")]
+fn sleeps(pid: u32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let of_task = |task: std::fs::DirEntry| {
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|count| count.trim().parse::<u64>().ok())
+            .unwrap_or(0)
+    };
+    tasks.flatten().map(of_task).sum()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_bridge_that_rests_is_not_woken() {
+    let relay = Relay::start();
+    let alice = Agent::start_with(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
+    assert!(is_known_in_time(&relay, "Alice"));
+    std::thread::sleep(Duration::from_millis(500));
+    let before = sleeps(alice.pid());
+    std::thread::sleep(Duration::from_secs(4));
+    let woken = sleeps(alice.pid()) - before;
+    assert!(woken < 6, "{woken} times in four seconds");
+}
+
 #[test]
 fn an_agent_of_the_roster_alone_shows_itself_by_its_calls() {
     let relay = Relay::start();

@@ -33,6 +33,9 @@ pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin + 'static {
 
     /// Tells whether the relay has kept its end open and has sent nothing that was not read.
     fn is_open(&self) -> bool;
+
+    /// Waits until it is not open any more. Nothing wakes it before.
+    fn ended(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// What came back.

@@ -149,6 +149,13 @@ impl Connection for Stream {
             Self::Unix(stream) => stream.is_open(),
         }
     }
+
+    async fn ended(&self) {
+        match self {
+            Self::Tcp(stream) => stream.ended().await,
+            Self::Unix(stream) => stream.ended().await,
+        }
+    }
 }
 
 impl AsyncRead for Stream {

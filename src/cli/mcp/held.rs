@@ -105,6 +105,15 @@ impl Connection for Held {
         let peeked = recv(&self.stream, &mut [0], RecvFlags::PEEK);
         peeked.is_err_and(|error| error == rustix::io::Errno::WOULDBLOCK)
     }
+
+    async fn ended(&self) {
+        let looked = || match self.is_open() {
+            true => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+            false => Ok(()),
+        };
+        let stream = &self.stream;
+        while stream.readable().await.is_ok() && stream.try_io(Interest::READABLE, looked).is_err() {}
+    }
 }
 
 impl Drop for Held {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rmcp::model::RequestId;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::connection::{Connect, Connection};
 use super::relay::{AskError, Relay};
@@ -14,8 +14,7 @@ use super::relay::{AskError, Relay};
 /// How often the relay is asked, over a connection of its own: before it would close one that rests.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether it is still there, and how soon it is asked again where it was a moment ago: so long an agent may be
-/// unknown after a restart.
+/// How soon it is asked again where it was a moment ago: so long an agent may be unknown after a restart.
 const SOON: Duration = Duration::from_millis(200);
 
 /// How many times it is asked so soon.
@@ -60,12 +59,6 @@ pub(super) async fn stay<C: Connect>(relay: Arc<Relay<C>>) {
 
 /// Waits until it is time to ask again; returns the connection if the relay has not closed its end by then.
 async fn rested<S: Connection>(connection: S) -> Option<S> {
-    let next = Instant::now() + EVERY;
-    while Instant::now() < next {
-        sleep(SOON).await;
-        if !connection.is_open() {
-            return None;
-        }
-    }
-    Some(connection)
+    let ended = timeout(EVERY, connection.ended()).await.is_ok();
+    (!ended).then_some(connection)
 }

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
 use super::connection::{Connect, Connection};
@@ -61,6 +61,14 @@ impl Connection for TcpStream {
         // The socket itself is asked: what tokio knows of it may be older.
         let peeked = SockRef::from(self).peek(&mut [MaybeUninit::uninit()]);
         peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    async fn ended(&self) {
+        let looked = || match self.is_open() {
+            true => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+            false => Ok(()),
+        };
+        while self.readable().await.is_ok() && self.try_io(Interest::READABLE, looked).is_err() {}
     }
 }
 

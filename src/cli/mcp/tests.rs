@@ -164,6 +164,11 @@ impl Connection for Wire {
     fn is_open(&self) -> bool {
         !*self.relay.closes.borrow()
     }
+
+    async fn ended(&self) {
+        let mut closes = self.relay.closes.subscribe();
+        drop(closes.wait_for(|&closes| closes).await);
+    }
 }
 
 impl AsyncRead for Wire {

@@ -28,7 +28,7 @@ impl Asked {
         let mut facts = self.facts.lock().expect("no test panics there");
         facts.push((connection, self.since.elapsed().as_secs()));
         // Time stands still for whoever asks without a rest.
-        assert!(facts.len() < 100, "it is asked without end");
+        assert!(facts.len() < 200, "it is asked without end");
     }
 
     fn facts(&self) -> Vec<(usize, u64)> {
@@ -89,7 +89,7 @@ async fn a_relay_is_asked_each_minute_over_one_connection_and_over_another_once_
     let mut expected = vec![(1, 0), (1, 60), (1, 120)];
     assert_eq!(relay.facts(), expected);
     relay.relay.closes.send_replace(true);
-    sleep(Duration::from_millis(300)).await;
+    sleep(Duration::from_millis(100)).await;
     relay.relay.closes.send_replace(false);
     sleep(Duration::from_secs(1)).await;
     expected.push((2, 122));
@@ -124,7 +124,7 @@ async fn a_relay_that_closes_each_connection_is_asked_less_and_less_often() {
     sleep(Duration::from_secs(60)).await;
     let seconds: Vec<u64> = relay.facts().into_iter().map(|(_, second)| second).collect();
     let in_the_last_ten = seconds.iter().filter(|second| **second >= 50).count();
-    assert!((50..=90).contains(&seconds.len()), "{seconds:?}");
-    assert!((8..=10).contains(&in_the_last_ten), "{seconds:?}");
+    assert!((95..=105).contains(&seconds.len()), "{seconds:?}");
+    assert!((9..=11).contains(&in_the_last_ten), "{seconds:?}");
     staying.abort();
 }
