@@ -25,7 +25,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::terminal::{visible, visible_lines};
 
@@ -91,10 +91,24 @@ impl Failure {
     }
 }
 
+/// Returns what the command line may be. An empty RELAY_PORT is one that is not set; an empty --port is no port.
+fn command_line() -> clap::Command {
+    let is_empty = std::env::var_os("RELAY_PORT").is_some_and(|port| port.is_empty());
+    let without_variable = |arg: clap::Arg| {
+        if is_empty && arg.get_id() == "port" {
+            arg.env(None::<&'static str>)
+        } else {
+            arg
+        }
+    };
+    Cli::command().mut_subcommands(|subcommand| subcommand.mut_args(without_variable))
+}
+
 /// Runs the command line and returns the process's exit code: 0 if all was done, 1 after an error, 2 for bad usage, 3 if
 /// there was nothing to read, 4 if something did not come in time.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let given = command_line().try_get_matches();
+    let cli = match given.and_then(|given| Cli::from_arg_matches(&given)) {
         Ok(cli) => cli,
         Err(answer) => return tell(answer),
     };

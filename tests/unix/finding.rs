@@ -387,3 +387,26 @@ fn a_relay_that_runs_and_listens_elsewhere_is_not_said_to_be_absent() {
     }
 }
 
+#[test]
+fn an_empty_variable_says_nothing() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let relay = Relay::start_with(&[], &[data]);
+    let empty = [
+        data,
+        ("RELAY_PORT", ""),
+        ("RELAY_SOCKET", ""),
+        ("RELAY_PROJECT", ""),
+    ];
+    assert_eq!(
+        asked(&empty, &["send", "pm", "hello"]),
+        (Some(0), "sent to pm\n".to_owned(), String::new())
+    );
+    assert_eq!(status(directory.path(), &empty, &[]).0, Some(0));
+    let mut agent = bridge(directory.path(), &empty);
+    assert_eq!(agent.read("pm").bodies(), ["hello"]);
+    let (code, _, said) = asked(&[data, ("RELAY_PORT", "x")], &["peek"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("a port is a number from 1 to 65535"), "{said}");
+    drop(relay);
+}
