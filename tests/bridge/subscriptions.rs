@@ -50,6 +50,23 @@ fn a_change_is_told_on_stdout_and_told_again_after_relay_was_killed_and_started_
 }
 
 #[test]
+fn an_unsubscribe_that_overtakes_its_subscribe_holds() {
+    let relay = Relay::start();
+    let (mut alice, mut bob) = (bridge(relay.port, "Alice"), bridge(relay.port, "Bob"));
+    send_to_alice(&mut bob);
+    relay.signal("STOP");
+    let asked = json!({"uri": INBOX});
+    let [subscribe, unsubscribe] =
+        ["resources/subscribe", "resources/unsubscribe"].map(|method| alice.ask(method, &asked));
+    for id in [unsubscribe, subscribe] {
+        assert_eq!(alice.heard(), json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        relay.signal("CONT");
+    }
+    send_to_alice(&mut bob);
+    alice.says_nothing(QUIET);
+}
+
+#[test]
 fn what_is_subscribed_to_while_there_is_no_relay_is_told_of_once_there_is_one() {
     let mut relay = Relay::start();
     relay.kill();

@@ -10,13 +10,14 @@ use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, SubscriptionSink};
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::connection::Connect;
 use super::relay::{AskError, Relay};
 
-/// How soon the relay is asked again where it was not there: so long an agent may not hear of a change after the relay's start.
+/// How soon the relay is asked again where it was not there, or ended its stream at once: so long an agent may not hear of a change
+/// after the relay's start.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The same where it was there, and refused: another has taken the agent over, say.
@@ -47,7 +48,16 @@ impl Told {
 /// The subscriptions of one agent, which end with it.
 #[derive(Default)]
 pub struct Subscriptions {
-    by_uri: Mutex<BTreeMap<&'static str, AbortOnDropHandle<()>>>,
+    by_uri: Mutex<BTreeMap<&'static str, Subscription>>,
+}
+
+/// What an agent wants of one resource.
+#[derive(Default)]
+struct Subscription {
+    /// Tells of it; none while it is not wanted, or the relay has not accepted it yet.
+    following: Option<AbortOnDropHandle<()>>,
+    /// How often it was not wanted any more.
+    ended: u64,
 }
 
 impl Subscriptions {
@@ -62,9 +72,14 @@ impl Subscriptions {
         uri: &'static str,
         peer: Peer<RoleServer>,
     ) -> Result<(), AskError> {
-        if self.by_uri().contains_key(uri) {
-            return Ok(());
-        }
+        let ended = {
+            let mut by_uri = self.by_uri();
+            let own = by_uri.entry(uri).or_default();
+            if own.following.is_some() {
+                return Ok(());
+            }
+            own.ended
+        };
         let (first, accepted) = oneshot::channel();
         let relay = Arc::clone(relay);
         let following = tokio::spawn(async move {
@@ -74,18 +89,26 @@ impl Subscriptions {
         match accepted.await {
             Ok(Err(refused @ AskError::Answered(_))) => Err(refused),
             Ok(Ok(()) | Err(_)) | Err(_) => {
-                self.by_uri().insert(uri, following);
+                let mut by_uri = self.by_uri();
+                let own = by_uri.entry(uri).or_default();
+                // The agent may have taken it back before the relay has answered.
+                if own.ended == ended {
+                    own.following = Some(following);
+                }
                 Ok(())
             }
         }
     }
 
-    /// Has the agent told of a resource no more.
-    pub fn unsubscribe(&self, uri: &str) {
-        self.by_uri().remove(uri);
+    /// Has the agent told of a resource no more, also where it was asked for and is not accepted yet.
+    pub fn unsubscribe(&self, uri: &'static str) {
+        let mut by_uri = self.by_uri();
+        let own = by_uri.entry(uri).or_default();
+        own.following = None;
+        own.ended += 1;
     }
 
-    fn by_uri(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, AbortOnDropHandle<()>>> {
+    fn by_uri(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, Subscription>> {
         self.by_uri
             .lock()
             .expect("nothing panics while it holds the subscriptions")
@@ -127,6 +150,7 @@ pub async fn follow<C: Connect>(
             sleep(retry).await;
             continue;
         };
+        let begun = Instant::now();
         while let Some(message) = updates.next().await {
             let uri = message["params"]["uri"].as_str();
             if message["method"] == "notifications/resources/updated"
@@ -134,6 +158,9 @@ pub async fn follow<C: Connect>(
             {
                 told.of(uri).await;
             }
+        }
+        if begun.elapsed() < RETRY {
+            sleep(RETRY).await;
         }
     }
 }

@@ -219,14 +219,14 @@ struct Agent {
 impl Agent {
     /// Starts a bridge whose stdout holds so many bytes, and makes the handshake.
     async fn start(relay: &FakeRelay, stdout_bytes: usize) -> Self {
+        Self::start_with(settings("127.0.0.1:7331"), relay.clone(), stdout_bytes).await
+    }
+
+    /// The same with other settings, and any relay.
+    async fn start_with(settings: Settings, relay: impl Connect, stdout_bytes: usize) -> Self {
         let (stdin, bridge_stdin) = duplex(ROOM);
         let (stdout, bridge_stdout) = duplex(stdout_bytes);
-        let bridging = run(
-            bridge_stdin,
-            bridge_stdout,
-            settings("127.0.0.1:7331"),
-            relay.clone(),
-        );
+        let bridging = run(bridge_stdin, bridge_stdout, settings, relay);
         let mut agent = Self {
             stdin: Some(split(stdin).1),
             stdout: BufReader::new(split(stdout).0).lines(),

@@ -120,3 +120,54 @@ async fn a_stream_in_which_the_relay_does_not_tell_of_all_that_was_asked_for_is_
     let expected = "relay does not tell this session of the changes of \"relay://agents\"";
     assert_eq!(told, expected);
 }
+
+/// A relay that ends each stream as soon as it has said that it will tell of changes, and counts them.
+#[derive(Clone, Default)]
+struct Ender(Arc<Mutex<usize>>);
+
+impl Connect for Ender {
+    type Connection = Wire;
+
+    async fn connect(&self) -> io::Result<Wire> {
+        {
+            let mut count = self.0.lock().expect("no test panics there");
+            *count += 1;
+            if *count >= 100 {
+                // Time stands still for whoever asks without a rest.
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+        }
+        let (stream, mut theirs) = duplex(ROOM);
+        tokio::spawn(async move {
+            let asked = theirs.read(&mut [0; 4096]).await.expect("it is there");
+            assert_ne!(asked, 0, "no request");
+            let body = ACCEPTED;
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            theirs.write_all(answer.as_bytes()).await.expect("it is taken");
+        });
+        Ok(Wire {
+            stream,
+            number: 1,
+            relay: FakeRelay::default(),
+            breaks_off: AtomicBool::new(true),
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_ends_each_stream_at_once_is_asked_once_a_second() {
+    let relay = Ender::default();
+    let settings = Settings {
+        toolsets: "agent-relay".parse().expect("toolsets"),
+        ..settings("127.0.0.1:7331")
+    };
+    let mut agent = Agent::start_with(settings, relay.clone(), ROOM).await;
+    agent.ask(1, "resources/subscribe", &json!({"uri": INBOX})).await;
+    agent.hears(1).await;
+    sleep(Duration::from_secs(10)).await;
+    let asked = *relay.0.lock().expect("no test panics there");
+    assert!((9..=12).contains(&asked), "{asked} times in ten seconds");
+}
