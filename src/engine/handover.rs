@@ -8,7 +8,7 @@
 //! |---|---|---|---|---|
 //! | passed to the socket | the doubt begins | the doubt begins | - | - |
 //! | the peer sent more, behind it | - | read, once passed | - | - |
-//! | the session's next call | read, once passed | - | - | - |
+//! | the session's next tool call | read, once passed | - | - | - |
 //! | acknowledged | - | - | confirmed | - |
 //! | a keep-alive, behind it | confirmed, once the doubt is over | - | - | - |
 //! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - | - |

@@ -67,7 +67,7 @@ pub enum Sign {
     /// Bytes came from the peer that were not there yet when the last byte of the reply was passed to its socket: it
     /// has read that reply, since it sends one request at a time.
     Followed,
-    /// The session has made another call.
+    /// The session has called a tool again.
     CalledAgain,
     /// The node that it was sent to has acknowledged it.
     Acknowledged,
@@ -139,6 +139,19 @@ pub enum Command {
     Watches(watches::Command),
     /// To take deliveries for agents.
     Nodes(nodes::Command),
+    /// The same as one of the others, asked by a client that reads a resource, beside its agent's calls.
+    Resource(Box<Command>),
+}
+
+impl Command {
+    /// Tells whether it was a tool that was called: that shows that the answers to the calls before were read. A client that watches
+    /// something, or looks at it, does so for itself, whatever its agent has read.
+    pub(super) fn is_a_tool_s(&self) -> bool {
+        match self {
+            Self::Mail(_) | Self::Agents(_) | Self::Groups(_) | Self::Nodes(_) => true,
+            Self::Watches(_) | Self::Resource(_) => false,
+        }
+    }
 }
 
 /// Everything that the engine can want done, in the order in which it is to be done.

@@ -16,7 +16,7 @@
 //!
 //! # Laws
 //!
-//! - Validate, then mutate, then push effects: a refusal changes nothing. That the call came at all still confirms what
+//! - Validate, then mutate, then push effects: a refusal changes nothing. That a tool was called at all still confirms what
 //!   was passed to its stream before.
 //! - Every call is answered once, unless it was cancelled or its session closed first.
 //! - A wait ends in exactly five ways: woken, expired, superseded, cancelled, fenced. Nobody waits whom a
@@ -303,7 +303,9 @@ impl Engine {
         if !self.sessions.contains_key(&session) {
             return;
         }
-        self.sign_all(session, Sign::CalledAgain, step);
+        if command.is_a_tool_s() {
+            self.sign_all(session, Sign::CalledAgain, step);
+        }
         let (result, handover) = match self.carry_out(session, call, random, command, step) {
             Ok(Outcome::Parked) => return,
             Ok(Outcome::Answered(Answer { reply, handover })) => (Ok(reply), handover),
@@ -330,6 +332,7 @@ impl Engine {
             Command::Groups(command) => self.about_groups(session, command, step),
             Command::Watches(command) => Ok(self.about_watches(session, command)?),
             Command::Nodes(command) => Ok(self.about_nodes(session, command, step)?.into()),
+            Command::Resource(command) => self.carry_out(session, call, random, *command, step),
         }
     }
 

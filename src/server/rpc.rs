@@ -26,7 +26,7 @@ use super::owner::{Answered, Outcome, Receipt};
 use super::requests::{Request, Scope};
 use super::tool_calls::{Called, Done, Parked, call_tool};
 use crate::engine::watches::{self, Watched};
-use crate::engine::{AgentName, Roster, SessionId};
+use crate::engine::{AgentName, Command, Roster, SessionId};
 use crate::tools::text::Json;
 use crate::tools::{Resource, ToolResult, Toolsets};
 
@@ -298,10 +298,8 @@ impl ServerHandler for Rpc {
             return Err(unknown_method("resources/read", self, &context));
         };
         let resource = found?;
-        let asked = self
-            .shared
-            .owner
-            .call(caller.session, (resource.to_command)(), None);
+        let command = Command::Resource(Box::new((resource.to_command)()));
+        let asked = self.shared.owner.call(caller.session, command, None);
         let Some(Outcome::Answered(Answered { answer, .. })) = asked else {
             return Err(ErrorData::internal_error(
                 "reading a resource does not wait",

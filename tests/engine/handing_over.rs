@@ -43,6 +43,23 @@ fn a_flushed_reply_is_confirmed_by_its_stream_s_next_call() {
 }
 
 #[test]
+fn what_is_no_tool_call_confirms_nothing_on_a_stream() {
+    let looks = [
+        Command::Resource(Box::new(look("pm"))),
+        Command::Resource(Box::new(list(None, false))),
+        watches::Command::Watch(watches::Watched::Agents).into(),
+        watches::Command::Unwatch(watches::Watched::Agents).into(),
+    ];
+    for command in looks {
+        let mut relay = handed_to(A);
+        relay.passed(10);
+        relay.call(A, 11, command);
+        assert_eq!(relay.engine.poll_timeout(), doubt_ends_at(DOUBT_MS));
+        assert_in_doubt(relay);
+    }
+}
+
+#[test]
 fn the_next_call_confirms_nothing_on_an_exchange() {
     for command in calls() {
         let mut relay = handed_to(EXCHANGE);

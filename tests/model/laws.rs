@@ -165,7 +165,12 @@ impl History<'_> {
             };
             for (at, answer) in &asked.answers {
                 let speaker = self.speaker(asked.session, asked.command);
-                let speaks = !matches!(asked.command, Command::Agents(_) | Command::Watches(_));
+                let asks = if let Command::Resource(command) = asked.command {
+                    command
+                } else {
+                    asked.command
+                };
+                let speaks = !matches!(asks, Command::Agents(_) | Command::Watches(_));
                 let its_own = admitted.agent.is_none() || admitted.agent == speaker || !speaks;
                 let persons = speaker.as_ref().is_some_and(AgentName::is_person);
                 let right = answer.is_err() || its_own && (admitted.person || !persons);

@@ -81,6 +81,8 @@ marks! {
     RedeliveredToTwoWaits,
     /// A reply was read, as its stream's next call says.
     ReadByCall,
+    /// A client reads a resource, or watches one, while a reply to its session is in doubt.
+    LookConfirmsNothing,
     /// The same by a call that is refused.
     ReadByRefusedCall,
     /// A hand-over is not confirmed by its session's next call, because it was not passed.

@@ -160,6 +160,7 @@ impl Tap {
             | Command::Agents(_)
             | Command::Groups(_)
             | Command::Watches(_)
+            | Command::Resource(_)
             | Command::Nodes(_) => {}
         }
     }

@@ -256,6 +256,7 @@ impl<'a> History<'a> {
     /// Finds out for whom a call that was not refused speaks.
     pub(super) fn speaker(&self, session: SessionId, command: &Command) -> Option<AgentName> {
         let command = match command {
+            Command::Resource(command) => return self.speaker(session, command),
             Command::Mail(command) => command,
             Command::Groups(_) => {
                 let admitted = self.sessions.get(&session)?;
@@ -394,7 +395,15 @@ impl<'a> History<'a> {
                         (Some(_), _) => kept_alive = true,
                     }
                 }
-                Input::Call { session: calling, .. } if *calling == session && passed && streamed => {
+                Input::Call {
+                    session: calling,
+                    command,
+                    ..
+                } if *calling == session
+                    && passed
+                    && streamed
+                    && !matches!(command, Command::Watches(_) | Command::Resource(_)) =>
+                {
                     read = Some((at, step.now.plus_millis(CANCEL_GRACE_MS)));
                     if gives_way(step) {
                         return (Fate::Arrived(at), read);

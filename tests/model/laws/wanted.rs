@@ -70,6 +70,7 @@ impl<'a> History<'a> {
             | Command::Agents(_)
             | Command::Groups(_)
             | Command::Watches(_)
+            | Command::Resource(_)
             | Command::Nodes(_) => {}
         }
         wanted
@@ -85,6 +86,7 @@ pub(super) fn wait_ms(command: &Command) -> Option<u32> {
         | Command::Agents(_)
         | Command::Groups(_)
         | Command::Watches(_)
+        | Command::Resource(_)
         | Command::Nodes(_) => None,
     }
 }

@@ -40,6 +40,12 @@ impl Plan {
             }
             .into(),
         };
+        let is_resource = matches!(action, Action::Peek | Action::Look) && self.rng.percent(30);
+        let command = if is_resource {
+            Command::Resource(Box::new(command))
+        } else {
+            command
+        };
         Input::Call {
             session,
             call,

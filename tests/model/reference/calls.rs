@@ -17,8 +17,13 @@ impl Model {
             return Vec::new();
         };
         let mut confirmed = false;
+        let of_tool = !matches!(command, Command::Watches(_) | Command::Resource(_));
         for doubt in self.doubts.clone() {
             if doubt.session != session || doubt.read_at.is_some() {
+                continue;
+            }
+            if !of_tool {
+                self.marks.reach(Mark::LookConfirmsNothing);
                 continue;
             }
             if doubt.passed.is_none() {
@@ -38,7 +43,25 @@ impl Model {
                 }
             }
         }
-        let done = match command {
+        let done = self.carry_out_call(now, &open, call, random, command);
+        match done {
+            Ok(effects) => effects,
+            Err(refusal) => {
+                self.marks.reach_if(confirmed, Mark::ReadByRefusedCall);
+                vec![reply(call, Err(refusal))]
+            }
+        }
+    }
+
+    fn carry_out_call(
+        &mut self,
+        now: Timestamp,
+        open: &Open,
+        call: CallId,
+        random: [u8; 16],
+        command: Command,
+    ) -> Result<Vec<Effect>, Refusal> {
+        match command {
             Command::Mail(mail::Command::Post {
                 from,
                 to,
@@ -53,24 +76,18 @@ impl Model {
                     body,
                     options: options.map_or_else(mail::PostOptions::default, |options| *options),
                 };
-                self.post(now, &open, call, random, post)
+                self.post(now, open, call, random, post)
             }
-            Command::Mail(read @ mail::Command::Read { .. }) => self.read(now, &open, call, read),
+            Command::Mail(read @ mail::Command::Read { .. }) => self.read(now, open, call, read),
             Command::Mail(mail::Command::Pending { agent }) => {
-                self.pending(now, &open, call, agent.as_deref())
+                self.pending(now, open, call, agent.as_deref())
             }
-            Command::Mail(mail::Command::Peek { agent }) => self.peek(&open, call, agent.as_deref()),
-            Command::Agents(command) => self.about_agents(now, &open, call, command),
-            Command::Groups(command) => self.about_groups(now, &open, call, command),
-            Command::Watches(command) => self.about_watches(&open, call, command),
+            Command::Mail(mail::Command::Peek { agent }) => self.peek(open, call, agent.as_deref()),
+            Command::Agents(command) => self.about_agents(now, open, call, command),
+            Command::Groups(command) => self.about_groups(now, open, call, command),
+            Command::Watches(command) => self.about_watches(open, call, command),
+            Command::Resource(command) => self.carry_out_call(now, open, call, random, *command),
             Command::Nodes(_) => unreachable!("no plan has nodes"),
-        };
-        match done {
-            Ok(effects) => effects,
-            Err(refusal) => {
-                self.marks.reach_if(confirmed, Mark::ReadByRefusedCall);
-                vec![reply(call, Err(refusal))]
-            }
         }
     }
 
