@@ -7,6 +7,7 @@ use chrono::{DateTime, Local};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::engine::limits::ID_DIGITS_MIN;
 use crate::terminal::visible;
 
 /// What the relay answers to a read or a peek.
@@ -22,6 +23,7 @@ pub struct Messages<'a> {
 
 #[derive(Deserialize)]
 struct Message {
+    id: String,
     from: String,
     to: String,
     kind: String,
@@ -78,14 +80,17 @@ pub fn check_stdout() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a head and the indented body of each message, with an empty line between any two.
+/// Writes a head, with as much of the id as names the message to `relay trace`, and the indented body of each message, with an empty line between any two.
 fn blocks(messages: &[Message]) -> String {
     let mut text = String::new();
     for message in messages {
         if !text.is_empty() {
             text.push('\n');
         }
-        let Message { from, to, kind, .. } = message;
+        let Message {
+            id, from, to, kind, ..
+        } = message;
+        let id: String = id.chars().take(ID_DIGITS_MIN).collect();
         let again = if message.redelivered {
             " (you may have seen this one)"
         } else {
@@ -97,11 +102,12 @@ fn blocks(messages: &[Message]) -> String {
         };
         let _ = writeln!(
             text,
-            "[{}] {} → {} [{}]{thread}{again}",
+            "[{}] {} → {} [{}] {}{thread}{again}",
             visible(&local_time(&message.ts)),
             visible(from),
             visible(to),
-            visible(kind)
+            visible(kind),
+            visible(&id)
         );
         for line in message.body.lines() {
             // So that no line of a body passes for the head of another message.
@@ -135,6 +141,7 @@ mod tests {
 
     fn message(body: &str, redelivered: bool) -> Message {
         Message {
+            id: "3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a".to_owned(),
             from: "dev-b".to_owned(),
             to: "user".to_owned(),
             kind: "question".to_owned(),
@@ -150,8 +157,8 @@ mod tests {
         let messages = [message("one\n\n[two]\r\n", false), message("", true)];
         assert_eq!(
             blocks(&messages),
-            "[not a time] dev-b → user [question]\n  one\n\n  [two]\n\n\
-             [not a time] dev-b → user [question] (you may have seen this one)\n"
+            "[not a time] dev-b → user [question] 3f2a91c0\n  one\n\n  [two]\n\n\
+             [not a time] dev-b → user [question] 3f2a91c0 (you may have seen this one)\n"
         );
     }
 
@@ -161,7 +168,7 @@ mod tests {
         message.thread = Some("b1\u{1b}".to_owned());
         assert_eq!(
             blocks(&[message]),
-            "[not a time] dev-b → user [question] thread b1\\u{1b} (you may have seen this one)\n"
+            "[not a time] dev-b → user [question] 3f2a91c0 thread b1\\u{1b} (you may have seen this one)\n"
         );
     }
 

@@ -19,6 +19,7 @@ mod send;
 mod serve;
 mod status;
 mod stop;
+mod trace;
 mod work_tree;
 
 use std::net::{IpAddr, SocketAddr};
@@ -47,6 +48,8 @@ enum Command {
     Read(read::Read),
     /// Show the messages in your inbox, or in the one that you name, and take none.
     Peek(peek::Peek),
+    /// Tell what happened to a message: who was handed it, and whether it arrived.
+    Trace(trace::Trace),
     /// Tell who is connected or waiting, and what is unread.
     Status(status::Status),
     /// End the relay that runs on this machine in order, and nothing else.
@@ -118,6 +121,7 @@ pub fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Read(args) => read::run(&args),
         Command::Peek(args) => peek::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Register(args) => register::run(args),

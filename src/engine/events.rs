@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, ChannelName, HandoverId, NodeId, SessionId};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, NodeId, Seq, SessionId};
 use super::time::Timestamp;
 
 /// A transition of the state.
@@ -57,6 +57,8 @@ pub enum Event {
         message: Arc<Message>,
         /// Whose inboxes it is in, in the order of their names: nobody's if it went to a channel without other members.
         agents: Vec<AgentName>,
+        /// Its places there, in the same order.
+        places: Places,
     },
     /// A call waits.
     Parked {
@@ -82,6 +84,8 @@ pub enum Event {
         handover: HandoverId,
         /// To whom.
         session: SessionId,
+        /// How it travels there.
+        carrier: Carrier,
         /// Out of whose inbox.
         agent: AgentName,
         /// Oldest first; may be none where `notice` is true.
@@ -161,6 +165,44 @@ pub enum Event {
     },
     /// The relay is about to stop.
     Stopping,
+}
+
+/// The places of a message in some inboxes. One of them, as most messages have, takes no memory of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Places {
+    /// In the only one.
+    One(Seq),
+    /// In several, or in none.
+    Many(Vec<Seq>),
+}
+
+impl Places {
+    /// Adds the place in one more inbox.
+    pub(super) fn push(&mut self, place: Seq) {
+        match self {
+            Self::One(first) => *self = Self::Many(vec![*first, place]),
+            Self::Many(places) if places.is_empty() => *self = Self::One(place),
+            Self::Many(places) => places.push(place),
+        }
+    }
+
+    /// Returns all of them.
+    pub fn as_slice(&self) -> &[Seq] {
+        match self {
+            Self::One(place) => std::slice::from_ref(place),
+            Self::Many(places) => places,
+        }
+    }
+}
+
+impl FromIterator<Seq> for Places {
+    fn from_iter<I: IntoIterator<Item = Seq>>(places: I) -> Self {
+        let mut all = Self::Many(Vec::new());
+        for place in places {
+            all.push(place);
+        }
+        all
+    }
 }
 
 /// The ways in which a wait ends.

@@ -245,9 +245,10 @@ impl Engine {
     ) {
         let state = self.session_mut(session);
         state.handovers.push_back(id);
+        let carrier = state.carrier;
         let handover = Handover {
             session,
-            carrier: state.carrier,
+            carrier,
             agent: agent.clone(),
             deliveries: Arc::clone(deliveries),
             notice,
@@ -257,6 +258,7 @@ impl Engine {
         step.note(Event::HandedOver {
             handover: id,
             session,
+            carrier,
             agent: agent.clone(),
             deliveries: Arc::clone(deliveries),
             notice,

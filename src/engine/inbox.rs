@@ -178,16 +178,18 @@ impl Inbox {
         self.waiting_bytes + self.handed_bytes
     }
 
-    /// Puts a message behind all others.
-    pub fn push(&mut self, message: Arc<Message>) {
+    /// Puts a message behind all others, and returns its place.
+    pub fn push(&mut self, message: Arc<Message>) -> Seq {
         self.waiting_bytes += message.bytes();
+        let seq = self.next_seq;
         let delivery = Delivery {
-            seq: self.next_seq,
+            seq,
             message,
             redelivered: false,
         };
-        self.waiting.insert(self.next_seq, delivery);
-        self.next_seq = Seq(self.next_seq.0 + 1);
+        self.waiting.insert(seq, delivery);
+        self.next_seq = Seq(seq.0 + 1);
+        seq
     }
 
     /// Goes through what a filter means of what waits, oldest first.

@@ -22,6 +22,10 @@ impl Engine {
         self.check_watches();
         self.check_nodes();
         self.check_timers();
+        assert!(
+            self.trace.len() <= self.bounds.trace_max,
+            "the trace forgets at its bound"
+        );
     }
 
     fn check_agents(&self) {

@@ -3,7 +3,7 @@
 use super::events::Event;
 use super::frames::Frame;
 use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
-use super::{agents, groups, mail, nodes, sessions, watches};
+use super::{agents, groups, mail, nodes, sessions, trace, watches};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,6 +139,8 @@ pub enum Command {
     Watches(watches::Command),
     /// To take deliveries for agents.
     Nodes(nodes::Command),
+    /// To see what happened to a message.
+    Trace(trace::Command),
     /// The same as one of the others, asked by a client that reads a resource, beside its agent's calls.
     Resource(Box<Command>),
 }
@@ -148,7 +150,7 @@ impl Command {
     /// something, or looks at it, does so for itself, whatever its agent has read.
     pub(super) fn is_a_tool_s(&self) -> bool {
         match self {
-            Self::Mail(_) | Self::Agents(_) | Self::Groups(_) | Self::Nodes(_) => true,
+            Self::Mail(_) | Self::Agents(_) | Self::Groups(_) | Self::Nodes(_) | Self::Trace(_) => true,
             Self::Watches(_) | Self::Resource(_) => false,
         }
     }
@@ -239,6 +241,8 @@ pub enum Reply {
     Watches(watches::Reply),
     /// To a [`Command::Nodes`].
     Nodes(Box<nodes::Reply>),
+    /// To a [`Command::Trace`].
+    Trace(trace::Reply),
 }
 
 /// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.
@@ -254,6 +258,8 @@ pub enum Refusal {
     Groups(groups::Refusal),
     /// A node cannot do so.
     Nodes(nodes::Refusal),
+    /// Nothing can be shown of a message.
+    Trace(trace::Refusal),
     /// The relay is about to stop, and what it took now would be gone.
     Stopping,
 }
@@ -267,6 +273,7 @@ impl Refusal {
             Self::Mail(refusal) => refusal.class(),
             Self::Groups(refusal) => refusal.class(),
             Self::Nodes(refusal) => refusal.class(),
+            Self::Trace(refusal) => refusal.class(),
             Self::Stopping => Class::Full,
         }
     }

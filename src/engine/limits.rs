@@ -78,6 +78,10 @@ pub const CANCEL_GRACE_MS: i64 = 2_000;
 /// due; a timer for each reply would wake the relay for each.
 pub const SETTLE_SLACK_MS: i64 = 1_000;
 
+/// Fewest digits by which a message may be named instead of its whole id: as many as are shown to the person, and enough that no two of
+/// those that are kept in mind are likely to begin alike.
+pub const ID_DIGITS_MIN: usize = 8;
+
 /// The bounds that a server or a simulation may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -111,6 +115,10 @@ pub struct Bounds {
     pub nodes_max: usize,
     /// How many times senders may take turns in a thread, or along replies, before a person has to say something there.
     pub hops_max: u32,
+    /// Most steps of messages that are kept for the trace: one for an acceptance, one for each of its inboxes unless it is for one
+    /// agent by its name, one for each delivery in a reply, and one for all that happens to a reply. Of more, the oldest is forgotten; nothing
+    /// else depends on it.
+    pub trace_max: usize,
 }
 
 impl Default for Bounds {
@@ -141,6 +149,8 @@ impl Default for Bounds {
             nodes_max: 16_384,
             // Two agents that agree with each other for ever get here within the hour.
             hops_max: 100,
+            // The latest eight thousand messages or so, in less than 3 MiB.
+            trace_max: 32_768,
         }
     }
 }

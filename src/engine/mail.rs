@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::address::{Resolved, Warning};
 use super::agents::{self, NamedAs, Speaker};
-use super::events::{Event, WaitEnd};
+use super::events::{Event, Places, WaitEnd};
 use super::groups;
 use super::handover::HandedOver;
 use super::inbox::{Answers, Filter};
@@ -394,9 +394,10 @@ impl Engine {
         self.acts(session, &message.from, step);
         // Whoever answers does so later, so that no answer is taken for one that was there before.
         let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
+        let mut places = Places::Many(Vec::new());
         for agent in &agents {
             let inbox = self.inbox_mut(agent);
-            inbox.push(Arc::clone(&message));
+            places.push(inbox.push(Arc::clone(&message)));
             // Who comes to wait for it later in this step waits for what comes behind it.
             if !inbox.waits.is_empty() || inbox.binding.is_some() {
                 step.wakes(agent.clone());
@@ -406,6 +407,7 @@ impl Engine {
         step.note(Event::Accepted {
             message: Arc::clone(&message),
             agents,
+            places,
         });
         if let Some((ms, answers)) = answers {
             let wait = Wait::for_answer(session, &message, answers, step.now, ms);

@@ -11,8 +11,8 @@
 //! `node_sessions`, what they say. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `inbox`, one agent's queue; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
-//! `frames`, what is on its way to a node; `handover`, the table of what confirms and what undoes what was handed over; `timers`, what ends by itself; and
-//! `events`, what has happened.
+//! `frames`, what is on its way to a node; `handover`, the table of what confirms and what undoes what was handed over; `timers`, what ends by itself;
+//! `events`, what has happened; and `trace`, which keeps of them what happened to each message, for the person to ask.
 //!
 //! # Laws
 //!
@@ -50,13 +50,14 @@ pub mod sessions;
 mod threads;
 mod time;
 mod timers;
+pub mod trace;
 mod waits;
 pub mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use agents::Agent;
-pub use events::{Event, WaitEnd};
+pub use events::{Event, Places, WaitEnd};
 pub use frames::Frame;
 use groups::Groups;
 use handover::Handover;
@@ -76,6 +77,7 @@ use sessions::Session;
 pub use time::Timestamp;
 pub use timers::Reason;
 use timers::{Timer, Timers};
+use trace::Trace;
 use waits::Wait;
 use watches::{Watched, Watches};
 
@@ -104,6 +106,7 @@ pub struct Engine {
     waits: BTreeMap<CallId, Wait>,
     watches: Watches,
     nodes: Nodes,
+    trace: Trace,
     /// The ends of all waits, and of all doubts that are still to end.
     timers: Timers,
     stopping: bool,
@@ -117,12 +120,15 @@ struct Step<'a> {
     news: Vec<AgentName>,
     /// Which sessions are to be told of what has changed, some of them more than once.
     changes: Vec<(SessionId, Watched)>,
+    /// How many of the effects the trace has taken in, or were there before the step.
+    traced: usize,
 }
 
 impl<'a> Step<'a> {
     fn new(now: Timestamp, out: &'a mut Vec<Effect>) -> Self {
         Self {
             now,
+            traced: out.len(),
             out,
             news: Vec::new(),
             changes: Vec::new(),
@@ -179,6 +185,7 @@ impl Engine {
             waits: BTreeMap::new(),
             watches: Watches::default(),
             nodes: Nodes::default(),
+            trace: Trace::default(),
             timers: Timers::default(),
             stopping: false,
         }
@@ -275,7 +282,8 @@ impl Engine {
         self.finish(step);
     }
 
-    /// Wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, and tells who watches what it has changed.
+    /// Wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, tells who watches what it has changed, and takes into the
+    /// trace what has happened.
     fn finish(&mut self, step: &mut Step<'_>) {
         let mut news = std::mem::take(&mut step.news);
         news.sort_unstable();
@@ -285,6 +293,7 @@ impl Engine {
             self.send_frames(&agent, step);
         }
         self.tell_of_changes(step);
+        self.trace_events(step);
         self.check_invariants();
     }
 }
@@ -332,6 +341,7 @@ impl Engine {
             Command::Groups(command) => self.about_groups(session, command, step),
             Command::Watches(command) => Ok(self.about_watches(session, command)?),
             Command::Nodes(command) => Ok(self.about_nodes(session, command, step)?.into()),
+            Command::Trace(command) => Ok(self.about_trace(session, &command, step)?),
             Command::Resource(command) => self.carry_out(session, call, random, *command, step),
         }
     }

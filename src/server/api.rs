@@ -1,4 +1,4 @@
-//! The person's way in: what `relay send`, `relay read` and `relay peek` ask for, as JSON over HTTP.
+//! The person's way in: what `relay send`, `relay read`, `relay peek` and `relay trace` ask for, as JSON over HTTP.
 //!
 //! Thin: JSON to a command, a reply to JSON. That the person's inbox is reached from here alone keeps agents from taking
 //! it by mistake; it is no lock. Whatever program may reach the port may call these addresses too.
@@ -22,7 +22,7 @@ use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::mail::{Command, PostOptions, Reply};
 use crate::engine::{self, Kind, Who, shown};
 use crate::tools::text::{Json, Object};
-use crate::tools::{self, messages};
+use crate::tools::{self, messages, traces};
 
 /// What `POST /api/send` takes.
 #[derive(Deserialize)]
@@ -55,6 +55,14 @@ struct Read {
 struct Peek {
     /// The person itself, if it is left out.
     r#for: Option<String>,
+}
+
+/// What `POST /api/trace` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Trace {
+    /// Its id, or the first digits of it.
+    message: String,
 }
 
 /// `POST /api/send`: puts a message into an inbox and answers `{"id": …}`.
@@ -137,6 +145,18 @@ pub(super) async fn peek(
     }
 }
 
+/// `POST /api/trace`: answers what happened to a message, as [`traces::write`] writes it.
+pub(super) async fn trace(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    match asked(request).await {
+        Ok(Trace { message }) => answer(&shared, &link, engine::trace::Command::Trace { message }).await,
+        Err(response) => *response,
+    }
+}
+
 /// Reads what a request asks for.
 async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>> {
     let (parts, body) = request.into_parts();
@@ -158,6 +178,7 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
             r#"{"from": role, "to": role, "kind": kind, "body": text, "thread": thread, "reply_to": id}"#
         }
         "/api/read" => r#"{"for": role, "wait_seconds": number}"#,
+        "/api/trace" => r#"{"message": id}"#,
         _ => r#"{"for": role}"#,
     };
     let reason = format!("{} takes the JSON {takes}: {error}", uri.path());
@@ -165,7 +186,7 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
 }
 
 /// Carries a command of the person's out.
-async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response {
+async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Command>) -> Response {
     let session = match link.session(Who::Person) {
         Ok((session, _)) => session,
         Err(refusal) => return refuse_as(tools::DEFAULT, &refusal),
@@ -180,40 +201,53 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: Command) -> Response
     };
     let reply = match answer {
         Err(refusal) => return refuse_as(tools::DEFAULT, &refusal),
-        Ok(engine::Reply::Mail(reply)) => reply,
-        Ok(
-            other @ (engine::Reply::Agents(_)
-            | engine::Reply::Groups(_)
-            | engine::Reply::Watches(_)
-            | engine::Reply::Nodes(_)),
-        ) => {
-            unreachable!("a command about messages is answered with {other:?}")
-        }
+        Ok(reply) => reply,
     };
     let json = match reply {
+        engine::Reply::Trace(engine::trace::Reply::Traced(traced)) => {
+            object(|object| traces::write(&traced, object))
+        }
+        engine::Reply::Mail(reply) => {
+            if waited && is_in_vain(&reply) && shared.stop.is_cancelled() {
+                return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
+            }
+            mail(&reply)
+        }
+        engine::Reply::Agents(_)
+        | engine::Reply::Groups(_)
+        | engine::Reply::Watches(_)
+        | engine::Reply::Nodes(_) => {
+            unreachable!("what is asked for here is answered with {reply:?}")
+        }
+    };
+    ResponseBody::json(json.into(), receipt, link, HeaderMap::new()).map(Body::new)
+}
+
+/// Tells whether a read was answered with nothing.
+fn is_in_vain(reply: &Reply) -> bool {
+    matches!(reply, Reply::Messages { deliveries, restarted: None, .. } if deliveries.is_empty())
+}
+
+/// Writes an answer that is about messages.
+fn mail(reply: &Reply) -> Vec<u8> {
+    match reply {
         Reply::Posted { id, .. } => object(|object| object.member("id").string(&id.to_string())),
         Reply::Pending { kinds } => object(|object| object.member("count").number(kinds.len())),
         Reply::Seen { deliveries } => object(|object| {
-            messages::write(&deliveries, object.member("messages"));
+            messages::write(deliveries, object.member("messages"));
         }),
         Reply::Messages {
             deliveries,
             restarted,
             ..
-        } => {
-            if waited && deliveries.is_empty() && restarted.is_none() && shared.stop.is_cancelled() {
-                return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
+        } => object(|object| {
+            messages::write(deliveries, object.member("messages"));
+            match restarted {
+                Some(at) => messages::write_time(*at, object.member("restarted")),
+                None => object.member("restarted").null(),
             }
-            object(|object| {
-                messages::write(&deliveries, object.member("messages"));
-                match restarted {
-                    Some(at) => messages::write_time(at, object.member("restarted")),
-                    None => object.member("restarted").null(),
-                }
-            })
-        }
-    };
-    ResponseBody::json(json.into(), receipt, link, HeaderMap::new()).map(Body::new)
+        }),
+    }
 }
 
 fn object(write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {

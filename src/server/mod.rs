@@ -215,6 +215,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/send", post(api::send))
         .route("/api/read", post(api::read))
         .route("/api/peek", post(api::peek))
+        .route("/api/trace", post(api::trace))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(
@@ -247,7 +248,7 @@ fn status_of(class: Class) -> StatusCode {
 
 async fn unknown_path(uri: Uri) -> Response {
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read and /api/peek",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek and /api/trace",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)
@@ -255,7 +256,7 @@ async fn unknown_path(uri: Uri) -> Response {
 
 async fn unknown_method(method: Method, uri: Uri) -> Response {
     let accepted = match uri.path() {
-        "/message" | "/api/send" | "/api/read" | "/api/peek" => "POST",
+        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/trace" => "POST",
         _ => "GET",
     };
     let reason = format!("{method} is not for {:?}; accepted: {accepted}", uri.path());

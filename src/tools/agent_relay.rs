@@ -355,7 +355,12 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
                 answer.message.body
             ));
         }
-        Reply::Mail(_) | Reply::Agents(_) | Reply::Groups(_) | Reply::Watches(_) | Reply::Nodes(_) => {
+        Reply::Mail(_)
+        | Reply::Agents(_)
+        | Reply::Groups(_)
+        | Reply::Watches(_)
+        | Reply::Nodes(_)
+        | Reply::Trace(_) => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
         }
     }
@@ -525,12 +530,10 @@ fn refused(refusal: &Refusal) -> String {
         Refusal::Agents(agents::Refusal::Anonymous { known, .. }) => format!(
             "Connection error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: {known}"
         ),
-        Refusal::Groups(groups::Refusal::UnknownChannel { name, known }) => {
-            format!(
-                "Channel not found: {name}; known channels: {}",
-                refusals::listed(known)
-            )
-        }
+        Refusal::Groups(groups::Refusal::UnknownChannel { name, known }) => format!(
+            "Channel not found: {name}; known channels: {}",
+            refusals::listed(known)
+        ),
         Refusal::Mail(mail::Refusal::NoAnswer { to, ms }) => {
             format!("Timeout after {ms}ms: waiting for response from {to}")
         }
@@ -539,6 +542,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Mail(_)
         | Refusal::Groups(_)
         | Refusal::Nodes(_)
+        | Refusal::Trace(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

@@ -11,6 +11,7 @@ pub mod messages;
 mod refusals;
 pub mod text;
 pub mod thrum;
+pub mod traces;
 
 use std::str::FromStr;
 use std::time::Duration;

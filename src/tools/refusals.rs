@@ -4,8 +4,10 @@
 use std::borrow::Cow;
 
 use crate::engine::agents::{self, NamedAs};
-use crate::engine::limits::{NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX};
-use crate::engine::{PERSON, Refusal, groups, mail, nodes, sessions};
+use crate::engine::limits::{
+    ID_DIGITS_MIN, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
+};
+use crate::engine::{PERSON, Refusal, groups, mail, nodes, sessions, trace};
 
 /// How many names of groups or channels a refusal lists.
 const LISTED_MAX: usize = 32;
@@ -20,6 +22,7 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::Mail(refusal) => not_carried(refusal),
         Refusal::Groups(refusal) => not_grouped(refusal),
         Refusal::Nodes(refusal) => not_a_node(refusal),
+        Refusal::Trace(refusal) => not_traced(refusal),
         Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
     }
 }
@@ -183,6 +186,22 @@ fn not_grouped(refusal: &groups::Refusal) -> String {
         }
         groups::Refusal::TooManyChannels { channels } => {
             format!("there are as many channels already as are accepted: {channels}; use one of them")
+        }
+    }
+}
+
+fn not_traced(refusal: &trace::Refusal) -> String {
+    match refusal {
+        trace::Refusal::OnlyThePerson => {
+            "what happened to a message is shown to the person alone: relay trace ID".to_owned()
+        }
+        trace::Refusal::Unknown { given } => format!(
+            "nothing is known of a message {given:?}; accepted: the id of one that relay has accepted, or its first {ID_DIGITS_MIN} or more digits; only the latest messages are kept in mind, and none from before a restart"
+        ),
+        trace::Refusal::Ambiguous { given, messages } => {
+            format!(
+                "the ids of {messages} messages begin with {given:?}; accepted: more digits of one, or all"
+            )
         }
     }
 }

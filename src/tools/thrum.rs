@@ -572,6 +572,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Mail(_)
         | Refusal::Groups(_)
         | Refusal::Nodes(_)
+        | Refusal::Trace(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

@@ -1,4 +1,4 @@
-//! The person at the command line: `relay send`, `read`, `peek`, `status` and `stop`, and the addresses that they call.
+//! The person at the command line: `relay send`, `read`, `peek`, `trace`, `status` and `stop`, and the addresses that they call.
 
 mod api;
 mod no_relay;
@@ -8,6 +8,7 @@ mod send;
 mod status;
 mod stop;
 mod tokens;
+mod trace;
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -74,4 +75,11 @@ fn await_wait(relay: &Relay, role: &str) {
 }
 
 /// All that asks a relay.
-const ASKING: [&[&str]; 5] = [&["send", "pm", "x"], &["read"], &["peek"], &["status"], &["stop"]];
+const ASKING: [&[&str]; 6] = [
+    &["send", "pm", "x"],
+    &["read"],
+    &["peek"],
+    &["trace", "3f2a91c0"],
+    &["status"],
+    &["stop"],
+];

@@ -27,6 +27,7 @@ fn a_relay_with_a_token_asks_it_of_every_request() {
             Request::post("/api/send", r#"{"to":"pm","body":"b"}"#),
             Request::post("/api/read", r#"{"for":"pm"}"#),
             Request::post("/api/peek", r#"{"for":"pm"}"#),
+            Request::post("/api/trace", r#"{"message":"3f2a91c0"}"#),
         ];
         for request in &requests {
             for wrong in [

@@ -215,6 +215,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
         channels_max: 1_024,
         nodes_max: 16_384,
         hops_max: 100,
+        trace_max: 32_768,
     };
     assert_eq!(Bounds::default(), bounds);
     assert_eq!(DOUBT_MS, 20_000);

@@ -46,6 +46,11 @@ impl Watched {
         Event::HandedOver {
             handover: self.handover(call),
             session,
+            carrier: if session == EXCHANGE {
+                Carrier::Exchange
+            } else {
+                Carrier::Stream
+            },
             agent: name("dev-a"),
             deliveries: Arc::new(deliveries.to_vec()),
             notice: false,
@@ -85,6 +90,7 @@ fn accepted_event(delivery: &Delivery) -> Event {
     Event::Accepted {
         message: Arc::clone(&delivery.message),
         agents: vec![name(delivery.message.to.as_str())],
+        places: Places::One(delivery.seq),
     }
 }
 
@@ -276,6 +282,7 @@ fn the_news_of_the_start_is_handed_over_like_a_message() {
     let told = Event::HandedOver {
         handover: relay.handovers[&1],
         session: A,
+        carrier: Carrier::Stream,
         agent: name("dev-a"),
         deliveries: Arc::default(),
         notice: true,

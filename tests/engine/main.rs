@@ -26,6 +26,7 @@ mod threads;
 mod through_agent_relays_tools;
 mod through_the_tools;
 mod through_thrums_tools;
+mod tracing;
 mod waiting;
 mod watching;
 
@@ -39,8 +40,9 @@ use relay::engine::limits::{
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, ChannelName, Class, Command, Context, DEFAULT_PROJECT, Delivery,
     Effect, Ending, Engine, Event, GroupName, HandoverId, InboxView, Input, InvalidName, InvalidRoster, Kind,
-    Known, Message, MessageId, Overview, Reason, Recipient, Refusal, Reply, Role, Roster, Seq, SessionId,
-    SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who, agents, groups, mail, sessions, watches,
+    Known, Message, MessageId, Overview, Places, Reason, Recipient, Refusal, Reply, Role, Roster, Seq,
+    SessionId, SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who, agents, groups, mail, sessions,
+    trace, watches,
 };
 
 /// 2026-05-02T14:30:00Z, when every relay here starts.
@@ -71,6 +73,7 @@ const ROOMY: Bounds = Bounds {
     channels_max: 2,
     nodes_max: 2,
     hops_max: 3,
+    trace_max: 1_000,
 };
 
 /// An engine, and the time that its next input comes at.
@@ -176,7 +179,7 @@ impl Relay {
     fn went_out(&mut self) -> Option<(Arc<Message>, Vec<AgentName>)> {
         let events = self.events().into_iter().rev();
         let mut accepted = events.filter_map(|event| {
-            let Event::Accepted { message, agents } = event else {
+            let Event::Accepted { message, agents, .. } = event else {
                 return None;
             };
             Some((message, agents))

@@ -34,6 +34,7 @@ fn a_post_is_answered_with_an_id_and_logged() {
     let accepted = Event::Accepted {
         message: Arc::new(message),
         agents: vec![name("dev-b")],
+        places: Places::One(Seq(0)),
     };
     assert_eq!(relay.events(), [accepted]);
     assert_eq!(relay.pending(), [0, 0, 1]);

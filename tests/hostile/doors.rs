@@ -15,6 +15,7 @@ fn requests(scene: &Scene) -> Vec<Request> {
         Request::post("/api/send", r#"{"to":"dev-a","body":"x"}"#),
         Request::post("/api/read", r#"{"for":"dev-a"}"#),
         Request::post("/api/peek", r#"{"for":"dev-a"}"#),
+        Request::post("/api/trace", r#"{"message":"3f2a91c0"}"#),
     ]
 }
 

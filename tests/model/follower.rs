@@ -47,7 +47,7 @@ impl Follower {
             Event::Closed { session, .. } => {
                 self.sessions.remove(session).expect("it was open");
             }
-            Event::Accepted { message, agents } => {
+            Event::Accepted { message, agents, .. } => {
                 self.messages.extend(agents.iter().map(|agent| Followed {
                     id: message.id,
                     agent: agent.clone(),

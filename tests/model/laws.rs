@@ -18,6 +18,7 @@ use std::sync::Arc;
 use relay::engine::limits::{
     Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, RECENT_BYTES_MAX, RECENT_MAX,
 };
+use relay::engine::watches::Watched;
 use relay::engine::{
     AgentName, CallId, Carrier, ChannelName, Command, Delivery, Effect, Ending, Engine, Input, Message,
     MessageId, Recipient, Refusal, Reply, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, Who, mail,
@@ -140,7 +141,13 @@ impl History<'_> {
                     _,
                 ) => false,
             });
-            holds(at, !refused || step.effects.len() == 1, || {
+            // Who has gone meanwhile has done so without the call.
+            let told_of_time = |effect: &&Effect| {
+                let what = Watched::Agents;
+                matches!(effect, Effect::Changed { what: told, .. } if *told == what && self.has_anybody_gone(at))
+            };
+            let others = step.effects.iter().filter(|effect| !told_of_time(effect));
+            holds(at, !refused || others.count() == 1, || {
                 "a refusal came with something else".to_owned()
             })?;
             holds(at, !refused || self.is_unchanged(at), || {
@@ -170,7 +177,7 @@ impl History<'_> {
                 } else {
                     asked.command
                 };
-                let speaks = !matches!(asks, Command::Agents(_) | Command::Watches(_));
+                let speaks = !matches!(asks, Command::Agents(_) | Command::Watches(_) | Command::Trace(_));
                 let its_own = admitted.agent.is_none() || admitted.agent == speaker || !speaks;
                 let persons = speaker.as_ref().is_some_and(AgentName::is_person);
                 let right = answer.is_err() || its_own && (admitted.person || !persons);
@@ -202,7 +209,8 @@ impl History<'_> {
                         | Reply::Agents(_)
                         | Reply::Groups(_)
                         | Reply::Watches(_)
-                        | Reply::Nodes(_),
+                        | Reply::Nodes(_)
+                        | Reply::Trace(_),
                     )
                     | Err(_) => continue,
                 };

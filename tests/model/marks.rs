@@ -489,6 +489,20 @@ marks! {
     ToldOfMuch,
     /// One session too many.
     TooManySessions,
+    /// The person asks what happened to a message.
+    Traced,
+    /// The same by the first digits of its id.
+    TracedByItsBeginning,
+    /// It went to more than one agent.
+    TracedOfSeveral,
+    /// It was handed over, came back and was handed over again.
+    TracedBackAndForth,
+    /// Something happened to it, and its acceptance is forgotten.
+    TraceForgotten,
+    /// There never was such a message.
+    TraceUnknown,
+    /// An agent asks.
+    TraceNotForAgents,
 }
 
 /// How often each mark was reached.

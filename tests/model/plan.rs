@@ -14,7 +14,7 @@ use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::mail::Second;
 use relay::engine::{
     CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, Reply, Roster, SessionId, Sign,
-    Timestamp, Who, agents, groups, mail,
+    Timestamp, Who, agents, groups, mail, trace,
 };
 use uuid::Uuid;
 
@@ -218,6 +218,7 @@ impl Plan {
             channels_max: rng.pick(&[1, 2, 4]),
             nodes_max: 1,
             hops_max: rng.pick(&[0, 1, 3, 100]),
+            trace_max: rng.pick(&[0, 3, 30, 32_768]),
         };
         let names = ["pm", "dev-a", "dev-b", "qa"];
         let agents = 1 + rng.index(names.len());

@@ -16,6 +16,7 @@ mod posts;
 mod replies;
 mod sessions;
 mod threads;
+mod trace;
 mod waits;
 mod watches;
 
@@ -38,6 +39,7 @@ use uuid::Uuid;
 
 use crate::marks::{Mark, Marks};
 use crate::plan::Event;
+use trace::Told;
 use watches::Changed;
 
 /// The whole state, as naive as it can be.
@@ -66,6 +68,10 @@ pub struct Model {
     doubts: Vec<Doubt>,
     /// Who watches what: a session that has ended, or was taken over, does not any more.
     watches: Vec<(SessionId, Watched)>,
+    /// The moment of the step.
+    now: Timestamp,
+    /// All that ever happened to a message.
+    told: Vec<(Timestamp, Told)>,
     /// What has changed in the step.
     changed: Vec<Changed>,
     stopping: bool,
@@ -186,6 +192,8 @@ struct Doubt {
     passed: Option<Passed>,
     /// When its session showed that it has read the reply; it may still say that it did not want it.
     read_at: Option<Timestamp>,
+    /// By what it showed that.
+    read_by: Option<Sign>,
 }
 
 /// What is known of a reply that was passed to its socket.
@@ -305,6 +313,8 @@ impl Model {
             waits: Vec::new(),
             doubts: Vec::new(),
             watches: Vec::new(),
+            now,
+            told: Vec::new(),
             changed: Vec::new(),
             stopping: false,
             marks: Marks::default(),
@@ -312,6 +322,7 @@ impl Model {
     }
 
     pub fn handle(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        self.now = now;
         let watches = self.watches.clone();
         let mut effects = self.carry_out(now, event);
         effects.extend(self.tell_of_changes(watches));

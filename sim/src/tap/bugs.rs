@@ -161,7 +161,8 @@ impl Tap {
             | Command::Groups(_)
             | Command::Watches(_)
             | Command::Resource(_)
-            | Command::Nodes(_) => {}
+            | Command::Nodes(_)
+            | Command::Trace(_) => {}
         }
     }
 
@@ -308,7 +309,13 @@ impl Tap {
                 Ok(Reply::Mail(
                     mail::Reply::Posted { .. } | mail::Reply::Pending { .. } | mail::Reply::Seen { .. },
                 ))
-                | Ok(Reply::Agents(_) | Reply::Groups(_) | Reply::Watches(_) | Reply::Nodes(_))
+                | Ok(
+                    Reply::Agents(_)
+                    | Reply::Groups(_)
+                    | Reply::Watches(_)
+                    | Reply::Nodes(_)
+                    | Reply::Trace(_),
+                )
                 | Err(_) => {}
             }
             *effect = Effect::Reply {

@@ -161,6 +161,7 @@ impl Tap {
                     | Refusal::Groups(_)
                     | Refusal::Nodes(_)
                     | Refusal::Sessions(_)
+                    | Refusal::Trace(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
                 Effect::Reply { .. }
@@ -213,6 +214,7 @@ impl Tap {
                 deliveries,
                 notice,
                 agent,
+                carrier: _,
             } => {
                 if *notice {
                     self.told.insert(agent.to_string());
@@ -277,7 +279,7 @@ impl Tap {
             Event::TakenOver { .. } => self.marks.hit("agent taken over"),
             Event::Gone { .. } => self.marks.hit("agent gone"),
             Event::Joined { .. } => self.marks.hit("channel joined"),
-            Event::Accepted { message, agents } => self.note_accepted(message, agents),
+            Event::Accepted { message, agents, .. } => self.note_accepted(message, agents),
             Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::NodeCame { .. }

@@ -48,6 +48,16 @@ fn what_is_not_taken_is_named() {
             "/api/peek takes the JSON {\"for\": role}: expected",
         ),
         (
+            "/api/trace",
+            "{}",
+            "/api/trace takes the JSON {\"message\": id}: missing field `message`",
+        ),
+        (
+            "/api/trace",
+            r#"{"message":"3f2a91c"}"#,
+            "nothing is known of a message \"3f2a91c\"; accepted: the id of one that relay has accepted, or its first 8 or more digits",
+        ),
+        (
             "/api/send",
             r#"{"to":"pm","body":"x","kind":"shout"}"#,
             "unknown kind \"shout\"; known kinds: status, question, directive, free",
@@ -80,7 +90,7 @@ fn what_is_not_taken_is_named() {
     let refused = relay.connect().exchange(&form);
     let reason = "content type \"text/plain\" is not accepted; accepted: application/json";
     assert_eq!((refused.status, refused.json()), (415, json!({"error": reason})));
-    for path in ["/api/send", "/api/read", "/api/peek"] {
+    for path in ["/api/send", "/api/read", "/api/peek", "/api/trace"] {
         let refused = relay.connect().exchange(&Request::get(path));
         assert_eq!((refused.status, refused.header("allow")), (405, Some("POST")));
         let page = Request::post(path, "{}").with("Origin", "http://evil.example");

@@ -52,9 +52,11 @@ fn a_message_may_belong_to_a_thread_and_answer_another() {
     let answer = ["send", "user", "two", "--from", "dev-a", "--reply-to", id];
     ask(relay.port, &answer).assert().code(0);
     let peek = ask(relay.port, &["peek"]).assert().code(0);
-    assert!(stdout_of(&peek).contains(" dev-a → user [free] thread b1\n"));
+    let head = stdout_of(&peek);
     let peek = ask(relay.port, &["peek", "--json"]).assert().code(0);
     let seen: Value = serde_json::from_str(&stdout_of(&peek)).expect("JSON");
+    let id_of_answer = &seen[0]["id"].as_str().expect("an id")[..8];
+    assert!(head.contains(&format!(" dev-a → user [free] {id_of_answer} thread b1\n")));
     assert_eq!([&seen[0]["thread"], &seen[0]["reply_to"]], ["b1", id]);
     ask(relay.port, &["send", "dev-a", "three", "--reply-to", "nobody's"])
         .assert()

@@ -12,7 +12,7 @@ fn a_token_is_given_as_an_option_or_in_the_environment() {
     read.env("RELAY_TOKEN", TOKEN);
     read.assert()
         .code(0)
-        .stdout(contains("user → user [free]\n  hello\n"));
+        .stdout(contains("user → user [free] ").and(contains("\n  hello\n")));
 }
 
 #[test]

@@ -92,6 +92,7 @@ impl History<'_> {
                 | Refusal::Agents(_)
                 | Refusal::Groups(_)
                 | Refusal::Nodes(_)
+                | Refusal::Trace(_)
                 | Refusal::Sessions(_) => true,
             };
             holds(at, right, || format!("{body:?} was refused: {refusal:?}"))?;

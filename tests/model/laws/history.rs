@@ -185,7 +185,7 @@ impl<'a> History<'a> {
                 };
                 self.sessions.insert(*session, admitted);
             }
-            Effect::Note(relay::engine::Event::Accepted { message, agents }) => {
+            Effect::Note(relay::engine::Event::Accepted { message, agents, .. }) => {
                 let number = self.posted.len();
                 self.posted.push((at, message, agents));
                 for agent in agents {
@@ -263,7 +263,7 @@ impl<'a> History<'a> {
                 let person = admitted.person.then(AgentName::person);
                 return admitted.agent.clone().or(person);
             }
-            Command::Agents(_) | Command::Watches(_) | Command::Nodes(_) => return None,
+            Command::Agents(_) | Command::Watches(_) | Command::Nodes(_) | Command::Trace(_) => return None,
         };
         let given = match command {
             mail::Command::Post { from, .. } => from,
@@ -472,6 +472,11 @@ impl<'a> History<'a> {
     /// Tells whether an agent went in a step.
     pub(super) fn has_gone(&self, agent: &AgentName, at: usize) -> bool {
         self.gone.contains(&(at, agent))
+    }
+
+    /// Tells whether somebody has gone in a step.
+    pub(super) fn has_anybody_gone(&self, at: usize) -> bool {
+        self.gone.iter().any(|(gone_at, _)| *gone_at == at)
     }
 }
 

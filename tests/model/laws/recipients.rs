@@ -27,7 +27,7 @@ impl History<'_> {
         for (at, step) in self.steps.iter().enumerate() {
             for effect in &step.all_effects {
                 world.note(step, effect);
-                let Effect::Note(relay::engine::Event::Accepted { message, agents }) = effect else {
+                let Effect::Note(relay::engine::Event::Accepted { message, agents, .. }) = effect else {
                     continue;
                 };
                 let there: Vec<&AgentName> = step.after.pending.iter().map(|(name, _)| name).collect();

@@ -71,7 +71,8 @@ impl<'a> History<'a> {
             | Command::Groups(_)
             | Command::Watches(_)
             | Command::Resource(_)
-            | Command::Nodes(_) => {}
+            | Command::Nodes(_)
+            | Command::Trace(_) => {}
         }
         wanted
     }
@@ -87,7 +88,8 @@ pub(super) fn wait_ms(command: &Command) -> Option<u32> {
         | Command::Groups(_)
         | Command::Watches(_)
         | Command::Resource(_)
-        | Command::Nodes(_) => None,
+        | Command::Nodes(_)
+        | Command::Trace(_) => None,
     }
 }
 

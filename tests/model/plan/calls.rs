@@ -22,7 +22,7 @@ impl Plan {
                 agent: self.me(bound),
             }
             .into(),
-            Action::Look => self.look(),
+            Action::Look => self.look(bound),
             Action::Group => self.group(),
             Action::Pending
             | Action::Open
@@ -137,7 +137,18 @@ impl Plan {
         })
     }
 
-    fn look(&mut self) -> Command {
+    fn look(&mut self, bound: Option<&str>) -> Command {
+        let curious = if bound == Some(PERSON) { 70 } else { 5 };
+        if self.rng.percent(curious) {
+            let mut message = self.message();
+            if self.rng.percent(30) {
+                message = message.to_uppercase();
+            }
+            if self.rng.percent(50) {
+                message.truncate(self.rng.pick(&[7, 8, 9, 13]));
+            }
+            return trace::Command::Trace { message }.into();
+        }
         if self.rng.percent(30) {
             return agents::Command::WhoAmI.into();
         }

@@ -39,7 +39,7 @@ impl Model {
                     self.marks.reach(Mark::ReadByCall);
                     self.marks
                         .reach_if(doubt.is_overdue(), Mark::OverdueConfirmedByCall);
-                    self.has_read(now, doubt.call);
+                    self.has_read(now, doubt.call, Sign::CalledAgain);
                 }
             }
         }
@@ -88,6 +88,7 @@ impl Model {
             Command::Watches(command) => self.about_watches(open, call, command),
             Command::Resource(command) => self.carry_out_call(now, open, call, random, *command),
             Command::Nodes(_) => unreachable!("no plan has nodes"),
+            Command::Trace(command) => self.about_trace(open, call, &command),
         }
     }
 

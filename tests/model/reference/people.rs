@@ -421,7 +421,7 @@ impl Model {
                     continue;
                 }
                 self.marks.reach(Mark::UndoByFencing);
-                self.undo(doubt.call);
+                self.undo(doubt.call, Sign::Fenced);
             }
         }
         effects

@@ -63,16 +63,17 @@ impl Model {
         }
         for read in giving_way {
             self.marks.reach(Mark::ReadGivesWay);
-            self.confirm(read);
+            self.confirm(read, Sign::Settled);
         }
         if let Some(channel) = &channel {
             self.joins(channel, &message.from);
         }
         self.contact(now, open.session, &message.from);
-        self.accept(&message, &agents);
+        let seqs = self.accept(&message, &agents);
         let mut effects = vec![Effect::Note(relay::engine::Event::Accepted {
             message: Arc::clone(&message),
             agents: agents.clone(),
+            places: seqs.into_iter().collect(),
         })];
         match options.await_ms {
             Some(wait_ms) => {
@@ -100,9 +101,12 @@ impl Model {
         Ok(effects)
     }
 
-    /// Puts a message into all inboxes that it is for.
-    fn accept(&mut self, message: &Arc<Message>, agents: &[AgentName]) {
+    /// Puts a message into all inboxes that it is for, and returns its places there.
+    fn accept(&mut self, message: &Arc<Message>, agents: &[AgentName]) -> Vec<Seq> {
         self.accepted += 1;
+        self.tell(Told::Accepted(Arc::clone(message)));
+        let by_name = message.to.by() == ResolvedBy::Name;
+        let mut seqs = Vec::new();
         let by = message.to.by();
         let group = self
             .groups
@@ -122,11 +126,20 @@ impl Model {
         for agent in agents {
             self.changed.push(Changed::Inbox(agent.clone()));
             let before = self.messages.iter().filter(|m| m.is_for(agent)).count();
+            let seq = Seq(before as u64);
+            seqs.push(seq);
+            if by_name {
+                let accepted = Arc::clone(message);
+                *self.told.last_mut().expect("it was accepted") =
+                    (self.now, Told::Sent(accepted, agent.clone(), seq));
+            } else {
+                self.tell(Told::Queued(message.id, agent.clone(), seq));
+            }
             self.messages.push(Kept {
                 agent: agent.clone(),
                 number: self.accepted,
                 delivery: Delivery {
-                    seq: Seq(before as u64),
+                    seq,
                     message: Arc::clone(message),
                     redelivered: false,
                 },
@@ -134,6 +147,7 @@ impl Model {
                 read_with: 0,
             });
         }
+        seqs
     }
 
     /// Has a post wait for its answer.

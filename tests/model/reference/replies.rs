@@ -47,24 +47,26 @@ impl Model {
             (Carrier::Exchange, Some(passed)) => {
                 self.marks.reach(Mark::ReadByFollowed);
                 self.marks.reach_if(passed.anew, Mark::AnewConfirmed);
-                self.has_read(now, call);
+                self.has_read(now, call, Sign::Followed);
             }
         }
     }
 
     /// A session has shown that it has read a reply. That counts if it does not cancel the call soon.
-    pub(super) fn has_read(&mut self, now: Timestamp, call: CallId) {
+    pub(super) fn has_read(&mut self, now: Timestamp, call: CallId, by: Sign) {
         let mut doubts = self.doubts.iter_mut();
         let doubt = doubts.find(|doubt| doubt.call == call).expect("it stands");
         doubt.read_at = Some(now);
-        // Of one agent, only so many may be cancelled.
+        doubt.read_by = Some(by);
         let agent = doubt.agent.clone();
+        self.tell(Told::Read(call, by));
+        // Of one agent, only so many may be cancelled.
         let read = self.longest_read(&agent);
         let oldest = read[0].call;
         if read.len() > self.bounds.read_max {
             self.marks.reach(Mark::ReadGivesWayToRead);
             self.marks.reach_if(oldest == call, Mark::ReadGivesWayAtOnce);
-            self.confirm(oldest);
+            self.confirm(oldest, Sign::Settled);
         }
     }
 
@@ -88,7 +90,7 @@ impl Model {
                 .is_some_and(|at| at.plus_millis(CANCEL_GRACE_MS) <= now)
             {
                 self.marks.reach(Mark::ReadSettles);
-                self.confirm(doubt.call);
+                self.confirm(doubt.call, Sign::Settled);
             }
         }
     }
@@ -145,7 +147,7 @@ impl Model {
         for doubt in over {
             self.marks.reach(Mark::ConfirmByKeepAlive);
             self.marks.reach_if(doubt.began_anew(), Mark::AnewConfirmed);
-            self.confirm(doubt.call);
+            self.confirm(doubt.call, Sign::KeptAlive);
         }
     }
 
@@ -184,7 +186,7 @@ impl Model {
             Carrier::Node => unreachable!("no plan has nodes"),
         });
         self.marks.reach_if(doubt.began_anew(), Mark::AnewConfirmed);
-        self.confirm(call);
+        self.confirm(call, Sign::DoubtOver);
     }
 
     pub(super) fn cancelled(&mut self, now: Timestamp, call: CallId) -> Vec<Effect> {
@@ -192,7 +194,8 @@ impl Model {
             self.marks.reach(Mark::WaitCancelled);
             return Vec::new();
         }
-        self.fail(now, call, Mark::UndoByCancel, Mark::CancelledForNothing)
+        let marks = (Mark::UndoByCancel, Mark::CancelledForNothing);
+        self.fail(now, call, Sign::Cancelled, marks)
     }
 
     /// A parked call has no reply yet; that it could not be written ends the wait all the same.
@@ -206,10 +209,17 @@ impl Model {
             self.marks.reach(Mark::LostWhenRead);
             return Vec::new();
         }
-        self.fail(now, call, Mark::UndoByLoss, Mark::LostForNothing)
+        self.fail(now, call, Sign::Lost, (Mark::UndoByLoss, Mark::LostForNothing))
     }
 
-    pub(super) fn fail(&mut self, now: Timestamp, call: CallId, undone: Mark, nothing: Mark) -> Vec<Effect> {
+    /// The first mark is for a reply that was undone, the second one for none.
+    fn fail(
+        &mut self,
+        now: Timestamp,
+        call: CallId,
+        sign: Sign,
+        (undone, nothing): (Mark, Mark),
+    ) -> Vec<Effect> {
         let Some(doubt) = self.doubts.iter().find(|doubt| doubt.call == call) else {
             self.marks.reach(nothing);
             return Vec::new();
@@ -222,7 +232,7 @@ impl Model {
             Mark::OverdueUndoneByNews,
         );
         self.marks.reach_if(doubt.read_at.is_some(), Mark::UndoWhenRead);
-        self.undo(call);
+        self.undo(call, sign);
         self.wake_all(now)
     }
 
@@ -282,7 +292,17 @@ impl Model {
                 carrier: open.carrier,
                 passed: None,
                 read_at: None,
+                read_by: None,
             });
+            for delivery in &deliveries {
+                self.tell(Told::HandedOver {
+                    message: delivery.message.id,
+                    agent: agent.clone(),
+                    call,
+                    session,
+                    carrier: open.carrier,
+                });
+            }
         }
         let earlier = self.earlier(call, agent, wanted, deliveries.len());
         let deliveries = Arc::new(deliveries);
@@ -330,8 +350,12 @@ impl Model {
         earlier
     }
 
-    pub(super) fn confirm(&mut self, call: CallId) {
+    /// A reply has arrived, as a sign says, or as one said before.
+    pub(super) fn confirm(&mut self, call: CallId, by: Sign) {
         self.confirmed += 1;
+        let read_by = self.doubts.iter().find(|doubt| doubt.call == call);
+        let read_by = read_by.and_then(|doubt| doubt.read_by);
+        self.tell(Told::Delivered(call, read_by.unwrap_or(by)));
         self.doubts.retain(|doubt| doubt.call != call);
         for kept in &mut self.messages {
             if kept.state == State::Handed(call) {
@@ -346,7 +370,8 @@ impl Model {
         }
     }
 
-    pub(super) fn undo(&mut self, call: CallId) {
+    pub(super) fn undo(&mut self, call: CallId, by: Sign) {
+        self.tell(Told::Undone(call, by));
         self.mark_places(call);
         let mut doubts = self.doubts.iter();
         let anew = doubts.any(|doubt| doubt.call == call && doubt.began_anew());

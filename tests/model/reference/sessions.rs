@@ -88,7 +88,7 @@ impl Model {
             match (open.carrier, ending, doubt.passed) {
                 (Carrier::Exchange, Ending::Orderly, Some(_)) => {
                     self.marks.reach(Mark::ReadByOrderlyExchangeEnd);
-                    self.has_read(now, doubt.call);
+                    self.has_read(now, doubt.call, Sign::Ended(ending));
                     continue;
                 }
                 (Carrier::Exchange, Ending::Orderly, None) => {
@@ -104,7 +104,7 @@ impl Model {
                 (Carrier::Node, ..) => unreachable!("no plan has nodes"),
             }
             self.marks.reach_if(doubt.is_overdue(), Mark::OverdueUndoneByEnd);
-            self.undo(doubt.call);
+            self.undo(doubt.call, Sign::Ended(ending));
         }
         self.sessions.retain(|other| other.session != session);
         self.has_left(now, &open);

@@ -1,0 +1,277 @@
+//! `relay trace`: tells what happened to a message.
+
+use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
+
+use chrono::{DateTime, Local};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::client::{At, Client, ClientError};
+use super::messages::write_stdout;
+use super::{End, Failure, block_on};
+use crate::terminal::visible;
+
+/// Widest name with its place that stands before a line; a wider one has a line of its own, so that those of all others fit into 80
+/// columns.
+const LABEL_WIDTH_MAX: usize = 16;
+
+/// `relay trace`.
+#[derive(Debug, clap::Args)]
+pub struct Trace {
+    /// The id of the message, or its first 8 or more digits, as relay read shows them.
+    id: String,
+
+    /// Print it as JSON: {"id", "from", "to", "kind", "accepted_at", "steps"}.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Why nothing was shown.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// stdout did not take it.
+    #[error("cannot write to stdout: {0}")]
+    Stdout(#[from] io::Error),
+    /// The relay did not give it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        Self::error(format!("relay trace: {error}"))
+    }
+}
+
+/// What the relay answers.
+#[derive(Deserialize)]
+struct Traced {
+    id: String,
+    from: String,
+    to: String,
+    kind: String,
+    accepted_at: String,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    at: String,
+    agent: String,
+    seq: u64,
+    step: String,
+    session: Option<u64>,
+    over: Option<String>,
+    by: Option<String>,
+}
+
+/// Asks and tells.
+pub fn run(args: &Trace) -> Result<End, Failure> {
+    Ok(block_on(trace(args))?)
+}
+
+async fn trace(args: &Trace) -> Result<End, TraceError> {
+    let mut client = Client::find(&args.at).await?;
+    let asked = json!({"message": args.id});
+    let answer = client.ask("/api/trace", &asked, Duration::ZERO).await?;
+    let Ok(traced) = serde_json::from_slice::<Traced>(&answer) else {
+        return Err(client.not_understood().into());
+    };
+    client.done();
+    let text = if args.json {
+        format!("{}\n", String::from_utf8_lossy(&answer))
+    } else {
+        shown(&traced)
+    };
+    write_stdout(&text)?;
+    Ok(End::Done)
+}
+
+/// Writes who sent what to whom and when, and then what happened to it, for one recipient after the other in the order in which they
+/// got it.
+fn shown(traced: &Traced) -> String {
+    let Traced {
+        id,
+        from,
+        to,
+        kind,
+        accepted_at,
+        steps,
+    } = traced;
+    let mut text = format!(
+        "{}  {}  {} → {}\naccepted {}\n",
+        visible(id),
+        visible(kind),
+        visible(from),
+        visible(to),
+        visible(&moment(accepted_at, "%Y-%m-%d %H:%M:%S%.3f")),
+    );
+    if steps.is_empty() {
+        text.push_str("it went to nobody\n");
+    }
+    let day = |ts: &str| moment(ts, "%Y-%m-%d");
+    let one_day = steps.iter().all(|step| day(&step.at) == day(accepted_at));
+    let format = if one_day {
+        "%H:%M:%S%.3f"
+    } else {
+        "%Y-%m-%d %H:%M:%S%.3f"
+    };
+    let recipients = steps.iter().filter(|step| step.step == "queued");
+    let recipients: Vec<(&Step, String)> = recipients
+        .map(|step| (step, format!("{} #{}", visible(&step.agent), step.seq)))
+        .collect();
+    let widths = recipients.iter().map(|(_, label)| label.chars().count());
+    let width = widths
+        .filter(|width| *width <= LABEL_WIDTH_MAX)
+        .max()
+        .unwrap_or(0);
+    for (recipient, label) in &recipients {
+        let mut label = label.as_str();
+        if label.chars().count() > width {
+            let _ = writeln!(text, "  {label}");
+            label = "";
+        }
+        let mut before = "";
+        for step in steps.iter().filter(|step| step.agent == recipient.agent) {
+            let at = moment(&step.at, format);
+            let said = said(step, before);
+            let _ = writeln!(text, "  {label:width$}  {}  {}", visible(&at), visible(&said));
+            label = "";
+            before = &step.step;
+        }
+    }
+    text
+}
+
+/// Says what happened, behind another step.
+fn said(step: &Step, before: &str) -> String {
+    let why = step.by.as_deref().map(|by| match by {
+        "followed" => "more came over its connection",
+        "called_again" => "the session called again",
+        "acknowledged" => "its node acknowledged it",
+        "kept_alive" => "a keep-alive followed",
+        "doubt_over" => "its connection lived on",
+        "ended" => "its connection was closed",
+        "broken" => "its connection broke",
+        "taken_over" => "its agent was taken over",
+        "cancelled" => "its call was cancelled",
+        "lost" => "the reply was not written",
+        other => other,
+    });
+    match (step.step.as_str(), why) {
+        ("handed_over", _) => format!(
+            "handed over to session {} ({})",
+            step.session.unwrap_or_default(),
+            step.over.as_deref().unwrap_or_default()
+        ),
+        // By what was said to have been read.
+        ("delivered", Some(_)) if before == "read" => "delivered".to_owned(),
+        (step, Some(why)) => format!("{step}: {why}"),
+        (step, None) => step.to_owned(),
+    }
+}
+
+/// Writes a moment as this machine's clock shows it.
+fn moment(ts: &str, format: &str) -> String {
+    match DateTime::parse_from_rfc3339(ts) {
+        Ok(time) => time.with_timezone(&Local).format(format).to_string(),
+        Err(_) => ts.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(at: &str, agent: &str, step: &str, by: Option<&str>) -> Step {
+        Step {
+            at: at.to_owned(),
+            agent: agent.to_owned(),
+            seq: 7,
+            step: step.to_owned(),
+            session: Some(12_345),
+            over: Some("http".to_owned()),
+            by: by.map(str::to_owned),
+        }
+    }
+
+    fn traced(steps: Vec<Step>) -> Traced {
+        Traced {
+            id: "3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a".to_owned(),
+            from: "pm".to_owned(),
+            to: "@everyone".to_owned(),
+            kind: "question".to_owned(),
+            accepted_at: "no time".to_owned(),
+            steps,
+        }
+    }
+
+    #[test]
+    fn each_recipient_has_a_block_and_a_long_name_a_line_of_its_own() {
+        let long = "a-name-of-quite-some-length";
+        let steps = vec![
+            step("t0", "dev-a", "queued", None),
+            step("t0", "dev-b", "queued", None),
+            step("t0", long, "queued", None),
+            step("t1", "dev-b", "handed_over", None),
+            step("t2", "dev-a", "handed_over", None),
+            step("t3", "dev-b", "read", Some("called_again")),
+            step("t4", "dev-a", "undone", Some("broken")),
+            step("t5", "dev-b", "delivered", Some("called_again")),
+            step("t6", "dev-a", "delivered", Some("new\u{1b}")),
+        ];
+        let expected = "\
+3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a  question  pm → @everyone
+accepted no time
+  dev-a #7  t0  queued
+            t2  handed over to session 12345 (http)
+            t4  undone: its connection broke
+            t6  delivered: new\\u{1b}
+  dev-b #7  t0  queued
+            t1  handed over to session 12345 (http)
+            t3  read: the session called again
+            t5  delivered
+  a-name-of-quite-some-length #7
+            t0  queued
+";
+        assert_eq!(shown(&traced(steps)), expected);
+        assert!(shown(&traced(Vec::new())).ends_with("accepted no time\nit went to nobody\n"));
+    }
+
+    #[test]
+    fn the_longest_lines_fit_into_80_columns_and_name_the_day_where_it_is_another() {
+        let days = ["2026-05-02T12:00:00.000Z", "2026-05-04T12:00:00.000Z"];
+        let words = [
+            "followed",
+            "called_again",
+            "kept_alive",
+            "doubt_over",
+            "ended",
+            "broken",
+            "taken_over",
+            "cancelled",
+            "lost",
+        ];
+        let mut steps = vec![step(days[0], "fourteen-chars", "queued", None)];
+        steps.push(step(days[1], "fourteen-chars", "handed_over", None));
+        for by in words {
+            steps.push(step(days[1], "fourteen-chars", "read", Some(by)));
+            steps.push(step(days[1], "fourteen-chars", "undone", Some(by)));
+        }
+        steps.push(step(days[1], "fourteen-chars", "delivered", Some("doubt_over")));
+        steps.push(step(days[1], "fourteen-chars", "delivered", Some("kept_alive")));
+        let mut traced = traced(steps);
+        traced.accepted_at = days[0].to_owned();
+        for line in shown(&traced).lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(shown(&traced).contains("  2026-05-0"));
+        traced.steps.truncate(1);
+        assert!(!shown(&traced).contains("  2026-05-0"));
+    }
+}

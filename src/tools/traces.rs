@@ -1,0 +1,71 @@
+//! The JSON form of what happened to a message.
+
+use super::messages::write_time;
+use super::text::{Json, Object};
+use crate::engine::trace::{Happened, Moment, Traced};
+use crate::engine::{Carrier, Ending, Sign};
+
+/// Writes what happened to a message as `{"id", "from", "to", "kind", "accepted_at", "steps"}`, where each step is `{"at", "agent", "seq",
+/// "step"}`, with `"session"` and `"over"` if it was handed over, and `"by"` if a sign told of it.
+pub fn write(traced: &Traced, object: &mut Object<'_>) {
+    let Traced {
+        id,
+        from,
+        to,
+        kind,
+        accepted_at,
+        moments,
+    } = traced;
+    object.member("id").plain(&id.to_string());
+    object.member("from").plain(from.as_str());
+    object.member("to").plain(to.as_str());
+    object.member("kind").plain(kind.as_str());
+    write_time(*accepted_at, object.member("accepted_at"));
+    object.member("steps").array(moments, write_step);
+}
+
+fn write_step(json: &mut Json<'_>, moment: &Moment) {
+    let Moment { at, agent, seq, what } = moment;
+    json.object(|object| {
+        write_time(*at, object.member("at"));
+        object.member("agent").plain(agent.as_str());
+        object.member("seq").raw(&seq.0.to_string());
+        let (step, by) = match what {
+            Happened::Queued => ("queued", None),
+            Happened::HandedOver { session, carrier } => {
+                object.member("session").raw(&session.0.to_string());
+                object.member("over").plain(match carrier {
+                    Carrier::Stream => "sse",
+                    Carrier::Exchange => "http",
+                    Carrier::Node => "node",
+                });
+                ("handed_over", None)
+            }
+            Happened::Read { by } => ("read", Some(by)),
+            Happened::Undone { by } => ("undone", Some(by)),
+            Happened::Delivered { by } => ("delivered", Some(by)),
+        };
+        object.member("step").plain(step);
+        if let Some(by) = by {
+            object.member("by").plain(sign(*by));
+        }
+    });
+}
+
+/// Returns the word that stands for a sign on the wire.
+fn sign(sign: Sign) -> &'static str {
+    match sign {
+        Sign::Passed => "passed",
+        Sign::Followed => "followed",
+        Sign::CalledAgain => "called_again",
+        Sign::Acknowledged => "acknowledged",
+        Sign::KeptAlive => "kept_alive",
+        Sign::DoubtOver => "doubt_over",
+        Sign::Settled => "settled",
+        Sign::Ended(Ending::Orderly) => "ended",
+        Sign::Ended(Ending::Broken) => "broken",
+        Sign::Fenced => "taken_over",
+        Sign::Cancelled => "cancelled",
+        Sign::Lost => "lost",
+    }
+}

@@ -1,0 +1,98 @@
+use super::*;
+
+/// Sends a message to dev-a as pm and returns its id.
+fn sent(relay: &Relay) -> String {
+    let send = ask(relay.port, &["send", "dev-a", "task", "--from", "pm", "--json"]).assert();
+    let sent: Value = serde_json::from_str(&stdout_of(&send.code(0))).expect("JSON");
+    sent["id"].as_str().expect("an id").to_owned()
+}
+
+fn traced(relay: &Relay, id: &str) -> Value {
+    let trace = ask(relay.port, &["trace", id, "--json"])
+        .assert()
+        .code(0)
+        .stderr("");
+    serde_json::from_str(&stdout_of(&trace)).expect("JSON")
+}
+
+#[test]
+fn a_message_is_followed_until_it_is_delivered() {
+    let relay = told();
+    let mut session = relay.session(Way::Sse);
+    session.hear_of_start("dev-a");
+    let id = sent(&relay);
+    let queued = traced(&relay, &id);
+    let at = queued["accepted_at"].clone();
+    let place = &queued["steps"][0]["seq"];
+    assert_eq!(
+        queued,
+        json!({
+            "id": id, "from": "pm", "to": "dev-a", "kind": "free", "accepted_at": at,
+            "steps": [{"at": at, "agent": "dev-a", "seq": 0, "step": "queued"}],
+        })
+    );
+    assert_eq!(session.read("dev-a").bodies(), ["task"]);
+    session.read("dev-a");
+    until("it is delivered", || {
+        traced(&relay, &id)["steps"].as_array().map(Vec::len) == Some(4)
+    });
+    let steps = traced(&relay, &id)["steps"].clone();
+    let number = relay.health()["connections"][0]["session"].clone();
+    let step =
+        |n: usize, step: &str| json!({"at": steps[n]["at"], "agent": "dev-a", "seq": place, "step": step});
+    let mut expected = [
+        step(0, "queued"),
+        step(1, "handed_over"),
+        step(2, "read"),
+        step(3, "delivered"),
+    ];
+    expected[1]["session"] = number.clone();
+    expected[1]["over"] = json!("sse");
+    expected[2]["by"] = json!("called_again");
+    expected[3]["by"] = json!("called_again");
+    assert_eq!(steps, json!(expected));
+    let time = |at: &Value| at.as_str().expect("a time").replace('T', " ").replace('Z', "");
+    let clock = |n: usize| time(&steps[n]["at"])[11..].to_owned();
+    let said = format!(
+        "{id}  free  pm → dev-a\n\
+         accepted {}\n  \
+           dev-a #0  {}  queued\n            \
+                     {}  handed over to session {number} (sse)\n            \
+                     {}  read: the session called again\n            \
+                     {}  delivered\n",
+        time(&at),
+        clock(0),
+        clock(1),
+        clock(2),
+        clock(3)
+    );
+    ask(relay.port, &["trace", &id[..8]])
+        .assert()
+        .code(0)
+        .stdout(said)
+        .stderr("");
+}
+
+#[test]
+fn what_came_back_says_why() {
+    let relay = told();
+    let mut session = relay.session(Way::Sse);
+    session.hear_of_start("dev-a");
+    let id = sent(&relay);
+    assert_eq!(session.read("dev-a").bodies(), ["task"]);
+    drop(session);
+    until("it is back", || unread(&relay, "dev-a") == 1);
+    let trace = ask(relay.port, &["trace", &id]).assert().code(0);
+    let text = stdout_of(&trace);
+    let last = text.lines().next_back().expect("lines");
+    assert!(last.contains("  undone: its connection "), "{text}");
+}
+
+#[test]
+fn a_message_that_is_not_known_is_named() {
+    let relay = Relay::start();
+    ask(relay.port, &["trace", "3f2a91c0"]).assert().code(1).stdout("").stderr(
+        "relay trace: nothing is known of a message \"3f2a91c0\"; accepted: the id of one that relay has accepted, or its first 8 or more digits; only the latest messages are kept in mind, and none from before a restart\n",
+    );
+    ask(relay.port, &["trace"]).assert().code(2).stdout("");
+}

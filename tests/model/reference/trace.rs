@@ -1,0 +1,164 @@
+//! What happened to each message: a list of which nothing is ever taken out, and of which only the end is shown.
+
+use relay::engine::trace::{self, Command, Happened, Moment, Traced};
+
+use super::*;
+
+/// A step of a message, or of all that a reply handed over.
+#[derive(Debug, Clone)]
+pub(super) enum Told {
+    Accepted(Arc<Message>),
+    Queued(MessageId, AgentName, Seq),
+    /// Both, of a message to one agent.
+    Sent(Arc<Message>, AgentName, Seq),
+    HandedOver {
+        message: MessageId,
+        agent: AgentName,
+        call: CallId,
+        session: SessionId,
+        carrier: Carrier,
+    },
+    Read(CallId, Sign),
+    Undone(CallId, Sign),
+    Delivered(CallId, Sign),
+}
+
+impl Model {
+    pub(super) fn tell(&mut self, told: Told) {
+        self.told.push((self.now, told));
+    }
+
+    pub(super) fn about_trace(
+        &mut self,
+        open: &Open,
+        call: CallId,
+        command: &Command,
+    ) -> Result<Vec<Effect>, Refusal> {
+        let Command::Trace { message: given } = command;
+        if !open.person {
+            self.marks.reach(Mark::TraceNotForAgents);
+            return Err(Refusal::Trace(trace::Refusal::OnlyThePerson));
+        }
+        let is_meant = |message: &Message| {
+            let (whole, given) = (message.id.to_string(), given.to_lowercase());
+            let bare = whole.replace('-', "");
+            let digits = given.replace('-', "").len();
+            digits >= 8 && (whole.starts_with(&given) || bare.starts_with(&given))
+        };
+        let accepted = self.told.iter().enumerate().filter_map(|(at, (_, told))| {
+            let (Told::Accepted(message) | Told::Sent(message, ..)) = told else {
+                return None;
+            };
+            is_meant(message).then(|| (at, Arc::clone(message)))
+        });
+        let accepted: Vec<(usize, Arc<Message>)> = accepted.collect();
+        let forgotten = self.told.len().saturating_sub(self.bounds.trace_max);
+        let (at, message) = match &accepted[..] {
+            [] => {
+                self.marks.reach(Mark::TraceUnknown);
+                return Err(unknown(given));
+            }
+            [(at, _)] if *at < forgotten => {
+                self.marks.reach(Mark::TraceForgotten);
+                return Err(unknown(given));
+            }
+            [(at, message)] => (*at, Arc::clone(message)),
+            several => unreachable!("random ids do not begin alike: {several:?}"),
+        };
+        let moments = self.moments(at, message.id);
+        let agents = moments.iter().filter(|moment| moment.what == Happened::Queued);
+        let handed = |moment: &&Moment| matches!(moment.what, Happened::HandedOver { .. });
+        let handed = moments.iter().filter(handed).map(|moment| &moment.agent);
+        let handed: Vec<&AgentName> = handed.collect();
+        let again = handed
+            .iter()
+            .enumerate()
+            .any(|(at, agent)| handed[..at].contains(agent));
+        self.marks.reach(Mark::Traced);
+        self.marks.reach_if(given.len() < 32, Mark::TracedByItsBeginning);
+        self.marks.reach_if(agents.count() > 1, Mark::TracedOfSeveral);
+        self.marks.reach_if(again, Mark::TracedBackAndForth);
+        let traced = Traced {
+            id: message.id,
+            from: message.from.clone(),
+            to: message.to.clone(),
+            kind: message.kind,
+            accepted_at: message.ts,
+            moments,
+        };
+        let answer = trace::Reply::Traced(Box::new(traced));
+        Ok(vec![reply(call, Ok(answer.into()))])
+    }
+
+    /// Lists what happened to a message since a place of the list.
+    fn moments(&self, since: usize, id: MessageId) -> Vec<Moment> {
+        let told = &self.told[since..];
+        let mut moments = Vec::new();
+        for (at, what) in told {
+            let (agent, what) = match what {
+                Told::Queued(message, agent, _) if *message == id => (agent, Happened::Queued),
+                Told::Sent(message, agent, _) if message.id == id => (agent, Happened::Queued),
+                Told::HandedOver {
+                    message,
+                    agent,
+                    session,
+                    carrier,
+                    call: _,
+                } if *message == id => {
+                    let (session, carrier) = (*session, *carrier);
+                    (agent, Happened::HandedOver { session, carrier })
+                }
+                Told::Accepted(_) | Told::Queued(..) | Told::Sent(..) | Told::HandedOver { .. } => continue,
+                Told::Read(call, by) => match self.handed_by(since, id, *call) {
+                    Some(agent) => (agent, Happened::Read { by: *by }),
+                    None => continue,
+                },
+                Told::Undone(call, by) => match self.handed_by(since, id, *call) {
+                    Some(agent) => (agent, Happened::Undone { by: *by }),
+                    None => continue,
+                },
+                Told::Delivered(call, by) => match self.handed_by(since, id, *call) {
+                    Some(agent) => (agent, Happened::Delivered { by: *by }),
+                    None => continue,
+                },
+            };
+            let queued = told.iter().find_map(|(_, told)| {
+                let (message, to, seq) = match told {
+                    Told::Queued(message, to, seq) => (*message, to, *seq),
+                    Told::Sent(message, to, seq) => (message.id, to, *seq),
+                    Told::Accepted(_)
+                    | Told::HandedOver { .. }
+                    | Told::Read(..)
+                    | Told::Undone(..)
+                    | Told::Delivered(..) => return None,
+                };
+                (message == id && to == agent).then_some(seq)
+            });
+            moments.push(Moment {
+                at: *at,
+                agent: agent.clone(),
+                seq: queued.expect("it is queued first"),
+                what,
+            });
+        }
+        moments
+    }
+
+    /// Finds to whom a call's reply handed a message over, if it did.
+    fn handed_by(&self, since: usize, id: MessageId, wanted: CallId) -> Option<&AgentName> {
+        self.told[since..].iter().find_map(|(_, told)| {
+            let Told::HandedOver {
+                message, agent, call, ..
+            } = told
+            else {
+                return None;
+            };
+            (*message == id && *call == wanted).then_some(agent)
+        })
+    }
+}
+
+fn unknown(given: &str) -> Refusal {
+    let given = given.to_owned();
+    Refusal::Trace(trace::Refusal::Unknown { given })
+}
