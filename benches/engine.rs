@@ -28,6 +28,11 @@ fn engine(waiting: u64) -> (Engine, u64) {
     };
     let mut effects = Vec::new();
     engine.handle(NOW, opened, &mut effects);
+    // Somebody is there for each, so that no sender is told otherwise.
+    for agent in ["dev-a", "dev-b"] {
+        engine.handle(NOW, read(u64::MAX, agent), &mut effects);
+    }
+    effects.clear();
     for call in 0..waiting {
         engine.handle(NOW, post(call, "dev-b"), &mut effects);
         effects.clear();

@@ -3,11 +3,12 @@
 use std::io::{self, IsTerminal as _, Read as _};
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
-use super::{End, Failure, block_on};
+use super::{End, Failure, block_on, say};
 use crate::engine::limits::Bounds;
 use crate::engine::{Kind, PERSON, shown};
 
@@ -36,7 +37,7 @@ pub struct Send {
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
 
-    /// Print the answer as JSON: {"id": "<uuid>"}.
+    /// Print the answer as JSON: {"id": "<uuid>"}, with a "note" if nobody is there to read it.
     #[arg(long)]
     json: bool,
 
@@ -74,6 +75,13 @@ impl From<SendError> for Failure {
     }
 }
 
+/// What the relay answers.
+#[derive(Deserialize)]
+struct Sent {
+    /// Why the message may wait for long, if it may.
+    note: Option<String>,
+}
+
 /// Sends.
 pub fn run(args: Send) -> Result<End, Failure> {
     let body = match args.body.as_deref() {
@@ -100,14 +108,19 @@ pub fn run(args: Send) -> Result<End, Failure> {
         Ok::<_, ClientError>(answer)
     })
     .map_err(SendError::Client)?;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
     let told = if args.json {
-        format!("{answer}\n")
+        format!("{}\n", String::from_utf8_lossy(&answer))
     } else {
         format!("sent to {}\n", args.to)
     };
     // It is sent, whoever reads that.
     let _ = write_stdout(&told);
+    let noted = serde_json::from_slice::<Sent>(&answer).ok();
+    if let Some(note) = noted.and_then(|sent| sent.note)
+        && !args.json
+    {
+        say(&format!("note: {note}"));
+    }
     Ok(End::Done)
 }
 

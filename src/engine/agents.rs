@@ -125,6 +125,8 @@ pub struct Registration {
 pub(super) struct Agent {
     pub profile: Profile,
     pub last_contact: Option<Timestamp>,
+    /// Which session that was, open or not, bound to it or not; none while none did.
+    pub last_session: Option<SessionId>,
     /// The one that has taken it over last, if any has.
     pub instance: Option<Uuid>,
     /// It goes with its last session.

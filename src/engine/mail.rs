@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::absence::Absence;
 use super::address::{Resolved, Warning};
 use super::agents::{self, NamedAs, Speaker};
 use super::events::{Event, Places, WaitEnd};
@@ -127,6 +128,8 @@ pub enum Reply {
         thread: Option<Box<str>>,
         /// What its sender should know.
         warnings: Box<[Warning]>,
+        /// Why it may wait for long, if nobody who got it is there.
+        absence: Option<Box<Absence>>,
     },
     /// What was asked for of an inbox, oldest first; empty when nothing came in time.
     Messages {
@@ -404,6 +407,10 @@ impl Engine {
             }
             self.inbox_changes(agent, step);
         }
+        let absence = match await_ms {
+            Some(_) => None,
+            None => self.absence(&agents, step.now),
+        };
         step.note(Event::Accepted {
             message: Arc::clone(&message),
             agents,
@@ -420,6 +427,7 @@ impl Engine {
             to: message.to.clone(),
             thread: message.thread().map(Box::from),
             warnings: warnings.into(),
+            absence,
         }
         .into())
     }

@@ -10,7 +10,7 @@
 //! speaks for one, and who there is; `groups`, and channels; `sessions`, who is connected; `mail`, which posts and reads; `nodes`, which take deliveries for agents, and
 //! `node_sessions`, what they say. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
-//! to; `inbox`, one agent's queue; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
+//! to; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, the table of what confirms and what undoes what was handed over; `timers`, what ends by itself;
 //! `events`, what has happened; and `trace`, which keeps of them what happened to each message, for the person to ask.
 //!
@@ -29,6 +29,7 @@
 //!   node holds an agent nobody else reads what comes for it.
 //! - Every transition is told of by an [`Event`].
 
+pub mod absence;
 pub mod address;
 pub mod agents;
 mod events;

@@ -62,13 +62,13 @@ impl Engine {
                 },
             );
             self.inboxes.insert(agent.clone(), Inbox::new());
-            self.contact(agent, step);
+            self.contact(agent, None, step);
             step.note(Event::Registered { agent: agent.clone() });
         }
         if instance > self.agents[agent].instance {
             self.take_over(agent, step);
             self.agent_mut(agent).instance = instance;
-            self.contact(agent, step);
+            self.contact(agent, None, step);
         }
         self.agent_mut(agent).transient &= transient;
         self.describe(agent, profile, step);
@@ -206,7 +206,7 @@ impl Engine {
     /// Takes note that a session acts in an agent's name. The person who does so in its stead shows nothing of the agent.
     pub(super) fn acts(&mut self, session: SessionId, agent: &AgentName, step: &mut Step<'_>) {
         if !self.sessions[&session].person {
-            self.contact(agent, step);
+            self.contact(agent, Some(session), step);
         }
     }
 
@@ -216,15 +216,17 @@ impl Engine {
             && let Some(state) = self.agents.get_mut(agent)
         {
             state.last_contact = Some(now);
+            state.last_session = Some(session);
         }
     }
 
-    /// Takes note that an agent is there.
-    fn contact(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+    /// Takes note that an agent is there: by an act of a session's, or by a new one that registers it.
+    fn contact(&mut self, agent: &AgentName, by: Option<SessionId>, step: &mut Step<'_>) {
         let Some(state) = self.agents.get_mut(agent) else {
             return;
         };
         let before = state.last_contact.replace(step.now);
+        state.last_session = by.or(state.last_session);
         let was_active = before.is_some_and(|at| is_recent(at, step.now));
         if !was_active && !self.itself_waits(agent) {
             self.agents_change(agent.project(), step);

@@ -65,7 +65,7 @@ struct Trace {
     message: String,
 }
 
-/// `POST /api/send`: puts a message into an inbox and answers `{"id": …}`.
+/// `POST /api/send`: puts a message into an inbox and answers `{"id": …}`, with a `"note"` if nobody is there to read it.
 pub(super) async fn send(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(link): ConnectInfo<Link>,
@@ -231,7 +231,10 @@ fn is_in_vain(reply: &Reply) -> bool {
 /// Writes an answer that is about messages.
 fn mail(reply: &Reply) -> Vec<u8> {
     match reply {
-        Reply::Posted { id, .. } => object(|object| object.member("id").string(&id.to_string())),
+        Reply::Posted { id, absence, .. } => object(|object| {
+            object.member("id").string(&id.to_string());
+            messages::write_absence(absence.as_deref(), object);
+        }),
         Reply::Pending { kinds } => object(|object| object.member("count").number(kinds.len())),
         Reply::Seen { deliveries } => object(|object| {
             messages::write(deliveries, object.member("messages"));

@@ -386,6 +386,7 @@ mod tests {
                     to: Recipient::agent(&AgentName::person()),
                     thread: None,
                     warnings: Box::default(),
+                    absence: None,
                 })),
             ),
             answered("post_message", Err(Refusal::Stopping)),

@@ -339,8 +339,9 @@ fn send(given: &mut Values<'_>) -> Command {
 
 fn sent(reply: &Reply, texts: &mut Texts<'_>) {
     match reply {
-        Reply::Mail(mail::Reply::Posted { given, .. }) => {
+        Reply::Mail(mail::Reply::Posted { given, absence, .. }) => {
             texts.plain(format_args!("Message sent to {given}"));
+            messages::tell_of_absence(absence.as_deref(), texts);
         }
         Reply::Mail(mail::Reply::Messages {
             deliveries, project, ..

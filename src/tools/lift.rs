@@ -124,12 +124,13 @@ fn post(given: &mut Values<'_>) -> Command {
 }
 
 fn posted(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Mail(mail::Reply::Posted { id, .. }) = reply else {
+    let Reply::Mail(mail::Reply::Posted { id, absence, .. }) = reply else {
         unreachable!("a post is answered with an id, not {reply:?}");
     };
     let mut buffer = uuid::Uuid::encode_buffer();
     let id = id.0.hyphenated().encode_lower(&mut buffer);
     texts.json(|json| json.object(|object| object.member("id").plain(id)));
+    messages::tell_of_absence(absence.as_deref(), texts);
 }
 
 fn read(given: &mut Values<'_>) -> Command {

@@ -1,6 +1,7 @@
 //! The JSON form of messages, the same for every reader: tools, and the person's commands.
 
 use super::text::{Json, Object, Texts};
+use crate::engine::absence::{Absence, Absent};
 use crate::engine::{Context, Delivery, Timestamp};
 
 /// Room that a message takes beside its body, in bytes: its names, id and time, with the quotes escaped.
@@ -68,6 +69,42 @@ pub fn write_notice(restarted: Option<Timestamp>, object: &mut Object<'_>) {
 
 fn notice(at: Timestamp) -> String {
     format!("relay started at {at}; nothing sent before that is here; send again what was not acknowledged")
+}
+
+/// Tells a sender, in a text of its own, that nobody is there to read its message, if it is so.
+pub fn tell_of_absence(absence: Option<&Absence>, texts: &mut Texts<'_>) {
+    if let Some(absence) = absence {
+        texts.plain(format_args!("note: {}", absence_text(absence)));
+    }
+}
+
+/// The same in the answer's data.
+pub fn write_absence(absence: Option<&Absence>, object: &mut Object<'_>) {
+    if let Some(absence) = absence {
+        object.member("note").string(&absence_text(absence));
+    }
+}
+
+fn absence_text(absence: &Absence) -> String {
+    match absence {
+        Absence::Never { who, started_at } => {
+            let who = match who {
+                Absent::One(agent) => agent.to_string(),
+                Absent::All(count) => format!("any of the {count} recipients"),
+            };
+            format!("no agent has read for {who} since relay started at {started_at}; the message waits")
+        }
+        Absence::Gone { who, last_contact } => match who {
+            Absent::One(agent) => {
+                format!(
+                    "{agent} was last there at {last_contact}, and its session has ended; the message waits"
+                )
+            }
+            Absent::All(count) => format!(
+                "none of the {count} recipients is there, the last one was at {last_contact}; the message waits"
+            ),
+        },
+    }
 }
 
 /// Writes a time as it is shown everywhere.

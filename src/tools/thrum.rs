@@ -347,6 +347,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         to,
         thread,
         warnings,
+        absence,
         given: _,
     }) = reply
     else {
@@ -359,6 +360,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         object
             .member("warnings")
             .array(warnings, |json, warning| json.string(&warned(warning)));
+        messages::write_absence(absence.as_deref(), object);
         if let Some(thread) = thread {
             object.member("thread_id").string(thread);
         }

@@ -58,9 +58,10 @@ async def texts(client, tool, is_error=False, **arguments):
 
 
 async def post(client, sender, to, kind, body):
-    [text] = await texts(client, "post_message", from_=sender, to=to, kind=kind, body=body)
+    text, *notes = await texts(client, "post_message", from_=sender, to=to, kind=kind, body=body)
     answer = json.loads(text)
     same(list(answer), ["id"])
+    assert all(note.startswith("note: ") for note in notes), notes
     same(uuid.UUID(answer["id"]).version, 4)
     return {"id": answer["id"], "from": sender, "to": to, "kind": kind, "body": body}
 

@@ -199,6 +199,7 @@ fn the_person_writes_to_channels_and_reads_of_them_without_joining() {
         to: Recipient::channel(&channel("three")),
         thread: None,
         warnings: [Warning::NobodyElse(channel("three"))].into(),
+        absence: None,
     };
     assert_eq!(
         to_nobody,

@@ -1,5 +1,6 @@
 //! The rules of the engine, one small test each: whole effects compared, named by the fact that they show.
 
+mod absence;
 mod addresses;
 mod answers;
 mod bound_sessions;
@@ -465,6 +466,7 @@ fn accepted(call: u64, delivery: &Delivery) -> [Effect; 1] {
         to: message.to.clone(),
         thread: message.thread().map(Box::from),
         warnings: Box::default(),
+        absence: None,
     };
     [reply(call, Ok(Reply::Mail(posted)))]
 }

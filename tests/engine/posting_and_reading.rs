@@ -28,6 +28,7 @@ fn a_post_is_answered_with_an_id_and_logged() {
         to: Recipient::agent(&name("dev-b")),
         thread: None,
         warnings: Box::default(),
+        absence: None,
     });
     relay.events();
     assert_eq!(relay.call(A, 1, command), [reply(1, Ok(posted))]);
@@ -148,6 +149,7 @@ fn there_is_an_inbox_for_each_agent_of_the_roster_and_no_other() {
     assert_eq!(engine.roster(), &roster);
     let mut relay = Relay::of(engine);
     relay.open(A, Carrier::Stream, None);
+    relay.call(A, 3, look("qa"));
     let to_qa = message(1, 0, "dev-a", "qa");
     assert_eq!(relay.post(A, 1, &to_qa), accepted(1, &to_qa));
     assert_eq!(relay.pending(), [1, 0]);

@@ -503,6 +503,20 @@ marks! {
     TraceUnknown,
     /// An agent asks.
     TraceNotForAgents,
+    /// A message goes to an agent for whom nobody has acted since the start.
+    NeverThere,
+    /// It goes to one that was there and is not any more.
+    Gone,
+    /// It goes to several, for none of whom anybody has acted.
+    NoneWasEverThere,
+    /// It goes to several who are not there any more.
+    AllAreGone,
+    /// Some of them never were.
+    SomeGoneAndOthersNeverThere,
+    /// An agent has done nothing for long, and the session that last acted for it, which is not bound to it, is open.
+    ThereThoughUnboundAndIdle,
+    /// An agent is not there, and the person waits for its inbox.
+    ThereByThePersonWhoWaits,
 }
 
 /// How often each mark was reached.

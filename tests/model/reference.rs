@@ -106,6 +106,8 @@ struct Agent {
     instance: Option<Uuid>,
     transient: bool,
     last_contact: Option<Timestamp>,
+    /// The session that did so.
+    last_session: Option<SessionId>,
     /// When a transient agent without a session is to go, if nothing is in its inbox.
     leaves_at: Option<Timestamp>,
 }
@@ -250,6 +252,7 @@ impl Agent {
             instance: None,
             transient: false,
             last_contact: None,
+            last_session: None,
             leaves_at: None,
         }
     }

@@ -296,6 +296,7 @@ impl Tap {
                         to: Recipient::agent(&AgentName::person()),
                         thread: None,
                         warnings: Box::default(),
+                        absence: None,
                     }));
                 }
                 Err(Refusal::Mail(mail::Refusal::BodyTooLong { .. })) if self.has(Bug::RefusedButPosted) => {

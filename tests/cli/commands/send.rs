@@ -1,5 +1,28 @@
 use super::*;
 
+/// What is said of an agent for which nobody has read yet.
+fn noted(relay: &Relay, agent: &str) -> String {
+    let health = relay.health();
+    let started_at = health["started_at"].as_str().expect("a time");
+    format!("note: no agent has read for {agent} since relay started at {started_at}; the message waits\n")
+}
+
+#[test]
+fn nothing_is_noted_once_somebody_is_there() {
+    let relay = Relay::start();
+    let mut session = relay.session(Way::Sse);
+    session.hear_of_start("dev-a");
+    ask(relay.port, &["send", "dev-a", "Hold on"])
+        .assert()
+        .code(0)
+        .stderr("");
+    let sent = ask(relay.port, &["send", "dev-a", "Hold on", "--json"])
+        .assert()
+        .code(0);
+    let sent: Value = serde_json::from_str(&stdout_of(&sent)).expect("JSON");
+    assert_eq!(sent.as_object().map(serde_json::Map::len), Some(1), "{sent}");
+}
+
 #[test]
 fn a_message_is_from_the_person_and_free_if_nothing_else_is_said() {
     let relay = Relay::start();
@@ -7,7 +30,7 @@ fn a_message_is_from_the_person_and_free_if_nothing_else_is_said() {
         .assert()
         .code(0)
         .stdout("sent to dev-a\n")
-        .stderr("");
+        .stderr(noted(&relay, "dev-a"));
     assert!(relay.line().ends_with("] user → dev-a [free] \"Hold on\""));
     let read = relay.session(Way::Http).read("dev-a").messages();
     let [message] = read.as_slice() else {
@@ -33,7 +56,9 @@ fn sender_and_kind_can_be_named_and_the_id_is_told_in_json() {
     let sent = ask(relay.port, &arguments).assert().code(0).stderr("");
     let sent: Value = serde_json::from_str(&stdout_of(&sent)).expect("JSON");
     let read = relay.session(Way::Http).read("dev-a").messages();
-    assert_eq!(sent, json!({"id": read[0]["id"]}));
+    let note = noted(&relay, "dev-a");
+    let note = note.strip_prefix("note: ").map(str::trim_end);
+    assert_eq!(sent, json!({"id": read[0]["id"], "note": note}));
     assert_eq!([&read[0]["from"], &read[0]["kind"]], ["pm", "directive"]);
 }
 
@@ -80,6 +105,10 @@ fn the_person_lets_agents_go_on_that_have_gone_back_and_forth_too_often() {
             String::from_utf8_lossy(&sent.get_output().stderr).into_owned(),
         )
     };
+    let mut session = relay.session(Way::Sse);
+    for agent in ["pm", "dev-a"] {
+        session.hear_of_start(agent);
+    }
     let done = (Some(0), String::new());
     assert_eq!(says("pm", "dev-a"), done);
     assert_eq!(says("dev-a", "pm"), done);
@@ -105,7 +134,7 @@ fn the_message_is_read_from_stdin_without_its_last_line_break() {
         (vec!["send", "pm"], &format!("{largest}\r\n"), &largest),
     ] {
         let mut send = ask(relay.port, &arguments);
-        send.write_stdin(stdin).assert().code(0).stderr("");
+        send.write_stdin(stdin).assert().code(0);
         assert_eq!(relay.session(Way::Http).read("pm").bodies(), [body]);
     }
 }

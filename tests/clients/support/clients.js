@@ -96,7 +96,9 @@ export function soleJson(result) {
 
 /** The id in a post's result, which holds nothing else. */
 export function postedId(result) {
-  const { id, ...rest } = soleJson(result);
+  const [answer, ...notes] = result.content;
+  const { id, ...rest } = soleJson({ ...result, content: [answer] });
+  assert.ok(notes.every(({ text }) => text.startsWith('note: ')), JSON.stringify(notes));
   assert.match(id, UUID_V4);
   assert.deepEqual(rest, {});
   return id;

@@ -52,6 +52,7 @@ impl Model {
                 .last_contact
                 .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
             agent.last_contact = Some(now);
+            agent.last_session = Some(session);
             if !was_active && !waits {
                 self.changed.push(Changed::Agents(name.project().to_owned()));
             }
@@ -64,6 +65,7 @@ impl Model {
         let by_person = sessions.any(|open| open.session == session && open.person);
         if let Some(agent) = self.agent(name).filter(|_| !by_person) {
             agent.last_contact = Some(now);
+            agent.last_session = Some(session);
         }
     }
 

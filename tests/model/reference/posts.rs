@@ -1,5 +1,7 @@
 //! Posts.
 
+use relay::engine::absence::{Absence, Absent};
+
 use super::addresses::Meant;
 use super::*;
 
@@ -69,6 +71,7 @@ impl Model {
             self.joins(channel, &message.from);
         }
         self.contact(now, open.session, &message.from);
+        let absence = self.absence(now, &agents);
         let seqs = self.accept(&message, &agents);
         let mut effects = vec![Effect::Note(relay::engine::Event::Accepted {
             message: Arc::clone(&message),
@@ -93,12 +96,64 @@ impl Model {
                     to: message.to.clone(),
                     thread: message.thread().map(Box::from),
                     warnings: warnings.into(),
+                    absence,
                 };
                 effects.push(reply(call, Ok(Reply::Mail(posted))));
             }
         }
         effects.extend(self.wake_all(now));
         Ok(effects)
+    }
+
+    /// Says that none of those who get a message is there, if it is so.
+    fn absence(&mut self, now: Timestamp, to: &[AgentName]) -> Option<Box<Absence>> {
+        if to.is_empty() || to.iter().any(|agent| self.is_there(now, agent)) {
+            return None;
+        }
+        let who = match to {
+            [one] => Absent::One(one.clone()),
+            several => Absent::All(several.len()),
+        };
+        let agents = self.agents.iter().filter(|agent| to.contains(&agent.name));
+        let contacts: Vec<Option<Timestamp>> = agents.map(|agent| agent.last_contact).collect();
+        let last = contacts.iter().copied().max().flatten();
+        self.marks.reach(match (&who, last) {
+            (Absent::One(_), None) => Mark::NeverThere,
+            (Absent::One(_), Some(_)) => Mark::Gone,
+            (Absent::All(_), None) => Mark::NoneWasEverThere,
+            (Absent::All(_), Some(_)) => Mark::AllAreGone,
+        });
+        let some_never = contacts.contains(&None);
+        self.marks
+            .reach_if(last.is_some() && some_never, Mark::SomeGoneAndOthersNeverThere);
+        let started_at = self.boot.started_at;
+        Some(Box::new(match last {
+            None => Absence::Never { who, started_at },
+            Some(last_contact) => Absence::Gone { who, last_contact },
+        }))
+    }
+
+    /// Tells whether somebody may read for an agent before long; whether the person does is its own affair.
+    fn is_there(&mut self, now: Timestamp, name: &AgentName) -> bool {
+        let Some(agent) = self.agents.iter().find(|agent| agent.name == *name) else {
+            return true;
+        };
+        let recent = agent
+            .last_contact
+            .is_some_and(|at| now.millis_since(at) < ACTIVE_MS);
+        let waited_for = self.waits.iter().any(|wait| wait.agent == *name);
+        let mut open = self.sessions.iter().filter(|open| !open.fenced);
+        let bound = open.clone().any(|open| open.agent.as_ref() == Some(name));
+        let acted = open.any(|open| Some(open.session) == agent.last_session);
+        self.marks.reach_if(
+            acted && !bound && !recent && !waited_for,
+            Mark::ThereThoughUnboundAndIdle,
+        );
+        self.marks.reach_if(
+            waited_for && !bound && !recent && !acted,
+            Mark::ThereByThePersonWhoWaits,
+        );
+        recent || waited_for || bound || acted
     }
 
     /// Puts a message into all inboxes that it is for, and returns its places there.

@@ -1,0 +1,80 @@
+//! Whether anybody is there to read a message: what its sender is told if nobody is.
+//!
+//! An agent is there if a session that is bound to it is open, if the one that last acted in its name is, if that was a moment ago, or if
+//! somebody waits for its inbox. Of one that is on a node, or was, nothing is said. The person comes and goes as it likes, and is never missed.
+
+use super::Engine;
+use super::agents::is_recent;
+use super::names::AgentName;
+use super::time::Timestamp;
+
+/// Why a message may wait for long: none of those who got it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Absence {
+    /// No session of theirs has read, looked or posted for any of them since the relay started.
+    Never {
+        /// Of whom.
+        who: Absent,
+        /// When the relay started.
+        started_at: Timestamp,
+    },
+    /// One did, and has ended.
+    Gone {
+        /// Of whom.
+        who: Absent,
+        /// When it last did so; of several, the one that did so last.
+        last_contact: Timestamp,
+    },
+}
+
+/// Who is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Absent {
+    /// The only one who got the message.
+    One(AgentName),
+    /// All of so many who got it.
+    All(usize),
+}
+
+impl Engine {
+    /// Says why a message to some agents may wait for long; nothing if one of them is there, or if nobody gets it.
+    pub(super) fn absence(&self, agents: &[AgentName], now: Timestamp) -> Option<Box<Absence>> {
+        let [first, others @ ..] = agents else {
+            return None;
+        };
+        if agents.iter().any(|agent| self.is_there(agent, now)) {
+            return None;
+        }
+        let who = if others.is_empty() {
+            Absent::One(first.clone())
+        } else {
+            Absent::All(agents.len())
+        };
+        let contacts = agents.iter().filter_map(|agent| self.agents[agent].last_contact);
+        Some(Box::new(match contacts.max() {
+            Some(last_contact) => Absence::Gone { who, last_contact },
+            None => Absence::Never {
+                who,
+                started_at: self.boot.started_at,
+            },
+        }))
+    }
+
+    fn is_there(&self, agent: &AgentName, now: Timestamp) -> bool {
+        let Some(state) = self.agents.get(agent) else {
+            return true;
+        };
+        let is_open = |session| {
+            let session = self.sessions.get(&session);
+            session.is_some_and(|session| !session.fenced)
+        };
+        let inbox = &self.inboxes[agent];
+        // What a node does for an agent is no act of its own.
+        let is_on_node = inbox.binding.is_some() || inbox.frames_made > 0;
+        is_on_node
+            || !state.sessions.is_empty()
+            || state.last_contact.is_some_and(|at| is_recent(at, now))
+            || state.last_session.is_some_and(is_open)
+            || !inbox.waits.is_empty()
+    }
+}

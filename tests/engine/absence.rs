@@ -1,0 +1,179 @@
+//! A sender is told that nobody is there to read its message, and only if it is so.
+
+use relay::engine::absence::{Absence, Absent};
+use relay::engine::limits::ACTIVE_MS;
+use serde_json::json;
+
+use super::through_the_tools::called_with;
+use super::*;
+
+const PERSON: SessionId = SessionId(7);
+
+/// A relay to which nobody has said a word yet, with the unbound session `A`.
+fn silent() -> Relay {
+    let mut relay = Relay::fresh(ROOMY);
+    relay.open(A, Carrier::Stream, None);
+    relay.open_for_person(PERSON);
+    relay
+}
+
+/// What the person is told that posts to an address.
+fn told_of(relay: &mut Relay, to: &str) -> Option<Absence> {
+    let command = Command::Mail(mail::Command::Post {
+        from: None,
+        to: to.to_owned(),
+        kind: Kind::Free,
+        body: String::new(),
+        options: None,
+    });
+    let effects = relay.call(PERSON, 1_000, command);
+    let Some(Effect::Reply {
+        result: Ok(Reply::Mail(mail::Reply::Posted { absence, .. })),
+        ..
+    }) = effects.first()
+    else {
+        panic!("{effects:?}");
+    };
+    absence.as_deref().cloned()
+}
+
+fn later(relay: &mut Relay, ms: i64) {
+    relay.now = relay.now.plus_millis(ms);
+}
+
+fn one(agent: &str) -> Absent {
+    Absent::One(name(agent))
+}
+
+fn never(who: Absent) -> Option<Absence> {
+    let started_at = START;
+    Some(Absence::Never { who, started_at })
+}
+
+fn gone(who: Absent, ms: i64) -> Option<Absence> {
+    let last_contact = START.plus_millis(ms);
+    Some(Absence::Gone { who, last_contact })
+}
+
+#[test]
+fn an_agent_for_whom_nobody_has_read_since_the_start_was_never_there() {
+    let mut relay = silent();
+    assert_eq!(told_of(&mut relay, "dev-a"), never(one("dev-a")));
+    later(&mut relay, ACTIVE_MS);
+    assert_eq!(told_of(&mut relay, "@dev-a"), never(one("dev-a")));
+    relay.call(A, 1, read("dev-a"));
+    assert_eq!(told_of(&mut relay, "dev-a"), None);
+    assert_eq!(told_of(&mut relay, "dev-b"), never(one("dev-b")));
+}
+
+#[test]
+fn an_agent_is_gone_once_the_session_has_ended_that_acted_for_it_last_and_it_is_not_active_any_more() {
+    let mut relay = silent();
+    later(&mut relay, 10);
+    relay.call(A, 1, look("dev-a"));
+    // It may be busy for long.
+    later(&mut relay, 10 * ACTIVE_MS);
+    assert_eq!(told_of(&mut relay, "dev-a"), None);
+    relay.close(A, Ending::Broken);
+    assert_eq!(told_of(&mut relay, "dev-a"), gone(one("dev-a"), 10));
+    // Each call over streamable HTTP may have a session of its own.
+    relay.open(B, Carrier::Exchange, None);
+    relay.call(B, 2, look("dev-a"));
+    relay.close(B, Ending::Orderly);
+    later(&mut relay, ACTIVE_MS - 1);
+    assert_eq!(told_of(&mut relay, "dev-a"), None);
+    later(&mut relay, 1);
+    let at = 10 + 10 * ACTIVE_MS;
+    assert_eq!(told_of(&mut relay, "dev-a"), gone(one("dev-a"), at));
+}
+
+#[test]
+fn a_session_that_is_bound_to_an_agent_is_there_until_it_ends_or_is_fenced() {
+    let mut relay = silent();
+    relay.open(B, Carrier::Stream, Some("dev-a"));
+    assert_eq!(told_of(&mut relay, "dev-a"), None);
+    relay.close(B, Ending::Orderly);
+    assert_eq!(told_of(&mut relay, "dev-a"), never(one("dev-a")));
+    relay.register(B, registration("dev-a", Some(1)));
+    relay.call(B, 1, look("dev-a"));
+    relay.register(C, registration("dev-a", Some(2)));
+    relay.close(C, Ending::Orderly);
+    later(&mut relay, ACTIVE_MS);
+    assert_eq!(told_of(&mut relay, "dev-a"), gone(one("dev-a"), 0));
+}
+
+#[test]
+fn the_person_is_never_missed_and_stands_in_for_nobody_but_while_it_waits() {
+    let mut relay = silent();
+    assert_eq!(told_of(&mut relay, "user"), None);
+    relay.call(PERSON, 1, read("dev-a"));
+    assert_eq!(told_of(&mut relay, "dev-a"), never(one("dev-a")));
+    relay.call(PERSON, 2, read("dev-a"));
+    let person = SessionId(8);
+    relay.open_for_person(person);
+    relay.call(person, 3, wait("dev-a", WAIT_MS));
+    assert_eq!(told_of(&mut relay, "dev-a"), None);
+}
+
+#[test]
+fn of_many_nobody_is_missed_while_one_is_there() {
+    let mut relay = silent();
+    assert_eq!(told_of(&mut relay, "*"), never(Absent::All(3)));
+    assert_eq!(told_of(&mut relay, "#general"), never(Absent::All(3)));
+    relay.register(B, of_role("worker", registration("ann", None)));
+    assert_eq!(told_of(&mut relay, "*"), None);
+    assert_eq!(told_of(&mut relay, "@worker"), None);
+    relay.close(B, Ending::Orderly);
+    later(&mut relay, ACTIVE_MS);
+    // The others were never there.
+    assert_eq!(told_of(&mut relay, "*"), gone(Absent::All(4), 0));
+    assert_eq!(told_of(&mut relay, "@worker"), gone(one("ann"), 0));
+    assert_eq!(told_of(&mut relay, "#own"), None);
+}
+
+#[test]
+fn each_toolset_has_its_own_place_for_it() {
+    let start = "2026-05-02T14:30:00.000Z";
+    let never = format!("no agent has read for dev-a since relay started at {start}; the message waits");
+    let mut relay = silent();
+    relay.open(B, Carrier::Stream, Some("dev-b"));
+    let [lift, thrum, agent_relay] =
+        ["lift", "thrum", "agent-relay"].map(|set| set.parse().expect("a toolset"));
+    let posts = json!({"from": "dev-b", "to": "dev-a", "kind": "free", "body": ""});
+    let (texts, data, _) = called_with(&mut relay, lift, B, 1, "post_message", posts.clone());
+    let id = "{\"id\":\"01010101-0101-4101-8101-010101010101\"}";
+    assert_eq!(
+        (texts, data),
+        (vec![id.to_owned(), format!("note: {never}")], None)
+    );
+
+    let sends = |to: &str| json!({"to": to, "content": "hello"});
+    let (texts, data, _) = called_with(&mut relay, thrum, B, 2, "send_message", sends("dev-a"));
+    let data = data.expect("it is data");
+    let expected = json!({
+        "status": "delivered",
+        "message_id": "02020202-0202-4202-8202-020202020202",
+        "resolved_to": "name",
+        "warnings": [],
+        "note": never,
+    });
+    assert_eq!((texts.len(), &data), (1, &expected));
+
+    let sends = json!({"to": "*", "message": "hello"});
+    let (texts, _, _) = called_with(&mut relay, agent_relay, B, 3, "relay_send", sends.clone());
+    let none = format!(
+        "note: no agent has read for any of the 2 recipients since relay started at {start}; the message waits"
+    );
+    assert_eq!(texts, ["Message sent to *".to_owned(), none]);
+
+    relay.call(A, 4, look("dev-a"));
+    relay.close(A, Ending::Orderly);
+    later(&mut relay, ACTIVE_MS);
+    let (texts, _, _) = called_with(&mut relay, lift, B, 5, "post_message", posts);
+    let gone = format!("note: dev-a was last there at {start}, and its session has ended; the message waits");
+    assert_eq!(texts[1..], [gone]);
+    let (texts, _, _) = called_with(&mut relay, agent_relay, B, 6, "relay_send", sends);
+    let none =
+        format!("note: none of the 2 recipients is there, the last one was at {start}; the message waits");
+    assert_eq!(texts[1..], [none]);
+}
