@@ -44,7 +44,14 @@ pub enum Event {
         /// Which agent.
         agent: AgentName,
     },
-    /// An agent has become a member of a channel by using it.
+    /// An agent is no member of a channel any more, since it has left it.
+    Left {
+        /// Which channel.
+        channel: ChannelName,
+        /// Who.
+        agent: AgentName,
+    },
+    /// An agent has become a member of a channel by using it, or because it asked for that.
     Joined {
         /// Which channel.
         channel: ChannelName,

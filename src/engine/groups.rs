@@ -1,4 +1,4 @@
-//! Groups, which somebody makes and fills with agents and roles, and channels, which are made and joined by their use.
+//! Groups, which somebody makes and fills with agents and roles; and which channels there are.
 //!
 //! Who is in one is looked up when a message is accepted, never later. `@everyone` is a group that is always there and has all
 //! agents of its project; `#general` is such a channel.
@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::agents::{self, NamedAs};
+use super::channels::{Channel, channel_name};
 use super::io::{self, Outcome};
 use super::names::{AgentName, ChannelName, GroupName, Role, SessionId, check_name, shown};
 use super::time::Timestamp;
@@ -199,6 +200,23 @@ pub enum Refusal {
         /// How many.
         members: usize,
     },
+    /// There is such a channel already.
+    ChannelExists {
+        /// Its name.
+        name: ChannelName,
+    },
+    /// It is a channel of all agents, which nobody leaves.
+    ChannelOfAll {
+        /// Its name.
+        name: ChannelName,
+    },
+    /// Who was to leave a channel is not in it.
+    NotInChannel {
+        /// The channel.
+        name: ChannelName,
+        /// Who.
+        agent: AgentName,
+    },
     /// There are as many channels as there may be.
     TooManyChannels {
         /// How many.
@@ -210,8 +228,11 @@ impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
             Self::UnknownGroup { .. } | Self::UnknownChannel { .. } => io::Class::Unknown,
-            Self::Exists { .. } | Self::NoMember { .. } => io::Class::Conflict,
-            Self::Protected | Self::DescriptionTooLong { .. } => io::Class::Bad,
+            Self::Exists { .. }
+            | Self::NoMember { .. }
+            | Self::ChannelExists { .. }
+            | Self::NotInChannel { .. } => io::Class::Conflict,
+            Self::Protected | Self::ChannelOfAll { .. } | Self::DescriptionTooLong { .. } => io::Class::Bad,
             Self::TooManyGroups { .. } | Self::TooManyMembers { .. } | Self::TooManyChannels { .. } => {
                 io::Class::Full
             }
@@ -240,8 +261,8 @@ struct Group {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Groups {
     groups: BTreeMap<GroupName, Group>,
-    /// Who has used each channel; never [`GENERAL`].
-    channels: BTreeMap<ChannelName, BTreeSet<AgentName>>,
+    /// All but [`GENERAL`].
+    channels: BTreeMap<ChannelName, Channel>,
 }
 
 impl Groups {
@@ -270,9 +291,12 @@ impl Groups {
         if name.local() == GENERAL {
             return (engine.of_project(name.project()).collect(), false);
         }
-        let members = self.channels.get(name);
-        let joins = !from.is_person() && members.is_none_or(|members| !members.contains(from));
-        (members.into_iter().flatten().cloned().collect(), joins)
+        let members = self.channels.get(name).map(|channel| &channel.members);
+        let joins = !from.is_person() && members.is_none_or(|members| !members.contains_key(from));
+        (
+            members.into_iter().flat_map(BTreeMap::keys).cloned().collect(),
+            joins,
+        )
     }
 
     /// Tells whether there is such a channel.
@@ -286,8 +310,39 @@ impl Groups {
     }
 
     /// Makes an agent a member of a channel, which is made if it is not there.
-    pub fn join(&mut self, channel: ChannelName, agent: AgentName) {
-        self.channels.entry(channel).or_default().insert(agent);
+    pub fn join(&mut self, channel: ChannelName, agent: AgentName, now: Timestamp) {
+        let channel = self.channels.entry(channel).or_insert_with(|| Channel::new(now));
+        channel.members.insert(agent, now);
+    }
+
+    /// Takes an agent out of a channel; one that nobody is left in is gone.
+    pub fn leave(&mut self, name: &ChannelName, agent: &AgentName) {
+        self.channels.retain(|other, channel| {
+            if other == name {
+                channel.members.remove(agent);
+            }
+            !channel.members.is_empty()
+        });
+    }
+
+    /// Returns a channel that somebody has made; none if it is not there, or the one of all agents.
+    pub fn channel_named(&self, name: &ChannelName) -> Option<&Channel> {
+        self.channels.get(name)
+    }
+
+    /// The same, to change it.
+    ///
+    /// # Panics
+    ///
+    /// When it is not there.
+    pub fn channel_mut(&mut self, name: &ChannelName) -> &mut Channel {
+        self.channels.get_mut(name).expect("somebody has joined it")
+    }
+
+    /// Goes through the channels of a project but the one of all agents, in the order of their names.
+    pub fn channels_of(&self, project: &str) -> impl Iterator<Item = (&ChannelName, &Channel)> {
+        let channels = self.channels.iter();
+        channels.filter(move |(name, _)| name.project() == project)
     }
 
     /// Forgets an agent that is gone; a channel that nobody is left in is gone too.
@@ -295,9 +350,9 @@ impl Groups {
         for group in self.groups.values_mut() {
             group.members.remove(&Member::Agent(agent.clone()));
         }
-        self.channels.retain(|_, members| {
-            members.remove(agent);
-            !members.is_empty()
+        self.channels.retain(|_, channel| {
+            channel.members.remove(agent);
+            !channel.members.is_empty()
         });
     }
 
@@ -308,8 +363,10 @@ impl Groups {
             Member::Agent(agent) => Some(agent),
             Member::Role(_) => None,
         });
-        let mut all = agents.chain(self.channels.values().flatten());
-        all.all(is_known) && self.channels.values().all(|members| !members.is_empty())
+        let of_channels = self.channels.values().map(|channel| &channel.members);
+        let nobody_left = of_channels.clone().any(BTreeMap::is_empty);
+        let mut all = agents.chain(of_channels.flat_map(BTreeMap::keys));
+        all.all(is_known) && !nobody_left
     }
 }
 
@@ -471,23 +528,17 @@ impl Engine {
         }
     }
 
-    /// Finds a channel that an agent wants to read, which must be there.
-    pub(super) fn known_channel(&self, by: &AgentName, name: &str) -> Result<ChannelName, io::Refusal> {
-        let bare = name.strip_prefix('#').unwrap_or(name);
-        let (project, bare) = match bare.split_once(":#").or_else(|| bare.split_once(':')) {
-            Some((project, bare)) => (project, bare),
-            None => (by.project(), bare),
-        };
-        check_name("channel", bare).map_err(agents::Refusal::from)?;
-        let channel = ChannelName::in_project(project, bare).map_err(agents::Refusal::from)?;
+    /// Finds a channel that somebody in a project has written, which must be there.
+    pub(super) fn known_channel(&self, project: &str, name: &str) -> Result<ChannelName, io::Refusal> {
+        let channel = channel_name(project, name)?;
         if self.groups.has_channel(&channel) {
             return Ok(channel);
         }
-        let known = self.groups.channels.keys();
-        let known = known.filter(|known| known.project() == project);
-        let known = [GENERAL].into_iter().chain(known.map(ChannelName::local));
+        let known = self.groups.channels_of(channel.project());
+        let known = known.map(|(known, _)| known.local());
+        let known = [GENERAL].into_iter().chain(known);
         let refusal = Refusal::UnknownChannel {
-            name: format!("#{}", shown(bare)),
+            name: format!("#{}", channel.local()),
             known: known.map(|name| format!("#{name}")).collect(),
         };
         Err(refusal.into())

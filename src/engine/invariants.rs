@@ -439,7 +439,7 @@ mod tests {
             }),
             ("groups and channels have agents that are there", |e| {
                 let channel = ChannelName::new("x").expect("a name");
-                e.groups.join(channel, AgentName::person());
+                e.groups.join(channel, AgentName::person(), NOW);
             }),
             ("no more sessions are open than the bound", |e| {
                 e.bounds.sessions_max = 0;

@@ -3,7 +3,7 @@
 use super::events::Event;
 use super::frames::Frame;
 use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
-use super::{agents, groups, mail, nodes, sessions, trace, watches};
+use super::{agents, channels, groups, mail, nodes, sessions, trace, watches};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +135,8 @@ pub enum Command {
     Agents(agents::Command),
     /// To make groups, and to see them.
     Groups(groups::Command),
+    /// To make, join and leave channels, and to see them.
+    Channels(channels::Command),
     /// To be told of changes.
     Watches(watches::Command),
     /// To take deliveries for agents.
@@ -150,7 +152,12 @@ impl Command {
     /// something, or looks at it, does so for itself, whatever its agent has read.
     pub(super) fn is_a_tool_s(&self) -> bool {
         match self {
-            Self::Mail(_) | Self::Agents(_) | Self::Groups(_) | Self::Nodes(_) | Self::Trace(_) => true,
+            Self::Mail(_)
+            | Self::Agents(_)
+            | Self::Groups(_)
+            | Self::Channels(_)
+            | Self::Nodes(_)
+            | Self::Trace(_) => true,
             Self::Watches(_) | Self::Resource(_) => false,
         }
     }
@@ -237,6 +244,8 @@ pub enum Reply {
     Agents(agents::Reply),
     /// To a [`Command::Groups`].
     Groups(groups::Reply),
+    /// To a [`Command::Channels`].
+    Channels(channels::Reply),
     /// To a [`Command::Watches`].
     Watches(watches::Reply),
     /// To a [`Command::Nodes`].
@@ -254,7 +263,7 @@ pub enum Refusal {
     Sessions(sessions::Refusal),
     /// A message cannot be posted, or a read not wait.
     Mail(mail::Refusal),
-    /// A group cannot be so.
+    /// A group or a channel cannot be so.
     Groups(groups::Refusal),
     /// A node cannot do so.
     Nodes(nodes::Refusal),

@@ -7,7 +7,6 @@ use super::absence::Absence;
 use super::address::{Resolved, Warning};
 use super::agents::{self, NamedAs, Speaker};
 use super::events::{Event, Places, WaitEnd};
-use super::groups;
 use super::handover::HandedOver;
 use super::inbox::{Answers, Filter};
 use super::io::{self, Answer, Outcome, Sign};
@@ -302,7 +301,7 @@ impl Engine {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
                 let project = reader.agent().project();
                 let from = from.map(|from| self.known_in(project, from.strip_prefix('@').unwrap_or(&from)));
-                let channel = channel.map(|channel| self.known_channel(reader.agent(), &channel));
+                let channel = channel.map(|channel| self.known_channel(project, &channel));
                 let filter = Filter {
                     from: from.transpose()?,
                     channel: channel.transpose()?,
@@ -371,14 +370,8 @@ impl Engine {
             .into());
         }
         let giving_way = self.room_in_all(&agents, bytes)?;
-        if joins
-            .as_ref()
-            .is_some_and(|channel| !self.groups.has_channel(channel))
-        {
-            let channels = self.groups.channels();
-            if channels >= self.bounds.channels_max {
-                return Err(groups::Refusal::TooManyChannels { channels }.into());
-            }
+        if let Some(channel) = &joins {
+            self.room_for_channel(channel)?;
         }
         let waits = self.waits.len();
         if await_ms.is_some() && waits >= self.bounds.waits_max {
@@ -516,8 +509,9 @@ impl Engine {
         }
     }
 
-    fn join(&mut self, channel: ChannelName, agent: &AgentName, step: &mut Step<'_>) {
-        self.groups.join(channel.clone(), agent.clone());
+    /// Makes an agent a member of a channel that is there or may be made.
+    pub(super) fn join(&mut self, channel: ChannelName, agent: &AgentName, step: &mut Step<'_>) {
+        self.groups.join(channel.clone(), agent.clone(), step.now);
         let agent = agent.clone();
         step.note(Event::Joined { channel, agent });
     }

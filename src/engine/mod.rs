@@ -7,7 +7,7 @@
 //! # Rooms
 //!
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
-//! speaks for one, and who there is; `groups`, and channels; `sessions`, who is connected; `mail`, which posts and reads; `nodes`, which take deliveries for agents, and
+//! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts and reads; `nodes`, which take deliveries for agents, and
 //! `node_sessions`, what they say. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
@@ -32,6 +32,7 @@
 pub mod absence;
 pub mod address;
 pub mod agents;
+pub mod channels;
 mod events;
 mod frames;
 pub mod groups;
@@ -340,6 +341,7 @@ impl Engine {
             Command::Mail(command) => self.mail(session, call, random, command, step),
             Command::Agents(command) => Ok(self.about_agents(session, command, step.now)?),
             Command::Groups(command) => self.about_groups(session, command, step),
+            Command::Channels(command) => self.about_channels(session, command, step),
             Command::Watches(command) => Ok(self.about_watches(session, command)?),
             Command::Nodes(command) => Ok(self.about_nodes(session, command, step)?.into()),
             Command::Trace(command) => Ok(self.about_trace(session, &command, step)?),

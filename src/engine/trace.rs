@@ -284,6 +284,7 @@ impl Trace {
             | Event::TakenOver { .. }
             | Event::Gone { .. }
             | Event::Joined { .. }
+            | Event::Left { .. }
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
             | Event::Passed { .. }

@@ -215,6 +215,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
         }
         engine::Reply::Agents(_)
         | engine::Reply::Groups(_)
+        | engine::Reply::Channels(_)
         | engine::Reply::Watches(_)
         | engine::Reply::Nodes(_) => {
             unreachable!("what is asked for here is answered with {reply:?}")

@@ -359,6 +359,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         Reply::Mail(_)
         | Reply::Agents(_)
         | Reply::Groups(_)
+        | Reply::Channels(_)
         | Reply::Watches(_)
         | Reply::Nodes(_)
         | Reply::Trace(_) => {

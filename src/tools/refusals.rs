@@ -184,6 +184,25 @@ fn not_grouped(refusal: &groups::Refusal) -> String {
         groups::Refusal::TooManyMembers { members } => {
             format!("the group has as many members already as are accepted: {members}; add a role instead")
         }
+        groups::Refusal::ChannelExists { name } => {
+            format!(
+                "there is a channel {:?} already; join it, or choose another name",
+                name.local()
+            )
+        }
+        groups::Refusal::ChannelOfAll { name } => {
+            format!(
+                "the channel {:?} always has all agents, and nobody leaves it; accepted: any other channel",
+                name.local()
+            )
+        }
+        groups::Refusal::NotInChannel { name, agent } => {
+            format!(
+                "{:?} is not a member of the channel {:?}",
+                agent.as_str(),
+                name.local()
+            )
+        }
         groups::Refusal::TooManyChannels { channels } => {
             format!("there are as many channels already as are accepted: {channels}; use one of them")
         }

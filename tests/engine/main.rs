@@ -6,6 +6,7 @@ mod answers;
 mod bound_sessions;
 mod bounds;
 mod channels;
+mod channels_by_name;
 mod coming_and_going;
 mod events;
 mod groups_of_agents;

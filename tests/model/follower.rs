@@ -119,6 +119,7 @@ impl Follower {
             | Event::NodeLapsed { .. }
             | Event::Bound { .. }
             | Event::Unbound { .. }
+            | Event::Left { .. }
             | Event::Stopping => {}
         }
     }

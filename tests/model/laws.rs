@@ -21,7 +21,8 @@ use relay::engine::limits::{
 use relay::engine::watches::Watched;
 use relay::engine::{
     AgentName, CallId, Carrier, ChannelName, Command, Delivery, Effect, Ending, Engine, Input, Message,
-    MessageId, Recipient, Refusal, Reply, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, Who, mail,
+    MessageId, Recipient, Refusal, Reply, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, Who, channels,
+    mail,
 };
 
 use crate::plan::Event;
@@ -177,7 +178,13 @@ impl History<'_> {
                 } else {
                     asked.command
                 };
-                let speaks = !matches!(asks, Command::Agents(_) | Command::Watches(_) | Command::Trace(_));
+                let speaks = !matches!(
+                    asks,
+                    Command::Agents(_)
+                        | Command::Channels(channels::Command::List { .. } | channels::Command::Get { .. })
+                        | Command::Watches(_)
+                        | Command::Trace(_)
+                );
                 let its_own = admitted.agent.is_none() || admitted.agent == speaker || !speaks;
                 let persons = speaker.as_ref().is_some_and(AgentName::is_person);
                 let right = answer.is_err() || its_own && (admitted.person || !persons);
@@ -208,6 +215,7 @@ impl History<'_> {
                         Reply::Mail(mail::Reply::Posted { .. } | mail::Reply::Messages { .. })
                         | Reply::Agents(_)
                         | Reply::Groups(_)
+                        | Reply::Channels(_)
                         | Reply::Watches(_)
                         | Reply::Nodes(_)
                         | Reply::Trace(_),

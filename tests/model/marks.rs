@@ -311,6 +311,26 @@ marks! {
     ChannelMade,
     /// A channel is joined.
     ChannelJoined,
+    /// A channel is made by its name.
+    ChannelMadeByName,
+    /// One is to be made that is there.
+    ChannelExists,
+    /// What it is about is too long.
+    TopicTooLong,
+    /// A channel is looked at of which somebody said what it is about.
+    ChannelSeenWithTopic,
+    /// Who asks to join a channel is in it.
+    ChannelJoinedAgain,
+    /// A channel is left.
+    ChannelLeft,
+    /// Who is to leave a channel is not in it.
+    LeavesWhereItIsNot,
+    /// The channel of all agents is to be left.
+    NobodyLeavesAll,
+    /// The person asks to be in a channel, or to leave one.
+    PersonInNoChannel,
+    /// Several channels of a project are listed.
+    ChannelsListed,
     /// One channel too many.
     TooManyChannels,
     /// A read asks for a channel that is not there.

@@ -14,7 +14,7 @@ use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
 use relay::engine::mail::Second;
 use relay::engine::{
     CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, Reply, Roster, SessionId, Sign,
-    Timestamp, Who, agents, groups, mail, trace,
+    Timestamp, Who, agents, channels, groups, mail, trace,
 };
 use uuid::Uuid;
 

@@ -10,6 +10,7 @@
 
 mod addresses;
 mod calls;
+mod channels;
 mod gatherings;
 mod people;
 mod posts;
@@ -124,7 +125,9 @@ struct Group {
 #[derive(Debug, Clone)]
 struct Channel {
     name: ChannelName,
-    members: Vec<AgentName>,
+    topic: String,
+    created_at: Timestamp,
+    members: Vec<(AgentName, Timestamp)>,
 }
 
 #[derive(Debug)]

@@ -159,6 +159,7 @@ impl Tap {
             Command::Mail(_)
             | Command::Agents(_)
             | Command::Groups(_)
+            | Command::Channels(_)
             | Command::Watches(_)
             | Command::Resource(_)
             | Command::Nodes(_)
@@ -313,6 +314,7 @@ impl Tap {
                 | Ok(
                     Reply::Agents(_)
                     | Reply::Groups(_)
+                    | Reply::Channels(_)
                     | Reply::Watches(_)
                     | Reply::Nodes(_)
                     | Reply::Trace(_),

@@ -279,6 +279,7 @@ impl Tap {
             Event::TakenOver { .. } => self.marks.hit("agent taken over"),
             Event::Gone { .. } => self.marks.hit("agent gone"),
             Event::Joined { .. } => self.marks.hit("channel joined"),
+            Event::Left { .. } => {}
             Event::Accepted { message, agents, .. } => self.note_accepted(message, agents),
             Event::KeptAlive { .. }
             | Event::Overdue { .. }

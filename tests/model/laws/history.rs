@@ -258,12 +258,21 @@ impl<'a> History<'a> {
         let command = match command {
             Command::Resource(command) => return self.speaker(session, command),
             Command::Mail(command) => command,
-            Command::Groups(_) => {
+            Command::Groups(_)
+            | Command::Channels(
+                channels::Command::Make { .. }
+                | channels::Command::Join { .. }
+                | channels::Command::Leave { .. },
+            ) => {
                 let admitted = self.sessions.get(&session)?;
                 let person = admitted.person.then(AgentName::person);
                 return admitted.agent.clone().or(person);
             }
-            Command::Agents(_) | Command::Watches(_) | Command::Nodes(_) | Command::Trace(_) => return None,
+            Command::Agents(_)
+            | Command::Channels(_)
+            | Command::Watches(_)
+            | Command::Nodes(_)
+            | Command::Trace(_) => return None,
         };
         let given = match command {
             mail::Command::Post { from, .. } => from,

@@ -87,6 +87,11 @@ impl<'a> World<'a> {
                 let channel = Recipient::channel(channel).to_string();
                 self.channels.entry(channel).or_default().insert(agent);
             }
+            Effect::Note(relay::engine::Event::Left { channel, agent }) => {
+                let channel = Recipient::channel(channel).to_string();
+                let left = self.channels.entry(channel).or_default().remove(agent);
+                assert!(left, "who leaves a channel was in it");
+            }
             Effect::Note(relay::engine::Event::Gone { agent }) => {
                 self.roles.remove(agent);
                 self.registered.remove(agent);

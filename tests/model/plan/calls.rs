@@ -23,6 +23,7 @@ impl Plan {
             }
             .into(),
             Action::Look => self.look(bound),
+            Action::Group if self.rng.percent(40) => self.about_channel(),
             Action::Group => self.group(),
             Action::Pending
             | Action::Open
@@ -203,6 +204,26 @@ impl Plan {
                 name,
                 expand: self.rng.percent(70),
             },
+        };
+        command.into()
+    }
+
+    fn about_channel(&mut self) -> Command {
+        let name = self.channel();
+        let command = match self.rng.below(10) {
+            0..3 => channels::Command::Make {
+                name,
+                topic: self.rng.pick(&["", "abc", "abcd"]).to_owned(),
+            },
+            3..5 => channels::Command::Join { name },
+            5..7 => channels::Command::Leave { name },
+            7 => channels::Command::List {
+                project: self
+                    .rng
+                    .pick(&[None, None, Some("web"), Some("no name")])
+                    .map(str::to_owned),
+            },
+            _ => channels::Command::Get { name },
         };
         command.into()
     }

@@ -191,11 +191,12 @@ impl Model {
         }
         let mut channels = self.channels.iter();
         let found = channels.find(|other| other.name == *channel);
-        found.map(|channel| channel.members.clone()).unwrap_or_default()
+        let members = found.into_iter().flat_map(|channel| &channel.members);
+        members.map(|(member, _)| member.clone()).collect()
     }
 
     /// Makes an agent a member of a channel, if it is not and may be one.
-    pub(super) fn joins(&mut self, channel: &ChannelName, agent: &AgentName) {
+    pub(super) fn joins(&mut self, now: Timestamp, channel: &ChannelName, agent: &AgentName) {
         if channel.local() == "general" || agent.is_person() {
             return;
         }
@@ -203,13 +204,15 @@ impl Model {
             self.marks.reach(Mark::ChannelMade);
             self.channels.push(Channel {
                 name: channel.clone(),
-                members: vec![agent.clone()],
+                topic: String::new(),
+                created_at: now,
+                members: vec![(agent.clone(), now)],
             });
             return;
         };
-        if !found.members.contains(agent) {
+        if !found.members.iter().any(|(member, _)| member == agent) {
             self.marks.reach(Mark::ChannelJoined);
-            found.members.push(agent.clone());
+            found.members.push((agent.clone(), now));
         }
     }
 }

@@ -85,6 +85,7 @@ impl Model {
             Command::Mail(mail::Command::Peek { agent }) => self.peek(open, call, agent.as_deref()),
             Command::Agents(command) => self.about_agents(now, open, call, command),
             Command::Groups(command) => self.about_groups(now, open, call, command),
+            Command::Channels(command) => self.about_channels(now, open, call, command),
             Command::Watches(command) => self.about_watches(open, call, command),
             Command::Resource(command) => self.carry_out_call(now, open, call, random, *command),
             Command::Nodes(_) => unreachable!("no plan has nodes"),
@@ -115,7 +116,7 @@ impl Model {
         let wanted = Wanted {
             from: self.sender_to_read(&agent, from.as_deref())?,
             channel: match channel {
-                Some(channel) => Some(self.channel_to_read(&agent, &channel)?),
+                Some(channel) => Some(self.channel_to_read(agent.project(), &channel)?),
                 None => None,
             },
             limit: limit.map_or(usize::MAX, NonZeroUsize::get),
@@ -206,7 +207,7 @@ impl Model {
         self.contact(now, session, agent);
         if let Some(channel) = &wanted.channel {
             self.marks.reach(Mark::ReadOfChannel);
-            self.joins(channel, agent);
+            self.joins(now, channel, agent);
         }
     }
 

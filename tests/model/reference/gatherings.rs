@@ -236,34 +236,11 @@ impl Model {
         }
         let before = self.channels.len();
         for channel in &mut self.channels {
-            channel.members.retain(|other| other != name);
+            channel.members.retain(|(other, _)| other != name);
         }
         self.channels.retain(|channel| !channel.members.is_empty());
         self.marks
             .reach_if(self.channels.len() < before, Mark::ChannelEndsWithItsLast);
-    }
-
-    /// Finds a channel that is to be read.
-    pub(super) fn channel_to_read(&mut self, by: &AgentName, given: &str) -> Result<ChannelName, Refusal> {
-        let bare = given.strip_prefix('#').unwrap_or(given);
-        let (project, local) = match bare.split_once(':') {
-            Some((project, local)) => (project, local.strip_prefix('#').unwrap_or(local)),
-            None => (by.project(), bare),
-        };
-        names(&[("channel", local), ("project", project)])?;
-        let channel = ChannelName::in_project(project, local).expect("both are names");
-        let is_there = self.channels.iter().any(|other| other.name == channel);
-        if is_there || local == "general" {
-            return Ok(channel);
-        }
-        self.marks.reach(Mark::UnknownChannel);
-        let of_project = self.channels.iter().map(|channel| &channel.name);
-        let of_project = of_project.filter(|other| other.project() == project);
-        let mut known: Vec<String> = of_project.map(|name| format!("#{}", name.local())).collect();
-        known.sort();
-        known.insert(0, "#general".to_owned());
-        let name = format!("#{local}");
-        Err(Refusal::Groups(No::UnknownChannel { name, known }))
     }
 }
 

@@ -68,7 +68,7 @@ impl Model {
             self.confirm(read, Sign::Settled);
         }
         if let Some(channel) = &channel {
-            self.joins(channel, &message.from);
+            self.joins(now, channel, &message.from);
         }
         self.contact(now, open.session, &message.from);
         let absence = self.absence(now, &agents);
@@ -259,7 +259,11 @@ impl Model {
     }
 
     /// A channel that is not there is made, if there is room for one more and not the person writes.
-    fn judge_channel(&mut self, from: &AgentName, channel: Option<&ChannelName>) -> Result<(), Refusal> {
+    pub(super) fn judge_channel(
+        &mut self,
+        from: &AgentName,
+        channel: Option<&ChannelName>,
+    ) -> Result<(), Refusal> {
         let Some(channel) = channel else { return Ok(()) };
         let is_there = self.channels.iter().any(|other| other.name == *channel);
         if is_there || channel.local() == "general" || from.is_person() {

@@ -1,0 +1,261 @@
+//! Channels that are made, joined, left and looked at by their names.
+
+use relay::engine::channels::{ChannelView, Command, Reply};
+
+use super::channels::{names, posted};
+use super::*;
+
+/// The sessions of pm, of dev-a and of an agent of another project.
+const PM: SessionId = SessionId(4);
+const DEV: SessionId = SessionId(5);
+const UI: SessionId = SessionId(6);
+
+fn relay_with(bounds: Bounds) -> Relay {
+    let mut relay = Relay::told_within(bounds);
+    relay.open(PM, Carrier::Stream, Some("pm"));
+    relay.open(DEV, Carrier::Stream, Some("dev-a"));
+    relay.register(UI, registration("web:ui", None));
+    relay.events();
+    relay
+}
+
+fn make(name: &str, topic: &str) -> Command {
+    Command::Make {
+        name: name.to_owned(),
+        topic: topic.to_owned(),
+    }
+}
+
+fn join(name: &str) -> Command {
+    Command::Join {
+        name: name.to_owned(),
+    }
+}
+
+fn leave(name: &str) -> Command {
+    Command::Leave {
+        name: name.to_owned(),
+    }
+}
+
+fn get(name: &str) -> Command {
+    Command::Get {
+        name: name.to_owned(),
+    }
+}
+
+fn ask(relay: &mut Relay, session: SessionId, command: Command) -> Result<Reply, Refusal> {
+    let mut effects = relay.call(session, 1, command.into());
+    match effects.pop() {
+        Some(Effect::Reply {
+            result: Ok(relay::engine::Reply::Channels(reply)),
+            ..
+        }) => Ok(reply),
+        Some(Effect::Reply {
+            result: Err(refusal), ..
+        }) => Err(refusal),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn whole(name: &str) -> ChannelName {
+    let (project, name) = name.split_once(':').unwrap_or((DEFAULT_PROJECT, name));
+    ChannelName::in_project(project, name).expect("a good name")
+}
+
+fn view(name: &str, topic: &str, members: &[(&str, i64)]) -> ChannelView {
+    let at = |ms: i64| START.plus_millis(ms);
+    ChannelView {
+        name: whole(name),
+        topic: topic.to_owned(),
+        created_at: members.iter().map(|(_, ms)| at(*ms)).min().unwrap_or(START),
+        members: members
+            .iter()
+            .map(|(agent, ms)| (name_of(agent), at(*ms)))
+            .collect(),
+    }
+}
+
+fn name_of(agent: &str) -> AgentName {
+    name(agent)
+}
+
+fn joined(channel: ChannelView, already: bool) -> Result<Reply, Refusal> {
+    let channel = Box::new(channel);
+    Ok(Reply::Joined { channel, already })
+}
+
+#[test]
+fn a_channel_that_is_made_has_its_topic_and_who_made_it_and_is_joined_and_left() {
+    let mut relay = relay_with(ROOMY);
+    relay.now = START.plus_millis(5);
+    let made = view("build", "what breaks", &[("pm", 5)]);
+    assert_eq!(
+        ask(&mut relay, PM, make("#build", "what breaks")),
+        joined(made, false)
+    );
+    relay.now = START.plus_millis(7);
+    let both = view("build", "what breaks", &[("dev-a", 7), ("pm", 5)]);
+    assert_eq!(ask(&mut relay, DEV, join("build")), joined(both.clone(), false));
+    let events = relay.events();
+    let told = |agent: &str| Event::Joined {
+        channel: whole("build"),
+        agent: name(agent),
+    };
+    assert_eq!(events, [told("pm"), told("dev-a")]);
+    relay.now = START.plus_millis(9);
+    assert_eq!(
+        ask(&mut relay, DEV, join("#build")),
+        joined(both, true),
+        "since when it is in it stays"
+    );
+    assert_eq!(posted(&mut relay, "dev-b", "#build").0, names(&["dev-a", "pm"]));
+    let left = Ok(Reply::Left { name: whole("build") });
+    assert_eq!(ask(&mut relay, DEV, leave("build")), left);
+    assert_eq!(
+        relay.events().pop(),
+        Some(Event::Left {
+            channel: whole("build"),
+            agent: name("dev-a"),
+        })
+    );
+    assert_eq!(posted(&mut relay, "dev-b", "#build").0, names(&["pm"]));
+}
+
+#[test]
+fn a_channel_that_its_last_member_leaves_is_gone_with_its_topic() {
+    let mut relay = relay_with(ROOMY);
+    ask(&mut relay, PM, make("build", "old")).expect("it is not there");
+    ask(&mut relay, PM, leave("build")).expect("it is in it");
+    let unknown = groups::Refusal::UnknownChannel {
+        name: "#build".to_owned(),
+        known: vec!["#general".to_owned()],
+    };
+    assert_eq!(ask(&mut relay, PM, get("build")), Err(unknown.clone().into()));
+    assert_eq!(ask(&mut relay, PM, leave("build")), Err(unknown.into()));
+    assert_eq!(
+        ask(&mut relay, DEV, join("build")),
+        joined(view("build", "", &[("dev-a", 0)]), false)
+    );
+}
+
+#[test]
+fn channels_are_seen_from_a_project_and_the_one_of_all_agents_is_the_first() {
+    let mut relay = relay_with(ROOMY);
+    ask(&mut relay, PM, make("build", "")).expect("it is not there");
+    ask(&mut relay, PM, join("web:#look")).expect("there is room");
+    let all = view("general", "", &[("dev-a", 0), ("dev-b", 0), ("pm", 0)]);
+    let of_web = [
+        view("web:general", "", &[("web:ui", 0)]),
+        view("web:look", "", &[("pm", 0)]),
+    ];
+    let listed = |channels: &[ChannelView]| {
+        let channels = channels.to_vec();
+        Ok(Reply::Listed { channels })
+    };
+    let list = |project: Option<&str>| Command::List {
+        project: project.map(str::to_owned),
+    };
+    let build = view("build", "", &[("pm", 0)]);
+    assert_eq!(ask(&mut relay, PM, list(None)), listed(&[all.clone(), build]));
+    assert_eq!(ask(&mut relay, UI, list(None)), listed(&of_web));
+    assert_eq!(
+        ask(&mut relay, A, list(Some("web"))),
+        listed(&of_web),
+        "also by nobody"
+    );
+    let seen = |channel: ChannelView| {
+        let channel = Box::new(channel);
+        Ok(Reply::Seen { channel })
+    };
+    assert_eq!(ask(&mut relay, UI, get("#look")), seen(of_web[1].clone()));
+    assert_eq!(ask(&mut relay, UI, get("default:#general")), seen(all));
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_says_why() {
+    let mut relay = relay_with(ROOMY);
+    let person = SessionId(7);
+    relay.open_for_person(person);
+    ask(&mut relay, PM, make("one", "")).expect("it is not there");
+    ask(&mut relay, PM, make("web:two", "")).expect("it is not there");
+    for (session, command, refusal) in [
+        (
+            DEV,
+            make("one", ""),
+            groups::Refusal::ChannelExists { name: whole("one") },
+        ),
+        (
+            DEV,
+            make("general", ""),
+            groups::Refusal::ChannelExists {
+                name: whole("general"),
+            },
+        ),
+        (
+            DEV,
+            make("more", &"x".repeat(21)),
+            groups::Refusal::DescriptionTooLong {
+                bytes: 21,
+                bytes_max: 20,
+            },
+        ),
+        (
+            DEV,
+            make("more", ""),
+            groups::Refusal::TooManyChannels { channels: 2 },
+        ),
+        (
+            DEV,
+            join("more"),
+            groups::Refusal::TooManyChannels { channels: 2 },
+        ),
+        (
+            DEV,
+            leave("one"),
+            groups::Refusal::NotInChannel {
+                name: whole("one"),
+                agent: name("dev-a"),
+            },
+        ),
+        (
+            DEV,
+            leave("#general"),
+            groups::Refusal::ChannelOfAll {
+                name: whole("general"),
+            },
+        ),
+    ] {
+        assert_eq!(ask(&mut relay, session, command), Err(refusal.into()));
+    }
+    let known = || Known::from(&Roster::default());
+    let persons = agents::Refusal::Person {
+        named: NamedAs::Sender,
+        known: known(),
+    };
+    assert_eq!(ask(&mut relay, person, join("one")), Err(persons.into()));
+    let anonymous = agents::Refusal::Anonymous {
+        named: NamedAs::Sender,
+        known: known(),
+    };
+    assert_eq!(ask(&mut relay, A, join("one")), Err(anonymous.into()));
+    let invalid = agents::Refusal::InvalidName(InvalidName::Form {
+        noun: "channel",
+        name: "a b".to_owned(),
+    });
+    assert_eq!(ask(&mut relay, DEV, join("#a b")), Err(invalid.into()));
+    let fenced = || agents::Refusal::Fenced {
+        agent: name("web:ui"),
+    };
+    relay.register(SessionId(8), registration("web:ui", Some(1)));
+    assert_eq!(ask(&mut relay, UI, join("two")), Err(fenced().into()));
+    assert_eq!(ask(&mut relay, UI, get("two")), Err(fenced().into()));
+}
+
+#[test]
+fn a_join_of_the_channel_of_all_agents_changes_nothing() {
+    let mut relay = relay_with(ROOMY);
+    let all = view("general", "", &[("dev-a", 0), ("dev-b", 0), ("pm", 0)]);
+    assert_eq!(ask(&mut relay, PM, join("general")), joined(all, true));
+    assert_eq!(relay.events(), []);
+}
