@@ -137,6 +137,7 @@ pub(super) struct Resolved {
 
 /// What a sender is told beside that its message was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Warning {
     /// The name of the agent is a role as well, of others.
     AlsoRole(Role),
@@ -144,6 +145,8 @@ pub enum Warning {
     AlsoGroup(GroupName),
     /// The channel has no other member yet: nobody got the message.
     NobodyElse(ChannelName),
+    /// It was accepted before, with the same idempotency key: this is the answer of that time, and nothing was added.
+    Repeated,
 }
 
 impl Engine {

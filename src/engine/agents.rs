@@ -117,6 +117,8 @@ pub struct Registration {
     pub instance: Option<Uuid>,
     /// The agent is to go with its sessions.
     pub transient: bool,
+    /// There must be no such agent yet.
+    pub is_new: bool,
 }
 
 /// An agent.
@@ -202,6 +204,11 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// An agent that was to be a new one is there already.
+    Exists {
+        /// Its name.
+        agent: AgentName,
+    },
     /// There are as many agents as there may be.
     TooManyAgents {
         /// How many there are.
@@ -225,6 +232,7 @@ impl Refusal {
             | Self::InvalidAddress(_)
             | Self::InvalidProfile { .. } => io::Class::Bad,
             Self::Fenced { .. } => io::Class::Fenced,
+            Self::Exists { .. } => io::Class::Conflict,
             Self::TooManyAgents { .. } | Self::TooManyProjects { .. } => io::Class::Full,
         }
     }

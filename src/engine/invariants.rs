@@ -76,6 +76,10 @@ impl Engine {
             "whoever is to go stands in the order of going"
         );
         assert!(
+            self.idempotency.is_bounded(self.bounds.idempotency_max),
+            "idempotency keys are forgotten at their bound, oldest first"
+        );
+        assert!(
             self.groups.know_only(|agent| self.agents.contains_key(agent)),
             "groups and channels have agents that are there"
         );

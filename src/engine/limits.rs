@@ -82,6 +82,13 @@ pub const SETTLE_SLACK_MS: i64 = 1_000;
 /// those that are kept in mind are likely to begin alike.
 pub const ID_DIGITS_MIN: usize = 8;
 
+/// Longest idempotency key of a post, in bytes: several times a UUID.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+
+/// For how long after a post its idempotency key is known, in milliseconds: a day, longer than any client tries again. It is
+/// forgotten then, and a post with it is a new one.
+pub const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1_000;
+
 /// The bounds that a server or a simulation may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -113,6 +120,8 @@ pub struct Bounds {
     pub channels_max: usize,
     /// Most nodes, over all projects.
     pub nodes_max: usize,
+    /// Most posts whose idempotency keys are known. Of more, the oldest is forgotten, and a post with its key is a new one.
+    pub idempotency_max: usize,
     /// How many times senders may take turns in a thread, or along replies, before a person has to say something there.
     pub hops_max: u32,
     /// Most steps of messages that are kept for the trace: one for an acceptance, one for each of its inboxes unless it is for one
@@ -147,6 +156,8 @@ impl Default for Bounds {
             channels_max: 1_024,
             // One for every agent that could be there.
             nodes_max: 16_384,
+            // Hours of a busy team; some 300 bytes each.
+            idempotency_max: 10_000,
             // Two agents that agree with each other for ever get here within the hour.
             hops_max: 100,
             // The latest eight thousand messages or so, in less than 3 MiB.

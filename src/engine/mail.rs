@@ -8,6 +8,7 @@ use super::address::{Resolved, Warning};
 use super::agents::{self, NamedAs, Speaker};
 use super::events::{Event, Places, WaitEnd};
 use super::handover::HandedOver;
+use super::idempotency::Keyed;
 use super::inbox::{Answers, Filter};
 use super::io::{self, Answer, Outcome, Sign};
 use super::message::{Delivery, Kind, Message};
@@ -63,6 +64,13 @@ pub enum Command {
         /// Whose inbox; may be left out by a bound session and by the person's.
         agent: Option<String>,
     },
+    /// Shows one message of those that an agent got and that are known still, read or not, and takes nothing.
+    Find {
+        /// Whose inbox; may be left out by a bound session and by the person's.
+        agent: Option<String>,
+        /// Its id.
+        id: String,
+    },
 }
 
 /// What a post may say beside where it goes and what it says.
@@ -78,6 +86,8 @@ pub struct PostOptions {
     /// How long the call waits for an answer, in milliseconds: the next message from whoever got this one, or in its thread. Left
     /// out, the call is answered once the message is accepted.
     pub await_ms: Option<u32>,
+    /// Two posts of a sender with the same key are one: the second adds nothing, does not wait, and gets the answer of the first.
+    pub idempotency_key: Option<String>,
 }
 
 /// What a wait does that is not the only one.
@@ -123,6 +133,8 @@ pub enum Reply {
         given: Box<str>,
         /// Who was meant by it.
         to: Recipient,
+        /// When it was accepted.
+        ts: Timestamp,
         /// The thread that it belongs to, if it belongs to one.
         thread: Option<Box<str>>,
         /// What its sender should know.
@@ -155,6 +167,11 @@ pub enum Reply {
     Seen {
         /// All of them stay where they are.
         deliveries: Vec<Delivery>,
+    },
+    /// The message that was asked for.
+    Found {
+        /// Shared with the inbox.
+        message: Arc<Message>,
     },
 }
 
@@ -197,6 +214,16 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// An idempotency key is empty or too long.
+    InvalidKey {
+        /// As given, cut if it is long.
+        given: String,
+    },
+    /// A message with the same idempotency key said something else.
+    OtherContent {
+        /// The key, cut if it is long.
+        key: String,
+    },
     /// The senders have taken turns so many times that somebody should look at it.
     TooManyHops {
         /// The bound.
@@ -226,9 +253,11 @@ pub enum Refusal {
 impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
-            Self::BodyTooLong { .. } | Self::InvalidThread { .. } => io::Class::Bad,
+            Self::BodyTooLong { .. } | Self::InvalidThread { .. } | Self::InvalidKey { .. } => io::Class::Bad,
             Self::UnknownMessage { .. } => io::Class::Unknown,
-            Self::AlreadyWaits { .. } | Self::TooManyHops { .. } => io::Class::Conflict,
+            Self::AlreadyWaits { .. } | Self::TooManyHops { .. } | Self::OtherContent { .. } => {
+                io::Class::Conflict
+            }
             Self::InboxFull { .. } | Self::TooManyWaits { .. } | Self::NoAnswer { .. } => io::Class::Full,
         }
     }
@@ -255,6 +284,7 @@ struct Draft {
     kind: Kind,
     body: String,
     options: Option<Box<PostOptions>>,
+    keyed: Option<Keyed>,
 }
 
 impl Engine {
@@ -278,6 +308,13 @@ impl Engine {
                 options,
             } => {
                 let from = speaker(self, NamedAs::Sender, from)?;
+                let keyed = Keyed::of(&to, kind, &body, options.as_deref())?;
+                if let Some(keyed) = &keyed
+                    && let Some(answer) = self.first_answer(from.agent(), keyed, step.now)?
+                {
+                    self.acts(session, from.agent(), step);
+                    return Ok(answer.into());
+                }
                 let resolved = self.resolve(from.agent(), &to)?;
                 let draft = Draft {
                     from,
@@ -286,6 +323,7 @@ impl Engine {
                     kind,
                     body,
                     options,
+                    keyed,
                 };
                 self.post(session, call, draft, random, step)
             }
@@ -318,6 +356,11 @@ impl Engine {
                 Ok(self.pending(&reader).into())
             }
             Command::Peek { agent } => Ok(self.peek(&speaker(self, NamedAs::Reader, agent)?).into()),
+            Command::Find { agent, id } => {
+                let reader = speaker(self, NamedAs::Reader, agent)?;
+                let message = Arc::clone(self.find(reader.agent(), &id)?);
+                Ok(Reply::Found { message }.into())
+            }
         }
     }
 
@@ -343,6 +386,7 @@ impl Engine {
             kind,
             body,
             options,
+            keyed,
         } = draft;
         let await_ms = options.as_ref().and_then(|options| options.await_ms);
         let context = match options {
@@ -388,6 +432,9 @@ impl Engine {
             self.join(channel, &message.from, step);
         }
         self.acts(session, &message.from, step);
+        if let Some(keyed) = keyed {
+            self.keep_answer(&message, keyed, &given, &warnings);
+        }
         // Whoever answers does so later, so that no answer is taken for one that was there before.
         let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
         let mut places = Places::Many(Vec::new());
@@ -418,6 +465,7 @@ impl Engine {
             id: message.id,
             given: given.into(),
             to: message.to.clone(),
+            ts: message.ts,
             thread: message.thread().map(Box::from),
             warnings: warnings.into(),
             absence,

@@ -10,7 +10,7 @@
 //! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts and reads; `nodes`, which take deliveries for agents, and
 //! `node_sessions`, what they say. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
-//! to; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
+//! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, the table of what confirms and what undoes what was handed over; `timers`, what ends by itself;
 //! `events`, what has happened; and `trace`, which keeps of them what happened to each message, for the person to ask.
 //!
@@ -37,6 +37,7 @@ mod events;
 mod frames;
 pub mod groups;
 mod handover;
+mod idempotency;
 mod inbox;
 mod invariants;
 mod io;
@@ -63,6 +64,7 @@ pub use events::{Event, Places, WaitEnd};
 pub use frames::Frame;
 use groups::Groups;
 use handover::Handover;
+use idempotency::Idempotency;
 use inbox::Inbox;
 use io::{Answer, Outcome};
 pub use io::{Carrier, Class, Command, Effect, Ending, Input, Refusal, Reply, Sign, Who};
@@ -99,6 +101,7 @@ pub struct Engine {
     /// Transient agents without a session, with when they go.
     leaving: BTreeSet<(Timestamp, AgentName)>,
     groups: Groups,
+    idempotency: Idempotency,
     /// One for each agent, and the person's.
     inboxes: BTreeMap<AgentName, Inbox>,
     sessions: BTreeMap<SessionId, Session>,
@@ -179,6 +182,7 @@ impl Engine {
             roles: BTreeMap::new(),
             leaving: BTreeSet::new(),
             groups: Groups::default(),
+            idempotency: Idempotency::default(),
             inboxes: names.map(|agent| (agent, Inbox::new())).collect(),
             roster,
             sessions: BTreeMap::new(),

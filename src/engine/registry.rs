@@ -20,6 +20,7 @@ impl Engine {
             profile,
             instance,
             transient: _,
+            is_new,
         } = registration;
         let project = project.as_deref().unwrap_or(DEFAULT_PROJECT);
         let agent = AgentName::in_project(project, name)?;
@@ -39,6 +40,9 @@ impl Engine {
             }
             return Ok(agent);
         };
+        if *is_new {
+            return Err(Refusal::Exists { agent });
+        }
         if instance.is_some() && *instance < known.instance {
             return Err(Refusal::Fenced { agent });
         }
@@ -196,6 +200,7 @@ impl Engine {
             let role = self.agents[&agent].profile.role.clone();
             self.forget_role(&agent, role.as_deref());
             self.groups.forget(&agent);
+            self.idempotency.forget(&agent);
             self.inboxes.remove(&agent);
             self.agents.remove(&agent);
             self.agents_change(agent.project(), step);

@@ -5,6 +5,8 @@
 //!
 //! The first answer to a message that belongs to no thread begins one, whose name is the id of that message.
 
+use std::sync::Arc;
+
 use super::limits::THREAD_BYTES_MAX;
 use super::mail::{PostOptions, Refusal};
 use super::message::{Context, Delivery, Message};
@@ -24,6 +26,7 @@ impl Engine {
             reply_to,
             metadata,
             await_ms: _,
+            idempotency_key: _,
         } = options;
         if thread.is_none() && reply_to.is_none() && metadata.is_none() {
             return Ok(None);
@@ -88,6 +91,14 @@ impl Engine {
         let meant = self.got(agent).filter(|delivery| is_meant(&delivery.message));
         let latest = meant.max_by_key(|delivery| -> Seq { delivery.seq });
         latest.map(|delivery| &*delivery.message).or(answered)
+    }
+
+    /// Finds a message by its id, among what somebody got.
+    pub(super) fn find(&self, agent: &AgentName, given: &str) -> Result<&Arc<Message>, Refusal> {
+        let unknown = || Refusal::UnknownMessage { given: shown(given) };
+        let id = MessageId(given.parse().map_err(|_| unknown())?);
+        let mut messages = self.got(agent).map(|delivery| &delivery.message);
+        messages.find(|message| message.id == id).ok_or_else(unknown)
     }
 
     /// Goes through all that is known of what somebody got.

@@ -236,6 +236,7 @@ fn mail(reply: &Reply) -> Vec<u8> {
             object.member("id").string(&id.to_string());
             messages::write_absence(absence.as_deref(), object);
         }),
+        Reply::Found { .. } => unreachable!("no address here asks for one message"),
         Reply::Pending { kinds } => object(|object| object.member("count").number(kinds.len())),
         Reply::Seen { deliveries } => object(|object| {
             messages::write(deliveries, object.member("messages"));

@@ -105,6 +105,7 @@ impl Asked {
                 profile,
                 instance,
                 transient,
+                is_new: false,
             }))
         } else {
             Who::Agent(Some(match project.as_deref() {

@@ -384,6 +384,7 @@ mod tests {
                     id: MessageId(uuid::Uuid::max()),
                     given: Box::default(),
                     to: Recipient::agent(&AgentName::person()),
+                    ts: Timestamp::from_millis(0),
                     thread: None,
                     warnings: Box::default(),
                     absence: None,

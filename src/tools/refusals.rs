@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use crate::engine::agents::{self, NamedAs};
 use crate::engine::limits::{
-    ID_DIGITS_MIN, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
+    ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX, RECENT_MAX,
+    THREAD_BYTES_MAX,
 };
 use crate::engine::{PERSON, Refusal, groups, mail, nodes, sessions, trace};
 
@@ -100,6 +101,12 @@ fn misnamed(refusal: &agents::Refusal) -> String {
         agents::Refusal::InvalidProfile { field, given } => {
             format!("{field:?} is {given:?}; accepted: one line of at most {PROFILE_BYTES_MAX} bytes")
         }
+        agents::Refusal::Exists { agent } => {
+            format!(
+                "there is an agent {:?} already; choose another name",
+                agent.as_str()
+            )
+        }
         agents::Refusal::TooManyAgents { agents } => {
             format!("as many agents are registered already as are accepted: {agents}; use one of them")
         }
@@ -131,6 +138,12 @@ fn not_carried(refusal: &mail::Refusal) -> String {
         }
         mail::Refusal::UnknownMessage { given } => format!(
             "unknown message {given:?}; accepted: the id of one that you got, among the latest {RECENT_MAX}"
+        ),
+        mail::Refusal::InvalidKey { given } => {
+            format!("idempotency key is {given:?}; accepted: 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes")
+        }
+        mail::Refusal::OtherContent { key } => format!(
+            "the idempotency key {key:?} was used for a message that said something else; use a new one for each message"
         ),
         mail::Refusal::TooManyHops { hops_max, thread } => format!(
             "the thread {thread:?} has gone back and forth {hops_max} times; stop, do not answer it any more, and ask a person, who can let it go on by a message to you in that thread: relay send NAME TEXT --thread THREAD"

@@ -349,6 +349,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         warnings,
         absence,
         given: _,
+        ts: _,
     }) = reply
     else {
         unreachable!("a post is answered with an id, not {reply:?}");
@@ -371,6 +372,7 @@ fn warned(warning: &Warning) -> String {
     match warning {
         Warning::AlsoRole(role) => format!("{role} is a role of others, too; it was sent to the agent"),
         Warning::AlsoGroup(group) => format!("{group} is a group, too; it was not sent to its members"),
+        Warning::Repeated => "it was sent before, and was not sent again".to_owned(),
         Warning::NobodyElse(channel) => {
             format!("#{channel} has no other member yet; nobody got the message")
         }

@@ -136,7 +136,8 @@ fn undone_messages_find_their_room_kept() {
     relay.passed(5);
     relay.call(A, 6, look("pm"));
     relay.settle();
-    assert_eq!(relay.post(A, 7, &nth(3)), accepted(7, &nth(3)));
+    let third = posted_at(CANCEL_GRACE_MS, &nth(3));
+    assert_eq!(relay.post(A, 7, &third), accepted(7, &third));
 }
 
 #[test]
@@ -214,6 +215,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
         description_bytes_max: 1_024,
         channels_max: 1_024,
         nodes_max: 16_384,
+        idempotency_max: 10_000,
         hops_max: 100,
         trace_max: 32_768,
     };

@@ -197,6 +197,7 @@ fn the_person_writes_to_channels_and_reads_of_them_without_joining() {
         id: MessageId(id(3)),
         given: "#three".into(),
         to: Recipient::channel(&channel("three")),
+        ts: START,
         thread: None,
         warnings: [Warning::NobodyElse(channel("three"))].into(),
         absence: None,

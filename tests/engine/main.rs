@@ -11,6 +11,7 @@ mod coming_and_going;
 mod events;
 mod groups_of_agents;
 mod handing_over;
+mod idempotency;
 mod inputs_for_nothing;
 mod names_and_times;
 mod nodes;
@@ -74,6 +75,7 @@ const ROOMY: Bounds = Bounds {
     description_bytes_max: 20,
     channels_max: 2,
     nodes_max: 2,
+    idempotency_max: 3,
     hops_max: 3,
     trace_max: 1_000,
 };
@@ -465,6 +467,7 @@ fn accepted(call: u64, delivery: &Delivery) -> [Effect; 1] {
         id: message.id,
         given: message.to.as_str().into(),
         to: message.to.clone(),
+        ts: message.ts,
         thread: message.thread().map(Box::from),
         warnings: Box::default(),
         absence: None,

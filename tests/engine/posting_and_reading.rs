@@ -26,6 +26,7 @@ fn a_post_is_answered_with_an_id_and_logged() {
         id: MessageId(id(1)),
         given: "dev-b".into(),
         to: Recipient::agent(&name("dev-b")),
+        ts: START.plus_millis(1_234),
         thread: None,
         warnings: Box::default(),
         absence: None,

@@ -324,3 +324,42 @@ fn a_role_is_that_of_whoever_said_so_last() {
     assert_eq!(to_role(&mut relay, "tester"), [], "nobody has it any more");
     assert_eq!(to_role(&mut relay, "writer"), ["dev-a", "dev-b"].map(name));
 }
+
+#[test]
+fn who_is_to_be_a_new_agent_is_refused_where_there_is_one() {
+    let mut relay = Relay::told();
+    let new = |agent: &str| Registration {
+        is_new: true,
+        ..registration(agent, None)
+    };
+    let opened = relay.register(SessionId(4), new("qa"));
+    let result = Ok(Some(name("qa")));
+    assert_eq!(
+        opened,
+        [Effect::Opened {
+            session: SessionId(4),
+            result
+        }]
+    );
+    for agent in ["qa", "pm"] {
+        let exists = agents::Refusal::Exists { agent: name(agent) };
+        let opened = relay.register(SessionId(5), new(agent));
+        let result = Err(exists.into());
+        assert_eq!(
+            opened,
+            [Effect::Opened {
+                session: SessionId(5),
+                result
+            }]
+        );
+    }
+    let opened = relay.register(SessionId(5), new("web:qa"));
+    let result = Ok(Some(name("web:qa")));
+    assert_eq!(
+        opened,
+        [Effect::Opened {
+            session: SessionId(5),
+            result
+        }]
+    );
+}

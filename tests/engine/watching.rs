@@ -49,7 +49,8 @@ fn who(session: SessionId) -> Effect {
 
 fn posted(relay: &mut Relay, call: u64, n: u8) -> Vec<Effect> {
     let mut effects = relay.post(C, call, &nth(n));
-    let [answer] = accepted(call, &nth(n));
+    let ms = relay.now.as_millis() - START.as_millis();
+    let [answer] = accepted(call, &posted_at(ms, &nth(n)));
     assert_eq!(effects.remove(0), answer);
     effects
 }
@@ -97,8 +98,8 @@ fn a_session_is_told_once_of_each_thing_that_changes_in_a_step() {
     // All are idle.
     relay.now = START.plus_millis(ACTIVE_MS);
     assert_eq!(relay.call(A, 4, wait("dev-a", WAIT_MS)), [who(OWN)]);
-    let [answer] = accepted(5, &nth(1));
     let first = posted_at(ACTIVE_MS, &nth(1));
+    let [answer] = accepted(5, &first);
     let effects = relay.post(C, 5, &first);
     // It is put in and taken out.
     assert_eq!(effects, [answer, shown(4, [first]), inbox(OWN), who(OWN)]);

@@ -211,6 +211,15 @@ impl History<'_> {
                         }
                         deliveries.len()
                     }
+                    Ok(Reply::Mail(mail::Reply::Found { message })) => {
+                        let key = agent.as_ref().map(|agent| (agent, message.id));
+                        let copy = self.accepted.iter().find(|copy| Some(copy.key()) == key);
+                        let known = copy.is_some_and(|copy| copy.step < *at && **copy.message == **message);
+                        holds(*at, known && self.is_unchanged(*at), || {
+                            format!("a look showed {message:?}")
+                        })?;
+                        continue;
+                    }
                     Ok(
                         Reply::Mail(mail::Reply::Posted { .. } | mail::Reply::Messages { .. })
                         | Reply::Agents(_)

@@ -441,6 +441,24 @@ marks! {
     NoMember,
     /// A group has an agent by itself and by its role.
     MemberInTwoWays,
+    /// A message is looked for, and found.
+    Found,
+    /// A post is one that was accepted before, by its key.
+    PostedBefore,
+    /// The same of one that was to wait for its answer.
+    PostedBeforeDoesNotWait,
+    /// A key was used for a post that said something else.
+    KeyOfOtherContent,
+    /// A key was used by somebody else.
+    KeyOfAnother,
+    /// A key was used too long ago.
+    KeyTooOld,
+    /// A key was used before too many others.
+    KeyForgotten,
+    /// A key is empty or too long.
+    BadKey,
+    /// An agent that is to be a new one is there.
+    AgentExists,
     /// A message belongs to a thread that its sender named.
     InThread,
     /// The name of a thread is none.

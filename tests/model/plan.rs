@@ -10,7 +10,7 @@ mod words;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
-use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS};
+use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS};
 use relay::engine::mail::Second;
 use relay::engine::{
     CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, Reply, Roster, SessionId, Sign,
@@ -88,6 +88,8 @@ pub struct Plan {
     transient: u64,
     /// How many sessions have registered an agent.
     registered: u64,
+    /// Some posts that had a key.
+    keyed: Vec<mail::Command>,
     /// The whole names of all agents that there ever were.
     names: Vec<String>,
     /// Some messages that were seen.
@@ -217,6 +219,7 @@ impl Plan {
             description_bytes_max: 3,
             channels_max: rng.pick(&[1, 2, 4]),
             nodes_max: 1,
+            idempotency_max: rng.pick(&[0, 1, 3, 50]),
             hops_max: rng.pick(&[0, 1, 3, 100]),
             trace_max: rng.pick(&[0, 3, 30, 32_768]),
         };
@@ -251,6 +254,7 @@ impl Plan {
             registering: rng.pick(&[0, 40, 80]),
             transient: rng.pick(&[0, 10, 80]),
             registered: 0,
+            keyed: Vec::new(),
             seen: Vec::new(),
             person: rng.pick(&[0, 10, 40]),
             shuffle: rng.pick(&[0, 0x3f, 0x155]),
@@ -463,13 +467,15 @@ impl Plan {
             return;
         }
         let due = due.unwrap_or(self.now);
-        let at = match self.rng.below(7) {
+        let at = match self.rng.below(8) {
             0 | 1 => self.now.plus_millis(1 + self.up_to(50)),
             2 => due.plus_millis(-1),
             3 => due,
             4 => due.plus_millis(DOUBT_LATE_MS_MAX),
             5 => due.plus_millis(DOUBT_LATE_MS_MAX + 1),
-            _ => due.plus_millis(self.up_to(400_000)),
+            6 => due.plus_millis(self.up_to(400_000)),
+            _ if self.rng.percent(10) => due.plus_millis(IDEMPOTENCY_MS),
+            _ => due,
         };
         self.now = at.max(self.now);
     }

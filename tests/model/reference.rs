@@ -12,6 +12,7 @@ mod addresses;
 mod calls;
 mod channels;
 mod gatherings;
+mod keys;
 mod people;
 mod posts;
 mod replies;
@@ -26,8 +27,9 @@ use std::sync::Arc;
 
 use relay::engine::agents::{NamedAs, Profile, Registration};
 use relay::engine::limits::{
-    ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, PROFILE_BYTES_MAX, RECENT_BYTES_MAX,
-    RECENT_MAX, SETTLE_SLACK_MS, THREAD_BYTES_MAX, TRANSIENT_MS,
+    ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX,
+    IDEMPOTENCY_MS, PROFILE_BYTES_MAX, RECENT_BYTES_MAX, RECENT_MAX, SETTLE_SLACK_MS, THREAD_BYTES_MAX,
+    TRANSIENT_MS,
 };
 use relay::engine::watches::Watched;
 use relay::engine::{
@@ -54,6 +56,8 @@ pub struct Model {
     channels: Vec<Channel>,
     /// Every copy of a message that was ever accepted, in the order of acceptance.
     messages: Vec<Kept>,
+    /// The posts that had a key, whoever has not gone sent them.
+    keyed: Vec<Keyed>,
     /// How many messages were accepted.
     accepted: u64,
     /// How many replies handed something over.
@@ -99,6 +103,20 @@ struct Kept {
     /// With the how-manieth reply it is known to have arrived, once it is.
     read_with: u64,
 }
+
+/// A post that was accepted with a key.
+#[derive(Debug, Clone)]
+struct Keyed {
+    from: AgentName,
+    key: String,
+    at: Timestamp,
+    /// All that it said.
+    said: Said,
+    answer: mail::Reply,
+}
+
+/// What a post says: where it goes, its kind, its body, and what it belongs to.
+type Said = (String, Kind, String, [Option<String>; 3]);
 
 #[derive(Debug, Clone)]
 struct Agent {
@@ -312,6 +330,7 @@ impl Model {
             groups: Vec::new(),
             channels: Vec::new(),
             messages: Vec::new(),
+            keyed: Vec::new(),
             accepted: 0,
             handed_over: 0,
             confirmed: 0,

@@ -295,6 +295,7 @@ impl Tap {
                         id: MessageId(uuid::Uuid::nil()),
                         given: Box::default(),
                         to: Recipient::agent(&AgentName::person()),
+                        ts: now,
                         thread: None,
                         warnings: Box::default(),
                         absence: None,
@@ -309,7 +310,10 @@ impl Tap {
                     *name = "somebody".to_owned();
                 }
                 Ok(Reply::Mail(
-                    mail::Reply::Posted { .. } | mail::Reply::Pending { .. } | mail::Reply::Seen { .. },
+                    mail::Reply::Posted { .. }
+                    | mail::Reply::Pending { .. }
+                    | mail::Reply::Seen { .. }
+                    | mail::Reply::Found { .. },
                 ))
                 | Ok(
                     Reply::Agents(_)

@@ -278,7 +278,8 @@ impl<'a> History<'a> {
             mail::Command::Post { from, .. } => from,
             mail::Command::Read { agent, .. }
             | mail::Command::Pending { agent }
-            | mail::Command::Peek { agent } => agent,
+            | mail::Command::Peek { agent }
+            | mail::Command::Find { agent, .. } => agent,
         };
         let admitted = self.sessions.get(&session)?;
         if let Some(name) = given {

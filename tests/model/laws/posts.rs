@@ -1,6 +1,35 @@
 //! What is accepted is what was posted.
 
+use relay::engine::Kind;
+use relay::engine::address::Warning;
+use relay::engine::limits::IDEMPOTENCY_MS;
+
 use super::*;
+
+/// What a post with a key says.
+type Said<'a> = (&'a str, Kind, &'a str, [&'a Option<String>; 4]);
+
+fn said(command: &Command) -> Option<Said<'_>> {
+    let Command::Mail(mail::Command::Post {
+        to,
+        kind,
+        body,
+        options: Some(options),
+        ..
+    }) = command
+    else {
+        return None;
+    };
+    let mail::PostOptions {
+        thread,
+        reply_to,
+        metadata,
+        idempotency_key,
+        ..
+    } = &**options;
+    idempotency_key.as_ref()?;
+    Some((to, *kind, body, [thread, reply_to, metadata, idempotency_key]))
+}
 
 impl History<'_> {
     pub(super) fn what_is_accepted_is_what_was_posted(&self) -> Verdict {
@@ -56,9 +85,13 @@ impl History<'_> {
         }
         for asked in self.calls.values() {
             for (at, answer) in &asked.answers {
-                let Ok(Reply::Mail(mail::Reply::Posted { id, .. })) = answer else {
+                let Ok(Reply::Mail(mail::Reply::Posted { id, warnings, .. })) = answer else {
                     continue;
                 };
+                if warnings.contains(&Warning::Repeated) {
+                    self.what_is_repeated_was_posted_before(*at, asked, *id)?;
+                    continue;
+                }
                 let mut posted = self.posted.iter();
                 let logged = posted.any(|(step, message, _)| step == at && message.id == *id);
                 holds(*at, logged, || "a post was not logged".to_owned())?;
@@ -68,6 +101,27 @@ impl History<'_> {
             "turns were counted wrongly".to_owned()
         })?;
         self.turns_go_on_from_the_latest()
+    }
+
+    /// A post that adds nothing has the key and the content of one that its sender posted before, and gets its id.
+    fn what_is_repeated_was_posted_before(&self, at: usize, asked: &Asked<'_>, id: MessageId) -> Verdict {
+        let mut posted = self.posted.iter();
+        let first = posted.find(|(_, message, _)| message.id == id);
+        let first = first.filter(|(step, message, _)| {
+            let input = &self.steps[*step].event;
+            let Event::Input(Input::Call { command, .. }) = input else {
+                return false;
+            };
+            *step < at
+                && Some(&message.from) == self.speaker(asked.session, asked.command).as_ref()
+                && said(command).is_some()
+                && said(command) == said(asked.command)
+                && self.steps[at].now < message.ts.plus_millis(IDEMPOTENCY_MS)
+        });
+        let added = self.posted.iter().any(|(step, ..)| *step == at);
+        holds(at, first.is_some() && !added, || {
+            format!("{id} was not posted before by the same words")
+        })
     }
 
     /// Whatever is answered, turns are counted on from the latest message that its sender got of the thread; from the answered one

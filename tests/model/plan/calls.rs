@@ -18,6 +18,11 @@ impl Plan {
         let command = match action {
             Action::Post => self.post(bound),
             Action::Read => self.read(bound),
+            Action::Peek if self.rng.percent(40) => mail::Command::Find {
+                agent: self.me(bound),
+                id: self.message(),
+            }
+            .into(),
             Action::Peek => mail::Command::Peek {
                 agent: self.me(bound),
             }
@@ -67,13 +72,32 @@ impl Plan {
             self.agent()
         };
         let options = self.rng.percent(self.related).then(|| Box::new(self.options()));
-        Command::Mail(mail::Command::Post {
+        let is_keyed = options
+            .as_ref()
+            .is_some_and(|options| options.idempotency_key.is_some());
+        let post = mail::Command::Post {
             from,
             to,
             kind: self.rng.pick(&Kind::ALL),
             body: self.body(),
             options,
-        })
+        };
+        if is_keyed && !self.keyed.is_empty() && self.rng.percent(50) {
+            let at = self.rng.index(self.keyed.len());
+            return self.keyed[at].clone().into();
+        }
+        if is_keyed {
+            remember(&mut self.keyed, post.clone());
+        }
+        Command::Mail(post)
+    }
+
+    fn key(&mut self) -> String {
+        if self.rng.percent(self.illegal) {
+            let long = self.rng.pick(&[0, IDEMPOTENCY_KEY_BYTES_MAX + 1]);
+            return "x".repeat(long);
+        }
+        self.rng.pick(&["one", "two", "three", "four"]).to_owned()
     }
 
     fn options(&mut self) -> mail::PostOptions {
@@ -94,6 +118,7 @@ impl Plan {
                 .percent(20)
                 .then(|| self.rng.pick(&["", "{}", "[12]"]).to_owned()),
             await_ms: self.rng.percent(self.curious).then(|| self.rng.pick(&ASKS_MS)),
+            idempotency_key: self.rng.percent(40).then(|| self.key()),
         }
     }
 

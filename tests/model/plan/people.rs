@@ -57,6 +57,7 @@ impl Plan {
             },
             instance: self.rng.percent(70).then(|| Uuid::from_u128(instance)),
             transient: self.rng.percent(self.transient),
+            is_new: self.rng.percent(20),
         };
         if self.rng.percent(self.illegal) {
             return self.illegal_registration(registration);

@@ -83,6 +83,7 @@ impl Model {
                 self.pending(now, open, call, agent.as_deref())
             }
             Command::Mail(mail::Command::Peek { agent }) => self.peek(open, call, agent.as_deref()),
+            Command::Mail(mail::Command::Find { agent, id }) => self.find(open, call, agent.as_deref(), &id),
             Command::Agents(command) => self.about_agents(now, open, call, command),
             Command::Groups(command) => self.about_groups(now, open, call, command),
             Command::Channels(command) => self.about_channels(now, open, call, command),
@@ -223,6 +224,23 @@ impl Model {
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
         let kinds = waiting.map(|m| m.delivery.message.kind).collect();
         Ok(vec![reply(call, Ok(Reply::Mail(mail::Reply::Pending { kinds })))])
+    }
+
+    /// Shows a message that an agent got.
+    fn find(
+        &mut self,
+        open: &Open,
+        call: CallId,
+        agent: Option<&str>,
+        id: &str,
+    ) -> Result<Vec<Effect>, Refusal> {
+        let agent = self.speaker(open, NamedAs::Reader, agent)?;
+        let Some(message) = self.message_to_answer(&agent, &[], id) else {
+            let given = id.to_owned();
+            return Err(Refusal::Mail(mail::Refusal::UnknownMessage { given }));
+        };
+        self.marks.reach(Mark::Found);
+        Ok(vec![reply(call, Ok(Reply::Mail(mail::Reply::Found { message })))])
     }
 
     pub(super) fn peek(

@@ -273,6 +273,10 @@ impl Model {
         }
         self.judge_profile(profile)?;
         if let Some(there) = self.agents.iter().find(|other| other.name == agent) {
+            if registration.is_new {
+                self.marks.reach(Mark::AgentExists);
+                return Err(Refusal::Agents(agents::Refusal::Exists { agent }));
+            }
             let is_older = matches!((instance, &there.instance), (Some(new), Some(old)) if new < old);
             if is_older {
                 self.marks.reach(Mark::OlderInstance);
@@ -469,6 +473,7 @@ impl Model {
             self.messages.retain(|m| !m.is_for(&name));
             self.notices.retain(|notice| notice.agent != name);
             self.leave_all(&name);
+            self.keyed.retain(|keyed| keyed.from != name);
             self.changed.push(Changed::Agents(name.project().to_owned()));
         }
     }

@@ -3,6 +3,7 @@
 use relay::engine::absence::{Absence, Absent};
 
 use super::addresses::Meant;
+use super::keys::said;
 use super::*;
 
 /// A post as it was asked for.
@@ -23,14 +24,19 @@ impl Model {
         random: [u8; 16],
         post: Post,
     ) -> Result<Vec<Effect>, Refusal> {
+        let from = self.speaker(open, NamedAs::Sender, post.from.as_deref())?;
+        if let Some(answer) = self.answer_before(now, &from, &post)? {
+            self.contact(now, open.session, &from);
+            return Ok(vec![reply(call, Ok(Reply::Mail(answer)))]);
+        }
+        let said = said(&post);
         let Post {
-            from,
             to: given,
             kind,
             body,
             options,
+            ..
         } = post;
-        let from = self.speaker(open, NamedAs::Sender, from.as_deref())?;
         let Meant {
             to,
             agents,
@@ -78,6 +84,16 @@ impl Model {
             agents: agents.clone(),
             places: seqs.into_iter().collect(),
         })];
+        let posted = mail::Reply::Posted {
+            id: message.id,
+            given: given.clone().into(),
+            to: message.to.clone(),
+            ts: now,
+            thread: message.thread().map(Box::from),
+            warnings: warnings.into(),
+            absence,
+        };
+        self.keep_answer(&message, options.idempotency_key, said, &posted);
         match options.await_ms {
             Some(wait_ms) => {
                 let asked = Asked {
@@ -89,17 +105,7 @@ impl Model {
                 };
                 self.ask(now, open, call, &message.from, asked);
             }
-            None => {
-                let posted = mail::Reply::Posted {
-                    id: message.id,
-                    given: given.into(),
-                    to: message.to.clone(),
-                    thread: message.thread().map(Box::from),
-                    warnings: warnings.into(),
-                    absence,
-                };
-                effects.push(reply(call, Ok(Reply::Mail(posted))));
-            }
+            None => effects.push(reply(call, Ok(Reply::Mail(posted)))),
         }
         effects.extend(self.wake_all(now));
         Ok(effects)

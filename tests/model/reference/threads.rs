@@ -112,7 +112,12 @@ impl Model {
     }
 
     /// Finds a message that its sender got, or the only one to whom it writes.
-    fn message_to_answer(&mut self, from: &AgentName, to: &[AgentName], given: &str) -> Option<Arc<Message>> {
+    pub(super) fn message_to_answer(
+        &mut self,
+        from: &AgentName,
+        to: &[AgentName],
+        given: &str,
+    ) -> Option<Arc<Message>> {
         let find = |agent: &AgentName| {
             let got = self.known_to(agent);
             let found = got.iter().find(|m| m.delivery.message.id.to_string() == given);
