@@ -130,3 +130,16 @@ fn each_table_of_tools_has_all_of_them_with_their_arguments() {
         }
     }
 }
+
+#[test]
+fn the_reference_of_the_api_is_written_from_its_routes() {
+    const API: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/API.md");
+    let expected = relay::server::api_reference();
+    let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/API.md");
+    std::fs::write(path, &expected).expect("a directory of the build");
+    let found = std::fs::read_to_string(API).unwrap_or_default();
+    assert!(
+        found == expected,
+        "docs/API.md is not what the API is; cp {path} {API}"
+    );
+}

@@ -269,6 +269,7 @@ impl World {
             clock,
             message_random,
             stream_random: random(self.plan.seed, boot, 1),
+            token_random: random(self.plan.seed, boot, 2),
             log: Box::new(|_| {}),
             notes: Box::new(self.notes.clone()),
             guard: Guard {

@@ -7,6 +7,7 @@ mod client;
 mod connection_hint;
 mod discover;
 mod identity;
+mod key;
 pub mod mcp;
 mod messages;
 mod peek;
@@ -52,6 +53,8 @@ enum Command {
     Trace(trace::Trace),
     /// Tell who is connected or waiting, and what is unread.
     Status(status::Status),
+    /// Print a new key of a workspace, for programs that speak the API of Agent Relay.
+    Key(key::Key),
     /// End the relay that runs on this machine in order, and nothing else.
     Stop(stop::Stop),
     /// Write down who an agent is, so that relay mcp finds it.
@@ -123,6 +126,7 @@ pub fn main() -> ExitCode {
         Command::Peek(args) => peek::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Key(args) => key::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Register(args) => register::run(args),
         Command::Mcp(args) => mcp::main(args),

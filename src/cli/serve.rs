@@ -152,6 +152,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         clock,
         message_random,
         stream_random: system_random()?,
+        token_random: system_random()?,
         log,
         notes,
         guard: Guard {

@@ -219,6 +219,13 @@ impl Engine {
         Ok(project)
     }
 
+    /// Makes an agent a member of a channel that is there or may be made.
+    pub(super) fn join(&mut self, channel: ChannelName, agent: &AgentName, step: &mut Step<'_>) {
+        self.groups.join(channel.clone(), agent.clone(), step.now);
+        let agent = agent.clone();
+        step.note(Event::Joined { channel, agent });
+    }
+
     /// Sees to it that a channel is there, or can be made.
     pub(super) fn room_for_channel(&self, name: &ChannelName) -> Result<(), Refusal> {
         let channels = self.groups.channels();

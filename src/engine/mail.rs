@@ -13,8 +13,7 @@ use super::inbox::{Answers, Filter};
 use super::io::{self, Answer, Outcome, Sign};
 use super::message::{Delivery, Kind, Message};
 use super::names::{
-    AgentName, CallId, ChannelName, DEFAULT_PROJECT, HandoverId, MessageId, RandomBytes, Recipient,
-    SessionId, uuid_v4,
+    AgentName, CallId, DEFAULT_PROJECT, HandoverId, MessageId, RandomBytes, Recipient, SessionId, uuid_v4,
 };
 use super::time::Timestamp;
 use super::waits::Wait;
@@ -555,13 +554,6 @@ impl Engine {
         {
             self.join(channel.clone(), agent, step);
         }
-    }
-
-    /// Makes an agent a member of a channel that is there or may be made.
-    pub(super) fn join(&mut self, channel: ChannelName, agent: &AgentName, step: &mut Step<'_>) {
-        self.groups.join(channel.clone(), agent.clone(), step.now);
-        let agent = agent.clone();
-        step.note(Event::Joined { channel, agent });
     }
 
     /// Takes what a filter means of an inbox into an answer.

@@ -7,11 +7,11 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use subtle::ConstantTimeEq as _;
 
 use super::wire::Link;
-use super::{Shared, headers, refuse};
+use super::{Shared, headers, refuse, v1};
 
 /// How a token is carried.
 const SCHEME: &str = "Bearer";
@@ -151,6 +151,14 @@ impl Refusal<'_> {
         }
     }
 
+    /// Returns the word for it in the API.
+    fn code(self) -> &'static str {
+        match self {
+            Self::Token => "relay_token_required",
+            Self::Host(_) | Self::Origin(_) => "not_let_in",
+        }
+    }
+
     /// Says what is wrong and what is accepted by a relay at a port.
     fn reason(self, port: u16) -> String {
         let shown = |value| crate::engine::shown(&String::from_utf8_lossy(value));
@@ -204,11 +212,23 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Reques
     let guard = &shared.guard;
     let link = request.extensions().get::<ConnectInfo<Link>>();
     let is_own_user = link.is_some_and(|ConnectInfo(link)| link.is_own_user());
+    let is_v1 = v1::is_under(request.uri());
     let Some(refusal) = guard.refusal(request.uri(), request.headers(), is_own_user) else {
+        if is_v1 {
+            // Where the relay's own token was shown, a token of the API stands elsewhere.
+            let guarded = guard.token.is_some() && !is_own_user;
+            let shown = v1::Shown::take(request.headers_mut(), guarded);
+            request.extensions_mut().insert(shown);
+        }
         hide_token(request.headers_mut());
         return next.run(request).await;
     };
-    let mut response = refuse(refusal.status(), refusal.reason(guard.port));
+    let (status, reason) = (refusal.status(), refusal.reason(guard.port));
+    let mut response = if is_v1 {
+        v1::Failure::new(status, refusal.code(), reason).into_response()
+    } else {
+        refuse(status, reason)
+    };
     if refusal == Refusal::Token {
         let challenge = if has_one { WRONG_TOKEN } else { NO_TOKEN };
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);

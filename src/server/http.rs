@@ -422,24 +422,30 @@ fn streams(toolsets: Toolsets, call: &ToolCall<'_>) -> bool {
 
 /// Gathers a request's body within its bounds of length and time.
 pub(super) async fn collect(body: Body) -> Result<Bytes, Box<Response>> {
+    let refused = |(status, reason): (StatusCode, String)| Box::new(refuse(status, reason));
+    collect_body(body).await.map_err(refused)
+}
+
+/// The same; what is wrong is a status and a reason.
+pub(super) async fn collect_body(body: Body) -> Result<Bytes, (StatusCode, String)> {
     let limited = Limited::new(body, REQUEST_BYTES_MAX).collect();
     match tokio::time::timeout(REQUEST_PATIENCE, limited).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
             let reason =
                 format!("the request has more than {REQUEST_BYTES_MAX} bytes, the most that is accepted");
-            Err(Box::new(refuse(StatusCode::PAYLOAD_TOO_LARGE, reason)))
+            Err((StatusCode::PAYLOAD_TOO_LARGE, reason))
         }
         Ok(Err(error)) => {
             let reason = format!("the request could not be read: {error}");
-            Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)))
+            Err((StatusCode::BAD_REQUEST, reason))
         }
         Err(_) => {
             let reason = format!(
                 "the request took more than {} s to arrive",
                 REQUEST_PATIENCE.as_secs()
             );
-            Err(Box::new(refuse(StatusCode::REQUEST_TIMEOUT, reason)))
+            Err((StatusCode::REQUEST_TIMEOUT, reason))
         }
     }
 }

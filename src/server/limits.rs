@@ -70,6 +70,28 @@ pub const REQUEST_ID_BYTES_MAX: usize = 256;
 /// Most arguments of a call that is read here: each name is looked for among those before it.
 pub const ARGUMENTS_MAX: usize = 16;
 
+// The API.
+
+/// Most workspaces that are made by name: as many as the engine takes projects.
+pub const WORKSPACES_MAX: usize = 256;
+
+/// Most keys of one workspace: a program that starts anew asks for a new one. Of more, the one that was not used for the longest is
+/// forgotten; whoever has it is told that it is not known.
+pub const WORKSPACE_KEYS_MAX: usize = 256;
+
+/// Most agents that have a token: as many as the engine takes agents. Of more, the one that was not used for the longest is
+/// forgotten.
+pub const AGENT_TOKENS_MAX: usize = 16_384;
+
+/// Most agents of which is kept what they said of themselves in the API, as many; of more, it is not shown.
+pub const AGENT_CARDS_MAX: usize = 16_384;
+
+/// Most bytes of that: a paragraph, and a few values.
+pub const AGENT_CARD_BYTES_MAX: usize = 4_096;
+
+/// Most messages of which is kept where they went, for their senders' own replies. The oldest is forgotten first.
+pub const POSTED_MAX: usize = 10_000;
+
 // Streams.
 
 /// How often `relay serve` writes to an idle stream: shorter than the engine's doubt, so that something was written behind

@@ -10,7 +10,7 @@
 //! to [`sse`] or [`http`]. A plain `tools/call` is read by [`plain_call`] and goes through [`tool_calls`] straight to the
 //! [`owner`], also one of protocol version 2026-07-28 that [`stateless`] finds to be plain; all the rest of MCP goes
 //! through rmcp's service and its handler in [`rpc`], which calls the same owner. What the person's own commands ask for
-//! comes in under [`api`]. The reply's bytes carry a receipt with them, and `wire` reports it to the engine when the last
+//! comes in under [`api`], what the clients of Agent Relay ask for under [`v1`]. The reply's bytes carry a receipt with them, and `wire` reports it to the engine when the last
 //! of them is passed to the socket.
 
 mod accept;
@@ -48,12 +48,14 @@ mod stateless;
 mod sync;
 mod tool_calls;
 mod unix;
+mod v1;
 mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
@@ -74,9 +76,10 @@ pub use owner::Unread;
 pub use random::Random;
 pub use socket_file::{SocketFile, SocketFileError, is_live};
 pub use unix::{DoorIo, Doors};
+pub use v1::reference as api_reference;
 pub use wire::SocketState;
 
-use crate::engine::{Class, Refusal, Roster};
+use crate::engine::{Class, Refusal, Roster, Timestamp};
 use crate::tools::{self, Toolsets};
 use dispatch::Dispatch;
 use http::RmcpService;
@@ -97,6 +100,8 @@ pub struct Config {
     pub message_random: Random,
     /// Where the ids of streams come from, which nobody may guess.
     pub stream_random: Random,
+    /// Where the tokens of the API come from, which nobody may guess either.
+    pub token_random: Random,
     /// Where accepted messages are shown.
     pub log: MessageLog,
     /// Which calls wait is noted here, so that a next life of the relay can tell their clients.
@@ -112,6 +117,9 @@ struct Shared {
     owner: Arc<Owner>,
     /// The id of this life of the relay.
     boot: Uuid,
+    /// When it began.
+    started_at: Timestamp,
+    api: v1::Api,
     streams: sse::Streams,
     orphans: Arc<Orphans>,
     guard: Guard,
@@ -144,8 +152,11 @@ pub async fn serve<L: Listener>(
         config.message_random,
         config.log,
     ));
+    let boot = owner.overview().1.boot;
     let shared = Arc::new(Shared {
-        boot: owner.overview().1.boot.id,
+        boot: boot.id,
+        started_at: boot.started_at,
+        api: v1::Api::new(config.token_random),
         owner: Arc::clone(&owner),
         streams: sse::Streams::new(config.stream_random),
         orphans: Arc::new(Orphans::new(config.notes)),
@@ -216,6 +227,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/read", post(api::read))
         .route("/api/peek", post(api::peek))
         .route("/api/trace", post(api::trace))
+        .merge(v1::routes())
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(
@@ -246,17 +258,23 @@ fn status_of(class: Class) -> StatusCode {
     }
 }
 
-async fn unknown_path(uri: Uri) -> Response {
+async fn unknown_path(uri: Uri, request: Request) -> Response {
+    if v1::is_under(&uri) {
+        return v1::unknown_path(request).await;
+    }
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek and /api/trace",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/trace and /api/key, and what docs/API.md lists under /v1",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)
 }
 
-async fn unknown_method(method: Method, uri: Uri) -> Response {
+async fn unknown_method(method: Method, uri: Uri, request: Request) -> Response {
+    if v1::is_under(&uri) {
+        return v1::unknown_method(request).await;
+    }
     let accepted = match uri.path() {
-        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/trace" => "POST",
+        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/trace" | "/api/key" => "POST",
         _ => "GET",
     };
     let reason = format!("{method} is not for {:?}; accepted: {accepted}", uri.path());

@@ -13,7 +13,8 @@
 //! - what is known of a stream's client, the calls that wait;
 //! - the table of streams, a stream's outbox;
 //! - the table of streams, the calls that wait;
-//! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked.
+//! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked;
+//! - each of the tables of the API ([`super::v1`]) alone, with none held before it or after it.
 //!
 //! What a connection saw goes through the queue: [`Owner::report`] may be called from a `Drop`, also by a thread that holds
 //! the engine's lock, and never waits for it. Whoever holds that lock carries out what is in the queue, before its own
@@ -279,6 +280,11 @@ impl Owner {
     /// Returns what was unread at [`Self::stop`].
     pub fn unread_at_stop(&self) -> Unread {
         self.with(|state| state.unread_at_stop.clone())
+    }
+
+    /// Returns the time, as the engine is told it.
+    pub fn now(&self) -> Timestamp {
+        self.with(|state| state.now)
     }
 
     /// Returns the time and what a person may see of the state.

@@ -75,11 +75,12 @@ fn await_wait(relay: &Relay, role: &str) {
 }
 
 /// All that asks a relay.
-const ASKING: [&[&str]; 6] = [
+const ASKING: [&[&str]; 7] = [
     &["send", "pm", "x"],
     &["read"],
     &["peek"],
     &["trace", "3f2a91c0"],
     &["status"],
+    &["key"],
     &["stop"],
 ];

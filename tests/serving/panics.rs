@@ -53,6 +53,7 @@ fn config(port: u16, panics_at_a_sign: bool) -> Config {
         clock,
         message_random: Box::new(|| [8; 16]),
         stream_random: Box::new(|| [9; 16]),
+        token_random: Box::new(|| [10; 16]),
         log: Box::new(|_: Arc<_>| {}),
         notes: Box::new(String::new()),
         guard: Guard { port, token: None },

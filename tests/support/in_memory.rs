@@ -44,6 +44,7 @@ impl Relay {
             clock,
             message_random: counting(),
             stream_random: counting(),
+            token_random: counting(),
             log: Box::new(|_| {}),
             notes: Box::new(String::new()),
             guard: Guard {

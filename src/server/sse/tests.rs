@@ -57,6 +57,8 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
         }),
         link: wire.link(),
         shared: Arc::new(Shared {
+            started_at: crate::engine::Timestamp::from_millis(0),
+            api: crate::server::v1::Api::new(Box::new(|| [0; 16])),
             owner,
             boot: id,
             streams: Streams::new(Box::new(|| [1; 16])),

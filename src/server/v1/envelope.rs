@@ -1,0 +1,189 @@
+//! What every answer of the API is wrapped in: `{"ok": true, "data": …}`, or `{"ok": false, "error": {"code": …, "message": …}}`.
+
+use axum::http::header::{ALLOW, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::engine::{Class, Refusal, agents, groups, mail};
+use crate::server::status_of;
+use crate::tools;
+
+/// Says that a request was sent before, and that this is the answer of that time.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// What a request comes to.
+pub(super) type Answer = Result<Data, Failure>;
+
+/// What was asked for.
+#[derive(Debug)]
+pub(super) struct Data {
+    status: StatusCode,
+    json: Value,
+    replayed: bool,
+}
+
+impl Data {
+    /// What there is.
+    pub fn ok(json: Value) -> Self {
+        Self {
+            status: StatusCode::OK,
+            json,
+            replayed: false,
+        }
+    }
+
+    /// What was made.
+    pub fn created(json: Value) -> Self {
+        Self {
+            status: StatusCode::CREATED,
+            ..Self::ok(json)
+        }
+    }
+
+    /// The same, or what the same request has made before.
+    pub fn created_once(json: Value, replayed: bool) -> Self {
+        Self {
+            replayed,
+            ..Self::created(json)
+        }
+    }
+}
+
+impl IntoResponse for Data {
+    fn into_response(self) -> Response {
+        let body = axum::Json(json!({"ok": true, "data": self.json}));
+        let mut response = (self.status, body).into_response();
+        if self.replayed {
+            let headers = response.headers_mut();
+            headers.insert(REPLAYED, HeaderValue::from_static("true"));
+        }
+        response
+    }
+}
+
+/// Why nothing was done.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    allow: Option<String>,
+}
+
+impl Failure {
+    /// With a status, a word for programs, and a message for people.
+    pub fn new(status: StatusCode, code: &'static str, message: impl std::fmt::Display) -> Self {
+        Self {
+            status,
+            code,
+            message: message.to_string(),
+            allow: None,
+        }
+    }
+
+    /// The request itself is wrong.
+    pub fn invalid(message: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+    }
+
+    /// It is of another method.
+    pub fn method(message: impl std::fmt::Display, allow: String) -> Self {
+        Self {
+            allow: Some(allow),
+            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+        }
+    }
+
+    /// The same for the person's commands, whose errors have one member.
+    pub fn in_persons_words(self) -> Response {
+        (self.status, axum::Json(json!({"error": self.message}))).into_response()
+    }
+
+    /// relay does not do that.
+    pub fn not_supported(what: &str, why: &str) -> Self {
+        let message = format!("{what} is not supported by relay: {why}");
+        Self::new(StatusCode::NOT_IMPLEMENTED, "not_supported", message)
+    }
+}
+
+/// The engine's refusals.
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let code = code_of(&refusal);
+        let status = match refusal.class() {
+            Class::Unknown => StatusCode::NOT_FOUND,
+            class @ (Class::Bad | Class::Fenced | Class::Full | Class::Unsupported | Class::Conflict) => {
+                status_of(class)
+            }
+        };
+        Self::new(status, code, tools::DEFAULT.refused(&refusal))
+    }
+}
+
+fn code_of(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Agents(refusal) => match refusal {
+            agents::Refusal::Unknown { .. } => "agent_not_found",
+            agents::Refusal::Nobody { .. } => "no_recipient",
+            agents::Refusal::Exists { .. } => "agent_already_exists",
+            agents::Refusal::Fenced { .. } => "agent_taken_over",
+            agents::Refusal::InvalidName(_) | agents::Refusal::Person { .. } => "invalid_name",
+            agents::Refusal::InvalidAddress(_) => "invalid_recipient",
+            agents::Refusal::NotYou { .. }
+            | agents::Refusal::Anonymous { .. }
+            | agents::Refusal::InvalidProfile { .. } => "invalid_request",
+            agents::Refusal::TooManyAgents { .. } => "too_many_agents",
+            agents::Refusal::TooManyProjects { .. } => "too_many_workspaces",
+        },
+        Refusal::Mail(refusal) => match refusal {
+            mail::Refusal::BodyTooLong { .. } => "message_too_long",
+            mail::Refusal::InboxFull { .. } => "inbox_full",
+            mail::Refusal::UnknownMessage { .. } => "message_not_found",
+            mail::Refusal::InvalidKey { .. } => "invalid_idempotency_key",
+            mail::Refusal::OtherContent { .. } => "idempotency_conflict",
+            mail::Refusal::TooManyHops { .. } => "too_many_turns",
+            mail::Refusal::InvalidThread { .. } => "invalid_request",
+            mail::Refusal::NoAnswer { .. }
+            | mail::Refusal::AlreadyWaits { .. }
+            | mail::Refusal::TooManyWaits { .. } => "too_many_waits",
+        },
+        Refusal::Groups(refusal) => match refusal {
+            groups::Refusal::UnknownChannel { .. } => "channel_not_found",
+            groups::Refusal::ChannelExists { .. } => "channel_already_exists",
+            groups::Refusal::NotInChannel { .. } => "not_a_member",
+            groups::Refusal::ChannelOfAll { .. } => "channel_of_all",
+            groups::Refusal::TooManyChannels { .. } => "too_many_channels",
+            groups::Refusal::DescriptionTooLong { .. } => "topic_too_long",
+            groups::Refusal::UnknownGroup { .. }
+            | groups::Refusal::Exists { .. }
+            | groups::Refusal::Protected
+            | groups::Refusal::NoMember { .. }
+            | groups::Refusal::TooManyGroups { .. }
+            | groups::Refusal::TooManyMembers { .. } => "invalid_request",
+        },
+        Refusal::Nodes(_) => "node_control_failed",
+        Refusal::Trace(_) => "message_not_found",
+        Refusal::Sessions(_) => "too_many_sessions",
+        Refusal::Stopping => "stopping",
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let error = json!({"code": self.code, "message": self.message});
+        let body = axum::Json(json!({"ok": false, "error": error}));
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(
+                WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"relay\""),
+            );
+        }
+        if let Some(allow) = self.allow.and_then(|allow| allow.parse().ok()) {
+            headers.insert(ALLOW, allow);
+        }
+        response
+    }
+}

@@ -1,0 +1,366 @@
+//! Messages, posted as those of any tool are: whatever an agent reads with, it reads these.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::asked::Asked;
+use super::envelope::{Answer, Data, Failure};
+use super::{agents, channels};
+use crate::engine::address::Warning;
+use crate::engine::mail::{self, Command, PostOptions};
+use crate::engine::{self, AgentName, Kind, Message, MessageId, Recipient, ResolvedBy, Timestamp, shown};
+use crate::server::limits::POSTED_MAX;
+
+const MODES: [&str; 2] = ["wait", "steer"];
+
+/// The latest messages that were posted here, so that their senders can go on in their threads: what an agent got itself the
+/// engine knows, what it sent it does not.
+#[derive(Default)]
+pub(super) struct Posted(Mutex<Latest>);
+
+#[derive(Default)]
+struct Latest {
+    order: VecDeque<MessageId>,
+    messages: BTreeMap<MessageId, Own>,
+}
+
+/// A message for its own sender.
+#[derive(Clone)]
+struct Own {
+    from: AgentName,
+    to: String,
+    thread: String,
+}
+
+impl Posted {
+    fn keep(&self, id: MessageId, own: Own) {
+        let mut latest = self.0.lock().expect("nothing panics while it holds them");
+        if latest.messages.insert(id, own).is_some() {
+            return;
+        }
+        latest.order.push_back(id);
+        if latest.order.len() > POSTED_MAX
+            && let Some(oldest) = latest.order.pop_front()
+        {
+            latest.messages.remove(&oldest);
+        }
+    }
+
+    fn of(&self, from: &AgentName, id: &str) -> Option<Own> {
+        let id = MessageId(id.parse().ok()?);
+        let latest = self.0.lock().expect("nothing panics while it holds them");
+        latest.messages.get(&id).filter(|own| own.from == *from).cloned()
+    }
+}
+
+/// What `POST /v1/dm` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dm {
+    to: String,
+    text: String,
+    mode: Option<String>,
+    attachments: Option<Vec<Value>>,
+}
+
+/// What `POST /v1/channels/:name/messages` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToChannel {
+    text: String,
+    mode: Option<String>,
+    blocks: Option<Vec<Value>>,
+    data: Option<Map<String, Value>>,
+    attachments: Option<Vec<Value>>,
+}
+
+/// What `POST /v1/messages/:id/replies` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToMessage {
+    text: String,
+    mode: Option<String>,
+    blocks: Option<Vec<Value>>,
+    data: Option<Map<String, Value>>,
+    attachments: Option<Vec<Value>>,
+}
+
+/// A message as it is to be posted.
+struct Draft {
+    from: AgentName,
+    to: String,
+    text: String,
+    mode: &'static str,
+    blocks: Option<Vec<Value>>,
+    data: Option<Map<String, Value>>,
+    thread: Option<String>,
+    reply_to: Option<String>,
+}
+
+/// A message as it was accepted.
+struct Accepted {
+    id: MessageId,
+    to: Recipient,
+    ts: Timestamp,
+    thread: Option<String>,
+    replayed: bool,
+    warnings: Vec<String>,
+    draft: Draft,
+}
+
+/// `POST /v1/dm`.
+pub(super) async fn dm(asked: Asked) -> Answer {
+    let from = asked.agent()?;
+    let Dm {
+        to,
+        text,
+        mode,
+        attachments,
+    } = asked.json()?;
+    no_attachments(attachments)?;
+    if to.contains('#') {
+        let to = shown(&to);
+        let reason = format!("\"to\" is the channel {to:?}; post to it by POST /v1/channels/NAME/messages");
+        return Err(Failure::new(StatusCode::BAD_REQUEST, "invalid_recipient", reason));
+    }
+    let mode = mode_of(mode)?;
+    let draft = Draft {
+        from,
+        to,
+        text,
+        mode,
+        blocks: None,
+        data: None,
+        thread: None,
+        reply_to: None,
+    };
+    let accepted = post(&asked, draft).await?;
+    let Accepted {
+        id,
+        ts,
+        replayed,
+        draft,
+        ..
+    } = &accepted;
+    let json = json!({
+        "conversation_id": conversation(&draft.from, accepted.to.as_str()),
+        "message": {
+            "id": id.to_string(),
+            "agent_id": agents::id(&draft.from),
+            "agent_name": draft.from.local(),
+            "text": draft.text,
+            "injection_mode": draft.mode,
+            "attachments": [],
+        },
+        "created_at": ts.to_string(),
+        "warnings": accepted.warnings,
+    });
+    Ok(Data::created_once(json, *replayed))
+}
+
+/// `POST /v1/channels/:name/messages`.
+pub(super) async fn to_channel(asked: Asked) -> Answer {
+    let from = asked.agent()?;
+    let ToChannel {
+        text,
+        mode,
+        blocks,
+        data,
+        attachments,
+    } = asked.json()?;
+    no_attachments(attachments)?;
+    let draft = Draft {
+        to: channels::address(&asked, from.project())?,
+        from,
+        text,
+        mode: mode_of(mode)?,
+        blocks,
+        data,
+        thread: None,
+        reply_to: None,
+    };
+    Ok(post(&asked, draft).await?.answer())
+}
+
+/// `POST /v1/messages/:id/replies`: to whoever sent it, or to all whom it went to.
+pub(super) async fn reply(asked: Asked) -> Answer {
+    let from = asked.agent()?;
+    let ToMessage {
+        text,
+        mode,
+        blocks,
+        data,
+        attachments,
+    } = asked.json()?;
+    no_attachments(attachments)?;
+    let mode = mode_of(mode)?;
+    let id = asked.named().to_owned();
+    let find = Command::Find {
+        agent: None,
+        id: id.clone(),
+    };
+    let (to, thread, reply_to) = match asked.call_as(&from, find).await {
+        Ok(engine::Reply::Mail(mail::Reply::Found { message })) => (sent_back(&message), None, Some(id)),
+        Ok(other) => unreachable!("a message is looked for, not {other:?}"),
+        Err(failure) => match asked.shared.api.posted.of(&from, &id) {
+            Some(own) => (own.to, Some(own.thread), None),
+            None => return Err(failure),
+        },
+    };
+    let draft = Draft {
+        from,
+        to,
+        text,
+        mode,
+        blocks,
+        data,
+        thread,
+        reply_to,
+    };
+    Ok(post(&asked, draft).await?.answer())
+}
+
+/// Returns where an answer to a message goes.
+fn sent_back(message: &Message) -> String {
+    let whole = |address: &str| match address.contains(':') {
+        true => address.to_owned(),
+        false => format!("{}:{address}", engine::DEFAULT_PROJECT),
+    };
+    match message.to.by() {
+        ResolvedBy::Name if message.from.is_person() => message.from.to_string(),
+        ResolvedBy::Name => whole(message.from.as_str()),
+        ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => {
+            whole(message.to.as_str())
+        }
+    }
+}
+
+async fn post(asked: &Asked, draft: Draft) -> Result<Accepted, Failure> {
+    let idempotency_key = asked.idempotency_key()?;
+    let mut metadata = draft.data.clone().unwrap_or_default();
+    if let Some(blocks) = &draft.blocks {
+        metadata.insert("blocks".to_owned(), blocks.clone().into());
+    }
+    let metadata = (!metadata.is_empty()).then(|| Value::Object(metadata).to_string());
+    let command = Command::Post {
+        from: None,
+        to: draft.to.clone(),
+        kind: Kind::Free,
+        body: draft.text.clone(),
+        options: Some(Box::new(PostOptions {
+            thread: draft.thread.clone(),
+            reply_to: draft.reply_to.clone(),
+            metadata,
+            await_ms: None,
+            idempotency_key,
+        })),
+    };
+    let reply = asked.call_as(&draft.from, command).await?;
+    let engine::Reply::Mail(mail::Reply::Posted {
+        id,
+        to,
+        ts,
+        thread,
+        warnings,
+        ..
+    }) = reply
+    else {
+        unreachable!("a post is answered with {reply:?}")
+    };
+    let own = Own {
+        from: draft.from.clone(),
+        to: draft.to.clone(),
+        thread: thread.as_deref().map_or_else(|| id.to_string(), str::to_owned),
+    };
+    asked.shared.api.posted.keep(id, own);
+    Ok(Accepted {
+        id,
+        to,
+        ts,
+        thread: thread.map(String::from),
+        replayed: warnings.contains(&Warning::Repeated),
+        warnings: warnings.iter().filter_map(warned).collect(),
+        draft,
+    })
+}
+
+impl Accepted {
+    /// The message as the API shows one.
+    fn answer(self) -> Data {
+        let Self {
+            id,
+            to,
+            ts,
+            thread,
+            replayed,
+            warnings,
+            draft,
+        } = self;
+        let channel = match to.by() {
+            ResolvedBy::Channel => format!("ch_{}", to.as_str().replacen('#', "", 1)),
+            ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
+                conversation(&draft.from, to.as_str())
+            }
+        };
+        let json = json!({
+            "id": id.to_string(),
+            "channel_id": channel,
+            "agent_id": agents::id(&draft.from),
+            "agent_name": draft.from.local(),
+            "text": draft.text,
+            "blocks": draft.blocks,
+            "metadata": draft.data.unwrap_or_default(),
+            "injection_mode": draft.mode,
+            "has_attachments": false,
+            "thread_id": thread,
+            "attachments": [],
+            "created_at": ts.to_string(),
+            "reply_count": 0,
+            "reactions": [],
+            "read_by_count": 0,
+            "warnings": warnings,
+        });
+        Data::created_once(json, replayed)
+    }
+}
+
+/// Makes the id of a conversation of the names of those who talk, in either order the same. Nothing else is kept of one.
+fn conversation(from: &AgentName, to: &str) -> String {
+    let mut names = [from.as_str(), to];
+    names.sort_unstable();
+    format!("dm_{}", names.join("~"))
+}
+
+/// Says what the sender should know beside that its message was accepted.
+fn warned(warning: &Warning) -> Option<String> {
+    match warning {
+        Warning::AlsoRole(role) => Some(format!(
+            "{role} is a role of others, too; it was sent to the agent"
+        )),
+        Warning::AlsoGroup(group) => Some(format!("{group} is a group, too; it was not sent to its members")),
+        Warning::NobodyElse(channel) => Some(format!("{channel} has no other member: nobody got it")),
+        Warning::Repeated => None,
+    }
+}
+
+fn mode_of(mode: Option<String>) -> Result<&'static str, Failure> {
+    let Some(mode) = mode else { return Ok(MODES[0]) };
+    MODES.into_iter().find(|known| *known == mode).ok_or_else(|| {
+        let (mode, accepted) = (shown(&mode), MODES.join(", "));
+        Failure::invalid(format!("\"mode\" is {mode:?}; accepted: {accepted}"))
+    })
+}
+
+fn no_attachments(attachments: Option<Vec<Value>>) -> Result<(), Failure> {
+    if attachments.is_none_or(|attachments| attachments.is_empty()) {
+        return Ok(());
+    }
+    Err(Failure::not_supported(
+        "a message with attachments",
+        "relay keeps no files; put what matters into the text, or name a path",
+    ))
+}

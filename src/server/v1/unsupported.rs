@@ -1,0 +1,226 @@
+//! What the API of Agent Relay has and relay does not, or not yet: one table, of which the answers and the documents are made.
+
+/// Why something is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unsupported {
+    /// What it is.
+    pub name: &'static str,
+    pub why: &'static str,
+    /// Methods and paths, as axum writes them.
+    pub routes: &'static [(&'static str, &'static str)],
+}
+
+const NODES: &str =
+    "not yet: relay does not push to nodes so far; read with an MCP toolset, or POST /api/read";
+const HISTORY: &str =
+    "not yet: relay keeps no history so far, only what waits for an agent and the latest that it has read";
+const NO_STORE: &str = "not yet: relay keeps nothing beside a message so far";
+const ACTIONS: &str = "not yet: relay does not carry calls from agent to agent so far; send a message";
+const HOSTED: &str = "it belongs to the hosted service; relay is a bus on one machine";
+const STAYS: &str = "what is registered stays until relay stops";
+const CHANNELS: &str =
+    "who is in a channel has joined it by itself; each agent joins and leaves for itself alone";
+const FILES: &str = "relay keeps no files; put what matters into the text, or name a path";
+
+/// All of it.
+pub(super) const UNSUPPORTED: &[Unsupported] = &[
+    Unsupported {
+        name: "push to nodes",
+        why: NODES,
+        routes: &[
+            ("POST", "/v1/agent/node-token"),
+            ("GET", "/v1/node/ws"),
+            ("GET", "/v1/nodes"),
+            ("POST", "/v1/nodes"),
+            ("GET", "/v1/nodes/{name}"),
+            ("GET", "/v1/nodes/{name}/agents"),
+            ("POST", "/v1/nodes/{name}/agents"),
+            ("DELETE", "/v1/nodes/{name}/agents/{agent}"),
+        ],
+    },
+    Unsupported {
+        name: "the list of deliveries and their receipts",
+        why: NODES,
+        routes: &[
+            ("GET", "/v1/deliveries"),
+            ("POST", "/v1/deliveries/{id}/ack"),
+            ("POST", "/v1/deliveries/{id}/fail"),
+            ("POST", "/v1/deliveries/{id}/defer"),
+        ],
+    },
+    Unsupported {
+        name: "the stream of a workspace's events",
+        why: "not yet: relay tells no observers so far; relay serve shows each message as it is accepted",
+        routes: &[
+            ("GET", "/v1/ws"),
+            ("GET", "/v1/workspace/events"),
+            ("GET", "/v1/observer-tokens"),
+            ("POST", "/v1/observer-tokens"),
+            ("GET", "/v1/observer-tokens/{id}"),
+            ("PATCH", "/v1/observer-tokens/{id}"),
+            ("DELETE", "/v1/observer-tokens/{id}"),
+            ("POST", "/v1/observer-tokens/{id}/rotate"),
+            ("GET", "/v1/activity"),
+        ],
+    },
+    Unsupported {
+        name: "the history of messages",
+        why: HISTORY,
+        routes: &[
+            ("GET", "/v1/channels/{name}/messages"),
+            ("GET", "/v1/messages/{id}"),
+            ("GET", "/v1/messages/{id}/replies"),
+            ("GET", "/v1/messages/{id}/trace"),
+            ("GET", "/v1/search"),
+            ("GET", "/v1/dm/conversations"),
+            ("GET", "/v1/dm/conversations/all"),
+            ("GET", "/v1/dm/conversations/{id}/messages"),
+            ("GET", "/v1/dm/{id}/messages"),
+        ],
+    },
+    Unsupported {
+        name: "the inbox of an agent",
+        why: "not yet: what waits is read with an MCP toolset, or by POST /api/read and /api/peek",
+        routes: &[("GET", "/v1/inbox")],
+    },
+    Unsupported {
+        name: "receipts of reading",
+        why: NO_STORE,
+        routes: &[
+            ("POST", "/v1/messages/{id}/read"),
+            ("GET", "/v1/messages/{id}/readers"),
+            ("GET", "/v1/channels/{name}/read-status"),
+        ],
+    },
+    Unsupported {
+        name: "reactions",
+        why: NO_STORE,
+        routes: &[
+            ("GET", "/v1/messages/{id}/reactions"),
+            ("POST", "/v1/messages/{id}/reactions"),
+            ("DELETE", "/v1/messages/{id}/reactions/{emoji}"),
+        ],
+    },
+    Unsupported {
+        name: "direct messages to several agents",
+        why: "not yet: post to a channel, or to a role by POST /v1/dm",
+        routes: &[
+            ("POST", "/v1/dm/group"),
+            ("POST", "/v1/dm/{id}/messages"),
+            ("POST", "/v1/dm/{id}/participants"),
+            ("DELETE", "/v1/dm/{id}/participants/{agent}"),
+        ],
+    },
+    Unsupported {
+        name: "to change or remove an agent",
+        why: STAYS,
+        routes: &[("PATCH", "/v1/agents/{name}"), ("DELETE", "/v1/agents/{name}")],
+    },
+    Unsupported {
+        name: "to change or remove a workspace",
+        why: STAYS,
+        routes: &[
+            ("PATCH", "/v1/workspace"),
+            ("DELETE", "/v1/workspace"),
+            ("GET", "/v1/workspace/system-prompt"),
+            ("PUT", "/v1/workspace/system-prompt"),
+        ],
+    },
+    Unsupported {
+        name: "to change a channel, or who else is in it",
+        why: CHANNELS,
+        routes: &[
+            ("PATCH", "/v1/channels/{name}"),
+            ("DELETE", "/v1/channels/{name}"),
+            ("PATCH", "/v1/channels/{name}/topic"),
+            ("POST", "/v1/channels/{name}/invite"),
+            ("POST", "/v1/channels/{name}/mute"),
+            ("POST", "/v1/channels/{name}/unmute"),
+        ],
+    },
+    Unsupported {
+        name: "the presence of agents",
+        why: "GET /v1/agents says the same, as \"status\"",
+        routes: &[("GET", "/v1/agents/presence")],
+    },
+    Unsupported {
+        name: "session events of an agent",
+        why: NO_STORE,
+        routes: &[
+            ("GET", "/v1/agents/{name}/events"),
+            ("POST", "/v1/agents/{name}/events"),
+        ],
+    },
+    Unsupported {
+        name: "to start and stop agents",
+        why: "not yet: relay starts no programs so far",
+        routes: &[("POST", "/v1/agents/spawn"), ("POST", "/v1/agents/release")],
+    },
+    Unsupported {
+        name: "actions",
+        why: ACTIONS,
+        routes: &[
+            ("GET", "/v1/actions"),
+            ("POST", "/v1/actions"),
+            ("GET", "/v1/actions/{name}"),
+            ("DELETE", "/v1/actions/{name}"),
+            ("POST", "/v1/actions/{name}/invoke"),
+            ("GET", "/v1/actions/{name}/invocations/{id}"),
+            ("POST", "/v1/actions/{name}/invocations/{id}/complete"),
+        ],
+    },
+    Unsupported {
+        name: "files",
+        why: FILES,
+        routes: &[
+            ("GET", "/v1/files"),
+            ("POST", "/v1/files/upload"),
+            ("GET", "/v1/files/{id}"),
+            ("DELETE", "/v1/files/{id}"),
+            ("POST", "/v1/files/{id}/complete"),
+        ],
+    },
+    Unsupported {
+        name: "web hooks, subscriptions and triggers",
+        why: NODES,
+        routes: &[
+            ("GET", "/v1/webhooks"),
+            ("POST", "/v1/webhooks"),
+            ("DELETE", "/v1/webhooks/{id}"),
+            ("POST", "/v1/hooks/{id}"),
+            ("GET", "/v1/subscriptions"),
+            ("POST", "/v1/subscriptions"),
+            ("GET", "/v1/subscriptions/{id}"),
+            ("DELETE", "/v1/subscriptions/{id}"),
+            ("GET", "/v1/triggers"),
+            ("POST", "/v1/triggers"),
+            ("GET", "/v1/triggers/{id}"),
+            ("PATCH", "/v1/triggers/{id}"),
+            ("DELETE", "/v1/triggers/{id}"),
+        ],
+    },
+    Unsupported {
+        name: "the directory, routing, certification and the console",
+        why: HOSTED,
+        routes: &[
+            ("GET", "/v1/directory/{*rest}"),
+            ("POST", "/v1/directory/{*rest}"),
+            ("PATCH", "/v1/directory/{*rest}"),
+            ("DELETE", "/v1/directory/{*rest}"),
+            ("POST", "/v1/route"),
+            ("POST", "/v1/route/feedback"),
+            ("GET", "/v1/routing/config"),
+            ("PUT", "/v1/routing/config"),
+            ("GET", "/v1/skills/search"),
+            ("POST", "/v1/skills/sync"),
+            ("GET", "/v1/certify/{*rest}"),
+            ("POST", "/v1/certify"),
+            ("POST", "/v1/certify/monitor"),
+            ("GET", "/v1/console/{*rest}"),
+            ("GET", "/v1/a2a/agents"),
+            ("POST", "/v1/a2a/register"),
+            ("GET", "/v1/a2a/agents/{name}/card"),
+            ("DELETE", "/v1/a2a/agents/{name}"),
+        ],
+    },
+];

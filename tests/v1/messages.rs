@@ -1,0 +1,115 @@
+//! Messages, and what becomes of them in the inboxes.
+
+use super::*;
+
+#[test]
+fn a_direct_message_is_read_with_any_tool_and_one_of_a_tool_is_answered_here() {
+    let world = World::new();
+    let sent = world.done(
+        "/v1/dm",
+        &world.alice,
+        &json!({"to": "bob", "text": "hi", "mode": "steer"}),
+    );
+    assert_eq!(sent["conversation_id"], "dm_web:alice~web:bob");
+    let message = &sent["message"];
+    assert_eq!(
+        (&message["agent_name"], &message["injection_mode"]),
+        (&json!("alice"), &json!("steer"))
+    );
+    assert_eq!(world.bodies("web:bob"), ["hi"]);
+    let reply = format!("/v1/messages/{}/replies", message["id"].as_str().expect("an id"));
+    let answer = world.done(&reply, &world.bob, &json!({"text": "hi you"}));
+    assert_eq!(
+        (&answer["thread_id"], &answer["channel_id"]),
+        (&message["id"], &json!("dm_web:alice~web:bob"))
+    );
+    assert_eq!(world.bodies("web:alice"), ["hi you"], "also after it was read");
+
+    let asked = json!({"from": "pm", "to": "web:alice", "body": "how is it?"});
+    let posted = world
+        .relay
+        .connect()
+        .exchange(&Request::post("/api/send", asked.to_string()))
+        .json();
+    let reply = format!("/v1/messages/{}/replies", posted["id"].as_str().expect("an id"));
+    world.done(&reply, &world.alice, &json!({"text": "fine"}));
+    assert_eq!(world.bodies("pm"), ["fine"]);
+    world.done(
+        "/v1/dm",
+        &world.alice,
+        &json!({"to": "user", "text": "to a person"}),
+    );
+    assert_eq!(world.bodies("user"), ["to a person"]);
+}
+
+#[test]
+fn a_message_to_a_channel_and_its_replies_go_to_all_who_are_in_it() {
+    let world = World::new();
+    let alone = world.done(
+        "/v1/channels/build/messages",
+        &world.alice,
+        &json!({"text": "anybody?"}),
+    );
+    assert_eq!(
+        alone["warnings"],
+        json!(["web:build has no other member: nobody got it"])
+    );
+    world.done("/v1/channels/build/join", &world.bob, &json!({}));
+    let blocks = json!([{"type": "text", "text": "b"}]);
+    let sent = world.done(
+        "/v1/channels/build/messages",
+        &world.alice,
+        &json!({"text": "one", "blocks": blocks}),
+    );
+    assert_eq!(
+        (&sent["channel_id"], &sent["blocks"], &sent["warnings"]),
+        (&json!("ch_web:build"), &blocks, &json!([]))
+    );
+    let reply = format!("/v1/messages/{}/replies", sent["id"].as_str().expect("an id"));
+    let own = world.done(&reply, &world.alice, &json!({"text": "two"}));
+    let others = world.done(&reply, &world.bob, &json!({"text": "three"}));
+    assert_eq!([&own["thread_id"], &others["thread_id"]], [&sent["id"]; 2]);
+    assert_eq!(world.bodies("web:bob"), ["one", "two"]);
+    assert_eq!(world.bodies("web:alice"), ["three"]);
+}
+
+#[test]
+fn a_message_that_is_sent_again_is_there_once() {
+    let world = World::new();
+    let send = |header: &str, text: &str| {
+        let request = Request::post("/v1/dm", json!({"to": "bob", "text": text}).to_string());
+        let request = with(request, &world.alice).with(header, "key-1");
+        world.relay.connect().exchange(&request)
+    };
+    let first = send("Idempotency-Key", "hi");
+    assert_eq!((first.status, first.header("idempotency-replayed")), (201, None));
+    let again = send("X-Idempotency-Key", "hi");
+    assert_eq!(
+        (again.status, again.header("idempotency-replayed")),
+        (201, Some("true"))
+    );
+    assert_eq!(data(&first), data(&again));
+    refused(
+        &send("Idempotency-Key", "ho"),
+        409,
+        "idempotency_conflict",
+        "\"key-1\"",
+    );
+    refused(
+        &send("Idempotency-Key", ""),
+        409,
+        "idempotency_conflict",
+        "\"key-1\"",
+    );
+    let differ = Request::post("/v1/dm", json!({"to": "bob", "text": "x"}).to_string());
+    let differ = with(differ, &world.alice)
+        .with("Idempotency-Key", "a")
+        .with("X-Idempotency-Key", "b");
+    refused(
+        &world.relay.connect().exchange(&differ),
+        400,
+        "invalid_idempotency_key",
+        "differ",
+    );
+    assert_eq!(world.bodies("web:bob"), ["hi"]);
+}

@@ -1,0 +1,309 @@
+//! What is refused, in the API's envelope, and that nothing comes of it.
+
+use super::*;
+
+#[test]
+fn what_is_wrong_with_a_body_is_named_and_nothing_is_done() {
+    let world = World::new();
+    let (key, alice) = (&world.key, &world.alice);
+    for (path, token, body, status, code, words) in [
+        (
+            "/v1/workspaces",
+            key,
+            json!({}),
+            400,
+            "invalid_request",
+            "missing field `name`",
+        ),
+        (
+            "/v1/workspaces",
+            key,
+            json!({"name": "a", "plan": 1}),
+            400,
+            "invalid_request",
+            "unknown field `plan`",
+        ),
+        (
+            "/v1/workspaces",
+            key,
+            json!({"name": "a b"}),
+            400,
+            "invalid_name",
+            "\"a b\"",
+        ),
+        (
+            "/v1/agents",
+            key,
+            json!({"type": "agent"}),
+            400,
+            "invalid_request",
+            "missing field `name`",
+        ),
+        (
+            "/v1/agents",
+            key,
+            json!({"name": 1}),
+            400,
+            "invalid_request",
+            "invalid type",
+        ),
+        (
+            "/v1/agents",
+            key,
+            json!({"name": "x", "skills": []}),
+            400,
+            "invalid_request",
+            "unknown field `skills`",
+        ),
+        (
+            "/v1/agents",
+            key,
+            json!({"name": "x y"}),
+            400,
+            "invalid_name",
+            "\"x y\"",
+        ),
+        (
+            "/v1/agents",
+            key,
+            json!({"name": "user"}),
+            400,
+            "invalid_name",
+            "user",
+        ),
+        (
+            "/v1/agents",
+            key,
+            json!({"name": "x", "type": "bot"}),
+            400,
+            "invalid_request",
+            "\"bot\"; accepted: agent, human, system",
+        ),
+        (
+            "/v1/agents",
+            key,
+            json!({"name": "x", "persona": "p".repeat(5_000)}),
+            400,
+            "invalid_request",
+            "accepted: at most 4096",
+        ),
+        (
+            "/v1/agents/none/rotate-token",
+            key,
+            json!({}),
+            404,
+            "agent_not_found",
+            "\"none\"",
+        ),
+        (
+            "/v1/agents/bob/rotate-token",
+            key,
+            json!({"a": 1}),
+            400,
+            "invalid_request",
+            "takes no body",
+        ),
+        (
+            "/v1/dm",
+            alice,
+            json!({"to": "bob"}),
+            400,
+            "invalid_request",
+            "missing field `text`",
+        ),
+        (
+            "/v1/dm",
+            alice,
+            json!({"to": "bob", "text": "x", "cc": "y"}),
+            400,
+            "invalid_request",
+            "unknown field `cc`",
+        ),
+        (
+            "/v1/dm",
+            alice,
+            json!({"to": "none", "text": "x"}),
+            404,
+            "agent_not_found",
+            "\"none\"",
+        ),
+        (
+            "/v1/dm",
+            alice,
+            json!({"to": "#build", "text": "x"}),
+            400,
+            "invalid_recipient",
+            "#build",
+        ),
+        (
+            "/v1/dm",
+            alice,
+            json!({"to": "a:b:c", "text": "x"}),
+            400,
+            "invalid_recipient",
+            "a:b:c",
+        ),
+        (
+            "/v1/dm",
+            alice,
+            json!({"to": "bob", "text": "x", "mode": "now"}),
+            400,
+            "invalid_request",
+            "\"now\"; accepted: wait, steer",
+        ),
+        (
+            "/v1/dm",
+            alice,
+            json!({"to": "bob", "text": "x", "attachments": ["f"]}),
+            501,
+            "not_supported",
+            "attachments",
+        ),
+        (
+            "/v1/dm",
+            alice,
+            json!({"to": "bob", "text": "x".repeat(1_048_577)}),
+            400,
+            "message_too_long",
+            "1048576",
+        ),
+        (
+            "/v1/channels",
+            alice,
+            json!({"name": "a b"}),
+            400,
+            "invalid_name",
+            "\"a b\"",
+        ),
+        (
+            "/v1/channels",
+            alice,
+            json!({"name": "x", "metadata": {"a": 1}}),
+            501,
+            "not_supported",
+            "metadata",
+        ),
+        (
+            "/v1/channels",
+            alice,
+            json!({"name": "x", "topic": "t".repeat(2_000)}),
+            400,
+            "topic_too_long",
+            "1024",
+        ),
+        (
+            "/v1/channels/a%20b/messages",
+            alice,
+            json!({"text": "x"}),
+            400,
+            "invalid_recipient",
+            "a b",
+        ),
+        (
+            "/v1/messages/none/replies",
+            alice,
+            json!({"text": "x"}),
+            404,
+            "message_not_found",
+            "\"none\"",
+        ),
+        (
+            "/v1/dm?to=bob",
+            alice,
+            json!({"to": "bob", "text": "x"}),
+            400,
+            "invalid_request",
+            "\"to=bob\"",
+        ),
+    ] {
+        refused(&world.post(path, token, &body), status, code, words);
+    }
+    refused(
+        &world.get("/v1/agents?status=busy", key),
+        400,
+        "invalid_request",
+        "\"busy\"",
+    );
+    refused(
+        &world.get("/v1/agents?all=1", key),
+        400,
+        "invalid_request",
+        "\"all\"",
+    );
+    let kinds = with(Request::post("/v1/dm", "{}"), alice).with("Content-Type", "text/plain");
+    refused(
+        &world.relay.connect().exchange(&kinds),
+        415,
+        "unsupported_media_type",
+        "text/plain",
+    );
+    let broken = with(Request::post("/v1/dm", "{"), alice);
+    refused(
+        &world.relay.connect().exchange(&broken),
+        400,
+        "invalid_request",
+        "EOF",
+    );
+    assert_eq!(world.bodies("web:bob"), [""; 0]);
+    let agents = world.seen("/v1/agents", key);
+    assert_eq!(agents.as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_huge_body_is_refused_and_the_next_request_is_answered() {
+    let world = World::new();
+    let huge = with(
+        Request::post("/v1/dm", vec![b'x'; 8 * 1024 * 1024 + 1]),
+        &world.alice,
+    );
+    let mut connection = world.relay.connect();
+    // The relay may answer before it has read all of it.
+    let _ = connection.try_send(&huge.bytes());
+    if let Some(response) = connection.response_or_end() {
+        refused(&response, 413, "request_too_large", "8388608");
+    }
+    assert_eq!(world.seen("/v1/agent", &world.alice)["name"], "alice");
+}
+
+#[test]
+fn what_is_not_there_says_so_over_a_connection_that_goes_on() {
+    let world = World::new();
+    let mut connection = world.relay.connect();
+    let mut ask = |request: Request| connection.exchange(&request);
+    for path in ["/v1", "/v1/", "/v1/none", "/v1/agents/a/b"] {
+        refused(&ask(Request::post(path, "{}")), 404, "not_found", "docs/API.md");
+    }
+    for (method, path, allow) in [
+        ("GET", "/v1/workspaces", "POST"),
+        ("DELETE", "/v1/dm", "POST"),
+        ("PUT", "/v1/agents", "POST, GET"),
+        ("DELETE", "/v1/channels/build/messages", "POST, GET"),
+    ] {
+        let response = ask(Request::new(method, path));
+        refused(
+            &response,
+            405,
+            "method_not_allowed",
+            &format!("accepted: {allow}"),
+        );
+        assert_eq!(response.header("allow"), Some(allow));
+    }
+    for (method, path, words) in [
+        (
+            "POST",
+            "/v1/agent/node-token",
+            "push to nodes is not supported by relay: not yet",
+        ),
+        ("GET", "/v1/node/ws", "push to nodes"),
+        ("GET", "/v1/ws", "the stream of a workspace's events"),
+        ("GET", "/v1/deliveries", "the list of deliveries"),
+        ("POST", "/v1/messages/x/reactions", "reactions"),
+        ("GET", "/v1/channels/build/messages", "the history of messages"),
+        ("GET", "/v1/dm/conversations/all", "the history of messages"),
+        ("DELETE", "/v1/agents/bob", "to change or remove an agent"),
+        ("GET", "/v1/directory/agents", "the directory"),
+    ] {
+        refused(&ask(Request::new(method, path)), 501, "not_supported", words);
+    }
+    assert_eq!(ask(Request::get("/health")).status, 200);
+}

@@ -1,0 +1,150 @@
+//! Who may ask for what.
+
+use std::process::Command;
+
+use super::*;
+
+#[test]
+fn who_shows_no_token_or_a_wrong_one_or_one_of_another_kind_is_told_so() {
+    let world = World::new();
+    let ask = |request: Request| world.relay.connect().exchange(&request);
+    let none = ask(Request::get("/v1/agent"));
+    refused(&none, 401, "unauthorized", "Authorization: Bearer");
+    assert_eq!(none.header("www-authenticate"), Some("Bearer realm=\"relay\""));
+    let unknown = "at_live_0000000000000000000000000000000000000000000000000000000000000000";
+    for token in [unknown, "x", &world.alice[..20], "nt_live_1", "ot_live_1"] {
+        refused(&world.get("/v1/agent", token), 401, "unauthorized", "not known");
+        let (_, _, message) = error(&world.get("/v1/agent", token));
+        assert!(token.len() < 2 || !message.contains(token), "{message}");
+    }
+    for (method, path) in [
+        ("GET", "/v1/agent"),
+        ("POST", "/v1/dm"),
+        ("POST", "/v1/channels"),
+        ("POST", "/v1/channels/build/join"),
+        ("POST", "/v1/channels/build/messages"),
+        ("POST", "/v1/messages/x/replies"),
+        ("POST", "/v1/agents/heartbeat"),
+        ("POST", "/v1/agents/disconnect"),
+    ] {
+        let request = with(Request::new(method, path), &world.key);
+        refused(&ask(request), 403, "agent_token_required", "at_live_");
+    }
+    for path in ["/v1/agents", "/v1/agents/bob/rotate-token"] {
+        refused(
+            &world.post(path, &world.alice, &json!({"name": "x"})),
+            403,
+            "workspace_key_required",
+            "rk_live_",
+        );
+    }
+}
+
+#[test]
+fn a_token_reaches_nothing_in_another_workspace_by_its_name() {
+    let world = World::new();
+    for path in [
+        "/v1/agents/web:bob",
+        "/v1/channels/web:build",
+        "/v1/channels/web:build/members",
+    ] {
+        refused(
+            &world.get(path, &world.other_key),
+            403,
+            "workspace_mismatch",
+            "\"web\"",
+        );
+    }
+    let rotate = world.post("/v1/agents/web:bob/rotate-token", &world.other_key, &json!({}));
+    refused(&rotate, 403, "workspace_mismatch", "\"app\"");
+    refused(
+        &world.get("/v1/agents/bob", &world.other_key),
+        404,
+        "agent_not_found",
+        "\"app\"",
+    );
+    let post = world.post(
+        "/v1/channels/app:build/messages",
+        &world.alice,
+        &json!({"text": "x"}),
+    );
+    refused(&post, 403, "workspace_mismatch", "\"app\"");
+    assert_eq!(world.seen("/v1/agents", &world.other_key), json!([]));
+}
+
+#[test]
+fn a_rotated_token_is_not_good_any_more() {
+    let world = World::new();
+    let fresh = world.done("/v1/agents/alice/rotate-token", &world.key, &json!({}));
+    refused(
+        &world.get("/v1/agent", &world.alice),
+        401,
+        "unauthorized",
+        "rotated",
+    );
+    let fresh = fresh["token"].as_str().expect("a token");
+    assert_eq!(world.seen("/v1/agent", fresh)["name"], "alice");
+    assert_eq!(world.seen("/v1/agent", &world.bob)["name"], "bob");
+}
+
+#[test]
+fn a_relay_with_a_token_of_its_own_wants_both_and_takes_neither_for_the_other() {
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", "0123456789abcdef")]);
+    let ask = |request: Request| relay.connect().exchange(&request);
+    let make = Request::post("/v1/workspaces", r#"{"name": "web"}"#);
+    refused(&ask(make.clone()), 401, "relay_token_required", "wants a token");
+    let guarded = |request| with(request, "0123456789abcdef");
+    let key = data(&ask(guarded(make)))["api_key"]
+        .as_str()
+        .expect("a key")
+        .to_owned();
+    let info = || Request::get("/v1/workspace");
+    refused(
+        &ask(with(info(), &key)),
+        401,
+        "relay_token_required",
+        "wants a token",
+    );
+    refused(
+        &ask(info().with("X-Api-Key", &key)),
+        401,
+        "relay_token_required",
+        "wants a token",
+    );
+    refused(&ask(guarded(info())), 401, "unauthorized", "X-Api-Key");
+    let both = guarded(info()).with("X-Api-Key", &key);
+    assert_eq!(data(&ask(both))["name"], "web");
+    for (path, body) in [("/api/peek", "{}"), ("/mcp", "{}")] {
+        assert_eq!(ask(with(Request::post(path, body), &key)).status, 401, "{path}");
+    }
+}
+
+#[test]
+fn relay_key_prints_a_good_key_and_the_log_has_no_token() {
+    let world = World::new();
+    let key = |arguments: &[&str]| {
+        let mut command: Command = support::process::relay_command();
+        command
+            .args(["key", "--port", &world.relay.port.to_string()])
+            .args(arguments);
+        let output = command.output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, stdout, stderr) = key(&["--workspace", "web"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let printed = stdout.strip_suffix('\n').expect("a line");
+    assert_eq!(world.seen("/v1/workspace", printed)["name"], "web");
+    let (_, stdout, _) = key(&[]);
+    assert_eq!(world.seen("/v1/workspace", stdout.trim())["name"], "default");
+    let (code, stdout, stderr) = key(&["--workspace", "a b"]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("invalid workspace name \"a b\""), "{stderr}");
+    world.done("/v1/dm", &world.alice, &json!({"to": "bob", "text": "hi"}));
+    let health = world.relay.health().to_string();
+    let lines = world.relay.line();
+    assert!(lines.contains("hi"), "{lines}");
+    for secret in [&world.key, &world.alice, &world.bob] {
+        assert!(!health.contains(&**secret) && !lines.contains(&**secret));
+    }
+}
