@@ -1,0 +1,104 @@
+// The SDK of Agent Relay, which is given the address of relay and nothing else.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AgentRelay } from '@agent-relay/sdk';
+import { World } from './support/agents.js';
+import { UUID_V4 } from './support/thrum.js';
+
+process.env.DO_NOT_TRACK = '1';
+
+/** A relay with a workspace and two agents of it, all made by the SDK. */
+async function begin(t, name = 'review-workspace') {
+  const world = await World.start(t, 'agent-relay', { transport: 'http', version: '2025-11-25' });
+  const baseUrl = `http://127.0.0.1:${world.relay.port}`;
+  const relay = await AgentRelay.createWorkspace({ name, baseUrl });
+  const [alice, bob] = await relay.workspace.register([{ name: 'alice', type: 'agent' }, 'bob']);
+  return { world, baseUrl, relay, alice, bob };
+}
+
+/** An MCP client of an agent, which has heard of the start. */
+async function reader(world, name, project) {
+  const agent = await world.connect(name, { query: { project } });
+  await agent.hears();
+  return agent;
+}
+
+/** What an MCP client reads: bodies and senders. */
+async function inbox(agent) {
+  const text = await agent.text('relay_inbox');
+  return [...text.matchAll(/From (\S+)[^\n]*:\n([^\n]*)/g)].map(([, from, body]) => [from, body]);
+}
+
+test('The Agent Relay SDK: a workspace, agents, a direct message, a channel and a reply, read by MCP clients', async (t) => {
+  const { world, relay, alice, bob } = await begin(t);
+  const { name } = await relay.workspace.info();
+  assert.equal(name, 'review-workspace');
+  const [reading, other] = [await reader(world, 'bob', name), await reader(world, 'alice', name)];
+
+  const direct = await alice.sendMessage({ to: '@bob', text: 'hi bob' });
+  assert.match(direct.messageId ?? direct.id, UUID_V4);
+  assert.deepEqual(await inbox(reading), [['alice', 'hi bob']]);
+
+  await alice.channels.create({ name: 'release', topic: 'Release readiness' });
+  await bob.channels.join('release');
+  const members = await bob.channels.members('release');
+  assert.deepEqual(members.map(({ agentName }) => agentName), ['alice', 'bob']);
+  const posted = await alice.sendMessage({ to: '#release', text: 'please review', mode: 'steer' });
+  assert.deepEqual(await inbox(reading), [['alice', 'please review']]);
+
+  // Its own message, and then one that it got.
+  await alice.reply({ messageId: posted.id, text: 'tracking here' });
+  assert.deepEqual(await inbox(reading), [['alice', 'tracking here']]);
+  await bob.reply({ messageId: posted.id, text: 'done' });
+  assert.deepEqual(await inbox(other), [['bob', 'done']]);
+  await bob.reply({ messageId: direct.id, text: 'hi alice' });
+  assert.deepEqual(await inbox(other), [['bob', 'hi alice']]);
+
+  const channels = await relay.channels.list();
+  assert.deepEqual(channels.map((channel) => channel.name), ['general', 'release']);
+  assert.equal(channels[1].topic, 'Release readiness');
+  await bob.channels.leave('release');
+  await alice.sendMessage({ to: '#release', text: 'nobody there' });
+  assert.deepEqual(await inbox(reading), []);
+});
+
+test('The Agent Relay SDK: an agent of an MCP client is found, adopted and written to, and its token rotates', async (t) => {
+  const { world, baseUrl, relay, alice } = await begin(t, 'default');
+  const pm = await reader(world, 'pm', 'default');
+  assert.ok((await pm.text('relay_who')).includes('alice'));
+  const names = (await relay.agents.list()).map(({ name }) => name);
+  assert.deepEqual(names, ['alice', 'bob', 'dev-a', 'dev-b', 'pm']);
+  await alice.sendMessage({ to: 'pm', text: 'to pm' });
+  assert.deepEqual(await inbox(pm), [['alice', 'to pm']]);
+
+  const again = await relay.workspace.register('alice');
+  await assert.rejects(alice.sendMessage({ to: 'pm', text: 'from the past' }), { code: 'unauthorized', statusCode: 401 });
+  await again.sendMessage({ to: 'pm', text: 'from alice anew' });
+  assert.deepEqual(await inbox(pm), [['alice', 'from alice anew']]);
+  const back = await relay.workspace.reconnect({ apiToken: again.token });
+  assert.equal(back.name ?? back.handle, again.name ?? again.handle);
+  await assert.rejects(relay.workspace.register('alice', { strict: true }), { code: 'name_conflict', rawCode: 'agent_already_exists' });
+
+  const second = await AgentRelay.createWorkspace({ name: 'default', baseUrl });
+  assert.notEqual(second.workspaceKey, relay.workspaceKey);
+  assert.equal((await relay.workspace.info()).name, 'default', 'the first key stays good');
+});
+
+test('The Agent Relay SDK: a message that is sent again is there once, and what is not supported says so', async (t) => {
+  const { world, alice, bob } = await begin(t);
+  const reading = await reader(world, 'bob', 'review-workspace');
+  const send = (text) => alice.sendMessage({ to: 'bob', text, idempotencyKey: 'once' });
+  const [first, second] = [await send('hi'), await send('hi')];
+  assert.equal(first.id, second.id);
+  await assert.rejects(send('ho'), { statusCode: 409, rawCode: 'idempotency_conflict' });
+  assert.deepEqual(await inbox(reading), [['alice', 'hi']]);
+  for (const attempt of [
+    () => alice.react({ messageId: first.id, emoji: ':eyes:' }),
+    () => alice.threads.get(first.id),
+    () => bob.inbox.get(),
+    () => bob.deliveries.ack('del_1'),
+  ]) {
+    await assert.rejects(attempt(), { statusCode: 501, rawCode: 'not_supported' });
+  }
+});
