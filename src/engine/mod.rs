@@ -7,7 +7,7 @@
 //! # Rooms
 //!
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
-//! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts and reads; `nodes`, which take deliveries for agents, and
+//! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts (`posts`) and reads; `nodes`, which take deliveries for agents, and
 //! `node_sessions`, what they say. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
@@ -48,6 +48,7 @@ mod names;
 mod node_sessions;
 pub mod nodes;
 mod overview;
+mod posts;
 mod registry;
 pub mod sessions;
 mod threads;

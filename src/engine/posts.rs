@@ -1,0 +1,157 @@
+//! Posting: a message into all inboxes that it is for, or into none.
+
+use std::sync::Arc;
+
+use super::address::Resolved;
+use super::agents::{self, Speaker};
+use super::events::{Event, Places};
+use super::idempotency::Keyed;
+use super::inbox::Answers;
+use super::io::{self, Outcome, Sign};
+use super::mail::{PostOptions, Refusal, Reply};
+use super::message::{Kind, Message};
+use super::names::{AgentName, CallId, HandoverId, MessageId, RandomBytes, SessionId, uuid_v4};
+use super::waits::Wait;
+use super::{Engine, Step};
+
+/// A message that is to be posted.
+pub(super) struct Draft {
+    pub from: Speaker,
+    /// The address as it was given.
+    pub given: String,
+    pub to: Resolved,
+    pub kind: Kind,
+    pub body: String,
+    pub options: Option<Box<PostOptions>>,
+    pub keyed: Option<Keyed>,
+}
+
+impl Engine {
+    /// Puts a message into all inboxes that it is for, or into none. Its id is made of `random`.
+    pub(super) fn post(
+        &mut self,
+        session: SessionId,
+        call: CallId,
+        draft: Draft,
+        random: RandomBytes,
+        step: &mut Step<'_>,
+    ) -> Result<Outcome, io::Refusal> {
+        let Draft {
+            from,
+            given,
+            to:
+                Resolved {
+                    to,
+                    agents,
+                    joins,
+                    warnings,
+                },
+            kind,
+            body,
+            options,
+            keyed,
+        } = draft;
+        let await_ms = options.as_ref().and_then(|options| options.await_ms);
+        let context = match options {
+            Some(options) => self.context(from.agent(), &agents, *options)?,
+            None => None,
+        };
+        if await_ms.is_some() && agents.is_empty() {
+            return Err(agents::Refusal::Nobody { to }.into());
+        }
+        let message = Message {
+            id: MessageId(uuid_v4(random)),
+            from: from.into_agent(),
+            to,
+            kind,
+            body,
+            ts: step.now,
+            context,
+        };
+        let bytes = message.bytes();
+        if bytes > self.bounds.body_bytes_max {
+            return Err(Refusal::BodyTooLong {
+                bytes,
+                bytes_max: self.bounds.body_bytes_max,
+            }
+            .into());
+        }
+        let giving_way = self.room_in_all(&agents, bytes)?;
+        if let Some(channel) = &joins {
+            self.room_for_channel(channel)?;
+        }
+        let waits = self.waits.len();
+        if await_ms.is_some() && waits >= self.bounds.waits_max {
+            return Err(Refusal::TooManyWaits { waits }.into());
+        }
+        if self.stopping {
+            return Err(io::Refusal::Stopping);
+        }
+        for handover in giving_way {
+            self.sign(handover, Sign::Settled, step);
+        }
+        let message = Arc::new(message);
+        if let Some(channel) = joins {
+            self.join(channel, &message.from, step);
+        }
+        self.acts(session, &message.from, step);
+        if let Some(keyed) = keyed {
+            self.keep_answer(&message, keyed, &given, &warnings);
+        }
+        // Whoever answers does so later, so that no answer is taken for one that was there before.
+        let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
+        let mut places = Places::Many(Vec::new());
+        for agent in &agents {
+            let inbox = self.inbox_mut(agent);
+            places.push(inbox.push(Arc::clone(&message)));
+            // Who comes to wait for it later in this step waits for what comes behind it.
+            if !inbox.waits.is_empty() || inbox.binding.is_some() {
+                step.wakes(agent.clone());
+            }
+            self.inbox_changes(agent, step);
+        }
+        let absence = match await_ms {
+            Some(_) => None,
+            None => self.absence(&agents, step.now),
+        };
+        step.note(Event::Accepted {
+            message: Arc::clone(&message),
+            agents,
+            places,
+        });
+        if let Some((ms, answers)) = answers {
+            let wait = Wait::for_answer(session, &message, answers, step.now, ms);
+            self.park(call, wait, step);
+            return Ok(Outcome::Parked);
+        }
+        Ok(Reply::Posted {
+            id: message.id,
+            given: given.into(),
+            to: message.to.clone(),
+            ts: message.ts,
+            thread: message.thread().map(Box::from),
+            warnings: warnings.into(),
+            absence,
+        }
+        .into())
+    }
+
+    /// Finds what has to give way so that a message of that many bytes fits into all of some inboxes.
+    fn room_in_all(&self, agents: &[AgentName], bytes: usize) -> Result<Vec<HandoverId>, Refusal> {
+        let mut giving_way = Vec::new();
+        for agent in agents {
+            let Some(read) = self.room_for(agent, bytes) else {
+                let inbox = &self.inboxes[agent];
+                return Err(Refusal::InboxFull {
+                    messages: inbox.messages(),
+                    bytes: inbox.bytes(),
+                    messages_max: self.bounds.inbox_messages_max,
+                    bytes_max: self.bounds.inbox_bytes_max,
+                    agent: agent.clone(),
+                });
+            };
+            giving_way.extend(read);
+        }
+        Ok(giving_way)
+    }
+}
