@@ -217,7 +217,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
         nodes_max: 16_384,
         idempotency_max: 10_000,
         hops_max: 100,
-        trace_max: 32_768,
+        trace_max: 8_192,
     };
     assert_eq!(Bounds::default(), bounds);
     assert_eq!(DOUBT_MS, 20_000);
