@@ -15,6 +15,7 @@ mod idempotency;
 mod inputs_for_nothing;
 mod names_and_times;
 mod nodes;
+mod people;
 mod posting_and_reading;
 mod reading_some;
 mod refusals;
@@ -47,6 +48,8 @@ use relay::engine::{
     SessionId, SessionView, Sign, Status, Timestamp, WaitEnd, WaitView, Who, agents, groups, mail, sessions,
     trace, watches,
 };
+
+use people::*;
 
 /// 2026-05-02T14:30:00Z, when every relay here starts.
 const START: Timestamp = Timestamp::from_millis(1_777_732_200_000);
@@ -325,29 +328,6 @@ fn name(agent: &str) -> AgentName {
     AgentName::in_project(project, name).expect("a good name")
 }
 
-/// An agent as a session registers it, by the instance of that number.
-fn registration(agent: &str, instance: Option<u128>) -> agents::Registration {
-    let (project, name) = agent.split_once(':').unzip();
-    agents::Registration {
-        project: project.map(str::to_owned),
-        name: name.unwrap_or(agent).to_owned(),
-        instance: instance.map(uuid::Uuid::from_u128),
-        ..agents::Registration::default()
-    }
-}
-
-/// The same agent, of a role.
-fn of_role(role: &str, registration: agents::Registration) -> agents::Registration {
-    let profile = agents::Profile {
-        role: Some(role.to_owned()),
-        ..agents::Profile::default()
-    };
-    agents::Registration {
-        profile,
-        ..registration
-    }
-}
-
 fn opened(session: SessionId, agent: &str) -> Effect {
     let result = Ok(Some(name(agent)));
     Effect::Opened { session, result }
@@ -571,7 +551,8 @@ fn doubt_ends_at(ms: i64) -> Option<(Timestamp, Reason)> {
 const NONE: [Effect; 0] = [];
 
 /// All that can be seen of a reply.
-const SIGNS: [Sign; 11] = [
+const SIGNS: [Sign; 12] = [
+    Sign::Acknowledged,
     Sign::Passed,
     Sign::Followed,
     Sign::CalledAgain,
@@ -585,19 +566,7 @@ const SIGNS: [Sign; 11] = [
     Sign::Fenced,
 ];
 
-fn not_admitted(session: SessionId, refusal: agents::Refusal) -> Effect {
-    let result = Err(Refusal::Agents(refusal));
-    Effect::Opened { session, result }
-}
-
 fn list(project: Option<&str>, active_only: bool) -> Command {
     let project = project.map(str::to_owned);
     agents::Command::List { project, active_only }.into()
-}
-
-/// Who there is, but the roster.
-fn others(relay: &Relay) -> Vec<String> {
-    let pending = relay.engine.status().pending;
-    let others = pending.iter().skip(3).take(pending.len() - 4);
-    others.map(|(agent, _)| agent.to_string()).collect()
 }

@@ -23,7 +23,7 @@ use reference::Model;
 use relay::engine::{CallId, Effect, Engine, HandoverId, Input, Reply, Sign, mail};
 
 /// How many seeds a test runs. Each draws its own bounds and weights.
-const SEEDS: Range<u64> = 0..170;
+const SEEDS: Range<u64> = 0..260;
 
 /// One seed in so many is enough for what is compared whole after every step.
 const STATE_SEEDS_STEP: usize = 5;

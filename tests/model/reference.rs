@@ -113,6 +113,8 @@ struct Keyed {
     /// All that it said.
     said: Said,
     answer: mail::Reply,
+    /// More were sent behind it than are known at a time. That is so for ever, also if those are forgotten with their sender.
+    forgotten: bool,
 }
 
 /// What a post says: where it goes, its kind, its body, and what it belongs to.

@@ -37,7 +37,7 @@ impl Model {
             self.marks.reach(Mark::KeyTooOld);
             return Ok(None);
         }
-        if self.keyed.len() - at > self.bounds.idempotency_max {
+        if keyed.forgotten {
             self.marks.reach(Mark::KeyForgotten);
             return Ok(None);
         }
@@ -77,7 +77,12 @@ impl Model {
             at: message.ts,
             said,
             answer,
+            forgotten: false,
         });
+        let too_many = self.keyed.len().saturating_sub(self.bounds.idempotency_max);
+        for oldest in &mut self.keyed[..too_many] {
+            oldest.forgotten = true;
+        }
     }
 }
 
