@@ -148,7 +148,9 @@ where
     });
     let connection = http1::Builder::new()
         .header_read_timeout(None)
-        .serve_connection(TokioIo::new(wire), service);
+        .serve_connection(TokioIo::new(wire), service)
+        // Those of nodes become WebSockets.
+        .with_upgrades();
     tokio::pin!(connection);
     let stopped = stop.cancelled();
     tokio::pin!(stopped);

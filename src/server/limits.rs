@@ -141,6 +141,18 @@ pub const LINES_MAX: usize = 1_024;
 /// How long the end of a relay waits for the last lines to be written.
 pub const LOG_END_PATIENCE: Duration = Duration::from_millis(500);
 
+/// Longest frame of a node, in bytes: a list of all agents that it may have.
+pub const NODE_FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How often a node is pinged.
+pub const NODE_PING_EVERY: Duration = Duration::from_secs(15);
+
+/// How long a node may say nothing, not even in answer to a ping.
+pub const NODE_SILENCE: Duration = Duration::from_secs(45);
+
+/// How long a node may take no byte of what is written to it.
+pub const NODE_WRITE_PATIENCE: Duration = Duration::from_secs(10);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,6 +30,7 @@ pub(crate) mod json_rpc;
 mod limits;
 mod log;
 mod machine;
+mod nodes;
 mod notes;
 pub(crate) mod offers;
 mod orphans;

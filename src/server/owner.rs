@@ -20,13 +20,14 @@
 //! the engine's lock, and never waits for it. Whoever holds that lock carries out what is in the queue, before its own
 //! step and once more after it has let go; so a report is never left lying.
 
+mod nodes;
 mod watching;
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::changes::Changes;
@@ -40,6 +41,8 @@ use crate::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Event, HandoverId, Input, Overview,
     Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who,
 };
+
+pub use nodes::Outgoing;
 
 /// What the engine says to a call.
 pub type Answer = Result<Reply, Refusal>;
@@ -73,6 +76,8 @@ struct State {
     requests: Requests,
     /// Where what has changed is put down for the sessions that watch something.
     watching: BTreeMap<SessionId, Arc<Changes>>,
+    /// Where what goes out to nodes is put, by the sessions of their connections.
+    nodes: BTreeMap<SessionId, mpsc::UnboundedSender<Outgoing>>,
     /// When the timer task wakes up by itself.
     armed_for: Option<Timestamp>,
     /// What was unread when the relay was told to stop.
@@ -162,6 +167,7 @@ impl Owner {
             parked: BTreeMap::new(),
             requests: Requests::default(),
             watching: BTreeMap::new(),
+            nodes: BTreeMap::new(),
             armed_for: None,
             unread_at_stop: Unread::new(),
         };
@@ -419,6 +425,7 @@ impl Owner {
             parked,
             requests,
             watching,
+            nodes,
             ..
         } = state;
         for effect in effects.drain(..) {
@@ -454,11 +461,11 @@ impl Owner {
                         changes.add(what);
                     }
                 }
-                Effect::Deliver { .. } | Effect::Superseded { .. } => {
-                    unreachable!("no session is a node's")
-                }
+                Effect::Deliver { session, frame } => nodes::send(nodes, session, Outgoing::Frame(frame)),
+                Effect::Superseded { session } => nodes::send(nodes, session, Outgoing::Superseded),
                 Effect::Note(Event::Closed { session, .. }) => {
                     watching.remove(&session);
+                    nodes.remove(&session);
                 }
                 Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
                 Effect::Note(Event::Parked { call, .. }) if Some(call) == own_call => {

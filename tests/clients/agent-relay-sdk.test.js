@@ -102,3 +102,39 @@ test('The Agent Relay SDK: a message that is sent again is there once, and what 
     await assert.rejects(attempt(), { statusCode: 501, rawCode: 'not_supported' });
   }
 });
+
+test('The Agent Relay SDK: what is sent to an agent comes to its listener, across its connections, once and in order', async (t) => {
+  const { world, relay, alice, bob } = await begin(t, 'default');
+  const pm = await reader(world, 'pm', 'default');
+  const heard = [];
+  const events = (bob.messaging ?? bob).events;
+  events.on('dmReceived', ({ message }) => heard.push([message.from.name, message.text]));
+  events.on('messageCreated', ({ message }) => heard.push([message.from?.name, message.text]));
+  const until = async (count) => {
+    const end = Date.now() + 30_000;
+    while (heard.length < count && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 20));
+  };
+  await alice.sendMessage({ to: 'bob', text: 'before' });
+  events.connect();
+  await until(1);
+  assert.deepEqual(heard, [['alice', 'before']]);
+
+  const texts = Array.from({ length: 60 }, (_, n) => `number ${n}`);
+  for (const [n, text] of texts.entries()) {
+    await alice.sendMessage({ to: 'bob', text });
+    if (n % 20 === 10) await events.disconnect();
+    if (n % 20 === 15) events.connect();
+  }
+  await until(61);
+  assert.deepEqual(heard.slice(1), texts.map((text) => ['alice', text]));
+
+  assert.match(await pm.text('relay_send', { to: 'bob', message: 'from a tool' }), /^Message sent to bob/);
+  await bob.channels.join('ops');
+  await alice.sendMessage({ to: '#ops', text: 'to all' });
+  await until(63);
+  assert.deepEqual(heard.slice(61), [['pm', 'from a tool'], ['alice', 'to all']]);
+  await events.disconnect();
+  const nodes = await fetch(`http://127.0.0.1:${world.relay.port}/v1/nodes`, { headers: { authorization: `Bearer ${relay.workspaceKey}` } });
+  const { data } = await nodes.json();
+  assert.deepEqual(data.map(({ name, live }) => [name, live]), [['direct-agt_bob', false]]);
+});

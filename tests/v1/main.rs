@@ -7,6 +7,7 @@
 
 mod addresses;
 mod messages;
+mod nodes;
 mod refusals;
 mod tokens;
 

@@ -289,14 +289,12 @@ fn what_is_not_there_says_so_over_a_connection_that_goes_on() {
         assert_eq!(response.header("allow"), Some(allow));
     }
     for (method, path, words) in [
-        (
-            "POST",
-            "/v1/agent/node-token",
-            "push to nodes is not supported by relay: not yet",
-        ),
-        ("GET", "/v1/node/ws", "push to nodes"),
         ("GET", "/v1/ws", "the stream of a workspace's events"),
-        ("GET", "/v1/deliveries", "the list of deliveries"),
+        (
+            "GET",
+            "/v1/deliveries",
+            "the list of deliveries and their receipts is not supported by relay: not yet",
+        ),
         ("POST", "/v1/messages/x/reactions", "reactions"),
         ("GET", "/v1/channels/build/messages", "the history of messages"),
         ("GET", "/v1/dm/conversations/all", "the history of messages"),

@@ -15,6 +15,7 @@ use super::workspaces::of_workspace;
 use crate::engine::agents::{AgentView, Registration};
 use crate::engine::{AgentName, Timestamp, Who, mail, shown};
 use crate::server::limits::{AGENT_CARD_BYTES_MAX, AGENT_CARDS_MAX};
+use crate::server::nodes::agent_id;
 
 /// What agents have said of themselves here; relay itself asks for none of it.
 #[derive(Default)]
@@ -103,7 +104,7 @@ pub(super) async fn register(asked: Asked) -> Answer {
     shared.api.cards.keep(&agent, card);
     let token = shared.api.tokens.issue(Holder::Agent(agent.clone()));
     Ok(Data::created(json!({
-        "id": id(&agent),
+        "id": agent_id(&agent),
         "name": agent.local(),
         "token": token.reveal(),
         "status": "online",
@@ -171,7 +172,7 @@ pub(super) async fn disconnect(asked: Asked) -> Answer {
 async fn presence(asked: &Asked, agent: &AgentName) -> Answer {
     let view = view_of(asked, agent.project(), agent.local()).await?;
     Ok(Data::ok(json!({
-        "agent_id": id(agent),
+        "agent_id": agent_id(agent),
         "agent_name": agent.local(),
         "status": status_of(&view),
     })))
@@ -219,7 +220,7 @@ fn shown_agent(asked: &Asked, view: &AgentView) -> Value {
         .last_contact
         .map_or_else(|| created_at.clone(), |at| at.to_string());
     json!({
-        "id": id(&view.name),
+        "id": agent_id(&view.name),
         "name": view.name.local(),
         "type": kind,
         "status": status_of(view),
@@ -232,9 +233,4 @@ fn shown_agent(asked: &Asked, view: &AgentView) -> Value {
 
 fn status_of(view: &AgentView) -> &'static str {
     if view.is_active { "online" } else { "offline" }
-}
-
-/// Returns the id of an agent.
-pub(super) fn id(agent: &AgentName) -> String {
-    format!("agt_{agent}")
 }

@@ -43,6 +43,11 @@ impl Shown {
         });
         Self(token)
     }
+
+    /// Returns the token.
+    pub fn token(&self) -> Option<&[u8]> {
+        self.0.as_deref()
+    }
 }
 
 /// Keeps the secret out of every log.
@@ -57,8 +62,8 @@ pub(super) struct Asked {
     pub shared: Arc<Shared>,
     parts: Parts,
     body: Bytes,
-    /// What its path names: at most one thing.
-    named: Option<String>,
+    /// What its path names: at most two things.
+    named: Vec<String>,
 }
 
 impl FromRequest<Arc<Shared>> for Asked {
@@ -82,7 +87,7 @@ impl FromRequest<Arc<Shared>> for Asked {
                 Failure::invalid("the path is no UTF-8; accepted: percent-encoded UTF-8").into_response(),
             );
         };
-        let named = params.iter().next().map(|(_, value)| value.to_owned());
+        let named = params.iter().map(|(_, value)| value.to_owned()).collect();
         Ok(Self {
             shared: Arc::clone(shared),
             parts,
@@ -93,8 +98,15 @@ impl FromRequest<Arc<Shared>> for Asked {
 }
 
 impl Asked {
-    /// Returns whom the request stands for.
+    /// Returns the workspace or the agent that the request stands for.
     pub fn holder(&self) -> Result<Holder, Failure> {
+        match self.any_holder()? {
+            holder @ (Holder::Workspace(_) | Holder::Agent(_)) => Ok(holder),
+            Holder::Node(_) => Err(wrong_kind("agent_token_required", Kind::Agent, Kind::Node)),
+        }
+    }
+
+    fn any_holder(&self) -> Result<Holder, Failure> {
         let unauthorized = |reason| Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", reason);
         let shown = self.parts.extensions.get::<Shown>();
         let Some(token) = shown.and_then(|shown| shown.0.as_ref()) else {
@@ -109,17 +121,23 @@ impl Asked {
 
     /// Returns the workspace whose key the request carries.
     pub fn workspace(&self) -> Result<String, Failure> {
-        match self.holder()? {
+        match self.any_holder()? {
             Holder::Workspace(workspace) => Ok(workspace),
-            Holder::Agent(_) => Err(wrong_kind("workspace_key_required", Kind::Workspace, Kind::Agent)),
+            other @ (Holder::Agent(_) | Holder::Node(_)) => Err(wrong_kind(
+                "workspace_key_required",
+                Kind::Workspace,
+                other.kind(),
+            )),
         }
     }
 
     /// Returns the agent whose token the request carries.
     pub fn agent(&self) -> Result<AgentName, Failure> {
-        match self.holder()? {
+        match self.any_holder()? {
             Holder::Agent(agent) => Ok(agent),
-            Holder::Workspace(_) => Err(wrong_kind("agent_token_required", Kind::Agent, Kind::Workspace)),
+            other @ (Holder::Workspace(_) | Holder::Node(_)) => {
+                Err(wrong_kind("agent_token_required", Kind::Agent, other.kind()))
+            }
         }
     }
 
@@ -142,7 +160,12 @@ impl Asked {
 
     /// Returns what the path names.
     pub fn named(&self) -> &str {
-        self.named.as_deref().expect("the route has a parameter")
+        self.named.first().expect("the route has a parameter")
+    }
+
+    /// Returns what the path names behind that.
+    pub fn second(&self) -> &str {
+        self.named.get(1).expect("the route has two parameters")
     }
 
     /// Reads the body, which is JSON; no query is taken.

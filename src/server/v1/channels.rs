@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::agents;
 use super::asked::Asked;
 use super::envelope::{Answer, Data, Failure};
 use crate::engine::channels::{ChannelView, Command, Reply};
 use crate::engine::{self, AgentName, ChannelName, Who};
+use crate::server::nodes;
 
 /// What `POST /v1/channels` takes.
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ pub(super) async fn join(asked: Asked) -> Answer {
     let (channel, already) = joined(asked.call_as(&agent, Command::Join { name }).await?);
     Ok(Data::ok(json!({
         "channel": channel.name.local(),
-        "agent_id": agents::id(&agent),
+        "agent_id": nodes::agent_id(&agent),
         "already_member": already,
     })))
 }
@@ -83,7 +83,7 @@ pub(super) async fn leave(asked: Asked) -> Answer {
     };
     Ok(Data::ok(json!({
         "channel": name.local(),
-        "agent_id": agents::id(&agent),
+        "agent_id": nodes::agent_id(&agent),
     })))
 }
 
@@ -178,7 +178,7 @@ fn shown(channel: &ChannelView) -> Value {
 fn members_of(channel: &ChannelView) -> Value {
     let members = channel.members.iter().map(|(agent, at)| {
         json!({
-            "agent_id": agents::id(agent),
+            "agent_id": nodes::agent_id(agent),
             "agent_name": agent.seen_from(channel.name.project()),
             "role": "member",
             "joined_at": at.to_string(),

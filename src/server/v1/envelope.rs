@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::engine::{Class, Refusal, agents, groups, mail};
+use crate::engine::{Class, Refusal, agents, groups, mail, nodes};
 use crate::server::status_of;
 use crate::tools;
 
@@ -87,6 +87,16 @@ impl Failure {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
     }
 
+    /// Tells whether that is the word for it.
+    pub fn is(&self, code: &str) -> bool {
+        self.code == code
+    }
+
+    /// The same, with another word.
+    pub fn renamed(self, code: &'static str) -> Self {
+        Self { code, ..self }
+    }
+
     /// It is of another method.
     pub fn method(message: impl std::fmt::Display, allow: String) -> Self {
         Self {
@@ -104,6 +114,13 @@ impl Failure {
     pub fn not_supported(what: &str, why: &str) -> Self {
         let message = format!("{what} is not supported by relay: {why}");
         Self::new(StatusCode::NOT_IMPLEMENTED, "not_supported", message)
+    }
+}
+
+/// What nodes are refused.
+impl From<nodes::Refusal> for Failure {
+    fn from(refusal: nodes::Refusal) -> Self {
+        Refusal::from(refusal).into()
     }
 }
 
@@ -162,7 +179,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
             | groups::Refusal::TooManyGroups { .. }
             | groups::Refusal::TooManyMembers { .. } => "invalid_request",
         },
-        Refusal::Nodes(_) => "node_control_failed",
+        Refusal::Nodes(refusal) => crate::server::nodes::code_of(refusal),
         Refusal::Trace(_) => "message_not_found",
         Refusal::Sessions(_) => "too_many_sessions",
         Refusal::Stopping => "stopping",

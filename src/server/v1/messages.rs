@@ -8,12 +8,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::asked::Asked;
+use super::channels;
 use super::envelope::{Answer, Data, Failure};
-use super::{agents, channels};
 use crate::engine::address::Warning;
 use crate::engine::mail::{self, Command, PostOptions};
 use crate::engine::{self, AgentName, Kind, Message, MessageId, Recipient, ResolvedBy, Timestamp, shown};
 use crate::server::limits::POSTED_MAX;
+use crate::server::nodes;
 
 const MODES: [&str; 2] = ["wait", "steer"];
 
@@ -147,10 +148,10 @@ pub(super) async fn dm(asked: Asked) -> Answer {
         ..
     } = &accepted;
     let json = json!({
-        "conversation_id": conversation(&draft.from, accepted.to.as_str()),
+        "conversation_id": nodes::conversation_of(&draft.from, accepted.to.as_str()),
         "message": {
             "id": id.to_string(),
-            "agent_id": agents::id(&draft.from),
+            "agent_id": nodes::agent_id(&draft.from),
             "agent_name": draft.from.local(),
             "text": draft.text,
             "injection_mode": draft.mode,
@@ -303,13 +304,13 @@ impl Accepted {
         let channel = match to.by() {
             ResolvedBy::Channel => format!("ch_{}", to.as_str().replacen('#', "", 1)),
             ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
-                conversation(&draft.from, to.as_str())
+                nodes::conversation_of(&draft.from, to.as_str())
             }
         };
         let json = json!({
             "id": id.to_string(),
             "channel_id": channel,
-            "agent_id": agents::id(&draft.from),
+            "agent_id": nodes::agent_id(&draft.from),
             "agent_name": draft.from.local(),
             "text": draft.text,
             "blocks": draft.blocks,
@@ -326,13 +327,6 @@ impl Accepted {
         });
         Data::created_once(json, replayed)
     }
-}
-
-/// Makes the id of a conversation of the names of those who talk, in either order the same. Nothing else is kept of one.
-fn conversation(from: &AgentName, to: &str) -> String {
-    let mut names = [from.as_str(), to];
-    names.sort_unstable();
-    format!("dm_{}", names.join("~"))
 }
 
 /// Says what the sender should know beside that its message was accepted.

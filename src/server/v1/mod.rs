@@ -8,6 +8,7 @@ mod asked;
 mod channels;
 mod envelope;
 mod messages;
+mod nodes;
 mod reference;
 mod tokens;
 mod unsupported;
@@ -57,6 +58,7 @@ enum Wants {
     Workspace,
     Agent,
     Either,
+    Node,
 }
 
 /// An address of the API.
@@ -244,6 +246,78 @@ const ROUTES: &[Route] = &[
         answers: "the same, `thread_id` set",
         note: "201. A reply to what one agent got goes to its sender, any other to all whom the message went to. It is one that the agent got and relay knows still, or one of the latest that it posted here; else 404 `message_not_found`.",
         to: || post(messages::reply),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/agent/node-token",
+        wants: Wants::Agent,
+        takes: "",
+        answers: "`{node_id, node_name, token}`",
+        note: "The agent's own node, which is made if need be, with a new token; the one before is not good any more. 409 `agent_bound_to_node` if another node has the agent.",
+        to: || post(nodes::own),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/node/ws",
+        wants: Wants::Node,
+        takes: "`?token=`, and what else the client says of itself",
+        answers: "a WebSocket, whose frames [DELIVERY.md](DELIVERY.md) lists",
+        note: "The token may stand in `Authorization: Bearer` as well.",
+        to: || get(nodes::socket),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/nodes",
+        wants: Wants::Workspace,
+        takes: "`{name, max_agents?, node_id?, kind?, role?, capabilities?, tags?, version?, machine_id?}`",
+        answers: "`{id, name, kind, role, status, live, active_agents, max_agents, last_heartbeat_at, token}`",
+        note: "201, with a new token; the one before is not good any more. `kind` is `ws`, `role` is `broker`; `max_agents` 0 is any number. What else it says of itself is not kept.",
+        to: || post(nodes::create),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/nodes",
+        wants: Wants::Workspace,
+        takes: "",
+        answers: "a list of them, without tokens",
+        note: "",
+        to: || get(nodes::list),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/nodes/{name}",
+        wants: Wants::Workspace,
+        takes: "",
+        answers: "one of them, by its name or id",
+        note: "",
+        to: || get(nodes::get),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/nodes/{name}/agents",
+        wants: Wants::Workspace,
+        takes: "",
+        answers: "a list of `{agent_id, agent_name}`",
+        note: "",
+        to: || get(nodes::agents),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/nodes/{name}/agents",
+        wants: Wants::Workspace,
+        takes: "`{agent_name, session_ref?, priority?}`",
+        answers: "`{id, agent_id, agent_name, node_id, node_name, node_kind, node_role, status, delivery_ack_seq}`",
+        note: "201. Whichever node had the agent has it no more. 409 `node_capacity_exceeded`.",
+        to: || post(nodes::bind),
+    },
+    Route {
+        method: "DELETE",
+        path: "/v1/nodes/{name}/agents/{agent}",
+        wants: Wants::Workspace,
+        takes: "",
+        answers: "",
+        note: "204. The agent's own node has it again, if it has one.",
+        to: || axum::routing::delete(nodes::unbind),
     },
 ];
 

@@ -21,7 +21,7 @@ parameter that is not listed is refused and named. A body has at most 8 MiB.
 ## Tokens
 
 A token goes into the header `Authorization: Bearer TOKEN`. The key of a workspace begins with `rk_live_`, the token of an agent with
-`at_live_`. relay makes each of 32 random bytes and keeps its SHA-256 alone, in memory: after a restart none is good any more (401
+`at_live_`, that of a node with `nt_live_`. relay makes each of 32 random bytes and keeps its SHA-256 alone, in memory: after a restart none is good any more (401
 `unauthorized`), and the client creates its workspace and registers its agents again.
 
 - The key of a workspace is given to whoever can reach relay, each time a new one, also if the workspace is there: by
@@ -41,7 +41,7 @@ agent with the same key adds nothing: it gets the answer of the first one, with 
 message with that key is refused: 409 `idempotency_conflict`.
 
 `mode` is `wait` or `steer`; it is checked and shown as `injection_mode`. Nothing holds or interrupts yet: either is read with the next
-read. `attachments` may be empty, else 501.
+read, and in the next frame to a node ([DELIVERY.md](DELIVERY.md)). `attachments` may be empty, else 501.
 
 ";
 
@@ -63,6 +63,7 @@ fn write(text: &mut String) -> std::fmt::Result {
             Wants::Workspace => "workspace",
             Wants::Agent => "agent",
             Wants::Either => "either",
+            Wants::Node => "node",
         };
         let (method, path) = (route.method, shown(route.path));
         let (takes, answers, note) = (route.takes, route.answers, route.note);

@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::AgentName;
+use crate::engine::{AgentName, NodeId};
 use crate::server::limits::{AGENT_TOKENS_MAX, WORKSPACE_KEYS_MAX};
+use crate::server::nodes::Named;
 use crate::server::random::Random;
 
 /// A kind of token, which its first letters tell.
@@ -18,6 +19,8 @@ pub(super) enum Kind {
     Workspace,
     /// `at_live_`: an agent's.
     Agent,
+    /// `nt_live_`: a node's.
+    Node,
 }
 
 impl Kind {
@@ -25,6 +28,7 @@ impl Kind {
         match self {
             Self::Workspace => "rk_live_",
             Self::Agent => "at_live_",
+            Self::Node => "nt_live_",
         }
     }
 
@@ -33,6 +37,7 @@ impl Kind {
         match self {
             Self::Workspace => "the key of a workspace (rk_live_…)",
             Self::Agent => "the token of an agent (at_live_…)",
+            Self::Node => "the token of a node (nt_live_…)",
         }
     }
 }
@@ -44,6 +49,8 @@ pub(super) enum Holder {
     Workspace(String),
     /// An agent.
     Agent(AgentName),
+    /// A node.
+    Node(Named),
 }
 
 impl Holder {
@@ -52,6 +59,7 @@ impl Holder {
         match self {
             Self::Workspace(_) => Kind::Workspace,
             Self::Agent(_) => Kind::Agent,
+            Self::Node(_) => Kind::Node,
         }
     }
 
@@ -60,6 +68,7 @@ impl Holder {
         match self {
             Self::Workspace(workspace) => workspace,
             Self::Agent(agent) => agent.project(),
+            Self::Node(node) => node.project(),
         }
     }
 }
@@ -94,6 +103,8 @@ struct Table {
     issued: BTreeMap<Hash, Issued>,
     /// The one token of each agent that has one.
     of_agents: BTreeMap<AgentName, Hash>,
+    /// The one token of each node that has one: no more than the engine has nodes.
+    of_nodes: BTreeMap<NodeId, Hash>,
     uses: u64,
 }
 
@@ -107,11 +118,12 @@ impl Tokens {
             random,
             issued: BTreeMap::new(),
             of_agents: BTreeMap::new(),
+            of_nodes: BTreeMap::new(),
             uses: 0,
         }))
     }
 
-    /// Makes a token. One of an agent ends the one before; one of a workspace stands beside the others, of which at a bound the
+    /// Makes a token. One of an agent, or of a node, ends the one before; one of a workspace stands beside the others, of which at a bound the
     /// one that has not been used for the longest is forgotten.
     pub fn issue(&self, holder: Holder) -> Fresh {
         self.table().issue(holder)
@@ -143,6 +155,11 @@ impl Table {
                 }
                 if self.of_agents.len() > AGENT_TOKENS_MAX {
                     self.forget_one(|other| matches!(other, Holder::Agent(_)));
+                }
+            }
+            Holder::Node(node) => {
+                if let Some(before) = self.of_nodes.insert(node.number(), hash) {
+                    self.issued.remove(&before);
                 }
             }
             Holder::Workspace(_) => {

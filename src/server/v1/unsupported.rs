@@ -10,8 +10,8 @@ pub(super) struct Unsupported {
     pub routes: &'static [(&'static str, &'static str)],
 }
 
-const NODES: &str =
-    "not yet: relay does not push to nodes so far; read with an MCP toolset, or POST /api/read";
+const RECEIPTS: &str =
+    "not yet: relay takes a node's acknowledgement for its receipt so far; connect to /v1/node/ws";
 const HISTORY: &str =
     "not yet: relay keeps no history so far, only what waits for an agent and the latest that it has read";
 const NO_STORE: &str = "not yet: relay keeps nothing beside a message so far";
@@ -25,22 +25,8 @@ const FILES: &str = "relay keeps no files; put what matters into the text, or na
 /// All of it.
 pub(super) const UNSUPPORTED: &[Unsupported] = &[
     Unsupported {
-        name: "push to nodes",
-        why: NODES,
-        routes: &[
-            ("POST", "/v1/agent/node-token"),
-            ("GET", "/v1/node/ws"),
-            ("GET", "/v1/nodes"),
-            ("POST", "/v1/nodes"),
-            ("GET", "/v1/nodes/{name}"),
-            ("GET", "/v1/nodes/{name}/agents"),
-            ("POST", "/v1/nodes/{name}/agents"),
-            ("DELETE", "/v1/nodes/{name}/agents/{agent}"),
-        ],
-    },
-    Unsupported {
         name: "the list of deliveries and their receipts",
-        why: NODES,
+        why: RECEIPTS,
         routes: &[
             ("GET", "/v1/deliveries"),
             ("POST", "/v1/deliveries/{id}/ack"),
@@ -182,7 +168,7 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
     },
     Unsupported {
         name: "web hooks, subscriptions and triggers",
-        why: NODES,
+        why: "not yet: relay sends to nodes over a WebSocket alone so far",
         routes: &[
             ("GET", "/v1/webhooks"),
             ("POST", "/v1/webhooks"),

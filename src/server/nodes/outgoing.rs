@@ -1,0 +1,249 @@
+//! What a node is told: answers, errors, and frames of what is delivered, as JSON.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{agent_id, conversation_id, delivery_id};
+use crate::engine::nodes::{BindingView, NodeView};
+use crate::engine::{AgentName, Frame, Message, ResolvedBy};
+
+/// Says that a frame was carried out.
+pub fn reply(id: Option<&str>, data: &Value) -> String {
+    json!({"v": 1, "type": "reply", "id": id, "ok": true, "data": data}).to_string()
+}
+
+/// Says why a frame was not carried out.
+pub fn error(id: Option<&str>, code: &str, message: &str) -> String {
+    json!({"v": 1, "type": "error", "id": id, "ok": false, "code": code, "message": message}).to_string()
+}
+
+/// Shows a node as whoever asks about it reads it.
+pub fn node(view: &NodeView) -> Value {
+    let own = view.own.as_ref();
+    json!({
+        "id": super::node_id(view),
+        "name": super::node_name(view),
+        "kind": "ws",
+        "role": if own.is_some() { "direct" } else { "broker" },
+        "status": if view.is_live { "online" } else { "offline" },
+        "live": view.is_live,
+        "active_agents": view.agents.len(),
+        "max_agents": view.agents_max.unwrap_or(0),
+        "last_heartbeat_at": view.last_contact.map(|at| at.to_string()),
+    })
+}
+
+/// Shows a binding as the node reads it.
+pub fn binding(view: &BindingView) -> Value {
+    json!({
+        "agent_id": agent_id(&view.agent),
+        "name": view.agent.local(),
+        "delivery_ack_seq": view.acknowledged,
+    })
+}
+
+/// A frame on the wire.
+#[derive(Serialize)]
+struct Deliver<'a> {
+    v: u8,
+    r#type: &'static str,
+    delivery_id: String,
+    agent_id: String,
+    agent: &'a str,
+    msg_id: String,
+    seq: u64,
+    mode: &'static str,
+    /// Only where it is true: the frame, or a reply with what is in it, may have arrived before.
+    #[serde(skip_serializing_if = "is_false")]
+    redelivered: bool,
+    payload: Payload<'a>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[derive(Serialize)]
+struct Payload<'a> {
+    r#type: &'static str,
+    data: Data<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Data<'a> {
+    Direct {
+        conversation_id: String,
+        message: Body<'a>,
+        created_at: String,
+        id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from_agent_id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent_id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<&'a str>,
+        text: &'a str,
+        injection_mode: &'static str,
+        attachments: [(); 0],
+        from_name: String,
+    },
+    Channel {
+        id: String,
+        channel_id: String,
+        agent_id: String,
+        agent_name: String,
+        text: &'a str,
+        blocks: (),
+        metadata: Option<Value>,
+        has_attachments: bool,
+        thread_id: Option<&'a str>,
+        created_at: String,
+        mentions: [(); 0],
+        attachments: [(); 0],
+        injection_mode: &'static str,
+        channel_name: String,
+        from_name: String,
+    },
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    id: String,
+    agent_id: String,
+    agent_name: String,
+    text: &'a str,
+    injection_mode: &'static str,
+    attachments: [(); 0],
+    metadata: Option<Value>,
+}
+
+/// The mode of what is delivered: at the next safe place.
+const MODE: &str = "wait";
+
+/// Writes a frame.
+pub fn deliver(frame: &Frame) -> String {
+    let Frame {
+        agent,
+        number,
+        delivery,
+    } = frame;
+    let message = &delivery.message;
+    let (r#type, data) = data(agent, message);
+    let deliver = Deliver {
+        v: 1,
+        r#type: "deliver",
+        delivery_id: delivery_id(message, agent),
+        agent_id: agent_id(agent),
+        agent: agent.local(),
+        msg_id: message.id.to_string(),
+        seq: *number,
+        mode: MODE,
+        redelivered: delivery.redelivered,
+        payload: Payload { r#type, data },
+    };
+    serde_json::to_string(&deliver).expect("it is plain data")
+}
+
+/// Writes the news that a delivery is about to go out, which clients of a direct node wait for.
+pub fn accepted(frame: &Frame) -> String {
+    let Frame { agent, delivery, .. } = frame;
+    let message = &delivery.message;
+    let data = json!({
+        "delivery_id": delivery_id(message, agent),
+        "message_id": message.id.to_string(),
+        "reason": reason(message),
+    });
+    json!({
+        "v": 1,
+        "type": "context.update",
+        "topic": "agent",
+        "event": "delivery.accepted",
+        "channel_id": null,
+        "agent_ids": [agent_id(agent)],
+        "data": data,
+    })
+    .to_string()
+}
+
+/// Says why an agent gets a message.
+pub fn reason(message: &Message) -> &'static str {
+    match message.to.by() {
+        _ if is_reply(message) => "thread-reply",
+        ResolvedBy::Name => "dm",
+        ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => "message",
+    }
+}
+
+fn is_reply(message: &Message) -> bool {
+    let context = message.context.as_ref();
+    context.is_some_and(|context| context.reply_to.is_some())
+}
+
+fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'a>) {
+    let from_name = message.from.seen_from(agent.project()).into_owned();
+    let metadata = message
+        .context
+        .as_ref()
+        .and_then(|context| context.metadata.as_deref());
+    let metadata = metadata.and_then(|metadata| serde_json::from_str(metadata).ok());
+    let (id, created_at) = (message.id.to_string(), message.ts.to_string());
+    let text = message.body.as_str();
+    let by = message.to.by();
+    if by == ResolvedBy::Channel {
+        let name = message.to.as_str().rsplit('#').next().unwrap_or_default();
+        let data = Data::Channel {
+            id,
+            channel_id: format!("ch_{}", message.to.as_str().replacen('#', "", 1)),
+            agent_id: agent_id(&message.from),
+            agent_name: from_name.clone(),
+            text,
+            blocks: (),
+            metadata,
+            has_attachments: false,
+            thread_id: message.thread(),
+            created_at,
+            mentions: [],
+            attachments: [],
+            injection_mode: MODE,
+            channel_name: name.to_owned(),
+            from_name,
+        };
+        let kind = if is_reply(message) {
+            "thread.reply"
+        } else {
+            "message.created"
+        };
+        return (kind, data);
+    }
+    let is_direct = by == ResolvedBy::Name;
+    let from_id = agent_id(&message.from);
+    let data = Data::Direct {
+        conversation_id: conversation_id(message, agent),
+        message: Body {
+            id: id.clone(),
+            agent_id: from_id.clone(),
+            agent_name: from_name.clone(),
+            text,
+            injection_mode: MODE,
+            attachments: [],
+            metadata,
+        },
+        created_at,
+        id,
+        from_agent_id: is_direct.then(|| from_id.clone()),
+        agent_id: (!is_direct).then_some(from_id),
+        to: is_direct.then(|| agent.local()),
+        text,
+        injection_mode: MODE,
+        attachments: [],
+        from_name,
+    };
+    let kind = if is_direct {
+        "dm.received"
+    } else {
+        "group_dm.received"
+    };
+    (kind, data)
+}

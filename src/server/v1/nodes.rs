@@ -1,0 +1,246 @@
+//! Nodes of a workspace, and their tokens. What they say and are told over their connections is in [`crate::server::nodes`].
+
+use std::sync::Arc;
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRequestParts as _, Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::asked::{Asked, Shown};
+use super::envelope::{Answer, Data, Failure};
+use super::tokens::{Holder, Kind};
+use crate::engine::nodes::{BindingView, Command, NodeView, Refusal, Reply};
+use crate::engine::{self, Who, shown};
+use crate::server::Shared;
+use crate::server::nodes::{self, Named};
+
+/// What `POST /v1/nodes` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    name: String,
+    node_id: Option<String>,
+    kind: Option<String>,
+    role: Option<String>,
+    delivery: Option<Value>,
+    #[serde(rename = "capabilities")]
+    _capabilities: Option<Vec<Value>>,
+    max_agents: Option<usize>,
+    #[serde(rename = "tags")]
+    _tags: Option<Vec<String>>,
+    #[serde(rename = "version")]
+    _version: Option<String>,
+    #[serde(rename = "machine_id")]
+    _machine_id: Option<String>,
+}
+
+/// What `POST /v1/nodes/:name/agents` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bind {
+    agent_name: String,
+    #[serde(rename = "session_ref")]
+    _session_ref: Option<String>,
+    #[serde(rename = "priority")]
+    _priority: Option<i64>,
+}
+
+/// `POST /v1/agent/node-token`: the node of the token's own agent, with a new token.
+pub(super) async fn own(asked: Asked) -> Answer {
+    let agent = asked.agent()?;
+    asked.nothing()?;
+    let reply = asked.call_as(&agent, Command::Own).await;
+    let view = match reply {
+        Ok(reply) => node(reply),
+        Err(failure) if failure.is("agent_location_conflict") => {
+            return Err(failure.renamed("agent_bound_to_node"));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let (id, name) = (nodes::node_id(&view), nodes::node_name(&view));
+    let token = asked.shared.api.tokens.issue(Holder::Node(Named::from(&view)));
+    Ok(Data::ok(
+        json!({"node_id": id, "node_name": name, "token": token.reveal()}),
+    ))
+}
+
+/// `POST /v1/nodes`: a node for several agents, with a new token.
+pub(super) async fn create(asked: Asked) -> Answer {
+    let workspace = asked.workspace()?;
+    let Create {
+        name,
+        node_id,
+        kind,
+        role,
+        delivery,
+        max_agents,
+        ..
+    } = asked.json()?;
+    let push = kind.as_deref().filter(|kind| *kind != "ws");
+    if push.is_some() || delivery.is_some() {
+        let what = format!("a node of kind {:?}", shown(push.unwrap_or("http_push")));
+        let why = "not yet: relay sends to nodes over a WebSocket alone so far; leave \"kind\" and \"delivery\" out";
+        return Err(Failure::not_supported(&what, why));
+    }
+    if let Some(role) = role.filter(|role| role != "broker") {
+        let role = shown(&role);
+        let reason = format!(
+            "\"role\" is {role:?}; accepted: \"broker\", or none; an agent's own node is made by POST /v1/agent/node-token"
+        );
+        return Err(Failure::invalid(reason));
+    }
+    let create = Command::Create {
+        project: workspace,
+        name,
+        agents_max: max_agents.filter(|max| *max > 0),
+    };
+    let view = node(asked.call(Who::Person, create).await?);
+    let id = nodes::node_id(&view);
+    if let Some(given) = node_id.filter(|given| *given != id) {
+        let given = shown(&given);
+        let reason =
+            format!("\"node_id\" is {given:?}; this node's is {id:?}, which relay makes of its name");
+        return Err(Failure::new(StatusCode::BAD_REQUEST, "node_id_mismatch", reason));
+    }
+    let token = asked.shared.api.tokens.issue(Holder::Node(Named::from(&view)));
+    let mut json = nodes::shown_node(&view);
+    json["token"] = token.reveal().into();
+    Ok(Data::created(json))
+}
+
+/// `GET /v1/nodes`.
+pub(super) async fn list(asked: Asked) -> Answer {
+    let workspace = asked.workspace()?;
+    asked.nothing()?;
+    let all = of_workspace(&asked, workspace).await?;
+    Ok(Data::ok(all.iter().map(nodes::shown_node).collect()))
+}
+
+/// `GET /v1/nodes/:name`.
+pub(super) async fn get(asked: Asked) -> Answer {
+    let workspace = asked.workspace()?;
+    asked.nothing()?;
+    let view = named(&asked, workspace).await?;
+    Ok(Data::ok(nodes::shown_node(&view)))
+}
+
+/// `GET /v1/nodes/:name/agents`.
+pub(super) async fn agents(asked: Asked) -> Answer {
+    let workspace = asked.workspace()?;
+    asked.nothing()?;
+    let view = named(&asked, workspace).await?;
+    let agents = view.agents.iter();
+    let agents = agents.map(|agent| json!({"agent_id": nodes::agent_id(agent), "agent_name": agent.local()}));
+    Ok(Data::ok(agents.collect()))
+}
+
+/// `POST /v1/nodes/:name/agents`: the node takes the deliveries of an agent from now on.
+pub(super) async fn bind(asked: Asked) -> Answer {
+    let workspace = asked.workspace()?;
+    let Bind { agent_name, .. } = asked.json()?;
+    let view = named(&asked, workspace).await?;
+    let bind = Command::Bind {
+        node: view.node,
+        agent: agent_name,
+    };
+    let engine::Reply::Nodes(reply) = asked.call(Who::Person, bind).await? else {
+        unreachable!("a binding is asked for")
+    };
+    let Reply::Bound(BindingView { agent, acknowledged }) = *reply else {
+        unreachable!("a binding is asked for")
+    };
+    Ok(Data::created(json!({
+        "id": format!("bnd_{}", nodes::agent_id(&agent)),
+        "agent_id": nodes::agent_id(&agent),
+        "agent_name": agent.local(),
+        "node_id": nodes::node_id(&view),
+        "node_name": nodes::node_name(&view),
+        "node_kind": "ws",
+        "node_role": if view.own.is_some() { "direct" } else { "broker" },
+        "status": "active",
+        "delivery_ack_seq": acknowledged,
+    })))
+}
+
+/// `DELETE /v1/nodes/:name/agents/:agent`: its own node has the agent again, if it has one.
+pub(super) async fn unbind(asked: Asked) -> Result<StatusCode, Failure> {
+    let workspace = asked.workspace()?;
+    asked.nothing()?;
+    let view = named(&asked, workspace).await?;
+    let agent = asked.second().to_owned();
+    let unbind = Command::Unbind {
+        node: view.node,
+        agent: agent.clone(),
+    };
+    let engine::Reply::Nodes(reply) = asked.call(Who::Person, unbind).await? else {
+        unreachable!("an end of a binding is asked for")
+    };
+    let Reply::Unbound { was_bound } = *reply else {
+        unreachable!("an end of a binding is asked for")
+    };
+    if !was_bound {
+        return Err(Refusal::NotBound { agent }.into());
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /v1/node/ws`: the connection of a node.
+pub(super) async fn socket(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let query = parts.uri.query().unwrap_or_default();
+    let mut query = form_urlencoded::parse(query.as_bytes());
+    let in_query = query
+        .find(|(name, _)| name == "token")
+        .map(|(_, token)| token.into_owned());
+    let shown = parts.extensions.get::<Shown>().cloned().unwrap_or_default();
+    let token = in_query.as_deref().map(str::as_bytes).or(shown.token());
+    let holder = token.and_then(|token| shared.api.tokens.holder(token));
+    let Some(Holder::Node(named)) = holder else {
+        let reason = format!(
+            "this address wants {}, as ?token= or as Authorization: Bearer; POST /v1/agent/node-token or POST /v1/nodes gives one",
+            Kind::Node.words()
+        );
+        return Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", reason).into_response();
+    };
+    match WebSocketUpgrade::from_request_parts(&mut parts, &shared).await {
+        Ok(socket) => nodes::upgrade(shared, named, socket),
+        Err(rejection) => {
+            Failure::new(rejection.status(), "not_a_websocket", rejection.body_text()).into_response()
+        }
+    }
+}
+
+async fn of_workspace(asked: &Asked, project: String) -> Result<Vec<NodeView>, Failure> {
+    let engine::Reply::Nodes(reply) = asked.call(Who::Person, Command::List { project }).await? else {
+        unreachable!("a list of nodes is asked for")
+    };
+    let Reply::Listed(all) = *reply else {
+        unreachable!("a list of nodes is asked for")
+    };
+    Ok(all)
+}
+
+async fn named(asked: &Asked, workspace: String) -> Result<NodeView, Failure> {
+    let name = asked.named();
+    let all = of_workspace(asked, workspace).await?;
+    let found = all
+        .into_iter()
+        .find(|view| nodes::node_name(view) == name || nodes::node_id(view) == name);
+    found.ok_or_else(|| {
+        let reason = format!("no node {:?}; make it by POST /v1/nodes", shown(name));
+        Failure::new(StatusCode::NOT_FOUND, "node_not_found", reason)
+    })
+}
+
+fn node(reply: engine::Reply) -> NodeView {
+    let engine::Reply::Nodes(reply) = reply else {
+        unreachable!("a node is asked for, not {reply:?}")
+    };
+    let Reply::Node(view) = *reply else {
+        unreachable!("a node is asked for, not {reply:?}")
+    };
+    view
+}

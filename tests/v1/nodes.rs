@@ -1,0 +1,458 @@
+//! Nodes over their WebSocket: an agent's own, and one for several agents.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use tungstenite::{Error, Message, WebSocket};
+
+use super::*;
+
+/// How long an answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long nothing is waited for.
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// The connection of a node.
+struct Node {
+    socket: WebSocket<TcpStream>,
+    id: String,
+    name: String,
+}
+
+impl Node {
+    /// Connects by a token and registers.
+    fn connect(world: &World, made: &Value) -> Self {
+        let mut node = Self::open(world, made);
+        let answer = node.register(&json!({}));
+        assert_eq!(answer["ok"], true, "{answer}");
+        node
+    }
+
+    /// Connects by a token.
+    fn open(world: &World, made: &Value) -> Self {
+        let text = |names: [&str; 2]| {
+            let text = names.iter().find_map(|name| made[*name].as_str());
+            text.expect("a text").to_owned()
+        };
+        let token = text(["token", "token"]);
+        Self {
+            socket: upgrade(world, &token).expect("it is let in"),
+            id: text(["node_id", "id"]),
+            name: text(["node_name", "name"]),
+        }
+    }
+
+    fn register(&mut self, more: &Value) -> Value {
+        let mut frame = json!({
+            "v": 1, "id": "r", "type": "node.register", "node_id": self.id, "name": self.name, "capabilities": [],
+            "max_agents": 0, "tags": [], "version": "1",
+        });
+        for (field, value) in more.as_object().expect("an object") {
+            frame[field] = value.clone();
+        }
+        self.ask(&frame)
+    }
+
+    fn say(&mut self, frame: &Value) {
+        self.socket
+            .send(Message::text(frame.to_string()))
+            .expect("it is taken");
+    }
+
+    /// Says something, and returns what is answered next.
+    fn ask(&mut self, frame: &Value) -> Value {
+        self.say(frame);
+        self.hear()
+    }
+
+    fn acknowledge(&mut self, agent: &str, up_to: u64) {
+        self.say(&json!({"v": 1, "type": "delivery.ack", "agent": agent, "up_to_seq": up_to}));
+    }
+
+    /// Returns the next frame.
+    #[track_caller]
+    fn hear(&mut self) -> Value {
+        loop {
+            match self.socket.read().expect("a frame comes") {
+                Message::Text(text) => return serde_json::from_str(&text).expect("JSON"),
+                Message::Ping(_) | Message::Pong(_) => {}
+                other @ (Message::Binary(_) | Message::Close(_) | Message::Frame(_)) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// Returns the number and the text of the next delivery, and whether it comes again.
+    #[track_caller]
+    fn delivery(&mut self) -> (u64, String, bool) {
+        let mut frame = self.hear();
+        if frame["type"] == "context.update" {
+            assert_eq!(frame["event"], "delivery.accepted");
+            frame = self.hear();
+        }
+        assert_eq!(frame["type"], "deliver", "{frame}");
+        let text = frame["payload"]["data"]["text"]
+            .as_str()
+            .expect("a text")
+            .to_owned();
+        let again = frame.get("redelivered").is_some();
+        (frame["seq"].as_u64().expect("a number"), text, again)
+    }
+
+    #[track_caller]
+    fn hears_nothing(&mut self) {
+        self.socket
+            .get_ref()
+            .set_read_timeout(Some(SILENCE))
+            .expect("a timeout");
+        let heard = self.socket.read();
+        assert!(matches!(heard, Err(Error::Io(_))), "{heard:?}");
+        self.socket
+            .get_ref()
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout");
+    }
+
+    /// Tells why the relay has ended it.
+    fn ended(&mut self) -> String {
+        loop {
+            match self.socket.read() {
+                Ok(Message::Close(Some(close))) => return close.reason.to_string(),
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// Asks for a WebSocket; an answer of another kind is given with its status.
+fn upgrade(world: &World, token: &str) -> Result<WebSocket<TcpStream>, (u16, String)> {
+    let port = world.relay.port;
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("relay is there");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let url = format!("ws://127.0.0.1:{port}/v1/node/ws?token={token}&origin_client=test");
+    match tungstenite::client(url, stream) {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::HandshakeError::Failure(Error::Http(response))) => {
+            let body = response.body().clone().unwrap_or_default();
+            Err((response.status().as_u16(), String::from_utf8(body).expect("text")))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+impl World {
+    fn own_node(&self, token: &str) -> Value {
+        self.done("/v1/agent/node-token", token, &json!({}))
+    }
+
+    fn fleet(&self, more: Value) -> Value {
+        let mut asked = json!({"name": "fleet"});
+        for (field, value) in more.as_object().expect("an object") {
+            asked[field] = value.clone();
+        }
+        self.done("/v1/nodes", &self.key, &asked)
+    }
+
+    fn dm(&self, text: &str) {
+        self.done("/v1/dm", &self.alice, &json!({"to": "bob", "text": text}));
+    }
+}
+
+#[test]
+fn an_agents_own_node_gets_what_is_sent_to_it_and_again_what_it_has_not_acknowledged() {
+    let world = World::new();
+    world.dm("before");
+    let made = world.own_node(&world.bob);
+    assert_eq!(made["node_id"], "node_direct_agt_web:bob");
+    let mut node = Node::connect(&world, &made);
+    assert_eq!(node.delivery(), (1, "before".to_owned(), false));
+    world.dm("one");
+    world.dm("two");
+    assert_eq!(node.delivery(), (2, "one".to_owned(), false));
+    assert_eq!(node.delivery(), (3, "two".to_owned(), false));
+    node.acknowledge("bob", 2);
+    // An answer says that what came before it was heard.
+    let beat =
+        json!({"v": 1, "id": "b", "type": "node.heartbeat", "active_agents": 1, "handlers_live": false});
+    assert_eq!(
+        node.ask(&beat),
+        json!({"v": 1, "type": "reply", "id": "b", "ok": true, "data": {}})
+    );
+    assert_eq!(world.bodies("web:bob"), [""; 0], "the node holds it");
+    drop(node);
+    let mut node = Node::connect(&world, &world.own_node(&world.bob));
+    assert_eq!(node.delivery(), (3, "two".to_owned(), true));
+    world.dm("three");
+    assert_eq!(node.delivery(), (4, "three".to_owned(), false));
+    node.acknowledge("bob", 4);
+    assert_eq!(
+        node.ask(&json!({"v": 1, "id": "d", "type": "node.deregister"}))["ok"],
+        true
+    );
+    assert_eq!(world.bodies("web:bob"), [""; 0], "all of it was acknowledged");
+    world.dm("four");
+    assert_eq!(world.bodies("web:bob"), ["four"]);
+}
+
+#[test]
+fn what_a_node_did_not_acknowledge_is_read_with_tools_when_it_leaves() {
+    let world = World::new();
+    let mut node = Node::connect(&world, &world.own_node(&world.bob));
+    world.dm("one");
+    assert_eq!(node.delivery(), (1, "one".to_owned(), false));
+    node.ask(&json!({"v": 1, "id": "d", "type": "node.deregister"}));
+    assert_eq!(world.bodies("web:bob"), ["one"]);
+}
+
+#[test]
+fn a_frame_has_what_the_clients_of_agent_relay_read() {
+    let world = World::new();
+    let mut node = Node::connect(&world, &world.own_node(&world.bob));
+    let sent = world.done("/v1/dm", &world.alice, &json!({"to": "bob", "text": "hi"}));
+    let id = sent["message"]["id"].as_str().expect("an id");
+    let delivery_id = format!("del_{id}_agt_web:bob");
+    let news = node.hear();
+    assert_eq!(news["agent_ids"], json!(["agt_web:bob"]));
+    assert_eq!(
+        news["data"],
+        json!({"delivery_id": delivery_id, "message_id": id, "reason": "dm"})
+    );
+    let mut frame = node.hear();
+    let at = frame["payload"]["data"]["created_at"].take();
+    assert!(at.as_str().is_some_and(|at| at.ends_with('Z')), "{at}");
+    let data = json!({
+        "conversation_id": sent["conversation_id"],
+        "message": {
+            "id": id, "agent_id": "agt_web:alice", "agent_name": "alice", "text": "hi", "injection_mode": "wait",
+            "attachments": [], "metadata": null,
+        },
+        "created_at": null, "id": id, "from_agent_id": "agt_web:alice", "to": "bob", "text": "hi",
+        "injection_mode": "wait", "attachments": [], "from_name": "alice",
+    });
+    let expected = json!({
+        "v": 1, "type": "deliver", "delivery_id": delivery_id, "agent_id": "agt_web:bob", "agent": "bob", "msg_id": id,
+        "seq": 1, "mode": "wait", "payload": {"type": "dm.received", "data": data},
+    });
+    assert_eq!(frame, expected);
+    world.done("/v1/channels/ops/join", &world.bob, &json!({}));
+    world.done("/v1/channels/ops/messages", &world.alice, &json!({"text": "all"}));
+    node.hear();
+    let frame = node.hear();
+    assert_eq!(frame["payload"]["type"], "message.created");
+    assert_eq!(frame["payload"]["data"]["channel_name"], "ops");
+    assert_eq!(frame["seq"], 2);
+}
+
+#[test]
+fn a_node_for_several_agents_has_those_that_are_bound_to_it_or_that_it_names() {
+    let world = World::new();
+    let made = world.fleet(json!({"max_agents": 2}));
+    let mut node = Node::connect(&world, &made);
+    let bound = world.done(
+        "/v1/nodes/fleet/agents",
+        &world.key,
+        &json!({"agent_name": "bob"}),
+    );
+    assert_eq!(bound["delivery_ack_seq"], 0);
+    world.dm("one");
+    assert_eq!(node.delivery(), (1, "one".to_owned(), false));
+    let worker = node.ask(&json!({"v": 1, "id": "a", "type": "agent.register", "name": "worker"}));
+    assert_eq!(worker["data"]["agent_id"], "agt_web:worker");
+    let full = node.ask(&json!({"v": 1, "id": "a", "type": "agent.register", "name": "more"}));
+    assert_eq!(
+        (&full["ok"], &full["code"]),
+        (&json!(false), &json!("node_capacity_exceeded"))
+    );
+    let listed = world.seen("/v1/nodes/fleet/agents", &world.key);
+    assert_eq!(listed.as_array().expect("a list").len(), 2);
+    let conflict = world.post("/v1/agent/node-token", &world.bob, &json!({}));
+    refused(&conflict, 409, "agent_bound_to_node", "fleet");
+    let agents = json!([{"agent_id": "agt_web:bob", "name": "bob"}]);
+    let synced = node.ask(&json!({"v": 1, "id": "s", "type": "inventory.sync", "agents": agents}));
+    assert_eq!(synced["data"]["rebound_agents"][0]["name"], "bob");
+    let unbound = Request::new("DELETE", "/v1/nodes/fleet/agents/bob");
+    let unbound = world.relay.connect().exchange(&with(unbound, &world.key));
+    assert_eq!(unbound.status, 204, "{unbound:?}");
+    assert_eq!(world.bodies("web:bob"), ["one"], "it was not acknowledged");
+    node.acknowledge("bob", 1);
+    node.hears_nothing();
+}
+
+#[test]
+fn a_later_connection_supersedes_the_one_before() {
+    let world = World::new();
+    let made = world.fleet(json!({}));
+    let mut first = Node::connect(&world, &made);
+    let mut second = Node::connect(&world, &made);
+    assert!(first.ended().contains("superseded"));
+    world.done(
+        "/v1/nodes/fleet/agents",
+        &world.key,
+        &json!({"agent_name": "bob"}),
+    );
+    world.dm("one");
+    assert_eq!(second.delivery(), (1, "one".to_owned(), false));
+}
+
+#[test]
+fn another_instance_of_a_node_that_was_just_heard_of_is_refused() {
+    let world = World::new();
+    let made = world.fleet(json!({}));
+    let instance = |id: &str| json!({"provider": {"name": "p", "instance_id": id}});
+    let mut first = Node::open(&world, &made);
+    assert_eq!(first.register(&instance("1"))["data"]["provider"], "p");
+    let mut second = Node::open(&world, &made);
+    assert_eq!(
+        second.register(&instance("2"))["code"],
+        "provider_instance_conflict"
+    );
+    let frame = json!({"v": 1, "id": "a", "type": "agent.register", "name": "w"});
+    assert_eq!(second.ask(&frame)["code"], "node_control_failed");
+    assert_eq!(first.ask(&frame)["ok"], true);
+}
+
+#[test]
+fn what_a_node_may_not_say_is_an_error_and_its_connection_goes_on() {
+    let world = World::new();
+    let made = world.fleet(json!({}));
+    let mut node = Node::open(&world, &made);
+    let name = node.name.clone();
+    assert_eq!(
+        node.register(&json!({"node_id": "node_web_other"}))["code"],
+        "node_id_mismatch"
+    );
+    assert_eq!(
+        node.register(&json!({"name": "other"}))["code"],
+        "node_name_conflict"
+    );
+    assert_eq!(
+        node.register(&json!({"name": name, "colour": "red"}))["code"],
+        "invalid_message"
+    );
+    assert_eq!(node.register(&json!({"name": name}))["ok"], true);
+    node.socket.send(Message::text("no JSON")).expect("it is taken");
+    assert_eq!(node.hear()["code"], "invalid_message");
+    node.socket
+        .send(Message::binary(b"{}".to_vec()))
+        .expect("it is taken");
+    assert_eq!(node.hear()["code"], "invalid_message");
+    let acknowledge =
+        |up_to: i64| json!({"v": 1, "type": "delivery.ack", "agent": "bob", "up_to_seq": up_to});
+    world.done(
+        "/v1/nodes/fleet/agents",
+        &world.key,
+        &json!({"agent_name": "bob"}),
+    );
+    let never_sent = node.ask(&acknowledge(1));
+    assert_eq!(never_sent["code"], "invalid_message");
+    assert!(
+        never_sent["message"]
+            .as_str()
+            .is_some_and(|words| words.contains("never sent"))
+    );
+    assert_eq!(node.ask(&acknowledge(-1))["code"], "invalid_message");
+    let spawn = json!({"v": 1, "id": "s", "type": "node.spawn", "input": {}});
+    assert_eq!(node.ask(&spawn)["code"], "not_supported");
+    world.dm("still there");
+    assert_eq!(node.delivery(), (1, "still there".to_owned(), false));
+}
+
+#[test]
+fn a_frame_that_is_too_long_ends_its_own_connection_alone() {
+    let world = World::new();
+    let mut node = Node::connect(&world, &world.own_node(&world.bob));
+    let mut other = Node::connect(&world, &world.own_node(&world.alice));
+    let long = "x".repeat(10 * 1024 * 1024);
+    let _ended = node.socket.send(Message::text(long));
+    let ended = std::iter::repeat_with(|| node.socket.read()).find(Result::is_err);
+    assert!(ended.is_some());
+    world.done("/v1/dm", &world.bob, &json!({"to": "alice", "text": "hi"}));
+    assert_eq!(other.delivery(), (1, "hi".to_owned(), false));
+}
+
+#[test]
+fn a_node_that_never_reads_does_not_hold_up_the_others() {
+    let world = World::new();
+    let silent = Node::connect(&world, &world.own_node(&world.bob));
+    let mut other = Node::connect(&world, &world.own_node(&world.alice));
+    let text = "x".repeat(256 * 1024);
+    for _ in 0..64 {
+        world.dm(&text);
+    }
+    world.done("/v1/dm", &world.bob, &json!({"to": "alice", "text": "hi"}));
+    assert_eq!(other.delivery(), (1, "hi".to_owned(), false));
+    drop(silent);
+}
+
+#[test]
+fn only_the_token_of_a_node_opens_its_connection() {
+    let world = World::new();
+    let made = world.own_node(&world.bob);
+    let token = made["token"].as_str().expect("a token").to_owned();
+    for bad in ["", "nt_live_0", &world.key, &world.alice] {
+        let (status, body) = upgrade(&world, bad).expect_err("it is not a node's");
+        assert_eq!(status, 401, "{body}");
+        assert!(
+            body.contains("unauthorized") && !body.contains("live_0"),
+            "{body}"
+        );
+    }
+    // A new token ends the one before, not the connection.
+    let mut node = Node::connect(&world, &made);
+    world.own_node(&world.bob);
+    assert_eq!(upgrade(&world, &token).expect_err("it is old").0, 401);
+    world.dm("one");
+    assert_eq!(node.delivery(), (1, "one".to_owned(), false));
+    let plain = world.get(&format!("/v1/node/ws?token={token}"), &world.key);
+    refused(&plain, 401, "unauthorized", "nt_live_");
+    let made = world.own_node(&world.bob);
+    let nodes = world.get("/v1/nodes", made["token"].as_str().expect("a token"));
+    refused(&nodes, 403, "workspace_key_required", "the token of a node");
+}
+
+#[test]
+fn a_node_of_a_kind_that_is_not_there_is_refused() {
+    let world = World::new();
+    let asked = json!({"name": "push", "kind": "http_push", "delivery": {"url": "http://127.0.0.1:1/"}});
+    refused(
+        &world.post("/v1/nodes", &world.key, &asked),
+        501,
+        "not_supported",
+        "http_push",
+    );
+    let asked = json!({"name": "n", "role": "direct"});
+    refused(
+        &world.post("/v1/nodes", &world.key, &asked),
+        400,
+        "invalid_request",
+        "\"broker\"",
+    );
+    let asked = json!({"name": "n", "node_id": "mine"});
+    refused(
+        &world.post("/v1/nodes", &world.key, &asked),
+        400,
+        "node_id_mismatch",
+        "node_web_n",
+    );
+    let bind = json!({"agent_name": "nobody"});
+    world.fleet(json!({}));
+    refused(
+        &world.post("/v1/nodes/fleet/agents", &world.key, &bind),
+        404,
+        "agent_not_found",
+        "nobody",
+    );
+    refused(
+        &world.post("/v1/nodes/none/agents", &world.key, &bind),
+        404,
+        "node_not_found",
+        "none",
+    );
+    refused(
+        &world.post("/v1/nodes/fleet/agents", &world.other_key, &bind),
+        404,
+        "node_not_found",
+        "fleet",
+    );
+}
