@@ -174,7 +174,11 @@ overStdio('a channel is made and joined by its first use, be it writing or readi
 
 overStdio('a broadcast reaches the roster too, and the person is none of all', async (world) => {
   const [alice] = await join(world, 'Alice');
-  await send(alice, '*', 'to all');
+  const { content } = await alice.call('relay_send', { to: '*', message: 'to all' });
+  const [sent, note, ...more] = content.map(({ text }) => text);
+  assert.equal(sent, 'Message sent to *');
+  assert.match(note, /^note: no agent has read for any of the 3 recipients since relay started at [^;]*; the message waits$/);
+  assert.deepEqual(more, []);
   const { stdout } = await world.person('peek', 'pm', '--json');
   assert.deepEqual(JSON.parse(stdout).map(({ from, to, body }) => [from, to, body]), [['Alice', '@everyone', 'to all']]);
   assert.equal((await world.person('peek')).code, 3);
@@ -207,12 +211,12 @@ overStdio('with unread_only false what was read before is shown again, before wh
   await send(alice, 'Bob', 'old');
   await inbox(bob);
   assert.equal(await bob.text('relay_inbox'), NOTHING);
-  const [old, next] = ['[id] From Alice:\nold', '[id] From Alice:\nnew'];
+  const [again, next] = ['[id] From Alice (shown before):\nold', '[id] From Alice:\nnew'];
   // What was read counts as read for good two seconds later, or as soon as something else makes it.
   const limit = AbortSignal.timeout(10_000);
-  while ((await inbox(bob, { unread_only: false })) !== shown(old)) limit.throwIfAborted();
+  while ((await inbox(bob, { unread_only: false })) !== shown(again)) limit.throwIfAborted();
   await send(alice, 'Bob', 'new');
-  assert.equal(await inbox(bob, { unread_only: false }), shown(old, next));
+  assert.equal(await inbox(bob, { unread_only: false }), shown(again, next));
   assert.equal(await bob.text('relay_inbox', { unread_only: true }), NOTHING);
 });
 
