@@ -168,12 +168,15 @@ pub async fn serve<L: Listener>(
         stop: stop.clone(),
     });
     let timers = tokio::spawn(Arc::clone(&owner).run_timers());
+    // What connections wait for: they end only once all that waits is answered.
+    let stopped = CancellationToken::new();
     let ending = {
-        let (stop, shared) = (stop.clone(), Arc::clone(&shared));
+        let (stopped, shared) = (stopped.clone(), Arc::clone(&shared));
         async move {
             stop.cancelled().await;
             shared.owner.stop();
             shared.streams.end_all();
+            stopped.cancel();
             std::future::pending().await
         }
     };
@@ -184,7 +187,7 @@ pub async fn serve<L: Listener>(
         router(shared),
     ));
     let answer = move |link, request| Arc::clone(&dispatch).answer(link, request);
-    let serving = connections::serve(listener, answer, Arc::clone(&owner), stop);
+    let serving = connections::serve(listener, answer, Arc::clone(&owner), stopped);
     let result = tokio::select! {
         biased;
         () = owner.broken() => Err(Broken),
