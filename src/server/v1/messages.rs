@@ -68,10 +68,10 @@ struct Dm {
     attachments: Option<Vec<Value>>,
 }
 
-/// What `POST /v1/channels/:name/messages` takes.
+/// What `POST /v1/channels/:name/messages` and `POST /v1/messages/:id/replies` take.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToChannel {
+struct Text {
     text: String,
     mode: Option<String>,
     blocks: Option<Vec<Value>>,
@@ -79,15 +79,21 @@ struct ToChannel {
     attachments: Option<Vec<Value>>,
 }
 
-/// What `POST /v1/messages/:id/replies` takes.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ToMessage {
-    text: String,
-    mode: Option<String>,
-    blocks: Option<Vec<Value>>,
-    data: Option<Map<String, Value>>,
-    attachments: Option<Vec<Value>>,
+impl Text {
+    /// Makes the message of it that goes to an address.
+    fn draft(self, from: AgentName, to: String) -> Result<Draft, Failure> {
+        no_attachments(self.attachments)?;
+        Ok(Draft {
+            from,
+            to,
+            text: self.text,
+            mode: mode_of(self.mode)?,
+            blocks: self.blocks,
+            data: self.data,
+            thread: None,
+            reply_to: None,
+        })
+    }
 }
 
 /// A message as it is to be posted.
@@ -166,39 +172,15 @@ pub(super) async fn dm(asked: Asked) -> Answer {
 /// `POST /v1/channels/:name/messages`.
 pub(super) async fn to_channel(asked: Asked) -> Answer {
     let from = asked.agent()?;
-    let ToChannel {
-        text,
-        mode,
-        blocks,
-        data,
-        attachments,
-    } = asked.json()?;
-    no_attachments(attachments)?;
-    let draft = Draft {
-        to: channels::address(&asked, from.project())?,
-        from,
-        text,
-        mode: mode_of(mode)?,
-        blocks,
-        data,
-        thread: None,
-        reply_to: None,
-    };
-    Ok(post(&asked, draft).await?.answer())
+    let text: Text = asked.json()?;
+    let to = channels::address(&asked, from.project())?;
+    Ok(post(&asked, text.draft(from, to)?).await?.answer())
 }
 
 /// `POST /v1/messages/:id/replies`: to whoever sent it, or to all whom it went to.
 pub(super) async fn reply(asked: Asked) -> Answer {
     let from = asked.agent()?;
-    let ToMessage {
-        text,
-        mode,
-        blocks,
-        data,
-        attachments,
-    } = asked.json()?;
-    no_attachments(attachments)?;
-    let mode = mode_of(mode)?;
+    let text: Text = asked.json()?;
     let id = asked.named().to_owned();
     let find = Command::Find {
         agent: None,
@@ -213,14 +195,9 @@ pub(super) async fn reply(asked: Asked) -> Answer {
         },
     };
     let draft = Draft {
-        from,
-        to,
-        text,
-        mode,
-        blocks,
-        data,
         thread,
         reply_to,
+        ..text.draft(from, to)?
     };
     Ok(post(&asked, draft).await?.answer())
 }
