@@ -13,13 +13,15 @@ use super::events::Event;
 use super::io::{Effect, Sign};
 use super::limits::FRAMES_MAX;
 use super::message::Delivery;
-use super::names::{AgentName, HandoverId, NodeId, Seq};
+use super::names::{AgentName, HandoverId, NodeId, Seq, SessionId};
 use super::nodes::{BindingView, Presence, Refusal};
 use super::{Engine, Step};
 
 /// A delivery on its way to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
+    /// The hand-over of what is in it. Once that does not stand any more the frame is not to go out.
+    pub handover: HandoverId,
     /// Whose it is.
     pub agent: AgentName,
     /// Its number among the frames of the agent, from 1.
@@ -33,6 +35,8 @@ pub struct Frame {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Binding {
     pub node: NodeId,
+    /// The node has named the agent over its latest connection.
+    pub named: bool,
     /// What has a number and is not acknowledged. None while the node does not hold the agent.
     pub frames: BTreeMap<u64, Sent>,
 }
@@ -65,8 +69,12 @@ impl Engine {
         }
         self.unbind(agent, step);
         self.nodes.get_mut(node).agents.insert(agent.clone());
-        let frames = BTreeMap::new();
-        self.inbox_mut(agent).binding = Some(Binding { node, frames });
+        self.inbox_mut(agent).binding = Some(Binding {
+            node,
+            named: false,
+            frames: BTreeMap::new(),
+        });
+        self.stays(agent);
         let agent = agent.clone();
         step.wakes(agent.clone());
         step.note(Event::Bound { agent, node });
@@ -74,7 +82,7 @@ impl Engine {
 
     /// Ends the binding of an agent, if it is bound: what was on its way is back in its inbox.
     pub(super) fn unbind(&mut self, agent: &AgentName, step: &mut Step<'_>) {
-        let Some(Binding { node, frames }) = self.inbox_mut(agent).binding.take() else {
+        let Some(Binding { node, frames, .. }) = self.inbox_mut(agent).binding.take() else {
             return;
         };
         for Sent { handover, .. } in frames.into_values() {
@@ -100,23 +108,21 @@ impl Engine {
 
     /// Sends what is in an agent's inbox to its node, as far as that is connected and its window open.
     pub(super) fn send_frames(&mut self, agent: &AgentName, step: &mut Step<'_>) {
-        let Some(Binding { node, .. }) = self.inboxes[agent].binding else {
-            return;
-        };
-        let Presence::Live(session) = self.nodes.get(node).presence else {
+        let Some(session) = self.takes_frames(agent) else {
             return;
         };
         while let Some((number, seq)) = self.next_frame(agent) {
             let inbox = self.inbox_mut(agent);
             let delivery = inbox.take_one(seq);
             inbox.frames_made = inbox.frames_made.max(number);
-            let id = self.hand_to_node(session, agent, delivery.clone(), step);
+            let handover = self.hand_to_node(session, agent, delivery.clone(), step);
             let sent = Sent {
                 seq,
-                handover: Some(id),
+                handover: Some(handover),
             };
             self.frames_mut(agent).insert(number, sent);
             let frame = Frame {
+                handover,
                 agent: agent.clone(),
                 number,
                 delivery,
@@ -124,6 +130,30 @@ impl Engine {
             let frame = Box::new(frame);
             step.out.push(Effect::Deliver { session, frame });
         }
+    }
+
+    /// Returns the session to which an agent's frames go, if they may go out now.
+    pub(super) fn takes_frames(&self, agent: &AgentName) -> Option<SessionId> {
+        let binding = self.inboxes[agent].binding.as_ref()?;
+        let node = self.nodes.get(binding.node);
+        match node.presence {
+            Presence::Live(session) if binding.named || !node.names_first => Some(session),
+            Presence::Live(_) | Presence::Gone(_) | Presence::Absent => None,
+        }
+    }
+
+    /// Has all that is unacknowledged go out again: the node has begun anew with an agent.
+    pub(super) fn send_again(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let on_the_way = self.frames_mut(agent).values().filter_map(|sent| sent.handover);
+        for handover in on_the_way.collect::<Vec<_>>() {
+            self.sign(handover, Sign::Lost, step);
+        }
+    }
+
+    /// Sets whether the node has named an agent over its latest connection.
+    pub(super) fn set_named(&mut self, agent: &AgentName, named: bool) {
+        let binding = self.inbox_mut(agent).binding.as_mut();
+        binding.expect("the agent is bound").named = named;
     }
 
     /// Finds what is to be sent next: first what has a number already.
@@ -141,6 +171,7 @@ impl Engine {
     /// Takes an acknowledgement of all frames up to a number. One that was made before is repeated to no effect.
     pub(super) fn acknowledge(
         &mut self,
+        session: SessionId,
         agent: &AgentName,
         up_to: u64,
         step: &mut Step<'_>,
@@ -153,12 +184,12 @@ impl Engine {
         while let Some(entry) = self.frames_mut(agent).first_entry()
             && *entry.key() <= up_to
         {
-            // It stands: over each connection of a node all of them are sent again before anything is heard of it, and there are no
-            // more than its window has room for.
-            let handover = entry
-                .remove()
-                .handover
-                .expect("a live node was sent all that has a number");
+            let Sent { seq, handover } = entry.remove();
+            // It may have come over the connection before, and not have been sent over this one yet.
+            let handover = handover.unwrap_or_else(|| {
+                let delivery = self.inbox_mut(agent).take_one(seq);
+                self.hand_to_node(session, agent, delivery, step)
+            });
             self.sign(handover, Sign::Acknowledged, step);
         }
         step.wakes(agent.clone());

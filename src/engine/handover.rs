@@ -269,9 +269,7 @@ impl Engine {
     pub(super) fn handed_before(&self, agent: &AgentName) -> impl Iterator<Item = &Delivery> {
         let inbox = &self.inboxes[agent];
         let standing = inbox.standing.iter();
-        let standing = standing.map(|id| &self.handovers[id]);
-        let standing = standing.filter(|handover| handover.carrier != Carrier::Node);
-        let standing = standing.flat_map(|handover| handover.deliveries.iter());
+        let standing = standing.flat_map(|id| self.handovers[id].deliveries.iter());
         standing.chain(inbox.recent())
     }
 

@@ -201,8 +201,8 @@ impl Inbox {
             .take(limit)
     }
 
-    /// Tells whether a delivery that waits is to be sent to a node again.
-    fn has_number(&self, seq: Seq) -> bool {
+    /// Tells whether a delivery is on its way to a node, or to be sent to it again.
+    pub fn has_number(&self, seq: Seq) -> bool {
         let binding = self.binding.as_ref();
         binding.is_some_and(|binding| binding.frames.values().any(|sent| sent.seq == seq))
     }

@@ -455,7 +455,9 @@ impl Engine {
         let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
         let matching = self.inboxes[agent].matching(filter);
         let room = limit.saturating_sub(matching.filter(|_| self.may_read(agent, filter)).count());
-        let before = self.handed_before(agent);
+        // What is on its way to the agent's node is shown by nobody else.
+        let numbered = |delivery: &&Delivery| !self.inboxes[agent].has_number(delivery.seq);
+        let before = self.handed_before(agent).filter(numbered);
         let meant = before.filter(|delivery| filter.has(&delivery.message));
         let mut earlier: Vec<Delivery> = meant.cloned().collect();
         earlier.sort_unstable_by_key(|delivery| delivery.seq);

@@ -357,6 +357,7 @@ impl Engine {
     fn stop(&mut self, step: &mut Step<'_>) {
         self.stopping = true;
         step.note(Event::Stopping);
+        self.lapse_all(step);
         while let Some((&call, _)) = self.waits.first_key_value() {
             self.end_wait(call, WaitEnd::Expired, step);
         }

@@ -21,8 +21,11 @@ impl Engine {
         let node = self.sessions[&session].node.ok_or(Refusal::NotYours)?;
         let is_live = self.nodes.get(node).presence == Presence::Live(session);
         let reply = match said {
-            Said::Registers { instance } => {
-                self.come(node, session, instance, step)?;
+            Said::Registers {
+                instance,
+                names_first,
+            } => {
+                self.come(node, session, instance, names_first, step)?;
                 Reply::Node(self.nodes.get(node).view(node))
             }
             Said::Beats
@@ -37,23 +40,23 @@ impl Engine {
             }
             Said::Beats => Reply::Noted,
             Said::Leaves => {
-                self.sign_all(session, Sign::Fenced, step);
                 self.lapse(node, step);
                 Reply::Noted
             }
             Said::Adopts { agent } => {
                 let agent = self.adopt(node, &agent, step)?;
+                self.send_again(&agent, step);
                 Reply::Bound(self.binding_view(&agent))
             }
             Said::Drops { agent } => {
                 let agent = self.bound_to(node, &agent)?;
-                self.unbind(&agent, step);
+                self.give_back(&agent, step);
                 Reply::Noted
             }
             Said::Has { agents } => self.has_agents(node, &agents, step)?,
             Said::Acknowledges { agent, up_to } => {
                 let agent = self.bound_to(node, &agent)?;
-                self.acknowledge(&agent, up_to, step)?;
+                self.acknowledge(session, &agent, up_to, step)?;
                 Reply::Noted
             }
         };
@@ -67,6 +70,7 @@ impl Engine {
         id: NodeId,
         session: SessionId,
         instance: Option<Instance>,
+        names_first: bool,
         step: &mut Step<'_>,
     ) -> Result<(), Refusal> {
         let Node {
@@ -93,9 +97,11 @@ impl Engine {
         let node = self.nodes.get_mut(id);
         node.presence = Presence::Live(session);
         node.instance = instance;
+        node.names_first = names_first;
         let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
         step.note(Event::NodeCame { node: id, session });
         for agent in agents {
+            self.set_named(&agent, false);
             step.wakes(agent);
         }
         Ok(())
@@ -112,18 +118,29 @@ impl Engine {
         step.note(Event::NodeLeft { node });
     }
 
-    /// Lets go of the agents of a node that is gone: what it did not acknowledge is read with tools.
+    /// Lets go of the agents of a node: what it did not acknowledge is read with tools.
     pub(super) fn lapse(&mut self, id: NodeId, step: &mut Step<'_>) {
-        let node = self.nodes.get_mut(id);
-        if let Presence::Gone(until) = node.presence {
-            self.timers.disarm(until, Timer::NodeLapses(id));
+        match self.nodes.get(id).presence {
+            Presence::Live(session) => self.sign_all(session, Sign::Fenced, step),
+            Presence::Gone(until) => self.timers.disarm(until, Timer::NodeLapses(id)),
+            Presence::Absent => {}
         }
+        let node = self.nodes.get_mut(id);
         node.presence = Presence::Absent;
         let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
         step.note(Event::NodeLapsed { node: id });
         for agent in agents {
             self.forget_frames(&agent);
             step.wakes(agent);
+        }
+    }
+
+    /// Ends what all nodes hold, so that what they did not acknowledge counts as unread.
+    pub(super) fn lapse_all(&mut self, step: &mut Step<'_>) {
+        let there = self.nodes.iter();
+        let there = there.filter(|(_, node)| node.presence != Presence::Absent);
+        for node in there.map(|(id, _)| id).collect::<Vec<_>>() {
+            self.lapse(node, step);
         }
     }
 
@@ -145,9 +162,9 @@ impl Engine {
             ..Registration::default()
         };
         self.register(&agent, registration, step);
-        if !self.nodes.get(node).agents.contains(&agent) {
-            self.bind(node, &agent, step);
-        }
+        self.bind(node, &agent, step);
+        self.set_named(&agent, true);
+        step.wakes(agent.clone());
         Ok(agent)
     }
 
@@ -159,6 +176,7 @@ impl Engine {
             ..Registration::default()
         };
         let agent = self.check_registration(&registration)?;
+        self.check_own(node, &agent)?;
         let binding = self.inboxes.get(&agent).and_then(|inbox| inbox.binding.as_ref());
         if let Some(binding) = binding
             && binding.node != node
@@ -199,7 +217,7 @@ impl Engine {
         }
         let no_more = self.nodes.get(node).agents.difference(&has);
         for agent in no_more.cloned().collect::<Vec<_>>() {
-            self.unbind(&agent, step);
+            self.give_back(&agent, step);
         }
         for agent in &has {
             self.adopt(node, agent.local(), step)?;

@@ -33,6 +33,8 @@ pub enum Command {
         project: String,
         /// Its name in it.
         name: String,
+        /// By what it calls itself beside its name, if it says so.
+        label: Option<String>,
         /// How many agents it takes at the most; any number if it is left out.
         agents_max: Option<usize>,
     },
@@ -67,6 +69,8 @@ pub enum Said {
     Registers {
         /// Which instance of which program it is, if it says so.
         instance: Option<Instance>,
+        /// It takes the frames of an agent only once it has named it over this connection, and learned which number comes next.
+        names_first: bool,
     },
     /// It is still there.
     Beats,
@@ -155,12 +159,16 @@ pub struct NodeView {
     pub name: String,
     /// The agent whose own it is.
     pub own: Option<AgentName>,
+    /// By what it calls itself beside its name, if it said so.
+    pub label: Option<String>,
     /// How many agents it takes at the most.
     pub agents_max: Option<usize>,
     /// The agents that are bound to it, in the order of their names.
     pub agents: Vec<AgentName>,
     /// It is connected.
     pub is_live: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
     /// When it said something last.
     pub last_contact: Option<Timestamp>,
 }
@@ -200,6 +208,11 @@ pub enum Refusal {
         /// The name of the other node.
         node: String,
     },
+    /// The node is another agent's own.
+    AnothersOwn {
+        /// Whose.
+        owner: AgentName,
+    },
     /// The agent is not bound to this node.
     NotBound {
         /// As given, cut if it is long.
@@ -219,6 +232,11 @@ pub enum Refusal {
         /// The last number that was given out.
         sent: u64,
     },
+    /// A node of that name is there, and calls itself by something else.
+    OtherLabel {
+        /// By what, if by anything.
+        known: Option<String>,
+    },
     /// There are as many nodes as there may be.
     TooMany {
         /// How many there are.
@@ -229,10 +247,14 @@ pub enum Refusal {
 impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
-            Self::NotYours | Self::InvalidName { .. } | Self::NeverSent { .. } => io::Class::Bad,
+            Self::NotYours | Self::AnothersOwn { .. } | Self::InvalidName { .. } | Self::NeverSent { .. } => {
+                io::Class::Bad
+            }
             Self::Unknown | Self::NotBound { .. } => io::Class::Unknown,
             Self::NotRegistered => io::Class::Fenced,
-            Self::InstanceConflict { .. } | Self::Elsewhere { .. } => io::Class::Conflict,
+            Self::InstanceConflict { .. } | Self::Elsewhere { .. } | Self::OtherLabel { .. } => {
+                io::Class::Conflict
+            }
             Self::Full { .. } | Self::TooMany { .. } => io::Class::Full,
         }
     }
@@ -259,11 +281,15 @@ pub(super) struct Nodes {
 pub(super) struct Node {
     pub project: String,
     pub name: String,
-    own: Option<AgentName>,
+    pub own: Option<AgentName>,
+    label: Option<String>,
     pub agents_max: Option<usize>,
     pub agents: BTreeSet<AgentName>,
     pub presence: Presence,
     pub instance: Option<Instance>,
+    /// Over its latest connection it takes an agent's frames only once it has named it.
+    pub names_first: bool,
+    created_at: Timestamp,
     pub last_contact: Option<Timestamp>,
 }
 
@@ -286,9 +312,11 @@ impl Node {
             project: self.project.clone(),
             name: self.name.clone(),
             own: self.own.clone(),
+            label: self.label.clone(),
             agents_max: self.agents_max,
             agents: self.agents.iter().cloned().collect(),
             is_live: matches!(self.presence, Presence::Live(_)),
+            created_at: self.created_at,
             last_contact: self.last_contact,
         }
     }
@@ -331,14 +359,18 @@ impl Engine {
             Command::Create {
                 project,
                 name,
+                label,
                 agents_max,
             } => {
                 self.check_person(session)?;
-                Ok(Reply::Node(self.create_node(project, name, agents_max)?))
+                Ok(Reply::Node(
+                    self.create_node(project, name, label, agents_max, step)?,
+                ))
             }
             Command::Bind { node, agent } => {
                 self.check_person(session)?;
                 let agent = self.agent_of_node(node, &agent)?;
+                self.check_own(node, &agent)?;
                 self.check_room_on(node, &agent)?;
                 self.bind(node, &agent, step);
                 Ok(Reply::Bound(self.binding_view(&agent)))
@@ -348,11 +380,7 @@ impl Engine {
                 let agent = self.agent_of_node(node, &agent)?;
                 let was_bound = self.nodes.get(node).agents.contains(&agent);
                 if was_bound {
-                    self.unbind(&agent, step);
-                    let own = |node: &Node| node.own.as_ref() == Some(&agent);
-                    if let Some(own) = self.nodes.find(agent.project(), own) {
-                        self.bind(own, &agent, step);
-                    }
+                    self.give_back(&agent, step);
                 }
                 Ok(Reply::Unbound { was_bound })
             }
@@ -365,6 +393,19 @@ impl Engine {
             }
             Command::Says(said) => self.node_says(session, said, step),
         }
+    }
+
+    /// Ends the binding of an agent: its own node has it again, if it has one.
+    pub(super) fn give_back(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        self.unbind(agent, step);
+        if let Some(own) = self.own_node_of(agent) {
+            self.bind(own, agent, step);
+        }
+    }
+
+    fn own_node_of(&self, agent: &AgentName) -> Option<NodeId> {
+        self.nodes
+            .find(agent.project(), |node| node.own.as_ref() == Some(agent))
     }
 
     fn check_person(&self, session: SessionId) -> Result<(), Refusal> {
@@ -391,23 +432,27 @@ impl Engine {
         }
         if let Some(binding) = &self.inboxes[&agent].binding {
             let (id, node) = (binding.node, self.nodes.get(binding.node));
-            if node.own.is_none() {
+            if node.own.is_some() {
+                return Ok(node.view(id));
+            }
+            if node.presence != Presence::Absent {
                 let node = node.name.clone();
                 return Err(Refusal::Elsewhere { agent, node }.into());
             }
-            return Ok(node.view(id));
         }
-        let is_own = |node: &Node| node.own.as_ref() == Some(&agent);
-        let id = match self.nodes.find(agent.project(), is_own) {
+        let id = match self.own_node_of(&agent) {
             Some(id) => id,
             None => self.make_node(Node {
                 project: agent.project().to_owned(),
                 name: agent.local().to_owned(),
                 own: Some(agent.clone()),
+                label: None,
                 agents_max: Some(1),
                 agents: BTreeSet::new(),
                 presence: Presence::Absent,
                 instance: None,
+                names_first: false,
+                created_at: step.now,
                 last_contact: None,
             })?,
         };
@@ -419,24 +464,38 @@ impl Engine {
         &mut self,
         project: String,
         name: String,
+        label: Option<String>,
         agents_max: Option<usize>,
+        step: &Step<'_>,
     ) -> Result<NodeView, io::Refusal> {
         check_name("project", &project).map_err(agents::Refusal::InvalidName)?;
-        if name.is_empty() || name.len() > NODE_NAME_BYTES_MAX || name.chars().any(char::is_control) {
-            let given = shown(&name);
-            return Err(Refusal::InvalidName { given }.into());
+        for given in [Some(&name), label.as_ref()].into_iter().flatten() {
+            if given.is_empty() || given.len() > NODE_NAME_BYTES_MAX || given.chars().any(char::is_control) {
+                let given = shown(given);
+                return Err(Refusal::InvalidName { given }.into());
+            }
         }
         let is_it = |node: &Node| node.name == name && node.own.is_none();
         let id = match self.nodes.find(&project, is_it) {
-            Some(id) => id,
+            Some(id) => {
+                let known = &self.nodes.get(id).label;
+                if label.is_some() && label != *known {
+                    let known = known.clone();
+                    return Err(Refusal::OtherLabel { known }.into());
+                }
+                id
+            }
             None => self.make_node(Node {
                 project,
                 name,
                 own: None,
+                label,
                 agents_max,
                 agents: BTreeSet::new(),
                 presence: Presence::Absent,
                 instance: None,
+                names_first: false,
+                created_at: step.now,
                 last_contact: None,
             })?,
         };
@@ -452,6 +511,14 @@ impl Engine {
         self.nodes.made += 1;
         self.nodes.all.insert(id, node);
         Ok(id)
+    }
+
+    /// Checks that a node is not another agent's own.
+    pub(super) fn check_own(&self, node: NodeId, agent: &AgentName) -> Result<(), Refusal> {
+        match &self.nodes.get(node).own {
+            Some(owner) if owner != agent => Err(Refusal::AnothersOwn { owner: owner.clone() }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     pub(super) fn check_room_on(&self, node: NodeId, agent: &AgentName) -> Result<(), Refusal> {

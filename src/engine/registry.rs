@@ -176,6 +176,15 @@ impl Engine {
         }
     }
 
+    /// Has an agent stay for good, whatever becomes of its sessions.
+    pub(super) fn stays(&mut self, agent: &AgentName) {
+        let state = self.agent_mut(agent);
+        state.transient = false;
+        if let Some(at) = state.leaves_at.take() {
+            self.leaving.remove(&(at, agent.clone()));
+        }
+    }
+
     fn leave_at(&mut self, agent: &AgentName, at: Timestamp) {
         self.agent_mut(agent).leaves_at = Some(at);
         self.leaving.insert((at, agent.clone()));
@@ -189,11 +198,7 @@ impl Engine {
             let (_, agent) = self.leaving.pop_first().expect("it is the first");
             self.agent_mut(&agent).leaves_at = None;
             let inbox = &self.inboxes[&agent];
-            if inbox.messages() > 0
-                || !inbox.waits.is_empty()
-                || !inbox.standing.is_empty()
-                || inbox.binding.is_some()
-            {
+            if inbox.messages() > 0 || !inbox.waits.is_empty() || !inbox.standing.is_empty() {
                 self.leave_at(&agent, step.now.plus_millis(TRANSIENT_MS));
                 continue;
             }

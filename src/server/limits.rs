@@ -144,14 +144,17 @@ pub const LOG_END_PATIENCE: Duration = Duration::from_millis(500);
 /// Longest frame of a node, in bytes: a list of all agents that it may have.
 pub const NODE_FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How often a node is pinged.
+/// How often a node is pinged. One that has not registered by then has ended.
 pub const NODE_PING_EVERY: Duration = Duration::from_secs(15);
 
 /// How long a node may say nothing, not even in answer to a ping.
 pub const NODE_SILENCE: Duration = Duration::from_secs(45);
 
-/// How long a node may take no byte of what is written to it.
+/// How long a node may take for a message that is written to it, beside what its length allows.
 pub const NODE_WRITE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many bytes of a long message a node has to take in a millisecond: a tenth of what a slow tunnel carries.
+pub const NODE_BYTES_PER_MS_MIN: usize = 16;
 
 #[cfg(test)]
 mod tests {

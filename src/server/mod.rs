@@ -63,6 +63,7 @@ use axum::routing::{any, get, post};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 pub use clock::{Clock, wall_clock};
@@ -84,7 +85,7 @@ use crate::engine::{Class, Refusal, Roster, Timestamp};
 use crate::tools::{self, Toolsets};
 use dispatch::Dispatch;
 use http::RmcpService;
-use limits::REQUEST_BYTES_MAX;
+use limits::{REQUEST_BYTES_MAX, STOP_PATIENCE};
 use orphans::Orphans;
 use owner::Owner;
 use rpc::{Caller, Rpc};
@@ -129,6 +130,8 @@ struct Shared {
     toolsets: Toolsets,
     keep_alive: Duration,
     stop: CancellationToken,
+    /// Connections that have become WebSockets.
+    sockets: TaskTracker,
 }
 
 /// Why a relay ended without being asked to.
@@ -166,6 +169,7 @@ pub async fn serve<L: Listener>(
         roster: config.roster,
         keep_alive: config.keep_alive,
         stop: stop.clone(),
+        sockets: TaskTracker::new(),
     });
     let timers = tokio::spawn(Arc::clone(&owner).run_timers());
     // What connections wait for: they end only once all that waits is answered.
@@ -181,6 +185,7 @@ pub async fn serve<L: Listener>(
         }
     };
     let orphans = Arc::clone(&shared.orphans);
+    let sockets = shared.sockets.clone();
     let dispatch = Arc::new(Dispatch::new(
         Arc::clone(&shared),
         rmcp_service(&shared, None),
@@ -193,6 +198,8 @@ pub async fn serve<L: Listener>(
         () = owner.broken() => Err(Broken),
         () = ending => unreachable!("it waits for the connections' end"),
         () = serving => {
+            sockets.close();
+            let _ = tokio::time::timeout(STOP_PATIENCE, sockets.wait()).await;
             orphans.forget_lost();
             Ok(())
         }

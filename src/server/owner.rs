@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::changes::Changes;
@@ -76,8 +76,7 @@ struct State {
     requests: Requests,
     /// Where what has changed is put down for the sessions that watch something.
     watching: BTreeMap<SessionId, Arc<Changes>>,
-    /// Where what goes out to nodes is put, by the sessions of their connections.
-    nodes: BTreeMap<SessionId, mpsc::UnboundedSender<Outgoing>>,
+    nodes: nodes::Connections,
     /// When the timer task wakes up by itself.
     armed_for: Option<Timestamp>,
     /// What was unread when the relay was told to stop.
@@ -167,7 +166,7 @@ impl Owner {
             parked: BTreeMap::new(),
             requests: Requests::default(),
             watching: BTreeMap::new(),
-            nodes: BTreeMap::new(),
+            nodes: nodes::Connections::default(),
             armed_for: None,
             unread_at_stop: Unread::new(),
         };
@@ -461,11 +460,11 @@ impl Owner {
                         changes.add(what);
                     }
                 }
-                Effect::Deliver { session, frame } => nodes::send(nodes, session, Outgoing::Frame(frame)),
-                Effect::Superseded { session } => nodes::send(nodes, session, Outgoing::Superseded),
+                Effect::Deliver { session, frame } => nodes.deliver(session, frame),
+                Effect::Superseded { session } => nodes.supersede(session),
                 Effect::Note(Event::Closed { session, .. }) => {
                     watching.remove(&session);
-                    nodes.remove(&session);
+                    nodes.closed(session);
                 }
                 Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
                 Effect::Note(Event::Parked { call, .. }) if Some(call) == own_call => {
@@ -483,9 +482,13 @@ impl Owner {
                     handover, deliveries, ..
                 }) => {
                     requests.ended(handover);
+                    nodes.ended(handover, false);
                     spent.push(deliveries);
                 }
-                Effect::Note(Event::Undone { handover, .. }) => requests.ended(handover),
+                Effect::Note(Event::Undone { handover, .. }) => {
+                    requests.ended(handover);
+                    nodes.ended(handover, true);
+                }
                 Effect::Note(_) => {}
             }
         }

@@ -49,6 +49,10 @@ fn not_a_node(refusal: &nodes::Refusal) -> String {
             "{:?} is bound to the node {node:?}; accepted: an agent that no other node has",
             agent.as_str()
         ),
+        nodes::Refusal::AnothersOwn { owner } => format!(
+            "this node is {:?}'s own and has no other agent; make one for several by POST /v1/nodes",
+            owner.as_str()
+        ),
         nodes::Refusal::NotBound { agent } => {
             format!("{agent:?} is not bound to this node; accepted: an agent that it has registered")
         }
@@ -58,6 +62,13 @@ fn not_a_node(refusal: &nodes::Refusal) -> String {
         nodes::Refusal::NeverSent { agent, up_to, sent } => format!(
             "frame {up_to} of {:?} was never sent; accepted: 0 to {sent}",
             agent.as_str()
+        ),
+        nodes::Refusal::OtherLabel { known } => format!(
+            "a node of that name is there with {}; give the same, or another name",
+            match known {
+                Some(known) => format!("the id {known:?}"),
+                None => "an id that relay made".to_owned(),
+            }
         ),
         nodes::Refusal::TooMany { nodes } => {
             format!("there are as many nodes as there may be: {nodes}")

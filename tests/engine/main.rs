@@ -3,6 +3,7 @@
 mod absence;
 mod addresses;
 mod answers;
+mod bindings;
 mod bound_sessions;
 mod bounds;
 mod channels;

@@ -9,20 +9,20 @@ use relay::engine::{Frame, NodeId};
 use super::*;
 
 /// The session of the first node's connection, and of its next one.
-const NODE: SessionId = SessionId(5);
-const NEXT: SessionId = SessionId(6);
-const PERSON: SessionId = SessionId(7);
+pub const NODE: SessionId = SessionId(5);
+pub const NEXT: SessionId = SessionId(6);
+pub const PERSON: SessionId = SessionId(7);
 
-const FIRST: NodeId = NodeId(0);
+pub const FIRST: NodeId = NodeId(0);
 
-const NONE: [Effect; 0] = [];
+pub const NONE: [Effect; 0] = [];
 
 /// Whose answers no test looks at.
-const ANY: u64 = 9_000;
+pub const ANY: u64 = 9_000;
 
 impl Relay {
     /// A relay in which `dev-a` is bound to a node that is connected by [`NODE`].
-    fn with_node() -> Self {
+    pub fn with_node() -> Self {
         let mut relay = Self::told();
         relay.open_for_person(PERSON);
         relay.create("fleet", None);
@@ -32,55 +32,62 @@ impl Relay {
         relay
     }
 
-    fn create(&mut self, node: &str, agents_max: Option<usize>) -> Vec<Effect> {
+    pub fn create(&mut self, node: &str, agents_max: Option<usize>) -> Vec<Effect> {
         let (project, name) = (DEFAULT_PROJECT.to_owned(), node.to_owned());
         self.asked(
             PERSON,
             Asked::Create {
                 project,
                 name,
+                label: None,
                 agents_max,
             },
         )
     }
 
-    fn bind(&mut self, node: NodeId, agent: &str) -> Vec<Effect> {
+    pub fn bind(&mut self, node: NodeId, agent: &str) -> Vec<Effect> {
         let agent = agent.to_owned();
         self.asked(PERSON, Asked::Bind { node, agent })
     }
 
     /// Has the first node connect by a session.
-    fn connect(&mut self, session: SessionId, instance: Option<Instance>) -> Vec<Effect> {
+    pub fn connect(&mut self, session: SessionId, instance: Option<Instance>) -> Vec<Effect> {
         self.handle(Input::Opened {
             session,
             carrier: Carrier::Node,
             who: Who::Node(FIRST),
         });
-        self.said(session, Said::Registers { instance })
+        self.said(
+            session,
+            Said::Registers {
+                instance,
+                names_first: false,
+            },
+        )
     }
 
-    fn asked(&mut self, session: SessionId, command: Asked) -> Vec<Effect> {
+    pub fn asked(&mut self, session: SessionId, command: Asked) -> Vec<Effect> {
         self.call(session, ANY, command.into())
     }
 
-    fn said(&mut self, session: SessionId, said: Said) -> Vec<Effect> {
+    pub fn said(&mut self, session: SessionId, said: Said) -> Vec<Effect> {
         self.call(session, ANY, said.into())
     }
 
-    fn acknowledge(&mut self, session: SessionId, agent: &str, up_to: u64) -> Vec<Effect> {
+    pub fn acknowledge(&mut self, session: SessionId, agent: &str, up_to: u64) -> Vec<Effect> {
         let agent = agent.to_owned();
         self.said(session, Said::Acknowledges { agent, up_to })
     }
 
     /// Has `pm` post the messages of those numbers to `dev-a`, and returns the frames that go out.
-    fn posts(&mut self, numbers: std::ops::RangeInclusive<u8>) -> Vec<(SessionId, u64, Delivery)> {
+    pub fn posts(&mut self, numbers: std::ops::RangeInclusive<u8>) -> Vec<(SessionId, u64, Delivery)> {
         let posted = numbers.flat_map(|n| self.post(A, u64::from(n), &nth(n)));
         frames(posted.collect())
     }
 }
 
 /// Returns the frames among some effects, with where they go.
-fn frames(effects: Vec<Effect>) -> Vec<(SessionId, u64, Delivery)> {
+pub fn frames(effects: Vec<Effect>) -> Vec<(SessionId, u64, Delivery)> {
     let frames = effects.into_iter().filter_map(|effect| match effect {
         Effect::Deliver { session, frame } => Some((session, *frame)),
         Effect::Opened { .. }
@@ -96,24 +103,24 @@ fn frames(effects: Vec<Effect>) -> Vec<(SessionId, u64, Delivery)> {
     frames.map(frame).collect()
 }
 
-fn answered(answer: Answer) -> Effect {
+pub fn answered(answer: Answer) -> Effect {
     reply(ANY, Ok(answer.into()))
 }
 
-fn refused(refusal: NoNode) -> Vec<Effect> {
+pub fn no_node(refusal: NoNode) -> Vec<Effect> {
     vec![super::refused(ANY, refusal.into())]
 }
 
-fn noted() -> Vec<Effect> {
+pub fn noted() -> Vec<Effect> {
     vec![answered(Answer::Noted)]
 }
 
-fn binding(acknowledged: u64) -> BindingView {
+pub fn binding(acknowledged: u64) -> BindingView {
     let agent = name("dev-a");
     BindingView { agent, acknowledged }
 }
 
-fn instance(id: &str) -> Option<Instance> {
+pub fn instance(id: &str) -> Option<Instance> {
     let (provider, id) = ("broker".to_owned(), id.to_owned());
     Some(Instance { provider, id })
 }
@@ -187,11 +194,11 @@ fn what_was_never_sent_is_not_acknowledged() {
         up_to: 3,
         sent: 2,
     };
-    assert_eq!(relay.acknowledge(NODE, "dev-a", 3), refused(never_sent));
+    assert_eq!(relay.acknowledge(NODE, "dev-a", 3), no_node(never_sent));
     let not_bound = NoNode::NotBound {
         agent: "dev-b".to_owned(),
     };
-    assert_eq!(relay.acknowledge(NODE, "dev-b", 0), refused(not_bound));
+    assert_eq!(relay.acknowledge(NODE, "dev-b", 0), no_node(not_bound));
 }
 
 #[test]
@@ -296,7 +303,7 @@ fn a_node_that_leaves_holds_nothing_any_more() {
     assert_eq!(relay.call(B, 20, read("dev-a")), [read_again]);
     assert_eq!(
         relay.acknowledge(NODE, "dev-a", 1),
-        refused(NoNode::NotRegistered)
+        no_node(NoNode::NotRegistered)
     );
 }
 
@@ -309,7 +316,7 @@ fn a_later_connection_supersedes_the_one_before() {
     assert_eq!(frames(effects), [(NEXT, 1, again(&nth(1)))]);
     assert_eq!(
         relay.acknowledge(NODE, "dev-a", 1),
-        refused(NoNode::NotRegistered)
+        no_node(NoNode::NotRegistered)
     );
     relay.events();
     assert_eq!(relay.close(NODE, Ending::Broken), NONE);
@@ -328,10 +335,16 @@ fn another_instance_takes_the_place_of_one_that_has_been_silent_for_a_while() {
     let conflict = NoNode::InstanceConflict {
         silent_ms: INSTANCE_MS,
     };
-    assert_eq!(relay.connect(NEXT, instance("two")), refused(conflict));
+    assert_eq!(relay.connect(NEXT, instance("two")), no_node(conflict));
     relay.now = START.plus_millis(2 * INSTANCE_MS);
     let instance = instance("two");
-    let effects = relay.said(NEXT, Said::Registers { instance });
+    let effects = relay.said(
+        NEXT,
+        Said::Registers {
+            instance,
+            names_first: false,
+        },
+    );
     assert_eq!(effects[0], Effect::Superseded { session: NODE });
 }
 
@@ -346,139 +359,79 @@ fn the_same_instance_connects_again_at_once() {
 }
 
 #[test]
-fn an_agent_that_is_bound_elsewhere_is_undone_here() {
+fn a_node_that_names_its_agents_first_gets_nothing_before() {
     let mut relay = Relay::with_node();
-    relay.posts(1..=1);
-    relay.create("other", None);
-    let rebound = relay.bind(NodeId(1), "dev-a");
-    assert_eq!(rebound, [answered(Answer::Bound(binding(1)))]);
-    let not_bound = NoNode::NotBound {
-        agent: "dev-a".to_owned(),
-    };
-    assert_eq!(relay.acknowledge(NODE, "dev-a", 1), refused(not_bound));
-    // The other node has never been there, so it holds nothing.
-    let read_again = shown(20, [again(&nth(1))]);
-    assert_eq!(relay.call(B, 20, read("dev-a")), [read_again]);
-}
-
-#[test]
-fn a_node_has_the_agents_that_it_says_it_has() {
-    let mut relay = Relay::with_node();
-    let adopted = |agent: &str| {
-        let agent = name(agent);
-        answered(Answer::Bound(BindingView {
-            agent,
-            acknowledged: 0,
-        }))
-    };
-    let says = |agent: &str| Said::Adopts {
-        agent: agent.to_owned(),
-    };
-    assert_eq!(relay.said(NODE, says("worker")), [adopted("worker")]);
-    assert_eq!(relay.said(NODE, says("worker")), [adopted("worker")]);
-    assert!(relay.events().contains(&Event::Registered {
-        agent: name("worker")
-    }));
-    let agents = vec!["worker".to_owned(), "dev-b".to_owned()];
-    let has = relay.said(NODE, Said::Has { agents });
-    let view = |agent: &str| BindingView {
-        agent: name(agent),
-        acknowledged: 0,
-    };
-    assert_eq!(has, [answered(Answer::Has(vec![view("dev-b"), view("worker")]))]);
-    assert_eq!(relay.posts(1..=1), [], "dev-a is bound no more");
-    let drops = Said::Drops {
-        agent: "worker".to_owned(),
-    };
-    assert_eq!(relay.said(NODE, drops.clone()), noted());
-    let not_bound = NoNode::NotBound {
-        agent: "worker".to_owned(),
-    };
-    assert_eq!(relay.said(NODE, drops), refused(not_bound));
-}
-
-#[test]
-fn an_agent_that_another_node_holds_is_not_adopted() {
-    let mut relay = Relay::with_node();
-    relay.create("other", None);
+    relay.posts(1..=3);
+    relay.acknowledge(NODE, "dev-a", 1);
+    relay.close(NODE, Ending::Broken);
     relay.handle(Input::Opened {
         session: NEXT,
         carrier: Carrier::Node,
-        who: Who::Node(NodeId(1)),
+        who: Who::Node(FIRST),
     });
-    relay.said(NEXT, Said::Registers { instance: None });
+    let registers = Said::Registers {
+        instance: None,
+        names_first: true,
+    };
+    assert_eq!(frames(relay.said(NEXT, registers)), []);
+    assert_eq!(relay.posts(4..=4), []);
+    // What it has got it may acknowledge.
+    assert_eq!(relay.acknowledge(NEXT, "dev-a", 2), noted());
     let adopts = || Said::Adopts {
         agent: "dev-a".to_owned(),
     };
-    let elsewhere = NoNode::Elsewhere {
-        agent: name("dev-a"),
-        node: "fleet".to_owned(),
-    };
-    assert_eq!(relay.said(NEXT, adopts()), refused(elsewhere));
+    let effects = relay.said(NEXT, adopts());
+    assert_eq!(effects[0], answered(Answer::Bound(binding(2))));
+    assert_eq!(frames(effects), [(NEXT, 3, again(&nth(3))), (NEXT, 4, nth(4))]);
+    // It begins anew with the agent, and gets what it has not acknowledged once more.
+    let effects = relay.said(NEXT, adopts());
+    assert_eq!(
+        frames(effects),
+        [(NEXT, 3, again(&nth(3))), (NEXT, 4, again(&nth(4)))]
+    );
+    assert_eq!(relay.posts(5..=5), [(NEXT, 5, nth(5))]);
     let agents = vec!["dev-a".to_owned()];
+    let has = relay.said(NEXT, Said::Has { agents });
     assert_eq!(
-        relay.said(NEXT, Said::Has { agents }),
-        [answered(Answer::Has(Vec::new()))]
+        has,
+        [answered(Answer::Has(vec![binding(2)]))],
+        "it is told, and goes on"
     );
-    relay.said(NODE, Said::Leaves);
-    assert_eq!(relay.said(NEXT, adopts()), [answered(Answer::Bound(binding(0)))]);
 }
 
 #[test]
-fn a_node_takes_no_more_agents_than_it_says() {
-    let mut relay = Relay::told();
-    relay.open_for_person(PERSON);
-    relay.create("fleet", Some(1));
-    relay.connect(NODE, None);
-    relay.bind(FIRST, "dev-a");
-    let full = || refused(NoNode::Full { agents: 1 });
-    assert_eq!(relay.bind(FIRST, "dev-b"), full());
-    let agent = "dev-b".to_owned();
-    assert_eq!(relay.said(NODE, Said::Adopts { agent }), full());
-    let agents = vec!["dev-a".to_owned(), "dev-b".to_owned()];
-    assert_eq!(
-        relay.said(NODE, Said::Has { agents }),
-        refused(NoNode::Full { agents: 2 })
+fn a_message_on_its_way_to_a_node_can_be_answered_and_is_shown_to_nobody_else() {
+    let mut relay = Relay::with_node();
+    relay.posts(1..=1);
+    let options = mail::PostOptions {
+        reply_to: Some(id(1).to_string()),
+        ..mail::PostOptions::default()
+    };
+    let answer = message(2, 0, "dev-a", "pm");
+    let effects = relay.post_with(B, 20, &answer, Some(options));
+    assert!(
+        matches!(effects[..], [Effect::Reply { result: Ok(_), .. }]),
+        "{effects:?}"
     );
-    assert_eq!(relay.bind(FIRST, "dev-a"), [answered(Answer::Bound(binding(0)))]);
+    let look_back = mail::Command::Read {
+        agent: Some("dev-a".to_owned()),
+        from: None,
+        channel: None,
+        limit: None,
+        earlier: true,
+        wait_ms: 0,
+        second: mail::Second::Supersedes,
+    };
+    assert_eq!(relay.call(B, 21, look_back.into()), [nothing(21)]);
 }
 
 #[test]
-fn an_agents_own_node_has_it_again_when_another_lets_go() {
-    let mut relay = Relay::told();
-    relay.open_for_person(PERSON);
-    relay.create("fleet", None);
-    relay.open(EXCHANGE, Carrier::Exchange, Some("dev-a"));
-    let own = |effects: Vec<Effect>| {
-        let Some(Effect::Reply {
-            result: Ok(Reply::Nodes(answer)),
-            ..
-        }) = effects.first()
-        else {
-            panic!("{effects:?}");
-        };
-        let Answer::Node(view) = &**answer else {
-            panic!("{answer:?}");
-        };
-        (view.node, view.own.clone(), view.agents.clone())
-    };
-    let expected = (NodeId(1), Some(name("dev-a")), vec![name("dev-a")]);
-    assert_eq!(own(relay.asked(EXCHANGE, Asked::Own)), expected);
-    assert_eq!(own(relay.asked(EXCHANGE, Asked::Own)), expected);
-    relay.bind(FIRST, "dev-a");
-    let elsewhere = NoNode::Elsewhere {
-        agent: name("dev-a"),
-        node: "fleet".to_owned(),
-    };
-    assert_eq!(relay.asked(EXCHANGE, Asked::Own), refused(elsewhere));
-    let unbind = || Asked::Unbind {
-        node: FIRST,
-        agent: "dev-a".to_owned(),
-    };
-    let unbound = |was_bound| vec![answered(Answer::Unbound { was_bound })];
-    assert_eq!(relay.asked(PERSON, unbind()), unbound(true));
-    assert_eq!(own(relay.asked(EXCHANGE, Asked::Own)), expected);
-    assert_eq!(relay.asked(PERSON, unbind()), unbound(false));
+fn what_no_node_has_acknowledged_is_unread_when_the_relay_stops() {
+    let mut relay = Relay::with_node();
+    relay.posts(1..=2);
+    relay.acknowledge(NODE, "dev-a", 1);
+    relay.handle(Input::Stopping);
+    assert_eq!(relay.pending(), [0, 1, 0]);
 }
 
 #[test]
@@ -520,34 +473,4 @@ fn the_node_gets_what_nobody_has_acknowledged_when_it_is_full() {
     );
     relay.acknowledge(NODE, "dev-a", 1);
     assert_eq!(relay.posts(3..=3), [(NODE, 3, nth(3))]);
-}
-
-#[test]
-fn only_the_person_makes_nodes_and_only_a_node_speaks_as_one() {
-    let mut relay = Relay::with_node();
-    let list = || Asked::List {
-        project: DEFAULT_PROJECT.to_owned(),
-    };
-    assert_eq!(relay.asked(A, list()), refused(NoNode::NotYours));
-    assert_eq!(relay.asked(NODE, list()), refused(NoNode::NotYours));
-    assert_eq!(relay.said(A, Said::Beats), refused(NoNode::NotYours));
-    assert_eq!(relay.said(PERSON, Said::Beats), refused(NoNode::NotYours));
-    assert_eq!(relay.create("second", None).len(), 1);
-    assert_eq!(relay.create("third", None), refused(NoNode::TooMany { nodes: 2 }));
-    let given = String::new();
-    assert_eq!(relay.create("", None), refused(NoNode::InvalidName { given }));
-    assert_eq!(relay.bind(NodeId(9), "dev-a"), refused(NoNode::Unknown));
-    let opened = relay.handle(Input::Opened {
-        session: NEXT,
-        carrier: Carrier::Node,
-        who: Who::Node(NodeId(9)),
-    });
-    let result = Err(NoNode::Unknown.into());
-    assert_eq!(
-        opened,
-        [Effect::Opened {
-            session: NEXT,
-            result
-        }]
-    );
 }

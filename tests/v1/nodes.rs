@@ -113,6 +113,26 @@ impl Node {
             .expect("a timeout");
     }
 
+    /// Counts the deliveries that still come.
+    fn deliveries_until_silence(&mut self) -> usize {
+        let wait_for = |node: &Self, patience| {
+            let stream = node.socket.get_ref();
+            stream.set_read_timeout(Some(patience)).expect("a timeout");
+        };
+        wait_for(self, SILENCE);
+        let mut deliveries = 0;
+        loop {
+            match self.socket.read() {
+                Ok(Message::Text(text)) => deliveries += usize::from(text.contains("\"type\":\"deliver\"")),
+                Ok(_) => {}
+                Err(Error::Io(_)) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        wait_for(self, PATIENCE);
+        deliveries
+    }
+
     /// Tells why the relay has ended it.
     fn ended(&mut self) -> String {
         loop {
@@ -280,6 +300,80 @@ fn a_node_for_several_agents_has_those_that_are_bound_to_it_or_that_it_names() {
 }
 
 #[test]
+fn a_node_that_registers_an_agent_gets_its_token() {
+    let world = World::new();
+    let made = world.fleet(json!({}));
+    let mut node = Node::open(&world, &made);
+    let capabilities = json!([{"name": "spawn:claude"}, {"name": "sum"}, {"name": "relay:delivery-cursor-v1", "kind": "capacity"}]);
+    let registered = node.register(&json!({"capabilities": capabilities}));
+    let accepted = json!([
+        {"name": "spawn:claude", "kind": "capacity", "accepted": true},
+        {"name": "sum", "kind": "action", "accepted": false, "reason": "relay does not hand out actions yet"},
+        {"name": "relay:delivery-cursor-v1", "kind": "capacity", "accepted": true},
+    ]);
+    assert_eq!(registered["data"]["accepted_capabilities"], accepted);
+    assert_eq!(registered["data"].get("provider"), None);
+    // It names its agents before it takes their frames.
+    world.done(
+        "/v1/nodes/fleet/agents",
+        &world.key,
+        &json!({"agent_name": "bob"}),
+    );
+    world.dm("one");
+    node.hears_nothing();
+    let mut answer = node.ask(&json!({"v": 1, "id": "a", "type": "agent.register", "name": "bob"}));
+    let token = answer["data"]["token"].take();
+    assert_eq!(
+        answer["data"],
+        json!({"agent_id": "agt_web:bob", "name": "bob", "delivery_ack_seq": 0, "token": null})
+    );
+    assert_eq!(node.delivery(), (1, "one".to_owned(), false));
+    assert_eq!(
+        world.seen("/v1/agent", token.as_str().expect("a token"))["name"],
+        "bob"
+    );
+}
+
+#[test]
+fn an_orderly_end_is_answered_with_one() {
+    let world = World::new();
+    let mut node = Node::connect(&world, &world.own_node(&world.bob));
+    let close = tungstenite::protocol::CloseFrame {
+        code: tungstenite::protocol::frame::coding::CloseCode::Normal,
+        reason: "done".into(),
+    };
+    node.socket.close(Some(close.clone())).expect("it is taken");
+    let answered = node.socket.read().expect("an end comes");
+    assert_eq!(answered, Message::Close(Some(close)));
+}
+
+#[test]
+fn what_a_slow_node_did_not_read_is_not_written_to_it_once_it_is_somebody_elses() {
+    let world = World::new();
+    let made = world.fleet(json!({}));
+    let mut slow = Node::connect(&world, &made);
+    world.done(
+        "/v1/nodes/fleet/agents",
+        &world.key,
+        &json!({"agent_name": "bob"}),
+    );
+    // More than the sockets have room for.
+    let text = "x".repeat(512 * 1024);
+    for _ in 0..40 {
+        world.dm(&text);
+    }
+    let deleted = Request::new("DELETE", "/v1/nodes/fleet/agents/bob");
+    let deleted = world.relay.connect().exchange(&with(deleted, &world.key));
+    assert_eq!(deleted.status, 204);
+    assert_eq!(world.bodies("web:bob").len(), 40);
+    let heard = slow.deliveries_until_silence();
+    assert!(
+        heard < 40,
+        "{heard} came, where only what its socket had room for was to"
+    );
+}
+
+#[test]
 fn a_later_connection_supersedes_the_one_before() {
     let world = World::new();
     let made = world.fleet(json!({}));
@@ -301,7 +395,8 @@ fn another_instance_of_a_node_that_was_just_heard_of_is_refused() {
     let made = world.fleet(json!({}));
     let instance = |id: &str| json!({"provider": {"name": "p", "instance_id": id}});
     let mut first = Node::open(&world, &made);
-    assert_eq!(first.register(&instance("1"))["data"]["provider"], "p");
+    let provider = json!({"name": "p", "instance_id": "1"});
+    assert_eq!(first.register(&instance("1"))["data"]["provider"], provider);
     let mut second = Node::open(&world, &made);
     assert_eq!(
         second.register(&instance("2"))["code"],
@@ -428,13 +523,12 @@ fn a_node_of_a_kind_that_is_not_there_is_refused() {
         "invalid_request",
         "\"broker\"",
     );
-    let asked = json!({"name": "n", "node_id": "mine"});
-    refused(
-        &world.post("/v1/nodes", &world.key, &asked),
-        400,
-        "node_id_mismatch",
-        "node_web_n",
-    );
+    assert_eq!(world.seen("/v1/nodes", &world.key), json!([]), "nothing was made");
+    let named = |id: &str| json!({"name": "n", "node_id": id});
+    assert_eq!(world.done("/v1/nodes", &world.key, &named("mine"))["id"], "mine");
+    assert_eq!(world.done("/v1/nodes", &world.key, &named("mine"))["id"], "mine");
+    let other = world.post("/v1/nodes", &world.key, &named("other"));
+    refused(&other, 409, "node_name_conflict", "\"mine\"");
     let bind = json!({"agent_name": "nobody"});
     world.fleet(json!({}));
     refused(

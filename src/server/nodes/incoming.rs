@@ -45,7 +45,12 @@ pub enum What {
         /// Which instance of which program it is.
         instance: Option<Instance>,
         /// The names and kinds of what it says that it can do.
-        capabilities: Vec<(String, &'static str)>,
+        capabilities: Vec<(String, String)>,
+    },
+    /// An agent runs on it, and is to have a token.
+    Adopts {
+        /// Its name.
+        agent: String,
     },
     /// Something that the engine is told as it is.
     Says(Said),
@@ -84,20 +89,13 @@ impl From<Provider> for Instance {
 #[serde(deny_unknown_fields)]
 struct Capability {
     name: String,
-    kind: Option<Kind>,
+    kind: Option<String>,
     #[serde(rename = "global")]
     _global: Option<bool>,
     #[serde(rename = "queue")]
     _queue: Option<Value>,
     #[serde(rename = "metadata")]
     _metadata: Option<Map<String, Value>>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Kind {
-    Action,
-    Capacity,
 }
 
 #[derive(Deserialize)]
@@ -249,12 +247,9 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
                 capabilities,
                 ..
             } = fields(kind, frame)?;
-            let capabilities = capabilities.into_iter().map(|capability| {
-                let kind = match capability.kind {
-                    Some(Kind::Capacity) => "capacity",
-                    Some(Kind::Action) | None => "action",
-                };
-                (capability.name, kind)
+            let capabilities = capabilities.into_iter().map(|Capability { name, kind, .. }| {
+                let kind = kind.unwrap_or_else(|| kind_of(&name).to_owned());
+                (name, kind)
             });
             Ok(What::Registers {
                 name,
@@ -267,7 +262,7 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
         "node.deregister" => fields(kind, frame).map(|Deregister { .. }| What::Says(Said::Leaves)),
         "agent.register" => {
             let AgentRegister { name: agent, .. } = fields(kind, frame)?;
-            Ok(What::Says(Said::Adopts { agent }))
+            Ok(What::Adopts { agent })
         }
         "agent.recover" => {
             let AgentRecover {
@@ -279,7 +274,7 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
                 let message = format!("\"expected_agent_id\" is {given:?}, which is not {name:?}'s");
                 return Err(("agent_not_found", message));
             }
-            Ok(What::Says(Said::Adopts { agent: name }))
+            Ok(What::Adopts { agent: name })
         }
         "agent.deregister" => {
             let AgentDeregister { agent_id, name } = fields(kind, frame)?;
@@ -311,6 +306,15 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
             let message = format!("unknown type {given:?}; accepted: {known}");
             Err(("invalid_message", message))
         }
+    }
+}
+
+/// Returns the kind of a capability that does not say it.
+fn kind_of(name: &str) -> &'static str {
+    if name.starts_with("spawn:") || name.starts_with("relay:") || name == "release" {
+        "capacity"
+    } else {
+        "action"
     }
 }
 
@@ -349,8 +353,7 @@ mod tests {
         let provider = json!({"name": "broker", "instance_id": "i"});
         let mut broker = register();
         broker["provider"] = provider;
-        broker["capabilities"] =
-            json!([{"name": "spawn:claude", "kind": "capacity", "metadata": {}}, {"name": "sum"}]);
+        broker["capabilities"] = json!([{"name": "spawn:claude", "metadata": {}}, {"name": "sum"}, {"name": "odd", "kind": "of a kind"}]);
         broker["resume_cursor"] = Value::Null;
         let What::Registers {
             instance,
@@ -364,9 +367,11 @@ mod tests {
         assert_eq!(
             capabilities,
             [
-                ("spawn:claude".to_owned(), "capacity"),
-                ("sum".to_owned(), "action")
+                ("spawn:claude", "capacity"),
+                ("sum", "action"),
+                ("odd", "of a kind")
             ]
+            .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
         );
         let beat = json!({
             "v": 1, "type": "node.heartbeat", "node_id": "n", "load": null, "active_agents": 1, "handlers_live": false,
@@ -386,7 +391,7 @@ mod tests {
         assert_eq!(said(drop), Ok(What::Says(Said::Drops { agent })));
         let recover = json!({"v": 1, "type": "agent.recover", "name": "w", "expected_agent_id": "agt_w"});
         let agent = "w".to_owned();
-        assert_eq!(said(recover), Ok(What::Says(Said::Adopts { agent })));
+        assert_eq!(said(recover), Ok(What::Adopts { agent }));
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod outgoing;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message as Text, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
@@ -17,11 +19,16 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use self::incoming::{Incoming, Misunderstood, What};
 use super::Shared;
-use super::limits::{NODE_FRAME_BYTES_MAX, NODE_PING_EVERY, NODE_SILENCE, NODE_WRITE_PATIENCE};
+use super::limits::{
+    NODE_BYTES_PER_MS_MIN, NODE_FRAME_BYTES_MAX, NODE_PING_EVERY, NODE_SILENCE, NODE_WRITE_PATIENCE,
+};
 use super::owner::{Answered, Outcome, Outgoing};
 use crate::engine::nodes::{Instance, NodeView, Refusal, Reply, Said};
 use crate::engine::{self, AgentName, Ending, Message, NodeId, SessionId, agents};
 use crate::tools;
+
+/// With this capability a node takes an agent's frames only once it has named it and learned where they go on.
+const CURSOR: &str = "relay:delivery-cursor-v1";
 
 /// What stands before an agent's name in its id.
 const AGENT: &str = "agt_";
@@ -57,7 +64,10 @@ pub(super) fn conversation_of(one: &AgentName, other: &str) -> String {
 pub(super) fn node_id(view: &NodeView) -> String {
     match &view.own {
         Some(agent) => format!("node_direct_{}", agent_id(agent)),
-        None => format!("node_{}_{}", view.project, view.name),
+        None => match &view.label {
+            Some(given) => given.clone(),
+            None => format!("node_{}_{}", view.project, view.name),
+        },
     }
 }
 
@@ -115,27 +125,30 @@ pub(super) fn shown_node(view: &NodeView) -> Value {
 
 /// Takes a connection of a node.
 pub(super) fn upgrade(shared: Arc<Shared>, named: Named, socket: WebSocketUpgrade) -> Response {
+    // Once it is a WebSocket, its connection is waited for here alone.
+    let under_way = shared.sockets.token();
     socket
         .max_message_size(NODE_FRAME_BYTES_MAX)
         .max_frame_size(NODE_FRAME_BYTES_MAX)
-        .on_upgrade(move |socket| async move {
+        .on_upgrade(move |mut socket| async move {
             match shared.owner.open_node(named.node) {
                 Ok((session, outgoing)) => {
                     let mut connection = Connection {
-                        shared: &shared,
+                        shared,
                         session,
                         named,
                         socket,
+                        registered: false,
+                        ending: Ending::Broken,
                     };
-                    let ending = connection.serve(outgoing).await;
-                    shared.owner.close(session, ending);
+                    connection.ending = connection.serve(outgoing).await;
                 }
                 Err(refusal) => {
-                    let mut socket = socket;
                     let reason = tools::DEFAULT.refused(&refusal);
                     let _gone = socket.send(close(close_code::AGAIN, &reason)).await;
                 }
             }
+            drop(under_way);
         })
 }
 
@@ -149,18 +162,37 @@ fn close(code: u16, reason: &str) -> Text {
     }))
 }
 
+/// Returns how long a node may take for a message: the more there is of it, the longer.
+fn write_patience(message: &Text) -> Duration {
+    let bytes = match message {
+        Text::Text(text) => text.len(),
+        Text::Binary(bytes) | Text::Ping(bytes) | Text::Pong(bytes) => bytes.len(),
+        Text::Close(_) => 0,
+    };
+    NODE_WRITE_PATIENCE + Duration::from_millis((bytes / NODE_BYTES_PER_MS_MIN) as u64)
+}
+
 /// The connection of a node.
-struct Connection<'a> {
-    shared: &'a Arc<Shared>,
+struct Connection {
+    shared: Arc<Shared>,
     session: SessionId,
     named: Named,
     socket: WebSocket,
+    registered: bool,
+    /// How it ended, once it has.
+    ending: Ending,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.owner.close(self.session, self.ending);
+    }
 }
 
 /// That a connection is at its end.
 type Ended = Ending;
 
-impl Connection<'_> {
+impl Connection {
     /// Serves it to its end.
     async fn serve(&mut self, mut outgoing: UnboundedReceiver<Outgoing>) -> Ended {
         let stop = self.shared.stop.clone();
@@ -178,8 +210,9 @@ impl Connection<'_> {
                             let told = outgoing::error(None, "invalid_message", "a frame is text: a JSON object");
                             self.write([told]).await
                         }
-                        Some(Ok(Text::Ping(_) | Text::Pong(_))) => ControlFlow::Continue(()),
-                        Some(Ok(Text::Close(_))) | None => ControlFlow::Break(Ending::Orderly),
+                        // An end is answered when the next thing is read, which is nothing.
+                        Some(Ok(Text::Ping(_) | Text::Pong(_) | Text::Close(_))) => ControlFlow::Continue(()),
+                        None => ControlFlow::Break(Ending::Orderly),
                         Some(Err(error)) => {
                             tracing::debug!(%error, "the connection of a node broke");
                             ControlFlow::Break(Ending::Broken)
@@ -202,7 +235,10 @@ impl Connection<'_> {
     /// Sends what the engine wants sent.
     async fn send(&mut self, next: Option<Outgoing>) -> ControlFlow<Ended> {
         match next {
-            Some(Outgoing::Frame(frame)) => {
+            Some(Outgoing::Frame { taken_back, .. }) if taken_back.load(Ordering::Relaxed) => {
+                ControlFlow::Continue(())
+            }
+            Some(Outgoing::Frame { frame, .. }) => {
                 let accepted = self.named.is_own.then(|| outgoing::accepted(&frame));
                 self.write(accepted.into_iter().chain([outgoing::deliver(&frame)]))
                     .await
@@ -219,8 +255,8 @@ impl Connection<'_> {
     }
 
     async fn ping(&mut self, heard: Instant) -> ControlFlow<Ended> {
-        if heard.elapsed() > NODE_SILENCE {
-            tracing::debug!("a node said nothing for too long");
+        if heard.elapsed() >= NODE_SILENCE || !self.registered {
+            tracing::debug!("a node said nothing for too long, or has not registered");
             return ControlFlow::Break(Ending::Broken);
         }
         self.write_all([Text::Ping(bytes::Bytes::new())]).await
@@ -231,18 +267,16 @@ impl Connection<'_> {
             .await
     }
 
-    /// Writes some messages; a node that does not take them in time has ended.
+    /// Writes some messages, one after the other; a node that does not take one in time has ended.
     async fn write_all(&mut self, messages: impl IntoIterator<Item = Text>) -> ControlFlow<Ended> {
-        let writing = async {
-            for message in messages {
-                self.socket.send(message).await?;
+        for message in messages {
+            let patience = write_patience(&message);
+            match tokio::time::timeout(patience, self.socket.send(message)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return ControlFlow::Break(Ending::Broken),
             }
-            Ok::<_, axum::Error>(())
-        };
-        match tokio::time::timeout(NODE_WRITE_PATIENCE, writing).await {
-            Ok(Ok(())) => ControlFlow::Continue(()),
-            Ok(Err(_)) | Err(_) => ControlFlow::Break(Ending::Broken),
         }
+        ControlFlow::Continue(())
     }
 
     /// Has the engine hear what the node says, and answers it.
@@ -262,7 +296,7 @@ impl Connection<'_> {
     }
 
     /// Returns the data of the answer; nothing if there is to be none.
-    fn carry_out(&self, what: What) -> Option<Result<Value, (&'static str, String)>> {
+    fn carry_out(&mut self, what: What) -> Option<Result<Value, (&'static str, String)>> {
         match what {
             What::Acknowledges(said) => match self.say(said) {
                 Ok(_) => None,
@@ -270,6 +304,7 @@ impl Connection<'_> {
                 Err(engine::Refusal::Nodes(Refusal::NotBound { .. })) => None,
                 Err(refusal) => Some(Err(told(&refusal))),
             },
+            What::Adopts { agent } => Some(self.adopt(agent).map_err(|refusal| told(&refusal))),
             What::Says(said) => Some(
                 self.say(said)
                     .map(|reply| data(&reply))
@@ -285,13 +320,15 @@ impl Connection<'_> {
     }
 
     fn register(
-        &self,
+        &mut self,
         name: &str,
         id: &str,
         instance: Option<Instance>,
-        capabilities: &[(String, &'static str)],
+        capabilities: &[(String, String)],
     ) -> Result<Value, (&'static str, String)> {
-        let provider = instance.as_ref().map(|instance| instance.provider.clone());
+        let provider = instance
+            .as_ref()
+            .map(|instance| json!({"name": instance.provider, "instance_id": instance.id}));
         if id != self.named.id {
             let (given, own) = (engine::shown(id), &self.named.id);
             let message = format!("\"node_id\" is {given:?}; this token is for {own:?}");
@@ -302,19 +339,35 @@ impl Connection<'_> {
             let message = format!("\"name\" is {given:?}; this node is called {own:?}");
             return Err(("node_name_conflict", message));
         }
-        let said = Said::Registers { instance };
+        let said = Said::Registers {
+            instance,
+            names_first: capabilities.iter().any(|(name, _)| name == CURSOR),
+        };
         let reply = self.say(said).map_err(|refusal| told(&refusal))?;
+        self.registered = true;
         let mut data = data(&reply);
-        let accepted = capabilities.iter().map(|(name, kind)| {
-            json!({
-                "name": name,
-                "kind": kind,
-                "accepted": kind == &"capacity",
-                "reason": (kind == &"action").then_some("relay does not hand out actions yet"),
-            })
+        let accepted = capabilities.iter().map(|(name, kind)| match kind.as_str() {
+            "capacity" => json!({"name": name, "kind": kind, "accepted": true}),
+            _ => {
+                let reason = "relay does not hand out actions yet";
+                json!({"name": name, "kind": kind, "accepted": false, "reason": reason})
+            }
         });
         data["accepted_capabilities"] = accepted.collect();
-        data["provider"] = json!(provider);
+        if let Some(provider) = provider {
+            data["provider"] = provider;
+        }
+        Ok(data)
+    }
+
+    /// Binds an agent, and answers with a new token of its.
+    fn adopt(&self, agent: String) -> Result<Value, engine::Refusal> {
+        let reply = self.say(Said::Adopts { agent })?;
+        let Reply::Bound(view) = &reply else {
+            unreachable!("an agent is bound, not {reply:?}")
+        };
+        let mut data = outgoing::binding(view);
+        data["token"] = self.shared.api.agent_token(&view.agent).into();
         Ok(data)
     }
 
@@ -376,7 +429,9 @@ pub(super) fn code_of(refusal: &Refusal) -> &'static str {
         Refusal::Elsewhere { .. } => "agent_location_conflict",
         Refusal::NotBound { .. } => "agent_not_found",
         Refusal::Full { .. } => "node_capacity_exceeded",
+        Refusal::OtherLabel { .. } => "node_name_conflict",
         Refusal::NeverSent { .. } => "invalid_message",
+        Refusal::AnothersOwn { .. } => "node_capacity_exceeded",
         Refusal::NotYours
         | Refusal::Unknown
         | Refusal::NotRegistered

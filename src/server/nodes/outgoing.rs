@@ -17,7 +17,7 @@ pub fn error(id: Option<&str>, code: &str, message: &str) -> String {
     json!({"v": 1, "type": "error", "id": id, "ok": false, "code": code, "message": message}).to_string()
 }
 
-/// Shows a node as whoever asks about it reads it.
+/// Shows a node as whoever asks about it reads it. What it says of itself is not kept, and so nothing is there.
 pub fn node(view: &NodeView) -> Value {
     let own = view.own.as_ref();
     json!({
@@ -27,8 +27,15 @@ pub fn node(view: &NodeView) -> Value {
         "role": if own.is_some() { "direct" } else { "broker" },
         "status": if view.is_live { "online" } else { "offline" },
         "live": view.is_live,
+        "handlers_live": false,
+        "delivery_adapter": "ws.node.v1",
+        "capabilities": [],
+        "tags": [],
+        "version": "",
+        "load": null,
         "active_agents": view.agents.len(),
         "max_agents": view.agents_max.unwrap_or(0),
+        "created_at": view.created_at.to_string(),
         "last_heartbeat_at": view.last_contact.map(|at| at.to_string()),
     })
 }
@@ -128,6 +135,7 @@ pub fn deliver(frame: &Frame) -> String {
         agent,
         number,
         delivery,
+        handover: _,
     } = frame;
     let message = &delivery.message;
     let (r#type, data) = data(agent, message);

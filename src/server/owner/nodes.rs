@@ -1,19 +1,67 @@
 //! The connections of nodes, and where what goes out over them is put.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::mpsc;
 
 use super::{Owner, StepAnswer};
-use crate::engine::{Carrier, Frame, Input, NodeId, Refusal, SessionId, Who};
+use crate::engine::{Carrier, Frame, HandoverId, Input, NodeId, Refusal, SessionId, Who};
+use crate::server::sync::Arc;
 
 /// What goes out over the connection of a node.
 #[derive(Debug)]
 pub enum Outgoing {
     /// A frame. The engine sends no more of them than it allows to be unacknowledged.
-    Frame(Box<Frame>),
+    Frame {
+        /// What to send.
+        frame: Box<Frame>,
+        /// The engine has taken it back: it is not to go out any more.
+        taken_back: Arc<AtomicBool>,
+    },
     /// Nothing more: a later connection has taken its place.
     Superseded,
+}
+
+/// All connections of nodes.
+#[derive(Default)]
+pub(super) struct Connections {
+    /// By their sessions, until these are closed.
+    open: BTreeMap<SessionId, mpsc::UnboundedSender<Outgoing>>,
+    /// What becomes true for a frame that is taken back, by its hand-over, until that stands no more.
+    sent: BTreeMap<HandoverId, Arc<AtomicBool>>,
+}
+
+impl Connections {
+    /// Puts a frame where the task of a connection takes it up. Once that has ended, nobody does; the end of its session is on its
+    /// way then, and the engine sends it again.
+    pub fn deliver(&mut self, session: SessionId, frame: Box<Frame>) {
+        let taken_back = Arc::new(AtomicBool::new(false));
+        self.sent.insert(frame.handover, Arc::clone(&taken_back));
+        self.send(session, Outgoing::Frame { frame, taken_back });
+    }
+
+    /// Has a connection end.
+    pub fn supersede(&self, session: SessionId) {
+        self.send(session, Outgoing::Superseded);
+    }
+
+    fn send(&self, session: SessionId, outgoing: Outgoing) {
+        if let Some(open) = self.open.get(&session) {
+            let _ended = open.send(outgoing);
+        }
+    }
+
+    /// Takes note that a hand-over, of a frame or of anything else, stands no more, and whether it was undone.
+    pub fn ended(&mut self, handover: HandoverId, undone: bool) {
+        if let Some(taken_back) = self.sent.remove(&handover) {
+            taken_back.store(undone, Ordering::Relaxed);
+        }
+    }
+
+    pub fn closed(&mut self, session: SessionId) {
+        self.open.remove(&session);
+    }
 }
 
 impl Owner {
@@ -35,20 +83,8 @@ impl Owner {
             };
             result?;
             let (sender, outgoing) = mpsc::unbounded_channel();
-            state.nodes.insert(session, sender);
+            state.nodes.open.insert(session, sender);
             Ok((session, outgoing))
         })
-    }
-}
-
-/// Puts something where the task of a node's connection takes it up. Once that has ended, nobody does; the end of its session is on
-/// its way then, and the engine sends it again.
-pub(super) fn send(
-    nodes: &BTreeMap<SessionId, mpsc::UnboundedSender<Outgoing>>,
-    session: SessionId,
-    outgoing: Outgoing,
-) {
-    if let Some(sender) = nodes.get(&session) {
-        let _ended = sender.send(outgoing);
     }
 }

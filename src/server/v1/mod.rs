@@ -25,10 +25,11 @@ use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 use super::Shared;
 use super::http::collect_body;
 use super::random::Random;
+use crate::engine::AgentName;
 pub(super) use asked::Shown;
 pub(super) use envelope::Failure;
 pub use reference::reference;
-use tokens::Tokens;
+use tokens::{Holder, Tokens};
 use unsupported::UNSUPPORTED;
 
 /// What is kept for the API.
@@ -48,6 +49,14 @@ impl Api {
             cards: agents::Cards::default(),
             posted: messages::Posted::default(),
         }
+    }
+}
+
+/// For nodes, which register agents over their connections.
+impl Api {
+    /// Makes a new token of an agent; the one before is not good any more.
+    pub fn agent_token(&self, agent: &AgentName) -> String {
+        self.tokens.issue(Holder::Agent(agent.clone())).reveal()
     }
 }
 
@@ -270,8 +279,8 @@ const ROUTES: &[Route] = &[
         path: "/v1/nodes",
         wants: Wants::Workspace,
         takes: "`{name, max_agents?, node_id?, kind?, role?, capabilities?, tags?, version?, machine_id?}`",
-        answers: "`{id, name, kind, role, status, live, active_agents, max_agents, last_heartbeat_at, token}`",
-        note: "201, with a new token; the one before is not good any more. `kind` is `ws`, `role` is `broker`; `max_agents` 0 is any number. What else it says of itself is not kept.",
+        answers: "`{id, name, kind, role, status, live, handlers_live, delivery_adapter, capabilities, tags, version, load, active_agents, max_agents, created_at, last_heartbeat_at, token}`",
+        note: "201, with a new token; the one before is not good any more. `kind` is `ws`, `role` is `broker`; `max_agents` 0 is any number. `id` is `node_id`, or relay makes it of the name; 409 `node_name_conflict` if the node is there with another. What else it says of itself is not kept: `capabilities` and `tags` are empty, `version` too, `load` is null.",
         to: || post(nodes::create),
     },
     Route {

@@ -95,16 +95,10 @@ pub(super) async fn create(asked: Asked) -> Answer {
     let create = Command::Create {
         project: workspace,
         name,
+        label: node_id,
         agents_max: max_agents.filter(|max| *max > 0),
     };
     let view = node(asked.call(Who::Person, create).await?);
-    let id = nodes::node_id(&view);
-    if let Some(given) = node_id.filter(|given| *given != id) {
-        let given = shown(&given);
-        let reason =
-            format!("\"node_id\" is {given:?}; this node's is {id:?}, which relay makes of its name");
-        return Err(Failure::new(StatusCode::BAD_REQUEST, "node_id_mismatch", reason));
-    }
     let token = asked.shared.api.tokens.issue(Holder::Node(Named::from(&view)));
     let mut json = nodes::shown_node(&view);
     json["token"] = token.reveal().into();
