@@ -335,6 +335,40 @@ fn a_node_that_registers_an_agent_gets_its_token() {
 }
 
 #[test]
+fn what_is_said_without_an_id_is_not_answered() {
+    let world = World::new();
+    let mut node = Node::connect(&world, &world.own_node(&world.bob));
+    node.say(&json!({"v": 1, "type": "node.heartbeat", "active_agents": 1, "handlers_live": false}));
+    node.hears_nothing();
+    let wrong = node.ask(&json!({"v": 1, "type": "node.heartbeat"}));
+    assert_eq!(wrong["code"], "invalid_message");
+    assert_eq!(wrong["id"], "relay_1");
+}
+
+#[test]
+fn a_binding_says_what_brokers_want_to_know() {
+    let world = World::new();
+    world.fleet(json!({}));
+    let bind = json!({"agent_name": "bob", "session_ref": "s", "priority": 3});
+    let bound = world.done("/v1/nodes/fleet/agents", &world.key, &bind);
+    assert_eq!(
+        (&bound["session_ref"], &bound["priority"]),
+        (&json!("s"), &json!(3))
+    );
+    let bound = world.done(
+        "/v1/nodes/fleet/agents",
+        &world.key,
+        &json!({"agent_name": "alice"}),
+    );
+    assert_eq!(
+        (&bound["session_ref"], &bound["priority"]),
+        (&Value::Null, &json!(0))
+    );
+    assert_eq!(bound["created_at"], bound["updated_at"]);
+    assert!(bound["created_at"].is_string());
+}
+
+#[test]
 fn an_orderly_end_is_answered_with_one() {
     let world = World::new();
     let mut node = Node::connect(&world, &world.own_node(&world.bob));
@@ -427,7 +461,12 @@ fn what_a_node_may_not_say_is_an_error_and_its_connection_goes_on() {
     );
     assert_eq!(node.register(&json!({"name": name}))["ok"], true);
     node.socket.send(Message::text("no JSON")).expect("it is taken");
-    assert_eq!(node.hear()["code"], "invalid_message");
+    let first = node.hear();
+    assert_eq!(
+        [&first["code"], &first["id"]],
+        ["invalid_message", "relay_1"],
+        "an error has an id"
+    );
     node.socket
         .send(Message::binary(b"{}".to_vec()))
         .expect("it is taken");

@@ -139,6 +139,7 @@ pub(super) fn upgrade(shared: Arc<Shared>, named: Named, socket: WebSocketUpgrad
                         named,
                         socket,
                         registered: false,
+                        errors: 0,
                         ending: Ending::Broken,
                     };
                     connection.ending = connection.serve(outgoing).await;
@@ -179,6 +180,8 @@ struct Connection {
     named: Named,
     socket: WebSocket,
     registered: bool,
+    /// How many errors were about no frame with an id.
+    errors: u64,
     /// How it ended, once it has.
     ending: Ending,
 }
@@ -207,7 +210,7 @@ impl Connection {
                     match said {
                         Some(Ok(Text::Text(text))) => self.hear(&text).await,
                         Some(Ok(Text::Binary(_))) => {
-                            let told = outgoing::error(None, "invalid_message", "a frame is text: a JSON object");
+                            let told = outgoing::error(&self.error_id(), "invalid_message", "a frame is text: a JSON object");
                             self.write([told]).await
                         }
                         // An end is answered when the next thing is read, which is nothing.
@@ -279,20 +282,28 @@ impl Connection {
         ControlFlow::Continue(())
     }
 
-    /// Has the engine hear what the node says, and answers it.
+    /// Has the engine hear what the node says, and answers it. What was carried out of a frame without an id is not answered, for nobody
+    /// could tell what the answer is about; an error has an id of its own then.
     async fn hear(&mut self, text: &str) -> ControlFlow<Ended> {
-        let Incoming { id, what } = match incoming::read(text) {
-            Ok(incoming) => incoming,
-            Err(Misunderstood { id, code, message }) => {
-                return self.write([outgoing::error(id.as_deref(), code, &message)]).await;
+        let (id, answer) = match incoming::read(text) {
+            Ok(Incoming { id, what }) => (id, self.carry_out(what)),
+            Err(Misunderstood { id, code, message }) => (id, Some(Err((code, message)))),
+        };
+        let told = match (answer, id) {
+            (None, _) | (Some(Ok(_)), None) => return ControlFlow::Continue(()),
+            (Some(Ok(data)), Some(id)) => outgoing::reply(&id, &data),
+            (Some(Err((code, message))), id) => {
+                let id = id.unwrap_or_else(|| self.error_id());
+                outgoing::error(&id, code, &message)
             }
         };
-        let told = match self.carry_out(what) {
-            None => return ControlFlow::Continue(()),
-            Some(Ok(data)) => outgoing::reply(id.as_deref(), &data),
-            Some(Err((code, message))) => outgoing::error(id.as_deref(), code, &message),
-        };
         self.write([told]).await
+    }
+
+    /// Makes the id of an error that is about no frame with an id.
+    fn error_id(&mut self) -> String {
+        self.errors += 1;
+        format!("relay_{}", self.errors)
     }
 
     /// Returns the data of the answer; nothing if there is to be none.

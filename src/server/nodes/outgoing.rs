@@ -8,12 +8,12 @@ use crate::engine::nodes::{BindingView, NodeView};
 use crate::engine::{AgentName, Frame, Message, ResolvedBy};
 
 /// Says that a frame was carried out.
-pub fn reply(id: Option<&str>, data: &Value) -> String {
+pub fn reply(id: &str, data: &Value) -> String {
     json!({"v": 1, "type": "reply", "id": id, "ok": true, "data": data}).to_string()
 }
 
 /// Says why a frame was not carried out.
-pub fn error(id: Option<&str>, code: &str, message: &str) -> String {
+pub fn error(id: &str, code: &str, message: &str) -> String {
     json!({"v": 1, "type": "error", "id": id, "ok": false, "code": code, "message": message}).to_string()
 }
 

@@ -56,6 +56,8 @@ struct Register {
     r#type: Option<String>,
     persona: Option<String>,
     metadata: Option<Map<String, Value>>,
+    #[serde(rename = "auto_join_general")]
+    _auto_join_general: Option<bool>,
 }
 
 /// `POST /v1/agents`.
@@ -66,6 +68,7 @@ pub(super) async fn register(asked: Asked) -> Answer {
         r#type,
         persona,
         metadata,
+        ..
     } = asked.json()?;
     let kind = r#type.unwrap_or_else(|| KINDS[0].to_owned());
     if !KINDS.contains(&kind.as_str()) {

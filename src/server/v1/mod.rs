@@ -116,9 +116,9 @@ const ROUTES: &[Route] = &[
         method: "POST",
         path: "/v1/agents",
         wants: Wants::Workspace,
-        takes: "`{name, type?, persona?, metadata?}`",
+        takes: "`{name, type?, persona?, metadata?, auto_join_general?}`",
         answers: "`{id, name, token, status, created_at}`",
-        note: "201; 409 `agent_already_exists`, and then `rotate-token` gives a token of the agent that is there. `type` is `agent`, `human` or `system`.",
+        note: "Every agent is in `general`, whatever it says. 201; 409 `agent_already_exists`, and then `rotate-token` gives a token of the agent that is there. `type` is `agent`, `human` or `system`.",
         to: || post(agents::register),
     },
     Route {
@@ -315,8 +315,8 @@ const ROUTES: &[Route] = &[
         path: "/v1/nodes/{name}/agents",
         wants: Wants::Workspace,
         takes: "`{agent_name, session_ref?, priority?}`",
-        answers: "`{id, agent_id, agent_name, node_id, node_name, node_kind, node_role, status, delivery_ack_seq}`",
-        note: "201. Whichever node had the agent has it no more. 409 `node_capacity_exceeded`.",
+        answers: "`{id, agent_id, agent_name, node_id, node_name, node_kind, node_role, status, session_ref, priority, created_at, updated_at, delivery_ack_seq}`",
+        note: "201. Whichever node had the agent has it no more. `session_ref` and `priority` are answered as they came, and not kept; the times are those of the answer. 409 `node_capacity_exceeded`.",
         to: || post(nodes::bind),
     },
     Route {

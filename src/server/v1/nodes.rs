@@ -42,10 +42,8 @@ struct Create {
 #[serde(deny_unknown_fields)]
 struct Bind {
     agent_name: String,
-    #[serde(rename = "session_ref")]
-    _session_ref: Option<String>,
-    #[serde(rename = "priority")]
-    _priority: Option<i64>,
+    session_ref: Option<String>,
+    priority: Option<i64>,
 }
 
 /// `POST /v1/agent/node-token`: the node of the token's own agent, with a new token.
@@ -134,7 +132,11 @@ pub(super) async fn agents(asked: Asked) -> Answer {
 /// `POST /v1/nodes/:name/agents`: the node takes the deliveries of an agent from now on.
 pub(super) async fn bind(asked: Asked) -> Answer {
     let workspace = asked.workspace()?;
-    let Bind { agent_name, .. } = asked.json()?;
+    let Bind {
+        agent_name,
+        session_ref,
+        priority,
+    } = asked.json()?;
     let view = named(&asked, workspace).await?;
     let bind = Command::Bind {
         node: view.node,
@@ -146,6 +148,7 @@ pub(super) async fn bind(asked: Asked) -> Answer {
     let Reply::Bound(BindingView { agent, acknowledged }) = *reply else {
         unreachable!("a binding is asked for")
     };
+    let now = asked.shared.owner.now().to_string();
     Ok(Data::created(json!({
         "id": format!("bnd_{}", nodes::agent_id(&agent)),
         "agent_id": nodes::agent_id(&agent),
@@ -155,6 +158,10 @@ pub(super) async fn bind(asked: Asked) -> Answer {
         "node_kind": "ws",
         "node_role": if view.own.is_some() { "direct" } else { "broker" },
         "status": "active",
+        "session_ref": session_ref,
+        "priority": priority.unwrap_or(0),
+        "created_at": now,
+        "updated_at": now,
         "delivery_ack_seq": acknowledged,
     })))
 }
