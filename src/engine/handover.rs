@@ -1,43 +1,16 @@
-//! What was handed over and is not known to have arrived: the table of signs, and the hand-overs that stand.
-//!
-//! A reply travels to a session by a [`Carrier`], and every carrier gives signs of what became of it. [`judge`] is the one
-//! place that says what a sign means; a new carrier is a new column of it, and nothing else in the engine knows one from
-//! another.
-//!
-//! | sign | stream | exchange | node | once read |
-//! |---|---|---|---|---|
-//! | passed to the socket | the doubt begins | the doubt begins | - | - |
-//! | the peer sent more, behind it | - | read, once passed | - | - |
-//! | the session's next tool call | read, once passed | - | - | - |
-//! | acknowledged | - | - | confirmed | - |
-//! | a keep-alive, behind it | confirmed, once the doubt is over | - | - | - |
-//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - | - |
-//! | settled | - | - | - | confirmed |
-//! | an orderly end | undone | read, once passed; else undone | undone | - |
-//! | a broken end | undone | undone | undone | - |
-//! | the reply lost | undone | undone | undone | - |
-//! | the session's agent taken over | undone | undone | undone | - |
-//! | cancelled | undone | undone | undone | undone |
-//!
-//! What was read is confirmed [`CANCEL_GRACE_MS`] later, whatever becomes of its session: a cancellation may have been overtaken
-//! by what its client sent next, or by the end of a connection. It is confirmed sooner, the oldest first, where a post needs its
-//! room, and where more of its inbox was read than is kept ([`super::limits::Bounds::read_max`]).
-//!
-//! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed. One whose end is acted on later than
-//! [`DOUBT_LATE_MS_MAX`] does not count: the machine was asleep, and so was whoever could have said that the reply was lost.
-//! It begins anew, and a keep-alive from before does not count for it. The same holds if the keep-alive that was missing at its
-//! end comes later than [`OVERDUE_MS_MAX`] after it.
+//! What was handed over and is not known to have arrived: the hand-overs that stand, and what becomes of them by the signs that
+//! [`super::signs`] judges.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::events::Event;
 use super::inbox::{Filter, body_bytes};
-use super::io::{Carrier, Ending, Sign};
+use super::io::{Carrier, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX};
 use super::message::Delivery;
 use super::names::{AgentName, HandoverId, SessionId};
-use super::time::Timestamp;
+use super::signs::{Passage, Verdict, judge};
 use super::timers::Timer;
 use super::{Engine, Step};
 
@@ -54,115 +27,6 @@ pub(super) struct Handover {
     /// The reply told of the start.
     pub notice: bool,
     pub passage: Passage,
-}
-
-/// How far a reply is known to have come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) enum Passage {
-    /// The shell has it.
-    Written,
-    /// The peer's socket has it.
-    Passed {
-        /// When the doubt ends.
-        doubt_ends: Timestamp,
-        /// Whether a keep-alive was written behind it.
-        kept_alive: bool,
-    },
-    /// The doubt is over, and only a keep-alive behind it is missing.
-    Overdue {
-        /// When it ended.
-        since: Timestamp,
-    },
-    /// The peer has read it, if it does not say yet that it threw it away.
-    Read {
-        /// What said so.
-        by: Sign,
-        /// When it cannot be cancelled any more.
-        settles_at: Timestamp,
-    },
-}
-
-impl Passage {
-    /// Returns when the doubt ends, if that is still to come.
-    pub fn doubt_ends(self) -> Option<Timestamp> {
-        match self {
-            Self::Passed { doubt_ends, .. } => Some(doubt_ends),
-            Self::Written | Self::Overdue { .. } | Self::Read { .. } => None,
-        }
-    }
-
-    /// Returns from when on a reply that was read cannot be cancelled any more.
-    pub fn settles_at(self) -> Option<Timestamp> {
-        match self {
-            Self::Read { settles_at, .. } => Some(settles_at),
-            Self::Written | Self::Passed { .. } | Self::Overdue { .. } => None,
-        }
-    }
-}
-
-/// What a sign means for a hand-over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// Nothing: it stands as it stood.
-    Stands,
-    /// It was passed: its doubt begins.
-    DoubtBegins,
-    /// It was written to behind the reply while the doubt lasts.
-    KeptAlive,
-    /// The doubt is over and proves nothing by itself.
-    Overdue,
-    /// It has arrived, if its call is not cancelled in the next moment.
-    Read,
-    /// It has arrived.
-    Confirmed,
-    /// It has not, or nobody can tell.
-    Undone,
-}
-
-/// The table: what a sign means for a reply that has come so far on such a carrier.
-fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
-    use Carrier::{Exchange, Node, Stream};
-    use Verdict::{Confirmed, DoubtBegins, KeptAlive, Overdue, Read, Stands, Undone};
-    match (sign, carrier, passage) {
-        (Sign::Cancelled, _, _) => Undone,
-
-        (Sign::Settled, _, Passage::Read { .. }) => Confirmed,
-        (Sign::Settled, _, _) | (_, _, Passage::Read { .. }) => Stands,
-
-        (Sign::Lost | Sign::Fenced | Sign::Ended(Ending::Broken), _, _) => Undone,
-
-        (Sign::Acknowledged, Node, _) => Confirmed,
-        (Sign::Ended(Ending::Orderly), Node, _) => Undone,
-        (Sign::Acknowledged, _, _) | (_, Node, _) => Stands,
-
-        (Sign::Passed, _, Passage::Written) => DoubtBegins,
-        (Sign::Passed, _, Passage::Passed { .. } | Passage::Overdue { .. }) => Stands,
-
-        // Whatever came before the reply was passed was sent by somebody who had not read it.
-        (Sign::CalledAgain | Sign::KeptAlive | Sign::Followed, _, Passage::Written) => Stands,
-
-        (Sign::CalledAgain, Stream, _) => Read,
-        (Sign::KeptAlive, Stream, Passage::Passed { .. }) => KeptAlive,
-        (Sign::KeptAlive, Stream, Passage::Overdue { .. }) => Confirmed,
-        (Sign::Followed, Stream, _) => Stands,
-
-        (Sign::Followed, Exchange, _) => Read,
-        (Sign::CalledAgain | Sign::KeptAlive, Exchange, _) => Stands,
-
-        (
-            Sign::DoubtOver,
-            Stream,
-            Passage::Passed {
-                kept_alive: false, ..
-            },
-        ) => Overdue,
-        (Sign::DoubtOver, _, Passage::Passed { .. }) => Confirmed,
-        (Sign::DoubtOver, _, Passage::Written | Passage::Overdue { .. }) => Stands,
-
-        (Sign::Ended(Ending::Orderly), Exchange, Passage::Passed { .. } | Passage::Overdue { .. }) => Read,
-        (Sign::Ended(Ending::Orderly), _, _) => Undone,
-    }
 }
 
 /// What was taken out of an inbox.
@@ -475,78 +339,4 @@ impl Engine {
 fn take_out<T: Ord>(row: &mut VecDeque<T>, what: T) {
     let place = row.binary_search(&what).expect("it stands there");
     row.remove(place);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PASSED: Passage = Passage::Passed {
-        doubt_ends: Timestamp::from_millis(1),
-        kept_alive: false,
-    };
-    const KEPT_ALIVE: Passage = Passage::Passed {
-        doubt_ends: Timestamp::from_millis(1),
-        kept_alive: true,
-    };
-
-    const OVERDUE: Passage = Passage::Overdue {
-        since: Timestamp::from_millis(1),
-    };
-
-    const READ: Passage = Passage::Read {
-        by: Sign::CalledAgain,
-        settles_at: Timestamp::from_millis(1),
-    };
-
-    /// What a sign means for a reply that was written, passed, passed with a keep-alive behind it, overdue, and read.
-    fn row(carrier: Carrier, sign: Sign) -> [Verdict; 5] {
-        [Passage::Written, PASSED, KEPT_ALIVE, OVERDUE, READ].map(|passage| judge(carrier, passage, sign))
-    }
-
-    #[test]
-    fn the_table_says_of_a_stream() {
-        use Verdict::{Confirmed, DoubtBegins, KeptAlive, Overdue, Read, Stands, Undone};
-        let row = |sign| row(Carrier::Stream, sign);
-        assert_eq!(row(Sign::Passed), [DoubtBegins, Stands, Stands, Stands, Stands]);
-        assert_eq!(row(Sign::Followed), [Stands; 5]);
-        assert_eq!(row(Sign::CalledAgain), [Stands, Read, Read, Read, Stands]);
-        assert_eq!(
-            row(Sign::KeptAlive),
-            [Stands, KeptAlive, KeptAlive, Confirmed, Stands]
-        );
-        assert_eq!(row(Sign::DoubtOver), [Stands, Overdue, Confirmed, Stands, Stands]);
-        assert_eq!(row(Sign::Settled), [Stands, Stands, Stands, Stands, Confirmed]);
-        for ending in [Ending::Orderly, Ending::Broken] {
-            let ended = [Undone, Undone, Undone, Undone, Stands];
-            assert_eq!(row(Sign::Ended(ending)), ended);
-        }
-        for sign in [Sign::Lost, Sign::Fenced] {
-            assert_eq!(row(sign), [Undone, Undone, Undone, Undone, Stands]);
-        }
-        assert_eq!(row(Sign::Cancelled), [Undone; 5]);
-    }
-
-    #[test]
-    fn the_table_says_of_an_exchange() {
-        use Verdict::{Confirmed, DoubtBegins, Read, Stands, Undone};
-        let row = |sign| row(Carrier::Exchange, sign);
-        assert_eq!(row(Sign::Passed), [DoubtBegins, Stands, Stands, Stands, Stands]);
-        assert_eq!(row(Sign::Followed), [Stands, Read, Read, Read, Stands]);
-        assert_eq!(row(Sign::CalledAgain), [Stands; 5]);
-        assert_eq!(row(Sign::KeptAlive), [Stands; 5]);
-        assert_eq!(
-            row(Sign::DoubtOver),
-            [Stands, Confirmed, Confirmed, Stands, Stands]
-        );
-        assert_eq!(row(Sign::Settled), [Stands, Stands, Stands, Stands, Confirmed]);
-        let orderly = [Undone, Read, Read, Read, Stands];
-        assert_eq!(row(Sign::Ended(Ending::Orderly)), orderly);
-        let broken = [Undone, Undone, Undone, Undone, Stands];
-        assert_eq!(row(Sign::Ended(Ending::Broken)), broken);
-        for sign in [Sign::Lost, Sign::Fenced] {
-            assert_eq!(row(sign), [Undone, Undone, Undone, Undone, Stands]);
-        }
-        assert_eq!(row(Sign::Cancelled), [Undone; 5]);
-    }
 }

@@ -307,9 +307,9 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::super::agents::Agent;
-    use super::super::handover::Passage;
     use super::super::inbox::Filter;
     use super::super::limits::Bounds;
+    use super::super::signs::Passage;
     use super::super::{Carrier, ChannelName, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail};
     use super::*;
 

@@ -58,7 +58,7 @@ pub enum Input {
     Stopping,
 }
 
-/// What was seen of a reply that holds a hand-over. [`super::handover`] says what each means on which carrier.
+/// What was seen of a reply that holds a hand-over. [`super::signs`] says what each means on which carrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Sign {

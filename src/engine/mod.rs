@@ -11,7 +11,7 @@
 //! `node_sessions`, what they say. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
-//! `frames`, what is on its way to a node; `handover`, the table of what confirms and what undoes what was handed over; `timers`, what ends by itself;
+//! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it; `timers`, what ends by itself;
 //! `events`, what has happened; and `trace`, which keeps of them what happened to each message, for the person to ask.
 //!
 //! # Laws
@@ -51,6 +51,7 @@ mod overview;
 mod posts;
 mod registry;
 pub mod sessions;
+mod signs;
 mod threads;
 mod time;
 mod timers;
