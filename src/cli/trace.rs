@@ -68,6 +68,9 @@ struct Step {
     session: Option<u64>,
     over: Option<String>,
     by: Option<String>,
+    reason: Option<String>,
+    retryable: Option<bool>,
+    until: Option<String>,
 }
 
 /// Asks and tells.
@@ -158,9 +161,11 @@ fn said(step: &Step, before: &str) -> String {
         "doubt_over" => "its connection lived on",
         "ended" => "its connection was closed",
         "broken" => "its connection broke",
-        "taken_over" => "its agent was taken over",
+        "taken_over" => "its reader holds it no more",
         "cancelled" => "its call was cancelled",
         "lost" => "the reply was not written",
+        "receipted" => "its agent is done with it",
+        "deferral_over" => "its agent wants it from now on",
         other => other,
     });
     match (step.step.as_str(), why) {
@@ -169,11 +174,36 @@ fn said(step: &Step, before: &str) -> String {
             step.session.unwrap_or_default(),
             step.over.as_deref().unwrap_or_default()
         ),
-        // By what was said to have been read.
-        ("delivered", Some(_)) if before == "read" => "delivered".to_owned(),
+        ("receipt_awaited", _) => "its agent has it; a receipt is awaited".to_owned(),
+        ("receipted", _) => "its agent is done with it".to_owned(),
+        ("failed", _) => {
+            let again = if step.retryable == Some(true) {
+                " (it might be done another time)"
+            } else {
+                ""
+            };
+            format!("failed{again}{}", because(step))
+        }
+        ("deferred", _) => {
+            let until = step.until.as_deref().unwrap_or_default();
+            format!(
+                "deferred until {}{}",
+                moment(until, "%Y-%m-%d %H:%M:%S%.3f"),
+                because(step)
+            )
+        }
+        // By what was said to have been read, or by the receipt.
+        ("delivered", Some(_)) if before == "read" || before == "receipted" => "delivered".to_owned(),
         (step, Some(why)) => format!("{step}: {why}"),
         (step, None) => step.to_owned(),
     }
+}
+
+/// Says why, if its agent did.
+fn because(step: &Step) -> String {
+    step.reason
+        .as_deref()
+        .map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
 /// Writes a moment as this machine's clock shows it.
@@ -197,6 +227,9 @@ mod tests {
             session: Some(12_345),
             over: Some("http".to_owned()),
             by: by.map(str::to_owned),
+            reason: None,
+            retryable: None,
+            until: None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, ChannelName, HandoverId, NodeId, Seq, SessionId};
+use super::receipts::Receipt;
 use super::time::Timestamp;
 
 /// A transition of the state.
@@ -121,6 +122,25 @@ pub enum Event {
         handover: HandoverId,
         /// What said so.
         by: Sign,
+    },
+    /// The agent is to give a receipt for what was read.
+    Awaited {
+        /// Which hand-over's.
+        handover: HandoverId,
+    },
+    /// The agent does not want what was handed over yet.
+    HeldBack {
+        /// Which hand-over.
+        handover: HandoverId,
+        /// When it does.
+        until: Timestamp,
+    },
+    /// The agent has said what became of a delivery, and it is judged by that now.
+    Receipt {
+        /// Its hand-over.
+        handover: HandoverId,
+        /// What it said.
+        receipt: Receipt,
     },
     /// A hand-over is known to have arrived: its messages never appear again.
     Confirmed {

@@ -1,8 +1,8 @@
 //! What is on its way to a node: each delivery of a bound agent in a frame of its own.
 //!
 //! The frames of an agent are numbered from 1, and no number is ever used for another delivery. They go out in order, at most
-//! [`FRAMES_MAX`] of them unacknowledged. An acknowledgement is for all frames up to its number, and confirms their hand-overs;
-//! nothing else does. When the node's connection ends, what it did not acknowledge goes back to the inbox and keeps its number;
+//! [`FRAMES_MAX`] of them unacknowledged. An acknowledgement is for all frames up to its number, and says that their hand-overs
+//! were read; nothing else does, but a receipt of the agent's. When the node's connection ends, what it did not acknowledge goes back to the inbox and keeps its number;
 //! over the next connection it is sent again, before anything new. When the node holds the agent no more, the numbers are given up,
 //! and the next frame has the number after the last that was ever given out: the node learns it when it binds the agent again
 //! ([`super::nodes::BindingView`]).
@@ -82,14 +82,11 @@ impl Engine {
 
     /// Ends the binding of an agent, if it is bound: what was on its way is back in its inbox.
     pub(super) fn unbind(&mut self, agent: &AgentName, step: &mut Step<'_>) {
-        let Some(Binding { node, frames, .. }) = self.inbox_mut(agent).binding.take() else {
+        let Some(node) = self.inboxes[agent].binding.as_ref().map(|binding| binding.node) else {
             return;
         };
-        for Sent { handover, .. } in frames.into_values() {
-            if let Some(handover) = handover {
-                self.sign(handover, Sign::Fenced, step);
-            }
-        }
+        self.let_go_of(agent, step);
+        self.inbox_mut(agent).binding = None;
         self.nodes.get_mut(node).agents.remove(agent);
         let agent = agent.clone();
         step.wakes(agent.clone());
@@ -115,7 +112,7 @@ impl Engine {
             let inbox = self.inbox_mut(agent);
             let delivery = inbox.take_one(seq);
             inbox.frames_made = inbox.frames_made.max(number);
-            let handover = self.hand_to_node(session, agent, delivery.clone(), step);
+            let handover = self.hand_over_one(session, agent, delivery.clone(), step);
             let sent = Sent {
                 seq,
                 handover: Some(handover),
@@ -164,7 +161,8 @@ impl Engine {
         if let Some((number, sent)) = again.next() {
             return Some((*number, sent.seq));
         }
-        let first = inbox.waiting().next().filter(|_| frames.len() < FRAMES_MAX)?;
+        let has_room = frames.len() < FRAMES_MAX && inbox.awaited.len() < self.bounds.awaited_max;
+        let first = inbox.waiting().next().filter(|_| has_room)?;
         Some((inbox.frames_made + 1, first.seq))
     }
 
@@ -188,9 +186,12 @@ impl Engine {
             // It may have come over the connection before, and not have been sent over this one yet.
             let handover = handover.unwrap_or_else(|| {
                 let delivery = self.inbox_mut(agent).take_one(seq);
-                self.hand_to_node(session, agent, delivery, step)
+                self.hand_over_one(session, agent, delivery, step)
             });
             self.sign(handover, Sign::Acknowledged, step);
+            if self.inboxes[agent].listed.contains(&seq) {
+                self.sign(handover, Sign::Listed, step);
+            }
         }
         step.wakes(agent.clone());
         Ok(())
@@ -207,9 +208,23 @@ impl Engine {
         }
     }
 
-    /// Gives up the numbers of what was not acknowledged.
-    pub(super) fn forget_frames(&mut self, agent: &AgentName) {
-        self.frames_mut(agent).clear();
+    /// Gives up the numbers of what was not acknowledged, and waits for receipts no more: all that is back in the inbox.
+    pub(super) fn let_go_of(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let frames = std::mem::take(self.frames_mut(agent));
+        let inbox = self.inbox_mut(agent);
+        inbox.listed.clear();
+        let awaited = inbox.awaited.iter().copied();
+        let sent = frames.into_values().filter_map(|sent| sent.handover);
+        for handover in sent.chain(awaited).collect::<Vec<_>>() {
+            self.sign(handover, Sign::Fenced, step);
+        }
+    }
+
+    /// Forgets the number of what has arrived by what its agent says of it, if it has one.
+    pub(super) fn gives_up_number(&mut self, agent: &AgentName, is_meant: impl Fn(&Sent) -> bool) {
+        if let Some(binding) = &mut self.inbox_mut(agent).binding {
+            binding.frames.retain(|_, sent| !is_meant(sent));
+        }
     }
 
     fn frames_mut(&mut self, agent: &AgentName) -> &mut BTreeMap<u64, Sent> {

@@ -81,8 +81,8 @@ impl Engine {
         }
     }
 
-    /// Hands over what was taken out of an inbox for a frame to a node.
-    pub(super) fn hand_to_node(
+    /// Hands over one delivery that was taken out of an inbox: for a frame to a node, or for a receipt.
+    pub(super) fn hand_over_one(
         &mut self,
         session: SessionId,
         agent: &AgentName,
@@ -155,24 +155,14 @@ impl Engine {
                 self.set_passage(id, Passage::Overdue { since: step.now });
                 step.note(Event::Overdue { handover: id });
             }
-            Verdict::Read => {
-                // Nothing that the session does says any more about it.
-                let (session, agent) = (handover.session, handover.agent.clone());
-                take_out(&mut self.session_mut(session).handovers, id);
-                let settles_at = step.now.plus_millis(CANCEL_GRACE_MS);
-                let read_max = self.bounds.read_max;
-                let read = &mut self.inbox_mut(&agent).read;
-                let place = read.partition_point(|other| *other < (settles_at, id));
-                read.insert(place, (settles_at, id));
-                let oldest = read.front().filter(|_| read.len() > read_max).copied();
-                self.set_passage(id, Passage::Read { by: sign, settles_at });
-                step.note(Event::Read {
-                    handover: id,
-                    by: sign,
-                });
-                if let Some((_, oldest)) = oldest {
-                    self.sign(oldest, Sign::Settled, step);
-                }
+            Verdict::Read => self.settles_soon(id, sign, step),
+            Verdict::Awaited => {
+                self.set_passage(id, Passage::Awaited);
+                step.note(Event::Awaited { handover: id });
+            }
+            Verdict::HeldBack(until) => {
+                self.set_passage(id, Passage::HeldBack { until });
+                step.note(Event::HeldBack { handover: id, until });
             }
             Verdict::Confirmed => self.confirm(id, sign, step),
             Verdict::Undone => self.undo(id, sign, step),
@@ -191,7 +181,9 @@ impl Engine {
                 Passage::Written
                 | Passage::Passed { .. }
                 | Passage::Overdue { .. }
-                | Passage::Read { .. } => self.sign(id, Sign::KeptAlive, step),
+                | Passage::Read { .. }
+                | Passage::Awaited
+                | Passage::HeldBack { .. } => self.sign(id, Sign::KeptAlive, step),
             }
         }
     }
@@ -230,6 +222,23 @@ impl Engine {
         step.note(Event::Passed { handover: id });
     }
 
+    /// Nothing that its session does says any more about a reply that was read.
+    fn settles_soon(&mut self, id: HandoverId, by: Sign, step: &mut Step<'_>) {
+        let settles_at = step.now.plus_millis(CANCEL_GRACE_MS);
+        self.set_passage(id, Passage::Read { by, settles_at });
+        step.note(Event::Read { handover: id, by });
+        let Handover { agent, carrier, .. } = &self.handovers[&id];
+        let read_max = match carrier {
+            Carrier::Stream | Carrier::Exchange => self.bounds.read_max,
+            Carrier::Node => self.bounds.awaited_max,
+        };
+        let read = &self.inboxes[agent].read;
+        let beyond = read.len().saturating_sub(read_max);
+        for (_, oldest) in read.iter().take(beyond).copied().collect::<Vec<_>>() {
+            self.sign(oldest, Sign::Settled, step);
+        }
+    }
+
     fn confirm(&mut self, id: HandoverId, by: Sign, step: &mut Step<'_>) {
         let Handover {
             agent,
@@ -238,10 +247,15 @@ impl Engine {
             ..
         } = self.end_handover(id);
         let by = match passage {
-            Passage::Read { by, .. } => by,
-            Passage::Written | Passage::Passed { .. } | Passage::Overdue { .. } => by,
+            Passage::Read { by: read_by, .. } if by == Sign::Settled => read_by,
+            Passage::Written
+            | Passage::Passed { .. }
+            | Passage::Overdue { .. }
+            | Passage::Read { .. }
+            | Passage::Awaited
+            | Passage::HeldBack { .. } => by,
         };
-        self.inbox_mut(&agent).release(&deliveries);
+        self.inbox_mut(&agent).release(&deliveries, by == Sign::Failed);
         step.note(Event::Confirmed {
             handover: id,
             by,
@@ -273,13 +287,8 @@ impl Engine {
 
     fn end_handover(&mut self, id: HandoverId) -> Handover {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
-        self.stop_timer(id, handover.passage);
-        let inbox = self.inbox_mut(&handover.agent);
-        take_out(&mut inbox.standing, id);
-        match handover.passage.settles_at() {
-            Some(settles_at) => take_out(&mut inbox.read, (settles_at, id)),
-            None => take_out(&mut self.session_mut(handover.session).handovers, id),
-        }
+        take_out(&mut self.inbox_mut(&handover.agent).standing, id);
+        self.leave_row(id, handover.session, &handover.agent, handover.passage);
         handover
     }
 
@@ -302,24 +311,49 @@ impl Engine {
         Some(giving_way)
     }
 
-    /// Sets how far a reply has come, and the timer of its doubt with it.
+    /// Sets how far a reply has come: with its timer, and with the row in which it stands by that.
     fn set_passage(&mut self, id: HandoverId, passage: Passage) {
-        let before = std::mem::replace(&mut self.handover_mut(id).passage, passage);
-        self.stop_timer(id, before);
+        let handover = self.handover_mut(id);
+        let before = std::mem::replace(&mut handover.passage, passage);
+        let (session, agent) = (handover.session, handover.agent.clone());
+        self.leave_row(id, session, &agent, before);
+        match passage {
+            Passage::Written | Passage::Passed { .. } | Passage::Overdue { .. } => {
+                put_in(&mut self.session_mut(session).handovers, id);
+            }
+            Passage::Read { settles_at, .. } => put_in(&mut self.inbox_mut(&agent).read, (settles_at, id)),
+            Passage::Awaited => drop(self.inbox_mut(&agent).awaited.insert(id)),
+            Passage::HeldBack { .. } => {}
+        }
         if let Some(at) = passage.doubt_ends() {
             self.timers.arm(at, Timer::DoubtEnds(id));
         }
         if let Some(at) = passage.settles_at() {
             self.timers.settle(at, id);
         }
+        if let Some(at) = passage.held_back_until() {
+            self.timers.arm(at, Timer::DeferralEnds(id));
+        }
     }
 
-    fn stop_timer(&mut self, id: HandoverId, passage: Passage) {
+    /// Takes a hand-over out of the row in which it stands by how far it has come, and stops its timer.
+    fn leave_row(&mut self, id: HandoverId, session: SessionId, agent: &AgentName, passage: Passage) {
+        match passage {
+            Passage::Written | Passage::Passed { .. } | Passage::Overdue { .. } => {
+                take_out(&mut self.session_mut(session).handovers, id);
+            }
+            Passage::Read { settles_at, .. } => take_out(&mut self.inbox_mut(agent).read, (settles_at, id)),
+            Passage::Awaited => drop(self.inbox_mut(agent).awaited.remove(&id)),
+            Passage::HeldBack { .. } => {}
+        }
         if let Some(at) = passage.doubt_ends() {
             self.timers.disarm(at, Timer::DoubtEnds(id));
         }
         if let Some(at) = passage.settles_at() {
             self.timers.unsettle(at, id);
+        }
+        if let Some(at) = passage.held_back_until() {
+            self.timers.disarm(at, Timer::DeferralEnds(id));
         }
     }
 
@@ -333,6 +367,12 @@ impl Engine {
     fn handover_mut(&mut self, id: HandoverId) -> &mut Handover {
         self.handovers.get_mut(&id).expect("the hand-over stands")
     }
+}
+
+/// Puts something into a row in which it stands in order.
+fn put_in<T: Ord>(row: &mut VecDeque<T>, what: T) {
+    let place = row.partition_point(|other| *other < what);
+    row.insert(place, what);
 }
 
 /// Takes something out of a row in which it stands, in order; mostly it is the first.

@@ -1,6 +1,6 @@
 //! One agent's queue. Knows order and bounds; knows nothing of sessions, hand-overs or time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Engine;
 use super::frames::Binding;
 use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, ChannelName, HandoverId, Seq};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, Seq};
 use super::time::Timestamp;
 
 /// Which of what waits is meant.
@@ -108,7 +108,7 @@ pub(super) struct Inbox {
     /// Body bytes that hand-overs hold.
     handed_bytes: usize,
     /// What was read, the latest last: so many, and so many bytes, as are kept in mind.
-    recent: VecDeque<Delivery>,
+    recent: VecDeque<Recent>,
     /// Body bytes in `recent`.
     recent_bytes: usize,
     /// The place of the next message.
@@ -118,6 +118,10 @@ pub(super) struct Inbox {
     /// Those of them that were read and can only be cancelled, with until when: their room is given up when it is
     /// needed, of what was read first at first.
     pub read: VecDeque<(Timestamp, HandoverId)>,
+    /// Those of them for which the agent is to give a receipt.
+    pub awaited: BTreeSet<HandoverId>,
+    /// The places of what the agent was shown among its deliveries, and has given no receipt for.
+    pub listed: BTreeSet<Seq>,
     /// Parked reads, longest waiting first. None for which there are news.
     pub waits: VecDeque<CallId>,
     /// The agent has not been told yet that the relay started.
@@ -126,6 +130,14 @@ pub(super) struct Inbox {
     pub binding: Option<Binding>,
     /// The last number that a frame of the agent's has had; 0 before the first.
     pub frames_made: u64,
+}
+
+/// A delivery that is known to have arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Recent {
+    delivery: Delivery,
+    failed: bool,
 }
 
 impl Inbox {
@@ -141,6 +153,8 @@ impl Inbox {
             next_seq: Seq(0),
             standing: VecDeque::new(),
             read: VecDeque::new(),
+            awaited: BTreeSet::new(),
+            listed: BTreeSet::new(),
             waits: VecDeque::new(),
             notice_due: true,
             binding: None,
@@ -209,13 +223,20 @@ impl Inbox {
 
     /// Goes through what was read and is kept in mind, the longest read first.
     pub fn recent(&self) -> impl Iterator<Item = &Delivery> {
-        self.recent.iter()
+        self.recent.iter().map(|recent| &recent.delivery)
+    }
+
+    /// Tells what became of a message that was read and is kept in mind: whether its agent failed to do with it what was to be done.
+    pub fn has_failed(&self, id: MessageId) -> Option<bool> {
+        let mut latest = self.recent.iter().rev();
+        let found = latest.find(|recent| recent.delivery.message.id == id);
+        found.map(|recent| recent.failed)
     }
 
     /// Tells whether what is kept in mind is within its bounds, for the invariants.
     pub fn recent_is_bounded(&self) -> bool {
         let fits = self.recent.len() <= RECENT_MAX && self.recent_bytes <= RECENT_BYTES_MAX;
-        self.recent_bytes == body_bytes(&self.recent) && (fits || self.recent.len() == 1)
+        self.recent_bytes == body_bytes(self.recent()) && (fits || self.recent.len() == 1)
     }
 
     /// Takes out what a filter means, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
@@ -245,16 +266,23 @@ impl Inbox {
     }
 
     /// Gives up the room of deliveries that arrived, and keeps the latest of them in mind.
-    pub fn release(&mut self, arrived: &[Delivery]) {
+    pub fn release(&mut self, arrived: &[Delivery], failed: bool) {
         self.free(arrived);
+        if !self.listed.is_empty() {
+            for delivery in arrived {
+                self.listed.remove(&delivery.seq);
+            }
+        }
         let kept = &arrived[arrived.len().saturating_sub(RECENT_MAX)..];
         self.recent_bytes += body_bytes(kept);
-        self.recent.extend(kept.iter().cloned());
+        let delivery = kept.iter().cloned();
+        self.recent
+            .extend(delivery.map(|delivery| Recent { delivery, failed }));
         while self.recent.len() > RECENT_MAX
             || (self.recent_bytes > RECENT_BYTES_MAX && self.recent.len() > 1)
         {
             let oldest = self.recent.pop_front().expect("there are some");
-            self.recent_bytes -= oldest.message.bytes();
+            self.recent_bytes -= oldest.delivery.message.bytes();
         }
     }
 
@@ -286,7 +314,7 @@ pub(super) fn body_bytes<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>)
 #[cfg(test)]
 mod tests {
     use super::super::message::Kind;
-    use super::super::names::{MessageId, Recipient};
+    use super::super::names::Recipient;
     use super::*;
 
     /// An inbox that keeps so many messages of so many bytes each in mind.
@@ -307,7 +335,14 @@ mod tests {
             redelivered: false,
         };
         Inbox {
-            recent: vec![delivery; messages].into(),
+            recent: vec![
+                Recent {
+                    delivery,
+                    failed: false
+                };
+                messages
+            ]
+            .into(),
             recent_bytes: messages * bytes,
             ..Inbox::new()
         }

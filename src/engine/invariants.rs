@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::inbox::{Inbox, body_bytes};
 use super::limits::FRAMES_MAX;
 use super::nodes::Presence;
+use super::signs::Passage;
 use super::timers::Timer;
 use super::{AgentName, CallId, Carrier, Engine, HandoverId, ResolvedBy, Role, Seq};
 
@@ -115,9 +116,20 @@ impl Engine {
             inbox.recent_is_bounded(),
             "what was read is forgotten at its bound"
         );
+        let is_node_s = |id: &HandoverId| self.handovers.get(id).is_some_and(|h| h.carrier == Carrier::Node);
+        let read = inbox.read.iter().filter(|(_, id)| !is_node_s(id));
         assert!(
-            inbox.read.len() <= self.bounds.read_max,
+            read.count() <= self.bounds.read_max,
             "no more replies of an inbox can be cancelled than the bound"
+        );
+        let places: BTreeSet<Seq> = inbox
+            .waiting()
+            .chain(handed().flat_map(|h| h.deliveries.iter()))
+            .map(|d| d.seq)
+            .collect();
+        assert!(
+            inbox.listed.is_subset(&places),
+            "a receipt is missing for what is there"
         );
         assert!(
             inbox.waits.iter().all(|call| !self.has_news_for(*call)),
@@ -161,7 +173,7 @@ impl Engine {
             .flat_map(|s| s.handovers.iter().copied())
             .collect();
         let unread = self.handovers.iter();
-        let unread = unread.filter(|(_, handover)| handover.passage.settles_at().is_none());
+        let unread = unread.filter(|(_, handover)| handover.passage.is_on_its_way());
         assert!(
             of_sessions.iter().eq(unread.map(|(id, _)| id)),
             "a hand-over belongs to an open session until it was read"
@@ -182,6 +194,12 @@ impl Engine {
             assert!(
                 inbox.read.iter().eq(&read),
                 "an inbox knows which of its hand-overs were read"
+            );
+            let of_inbox = self.handovers.iter().filter(|(_, h)| h.agent == *agent);
+            let awaited = of_inbox.filter(|(_, h)| h.passage == Passage::Awaited);
+            assert!(
+                inbox.awaited.iter().eq(awaited.map(|(id, _)| id)),
+                "an inbox knows for which of its hand-overs a receipt is missing"
             );
         }
         let in_line = self.inboxes.iter();
@@ -240,7 +258,7 @@ impl Engine {
         }
         for (agent, inbox) in &self.inboxes {
             let of_inbox = self.handovers.iter().filter(|(_, h)| h.agent == *agent);
-            let to_node = of_inbox.filter(|(_, h)| h.carrier == Carrier::Node);
+            let to_node = of_inbox.filter(|(_, h)| h.carrier == Carrier::Node && h.passage.is_on_its_way());
             let on_the_way = to_node.map(|(id, h)| (h.deliveries[0].seq, Some(*id)));
             let on_the_way: BTreeSet<_> = on_the_way.collect();
             let Some(binding) = &inbox.binding else {
@@ -291,7 +309,10 @@ impl Engine {
             Presence::Gone(until) => Some((until, Timer::NodeLapses(id))),
             Presence::Live(_) | Presence::Absent => None,
         });
-        let exact: BTreeSet<_> = waits.chain(doubts).chain(nodes).collect();
+        let held_back = handovers
+            .clone()
+            .filter_map(|(id, h)| Some((h.passage.held_back_until()?, Timer::DeferralEnds(*id))));
+        let exact: BTreeSet<_> = waits.chain(doubts).chain(nodes).chain(held_back).collect();
         let settling: BTreeSet<_> = handovers
             .filter_map(|(id, h)| Some((h.passage.settles_at()?, *id)))
             .collect();
@@ -309,7 +330,6 @@ mod tests {
     use super::super::agents::Agent;
     use super::super::inbox::Filter;
     use super::super::limits::Bounds;
-    use super::super::signs::Passage;
     use super::super::{Carrier, ChannelName, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail};
     use super::*;
 
@@ -385,7 +405,7 @@ mod tests {
         let broken: [(&str, Breaking); 28] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
-                dev_a(e).release(&one);
+                dev_a(e).release(&one, false);
             }),
             ("an inbox holds no more messages than its bound", |e| {
                 e.bounds.inbox_messages_max = 2;

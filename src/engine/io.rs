@@ -3,7 +3,8 @@
 use super::events::Event;
 use super::frames::Frame;
 use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
-use super::{agents, channels, groups, mail, nodes, sessions, trace, watches};
+use super::time::Timestamp;
+use super::{agents, channels, groups, mail, nodes, receipts, sessions, trace, watches};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +78,16 @@ pub enum Sign {
     DoubtOver,
     /// It was read, and cannot be cancelled any more: its time has passed, its room was needed, or too many were read after it.
     Settled,
+    /// The agent was shown it among its deliveries, and will give a receipt for it.
+    Listed,
+    /// The agent has given a receipt: it is done with it.
+    Receipted,
+    /// The agent has given a receipt: it failed to do with it what was to be done.
+    Failed,
+    /// The agent does not want it before that moment.
+    Deferred(Timestamp),
+    /// That moment has come.
+    DeferralOver,
     /// The session is gone.
     Ended(Ending),
     /// A later instance has taken the session's agent over, or a later connection the session's node, or the agent is that node's no
@@ -141,6 +152,8 @@ pub enum Command {
     Watches(watches::Command),
     /// To take deliveries for agents.
     Nodes(nodes::Command),
+    /// To list an agent's deliveries, and to say what became of one.
+    Receipts(receipts::Command),
     /// To see what happened to a message.
     Trace(trace::Command),
     /// The same as one of the others, asked by a client that reads a resource, beside its agent's calls.
@@ -157,6 +170,7 @@ impl Command {
             | Self::Groups(_)
             | Self::Channels(_)
             | Self::Nodes(_)
+            | Self::Receipts(_)
             | Self::Trace(_) => true,
             Self::Watches(_) | Self::Resource(_) => false,
         }
@@ -250,6 +264,8 @@ pub enum Reply {
     Watches(watches::Reply),
     /// To a [`Command::Nodes`].
     Nodes(Box<nodes::Reply>),
+    /// To a [`Command::Receipts`].
+    Receipts(receipts::Reply),
     /// To a [`Command::Trace`].
     Trace(trace::Reply),
 }
@@ -267,6 +283,8 @@ pub enum Refusal {
     Groups(groups::Refusal),
     /// A node cannot do so.
     Nodes(nodes::Refusal),
+    /// There is no such delivery.
+    Receipts(receipts::Refusal),
     /// Nothing can be shown of a message.
     Trace(trace::Refusal),
     /// The relay is about to stop, and what it took now would be gone.
@@ -282,6 +300,7 @@ impl Refusal {
             Self::Mail(refusal) => refusal.class(),
             Self::Groups(refusal) => refusal.class(),
             Self::Nodes(refusal) => refusal.class(),
+            Self::Receipts(refusal) => refusal.class(),
             Self::Trace(refusal) => refusal.class(),
             Self::Stopping => Class::Full,
         }

@@ -74,6 +74,12 @@ pub const OVERDUE_MS_MAX: i64 = DOUBT_MS + DOUBT_LATE_MS_MAX;
 /// between was thrown away.
 pub const CANCEL_GRACE_MS: i64 = 2_000;
 
+/// Longest reason that a receipt may give, in bytes: a line that says what went wrong.
+pub const REASON_BYTES_MAX: usize = 1_024;
+
+/// How far ahead a delivery may be deferred, in milliseconds: a day. What an agent does not want for longer it had better not take.
+pub const DEFERRAL_MS_MAX: i64 = 24 * 60 * 60 * 1_000;
+
 /// How long after that what was read may stay unconfirmed while nothing happens, in milliseconds. Every input confirms what is
 /// due; a timer for each reply would wake the relay for each.
 pub const SETTLE_SLACK_MS: i64 = 1_000;
@@ -102,6 +108,8 @@ pub struct Bounds {
     /// Most replies of one inbox that were read and may still be cancelled. Of more, the one that was read first is confirmed: a
     /// cancellation that comes later for it comes too late.
     pub read_max: usize,
+    /// Most deliveries of an agent that its node has acknowledged and for which it is to give a receipt. Of more, no frames go out.
+    pub awaited_max: usize,
     /// Most sessions that are open at a time.
     pub sessions_max: usize,
     /// Most waits that are parked at a time, over all agents.
@@ -141,6 +149,8 @@ impl Default for Bounds {
             inbox_bytes_max: 64 * 1024 * 1024,
             // No client gives up a call behind so many later ones; what is kept for it stays in a processor's cache.
             read_max: 64,
+            // Several times what a client asks for at once.
+            awaited_max: 1_000,
             // A hundred times the agents of a large team; 4,096 streams take under 256 MB.
             sessions_max: 4_096,
             // One for every session.

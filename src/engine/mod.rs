@@ -11,7 +11,8 @@
 //! `node_sessions`, what they say. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
-//! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it; `timers`, what ends by itself;
+//! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
+//! `receipts`, what an agent says of a single delivery; `timers`, what ends by itself;
 //! `events`, what has happened; and `trace`, which keeps of them what happened to each message, for the person to ask.
 //!
 //! # Laws
@@ -49,6 +50,7 @@ mod node_sessions;
 pub mod nodes;
 mod overview;
 mod posts;
+pub mod receipts;
 mod registry;
 pub mod sessions;
 mod signs;
@@ -284,6 +286,7 @@ impl Engine {
                 Timer::WaitExpires(call) => self.end_wait(call, WaitEnd::Expired, step),
                 Timer::DoubtEnds(handover) => self.end_doubt(handover, step),
                 Timer::NodeLapses(node) => self.lapse(node, step),
+                Timer::DeferralEnds(handover) => self.sign(handover, Sign::DeferralOver, step),
             }
         }
         self.let_go(step);
@@ -350,6 +353,7 @@ impl Engine {
             Command::Channels(command) => self.about_channels(session, command, step),
             Command::Watches(command) => Ok(self.about_watches(session, command)?),
             Command::Nodes(command) => Ok(self.about_nodes(session, command, step)?.into()),
+            Command::Receipts(command) => Ok(self.about_receipts(session, command, step)?.into()),
             Command::Trace(command) => Ok(self.about_trace(session, &command, step)?),
             Command::Resource(command) => self.carry_out(session, call, random, *command, step),
         }
@@ -359,6 +363,7 @@ impl Engine {
         self.stopping = true;
         step.note(Event::Stopping);
         self.lapse_all(step);
+        self.end_deferrals(step);
         while let Some((&call, _)) = self.waits.first_key_value() {
             self.end_wait(call, WaitEnd::Expired, step);
         }

@@ -120,17 +120,15 @@ impl Engine {
 
     /// Lets go of the agents of a node: what it did not acknowledge is read with tools.
     pub(super) fn lapse(&mut self, id: NodeId, step: &mut Step<'_>) {
-        match self.nodes.get(id).presence {
-            Presence::Live(session) => self.sign_all(session, Sign::Fenced, step),
-            Presence::Gone(until) => self.timers.disarm(until, Timer::NodeLapses(id)),
-            Presence::Absent => {}
+        if let Presence::Gone(until) = self.nodes.get(id).presence {
+            self.timers.disarm(until, Timer::NodeLapses(id));
         }
         let node = self.nodes.get_mut(id);
         node.presence = Presence::Absent;
         let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
         step.note(Event::NodeLapsed { node: id });
         for agent in agents {
-            self.forget_frames(&agent);
+            self.let_go_of(&agent, step);
             step.wakes(agent);
         }
     }

@@ -9,7 +9,10 @@
 //! | passed to the socket | the doubt begins | the doubt begins | - | - |
 //! | the peer sent more, behind it | - | read, once passed | - | - |
 //! | the session's next tool call | read, once passed | - | - | - |
-//! | acknowledged | - | - | confirmed | - |
+//! | acknowledged | - | - | read | - |
+//! | listed by its agent | - | - | - | a receipt is awaited, if it was a node's |
+//! | a receipt | confirmed | confirmed | confirmed | confirmed |
+//! | deferred | held back | held back | held back | held back |
 //! | a keep-alive, behind it | confirmed, once the doubt is over | - | - | - |
 //! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - | - |
 //! | settled | - | - | - | confirmed |
@@ -22,6 +25,9 @@
 //! What was read is confirmed [`CANCEL_GRACE_MS`] later, whatever becomes of its session: a cancellation may have been overtaken
 //! by what its client sent next, or by the end of a connection. It is confirmed sooner, the oldest first, where a post needs its
 //! room, and where more of its inbox was read than is kept ([`super::limits::Bounds::read_max`]).
+//!
+//! Once a receipt is awaited, only that ends the hand-over, or that the agent's node lets go of the agent, which undoes it. What is
+//! held back is undone when its time has come, and confirmed by a receipt.
 //!
 //! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed. One whose end is acted on later than
 //! [`DOUBT_LATE_MS_MAX`] does not count: the machine was asleep, and so was whoever could have said that the reply was lost.
@@ -56,6 +62,13 @@ pub(super) enum Passage {
         /// When it cannot be cancelled any more.
         settles_at: Timestamp,
     },
+    /// The agent has it, and is to give a receipt.
+    Awaited,
+    /// The agent does not want it yet.
+    HeldBack {
+        /// When it does.
+        until: Timestamp,
+    },
 }
 
 impl Passage {
@@ -63,7 +76,31 @@ impl Passage {
     pub fn doubt_ends(self) -> Option<Timestamp> {
         match self {
             Self::Passed { doubt_ends, .. } => Some(doubt_ends),
-            Self::Written | Self::Overdue { .. } | Self::Read { .. } => None,
+            Self::Written
+            | Self::Overdue { .. }
+            | Self::Read { .. }
+            | Self::Awaited
+            | Self::HeldBack { .. } => None,
+        }
+    }
+
+    /// Returns until when the agent does not want it, if it said so.
+    pub fn held_back_until(self) -> Option<Timestamp> {
+        match self {
+            Self::HeldBack { until } => Some(until),
+            Self::Written
+            | Self::Passed { .. }
+            | Self::Overdue { .. }
+            | Self::Read { .. }
+            | Self::Awaited => None,
+        }
+    }
+
+    /// Tells whether it is on its way still, so that its session has a say in it.
+    pub fn is_on_its_way(self) -> bool {
+        match self {
+            Self::Written | Self::Passed { .. } | Self::Overdue { .. } => true,
+            Self::Read { .. } | Self::Awaited | Self::HeldBack { .. } => false,
         }
     }
 
@@ -71,7 +108,11 @@ impl Passage {
     pub fn settles_at(self) -> Option<Timestamp> {
         match self {
             Self::Read { settles_at, .. } => Some(settles_at),
-            Self::Written | Self::Passed { .. } | Self::Overdue { .. } => None,
+            Self::Written
+            | Self::Passed { .. }
+            | Self::Overdue { .. }
+            | Self::Awaited
+            | Self::HeldBack { .. } => None,
         }
     }
 }
@@ -89,6 +130,10 @@ pub(super) enum Verdict {
     Overdue,
     /// It has arrived, if its call is not cancelled in the next moment.
     Read,
+    /// Its agent is to give a receipt.
+    Awaited,
+    /// Its agent does not want it before that moment.
+    HeldBack(Timestamp),
     /// It has arrived.
     Confirmed,
     /// It has not, or nobody can tell.
@@ -98,16 +143,25 @@ pub(super) enum Verdict {
 /// The table: what a sign means for a reply that has come so far on such a carrier.
 pub(super) fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
     use Carrier::{Exchange, Node, Stream};
-    use Verdict::{Confirmed, DoubtBegins, KeptAlive, Overdue, Read, Stands, Undone};
+    use Verdict::{Awaited, Confirmed, DoubtBegins, HeldBack, KeptAlive, Overdue, Read, Stands, Undone};
     match (sign, carrier, passage) {
         (Sign::Cancelled, _, _) => Undone,
 
+        (Sign::Receipted | Sign::Failed, _, _) => Confirmed,
+        (Sign::Deferred(until), _, _) => HeldBack(until),
+        (Sign::DeferralOver, _, Passage::HeldBack { .. }) => Undone,
+        (Sign::DeferralOver, _, _) | (_, _, Passage::HeldBack { .. }) => Stands,
+
+        (Sign::Fenced, _, Passage::Awaited) => Undone,
+        (_, _, Passage::Awaited) => Stands,
+
+        (Sign::Listed, Node, Passage::Read { .. }) => Awaited,
         (Sign::Settled, _, Passage::Read { .. }) => Confirmed,
-        (Sign::Settled, _, _) | (_, _, Passage::Read { .. }) => Stands,
+        (Sign::Settled | Sign::Listed, _, _) | (_, _, Passage::Read { .. }) => Stands,
 
         (Sign::Lost | Sign::Fenced | Sign::Ended(Ending::Broken), _, _) => Undone,
 
-        (Sign::Acknowledged, Node, _) => Confirmed,
+        (Sign::Acknowledged, Node, _) => Read,
         (Sign::Ended(Ending::Orderly), Node, _) => Undone,
         (Sign::Acknowledged, _, _) | (_, Node, _) => Stands,
 
@@ -162,6 +216,10 @@ mod tests {
         settles_at: Timestamp::from_millis(1),
     };
 
+    const HELD_BACK: Passage = Passage::HeldBack {
+        until: Timestamp::from_millis(1),
+    };
+
     /// What a sign means for a reply that was written, passed, passed with a keep-alive behind it, overdue, and read.
     fn row(carrier: Carrier, sign: Sign) -> [Verdict; 5] {
         [Passage::Written, PASSED, KEPT_ALIVE, OVERDUE, READ].map(|passage| judge(carrier, passage, sign))
@@ -211,5 +269,67 @@ mod tests {
             assert_eq!(row(sign), [Undone, Undone, Undone, Undone, Stands]);
         }
         assert_eq!(row(Sign::Cancelled), [Undone; 5]);
+    }
+
+    #[test]
+    fn the_table_says_of_a_node() {
+        use Verdict::{Awaited, Confirmed, Read, Stands, Undone};
+        let row = |sign| row(Carrier::Node, sign);
+        for sign in [
+            Sign::Passed,
+            Sign::Followed,
+            Sign::CalledAgain,
+            Sign::KeptAlive,
+            Sign::DoubtOver,
+        ] {
+            assert_eq!(row(sign), [Stands; 5], "{sign:?}");
+        }
+        assert_eq!(row(Sign::Acknowledged), [Read, Read, Read, Read, Stands]);
+        assert_eq!(row(Sign::Listed), [Stands, Stands, Stands, Stands, Awaited]);
+        assert_eq!(row(Sign::Settled), [Stands, Stands, Stands, Stands, Confirmed]);
+        for sign in [
+            Sign::Lost,
+            Sign::Fenced,
+            Sign::Ended(Ending::Broken),
+            Sign::Ended(Ending::Orderly),
+        ] {
+            assert_eq!(row(sign), [Undone, Undone, Undone, Undone, Stands], "{sign:?}");
+        }
+        assert_eq!(row(Sign::Cancelled), [Undone; 5]);
+    }
+
+    #[test]
+    fn the_table_says_of_receipts() {
+        use Verdict::{Confirmed, HeldBack, Stands, Undone};
+        let until = Timestamp::from_millis(9);
+        let carriers = [Carrier::Stream, Carrier::Exchange, Carrier::Node];
+        for carrier in carriers {
+            for sign in [Sign::Receipted, Sign::Failed] {
+                assert_eq!(row(carrier, sign), [Confirmed; 5]);
+            }
+            assert_eq!(row(carrier, Sign::Deferred(until)), [HeldBack(until); 5]);
+            assert_eq!(row(carrier, Sign::DeferralOver), [Stands; 5]);
+            if carrier != Carrier::Node {
+                assert_eq!(row(carrier, Sign::Listed), [Stands; 5]);
+                assert_eq!(row(carrier, Sign::Acknowledged), [Stands; 5]);
+            }
+            for (sign, awaited, held_back) in [
+                (Sign::Receipted, Confirmed, Confirmed),
+                (Sign::Failed, Confirmed, Confirmed),
+                (Sign::Deferred(until), HeldBack(until), HeldBack(until)),
+                (Sign::DeferralOver, Stands, Undone),
+                (Sign::Fenced, Undone, Stands),
+                (Sign::Cancelled, Undone, Undone),
+                (Sign::Acknowledged, Stands, Stands),
+                (Sign::Listed, Stands, Stands),
+                (Sign::Settled, Stands, Stands),
+                (Sign::Lost, Stands, Stands),
+                (Sign::Ended(Ending::Broken), Stands, Stands),
+                (Sign::DoubtOver, Stands, Stands),
+            ] {
+                let verdicts = [Passage::Awaited, HELD_BACK].map(|passage| judge(carrier, passage, sign));
+                assert_eq!(verdicts, [awaited, held_back], "{sign:?}");
+            }
+        }
     }
 }

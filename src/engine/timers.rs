@@ -16,6 +16,8 @@ pub(super) enum Timer {
     DoubtEnds(HandoverId),
     /// A node that is gone holds its agents no more.
     NodeLapses(NodeId),
+    /// The time before which an agent does not want a delivery.
+    DeferralEnds(HandoverId),
 }
 
 /// What the engine waits for next.
@@ -27,6 +29,8 @@ pub enum Reason {
     DoubtEnds,
     /// A node that is gone holds its agents no more.
     NodeLapses,
+    /// An agent wants a delivery from now on.
+    DeferralEnds,
     /// A transient agent goes, and somebody is to be told of that.
     AgentLeaves,
 }
@@ -73,6 +77,7 @@ impl Timers {
             Timer::WaitExpires(_) => (*at, Reason::WaitExpires),
             Timer::DoubtEnds(_) => (*at, Reason::DoubtEnds),
             Timer::NodeLapses(_) => (*at, Reason::NodeLapses),
+            Timer::DeferralEnds(_) => (*at, Reason::DeferralEnds),
         });
         let settling = self.settling.first();
         let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));

@@ -15,6 +15,7 @@ use super::io::{self, Carrier, Effect, Sign};
 use super::limits::ID_DIGITS_MIN;
 use super::message::Kind;
 use super::names::{AgentName, HandoverId, MessageId, Recipient, ResolvedBy, Seq, SessionId, shown};
+use super::receipts::Receipt;
 use super::time::Timestamp;
 use super::{Engine, Step};
 
@@ -79,7 +80,7 @@ pub struct Moment {
 }
 
 /// What happens to a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
     /// It is in the inbox.
     Queued,
@@ -95,6 +96,10 @@ pub enum Happened {
         /// What said so.
         by: Sign,
     },
+    /// The agent has it, and is to give a receipt.
+    Awaited,
+    /// The agent has said what became of it.
+    Receipt(Receipt),
     /// It is back in its old place.
     Undone {
         /// What said that the reply did not arrive.
@@ -188,6 +193,13 @@ enum What {
         handover: HandoverId,
         by: Sign,
     },
+    Awaited {
+        handover: HandoverId,
+    },
+    Receipt {
+        handover: HandoverId,
+        receipt: Receipt,
+    },
     Undone {
         handover: HandoverId,
         by: Sign,
@@ -266,6 +278,11 @@ impl Trace {
                 handover: *handover,
                 by: *by,
             }),
+            Event::Awaited { handover } => push(What::Awaited { handover: *handover }),
+            Event::Receipt { handover, receipt } => push(What::Receipt {
+                handover: *handover,
+                receipt: receipt.clone(),
+            }),
             Event::Undone { handover, by } => push(What::Undone {
                 handover: *handover,
                 by: *by,
@@ -290,6 +307,7 @@ impl Trace {
             | Event::Passed { .. }
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
+            | Event::HeldBack { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }
@@ -333,6 +351,8 @@ impl Trace {
                 | What::Queued { .. }
                 | What::HandedOver { .. }
                 | What::Read { .. }
+                | What::Awaited { .. }
+                | What::Receipt { .. }
                 | What::Undone { .. }
                 | What::Delivered { .. } => None,
             });
@@ -390,10 +410,20 @@ impl Trace {
                     Some(agent) => (*agent, Happened::Read { by: *by }),
                     None => continue,
                 },
+                What::Awaited { handover } => match handovers.get(handover) {
+                    Some(agent) => (*agent, Happened::Awaited),
+                    None => continue,
+                },
+                What::Receipt { handover, receipt } => match handovers.get(handover) {
+                    Some(agent) => (*agent, Happened::Receipt(receipt.clone())),
+                    None => continue,
+                },
                 What::Undone { handover, by } => match handovers.get(handover) {
                     Some(agent) => (*agent, Happened::Undone { by: *by }),
                     None => continue,
                 },
+                // It was told of as a receipt.
+                What::Delivered { by: Sign::Failed, .. } => continue,
                 What::Delivered { handover, by } => match handovers.get(handover) {
                     Some(agent) => (*agent, Happened::Delivered { by: *by }),
                     None => continue,

@@ -144,6 +144,9 @@ pub const LOG_END_PATIENCE: Duration = Duration::from_millis(500);
 /// Longest frame of a node, in bytes: a list of all agents that it may have.
 pub const NODE_FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Most deliveries that an agent is shown at a time: all that its node may have sent it and it has given no receipt for, and then some.
+pub const DELIVERIES_SHOWN_MAX: usize = 2_000;
+
 /// How often a node is pinged. One that has not registered by then has ended.
 pub const NODE_PING_EVERY: Duration = Duration::from_secs(15);
 

@@ -362,6 +362,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         | Reply::Channels(_)
         | Reply::Watches(_)
         | Reply::Nodes(_)
+        | Reply::Receipts(_)
         | Reply::Trace(_) => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
         }
@@ -544,6 +545,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Mail(_)
         | Refusal::Groups(_)
         | Refusal::Nodes(_)
+        | Refusal::Receipts(_)
         | Refusal::Trace(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use crate::engine::agents::{self, NamedAs};
 use crate::engine::limits::{
-    ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX, RECENT_MAX,
-    THREAD_BYTES_MAX,
+    ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX, REASON_BYTES_MAX,
+    RECENT_MAX, THREAD_BYTES_MAX,
 };
-use crate::engine::{PERSON, Refusal, groups, mail, nodes, sessions, trace};
+use crate::engine::{PERSON, Refusal, groups, mail, nodes, receipts, sessions, trace};
 
 /// How many names of groups or channels a refusal lists.
 const LISTED_MAX: usize = 32;
@@ -23,8 +23,25 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::Mail(refusal) => not_carried(refusal),
         Refusal::Groups(refusal) => not_grouped(refusal),
         Refusal::Nodes(refusal) => not_a_node(refusal),
+        Refusal::Receipts(refusal) => not_receipted(refusal),
         Refusal::Trace(refusal) => not_traced(refusal),
         Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
+    }
+}
+
+fn not_receipted(refusal: &receipts::Refusal) -> String {
+    match refusal {
+        receipts::Refusal::Unknown { given } => {
+            format!(
+                "no delivery {given:?}; accepted: the id of one that is listed, or is among the latest {RECENT_MAX} that have arrived"
+            )
+        }
+        receipts::Refusal::ReasonTooLong { bytes } => {
+            format!("the reason has {bytes} bytes; accepted: at most {REASON_BYTES_MAX}")
+        }
+        receipts::Refusal::DeferredForTooLong { ms_max } => {
+            format!("a delivery is deferred for at most {} hours", ms_max / 3_600_000)
+        }
     }
 }
 

@@ -576,6 +576,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Mail(_)
         | Refusal::Groups(_)
         | Refusal::Nodes(_)
+        | Refusal::Receipts(_)
         | Refusal::Trace(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }

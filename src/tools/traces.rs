@@ -2,6 +2,7 @@
 
 use super::messages::write_time;
 use super::text::{Json, Object};
+use crate::engine::receipts::Receipt;
 use crate::engine::trace::{Happened, Moment, Traced};
 use crate::engine::{Carrier, Ending, Sign};
 
@@ -42,6 +43,8 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
                 ("handed_over", None)
             }
             Happened::Read { by } => ("read", Some(by)),
+            Happened::Awaited => ("receipt_awaited", None),
+            Happened::Receipt(receipt) => (write_receipt(receipt, object), None),
             Happened::Undone { by } => ("undone", Some(by)),
             Happened::Delivered { by } => ("delivered", Some(by)),
         };
@@ -50,6 +53,25 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             object.member("by").plain(sign(*by));
         }
     });
+}
+
+/// Writes what an agent said of a delivery, and returns the word that stands for it.
+fn write_receipt(receipt: &Receipt, object: &mut Object<'_>) -> &'static str {
+    let (step, reason) = match receipt {
+        Receipt::Done => ("receipted", None),
+        Receipt::Failed { reason, retryable } => {
+            object.member("retryable").boolean(*retryable);
+            ("failed", reason.as_deref())
+        }
+        Receipt::Deferred { until, reason } => {
+            write_time(*until, object.member("until"));
+            ("deferred", reason.as_deref())
+        }
+    };
+    if let Some(reason) = reason {
+        object.member("reason").string(reason);
+    }
+    step
 }
 
 /// Returns the word that stands for a sign on the wire.
@@ -62,6 +84,11 @@ fn sign(sign: Sign) -> &'static str {
         Sign::KeptAlive => "kept_alive",
         Sign::DoubtOver => "doubt_over",
         Sign::Settled => "settled",
+        Sign::Listed => "listed",
+        Sign::Receipted => "receipted",
+        Sign::Failed => "failed",
+        Sign::Deferred(_) => "deferred",
+        Sign::DeferralOver => "deferral_over",
         Sign::Ended(Ending::Orderly) => "ended",
         Sign::Ended(Ending::Broken) => "broken",
         Sign::Fenced => "taken_over",

@@ -206,6 +206,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
         inbox_messages_max: 10_000,
         inbox_bytes_max: 67_108_864,
         read_max: 64,
+        awaited_max: 1_000,
         sessions_max: 4_096,
         waits_max: 4_096,
         agents_max: 16_384,

@@ -19,6 +19,7 @@ mod nodes;
 mod people;
 mod posting_and_reading;
 mod reading_some;
+mod receipts;
 mod refusals;
 mod registering;
 mod state;
@@ -70,6 +71,7 @@ const ROOMY: Bounds = Bounds {
     inbox_messages_max: 100,
     inbox_bytes_max: 1_000,
     read_max: 10,
+    awaited_max: 1_000,
     sessions_max: 10,
     waits_max: 10,
     agents_max: 10,
@@ -552,7 +554,12 @@ fn doubt_ends_at(ms: i64) -> Option<(Timestamp, Reason)> {
 const NONE: [Effect; 0] = [];
 
 /// All that can be seen of a reply.
-const SIGNS: [Sign; 12] = [
+const SIGNS: [Sign; 17] = [
+    Sign::Listed,
+    Sign::Receipted,
+    Sign::Failed,
+    Sign::Deferred(START),
+    Sign::DeferralOver,
     Sign::Acknowledged,
     Sign::Passed,
     Sign::Followed,

@@ -170,15 +170,24 @@ fn an_acknowledgement_confirms_all_up_to_its_number_and_nothing_else_does() {
     relay.settle();
     assert_eq!(relay.events(), [], "nothing was confirmed");
     assert_eq!(relay.acknowledge(NODE, "dev-a", 2), noted());
-    let confirmed = relay.events().into_iter().map(|event| {
-        let Event::Confirmed { handover, by, .. } = event else {
-            panic!("{event:?}");
-        };
-        assert_eq!(by, Sign::Acknowledged);
-        handover
+    let by = Sign::Acknowledged;
+    let read = |handover: &HandoverId| Event::Read {
+        handover: *handover,
+        by,
+    };
+    assert_eq!(
+        relay.events(),
+        handovers[..2].iter().map(read).collect::<Vec<_>>()
+    );
+    relay.settle();
+    let confirmed = relay.events().into_iter().map(|event| match event {
+        Event::Confirmed { handover, by, .. } => (handover, by),
+        other => panic!("{other:?}"),
     });
-    let confirmed: Vec<HandoverId> = confirmed.collect();
-    assert_eq!(confirmed, handovers[..2]);
+    assert_eq!(
+        confirmed.collect::<Vec<_>>(),
+        [(handovers[0], by), (handovers[1], by)]
+    );
     for lower in [0, 1, 2] {
         assert_eq!(relay.acknowledge(NODE, "dev-a", lower), noted());
         assert_eq!(relay.events(), [], "it never moves back");

@@ -19,7 +19,7 @@ fn trace_of(message: &str) -> Command {
 }
 
 /// What the person is told of the n-th message.
-fn traced(relay: &mut Relay, n: u8) -> Result<Traced, Refusal> {
+pub fn traced(relay: &mut Relay, n: u8) -> Result<Traced, Refusal> {
     asked(relay, &id(n).to_string())
 }
 

@@ -114,6 +114,9 @@ impl Follower {
             | Event::Read { .. }
             | Event::TakenOver { .. }
             | Event::Joined { .. }
+            | Event::Awaited { .. }
+            | Event::HeldBack { .. }
+            | Event::Receipt { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }

@@ -183,6 +183,7 @@ impl History<'_> {
                     Command::Agents(_)
                         | Command::Channels(channels::Command::List { .. } | channels::Command::Get { .. })
                         | Command::Watches(_)
+                        | Command::Receipts(_)
                         | Command::Trace(_)
                 );
                 let its_own = admitted.agent.is_none() || admitted.agent == speaker || !speaks;
@@ -227,6 +228,7 @@ impl History<'_> {
                         | Reply::Channels(_)
                         | Reply::Watches(_)
                         | Reply::Nodes(_)
+                        | Reply::Receipts(_)
                         | Reply::Trace(_),
                     )
                     | Err(_) => continue,

@@ -210,6 +210,7 @@ impl Plan {
             inbox_messages_max: rng.pick(&[1, 3, 6, 20]),
             inbox_bytes_max: body_bytes_max + rng.index(60),
             read_max: rng.pick(&[1, 2, 4, 64]),
+            awaited_max: 1_000,
             sessions_max: rng.pick(&[2, 4, 8, 12]),
             waits_max: rng.pick(&[0, 1, 4, 16]),
             agents_max: rng.pick(&[1, 4, 5, 7, 12]),

@@ -397,6 +397,11 @@ impl Model {
                 | Sign::KeptAlive
                 | Sign::DoubtOver
                 | Sign::Acknowledged
+                | Sign::Listed
+                | Sign::Receipted
+                | Sign::Failed
+                | Sign::Deferred(_)
+                | Sign::DeferralOver
                 | Sign::Settled
                 | Sign::Fenced
                 | Sign::Ended(_),
@@ -429,7 +434,7 @@ impl Model {
                     effects.push(self.end_in_vain(now, &wait));
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
-                Reason::NodeLapses => unreachable!("no plan has nodes"),
+                Reason::NodeLapses | Reason::DeferralEnds => unreachable!("no plan has nodes"),
                 Reason::AgentLeaves => unreachable!("no call does"),
             }
         }

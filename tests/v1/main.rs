@@ -6,6 +6,7 @@
 )]
 
 mod addresses;
+mod deliveries;
 mod messages;
 mod nodes;
 mod refusals;

@@ -292,8 +292,8 @@ fn what_is_not_there_says_so_over_a_connection_that_goes_on() {
         ("GET", "/v1/ws", "the stream of a workspace's events"),
         (
             "GET",
-            "/v1/deliveries",
-            "the list of deliveries and their receipts is not supported by relay: not yet",
+            "/v1/inbox",
+            "the inbox of an agent is not supported by relay: not yet",
         ),
         ("POST", "/v1/messages/x/reactions", "reactions"),
         ("GET", "/v1/channels/build/messages", "the history of messages"),

@@ -163,6 +163,7 @@ impl Tap {
             | Command::Watches(_)
             | Command::Resource(_)
             | Command::Nodes(_)
+            | Command::Receipts(_)
             | Command::Trace(_) => {}
         }
     }
@@ -321,6 +322,7 @@ impl Tap {
                     | Reply::Channels(_)
                     | Reply::Watches(_)
                     | Reply::Nodes(_)
+                    | Reply::Receipts(_)
                     | Reply::Trace(_),
                 )
                 | Err(_) => {}

@@ -161,6 +161,7 @@ impl Tap {
                     | Refusal::Groups(_)
                     | Refusal::Nodes(_)
                     | Refusal::Sessions(_)
+                    | Refusal::Receipts(_)
                     | Refusal::Trace(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
@@ -247,7 +248,15 @@ impl Tap {
                     Sign::Ended(_) => "confirmed: orderly end",
                     Sign::KeptAlive | Sign::DoubtOver => "confirmed: doubt ended",
                     Sign::Acknowledged => "confirmed: acknowledged by a node",
-                    Sign::Passed | Sign::Settled | Sign::Cancelled | Sign::Lost | Sign::Fenced => {
+                    Sign::Receipted | Sign::Failed => "confirmed: its agent gave a receipt",
+                    Sign::Passed
+                    | Sign::Settled
+                    | Sign::Cancelled
+                    | Sign::Lost
+                    | Sign::Fenced
+                    | Sign::Listed
+                    | Sign::Deferred(_)
+                    | Sign::DeferralOver => {
                         unreachable!("the engine's table says so")
                     }
                 });
@@ -283,6 +292,9 @@ impl Tap {
             Event::Accepted { message, agents, .. } => self.note_accepted(message, agents),
             Event::KeptAlive { .. }
             | Event::Overdue { .. }
+            | Event::Awaited { .. }
+            | Event::HeldBack { .. }
+            | Event::Receipt { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }

@@ -18,13 +18,14 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use self::incoming::{Incoming, Misunderstood, What};
+pub(super) use self::outgoing::reason;
 use super::Shared;
 use super::limits::{
     NODE_BYTES_PER_MS_MIN, NODE_FRAME_BYTES_MAX, NODE_PING_EVERY, NODE_SILENCE, NODE_WRITE_PATIENCE,
 };
 use super::owner::{Answered, Outcome, Outgoing};
 use crate::engine::nodes::{Instance, NodeView, Refusal, Reply, Said};
-use crate::engine::{self, AgentName, Ending, Message, NodeId, SessionId, agents};
+use crate::engine::{self, AgentName, Ending, Message, NodeId, Recipient, ResolvedBy, SessionId, agents};
 use crate::tools;
 
 /// With this capability a node takes an agent's frames only once it has named it and learned where they go on.
@@ -47,6 +48,27 @@ pub(super) fn agent_of(id: &str) -> Option<&str> {
 /// Returns the id of the delivery of a message to an agent.
 pub(super) fn delivery_id(message: &Message, agent: &AgentName) -> String {
     format!("del_{}_{}", message.id, agent_id(agent))
+}
+
+/// Returns the id of the message of an agent's delivery, if the delivery is one of its.
+pub(super) fn message_of<'a>(delivery: &'a str, agent: &AgentName) -> Option<&'a str> {
+    let rest = delivery.strip_prefix("del_")?.strip_suffix(&agent_id(agent))?;
+    rest.strip_suffix('_')
+}
+
+/// Returns the id of the channel that a message was sent to, or else of the conversation that it belongs to.
+pub(super) fn place_of(message: &Message, agent: &AgentName) -> String {
+    match message.to.by() {
+        ResolvedBy::Channel => channel_id(&message.to),
+        ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
+            conversation_id(message, agent)
+        }
+    }
+}
+
+/// Returns the id of the channel that was meant.
+pub(super) fn channel_id(to: &Recipient) -> String {
+    format!("ch_{}", to.as_str().replacen('#', "", 1))
 }
 
 /// Returns the id of the conversation that a message belongs to: the same for both who talk to each other.
@@ -391,6 +413,7 @@ impl Connection {
                 | engine::Reply::Agents(_)
                 | engine::Reply::Groups(_)
                 | engine::Reply::Channels(_)
+                | engine::Reply::Receipts(_)
                 | engine::Reply::Trace(_)
                 | engine::Reply::Watches(_)) => unreachable!("a node is answered with {other:?}"),
             },
@@ -427,6 +450,7 @@ fn told(refusal: &engine::Refusal) -> (&'static str, String) {
         | engine::Refusal::Sessions(_)
         | engine::Refusal::Mail(_)
         | engine::Refusal::Groups(_)
+        | engine::Refusal::Receipts(_)
         | engine::Refusal::Trace(_)
         | engine::Refusal::Stopping => "node_control_failed",
     };

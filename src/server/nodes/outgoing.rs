@@ -203,7 +203,7 @@ fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'
         let name = message.to.as_str().rsplit('#').next().unwrap_or_default();
         let data = Data::Channel {
             id,
-            channel_id: format!("ch_{}", message.to.as_str().replacen('#', "", 1)),
+            channel_id: super::channel_id(&message.to),
             agent_id: agent_id(&message.from),
             agent_name: from_name.clone(),
             text,

@@ -1,6 +1,7 @@
 //! A request of the API, read whole before anything is refused: with a body unread, its connection could not go on.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use axum::RequestExt as _;
@@ -203,6 +204,17 @@ impl Asked {
 
     /// Reads a query that may name one parameter, which has one of some values. No body is taken.
     pub fn one_of(&self, parameter: &str, values: &[&'static str]) -> Result<Option<&'static str>, Failure> {
+        self.one(parameter, &values.join(", "), |value| {
+            values.iter().find(|known| **known == value).copied()
+        })
+    }
+
+    fn one<T>(
+        &self,
+        parameter: &str,
+        accepted: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, Failure> {
         let query = self.parts.uri.query().unwrap_or_default();
         let mut found = None;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -211,19 +223,36 @@ impl Asked {
                 let reason = format!("unknown query parameter {name:?}; accepted: {parameter}");
                 return Err(Failure::invalid(reason));
             }
-            let known = values.iter().find(|known| **known == value);
+            let known = read(&value);
             if known.is_none() || found.is_some() {
-                let (value, accepted) = (shown(&value), values.join(", "));
+                let value = shown(&value);
                 let reason =
                     format!("query parameter {parameter:?} is {value:?}; accepted, once: {accepted}");
                 return Err(Failure::invalid(reason));
             }
-            found = known.copied();
+            found = known;
         }
         if self.body.trim_ascii().is_empty() {
             return Ok(found);
         }
         Err(Failure::invalid("this address takes no body"))
+    }
+
+    /// Reads a query that may name one parameter, which is a number. No body is taken.
+    pub fn number(&self, parameter: &str, range: RangeInclusive<usize>) -> Result<Option<usize>, Failure> {
+        let accepted = format!("{} to {}", range.start(), range.end());
+        self.one(parameter, &accepted, |value| {
+            value.parse().ok().filter(|number| range.contains(number))
+        })
+    }
+
+    /// Reads the body, which is JSON or nothing; no query is taken.
+    pub fn json_or_nothing<T: DeserializeOwned + Default>(&self) -> Result<T, Failure> {
+        if self.body.trim_ascii().is_empty() {
+            self.no_query()?;
+            return Ok(T::default());
+        }
+        self.json()
     }
 
     fn no_query(&self) -> Result<(), Failure> {

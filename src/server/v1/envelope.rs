@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::engine::{Class, Refusal, agents, groups, mail, nodes};
+use crate::engine::{Class, Refusal, agents, groups, mail, nodes, receipts};
 use crate::server::status_of;
 use crate::tools;
 
@@ -180,6 +180,12 @@ fn code_of(refusal: &Refusal) -> &'static str {
             | groups::Refusal::TooManyMembers { .. } => "invalid_request",
         },
         Refusal::Nodes(refusal) => crate::server::nodes::code_of(refusal),
+        Refusal::Receipts(refusal) => match refusal {
+            receipts::Refusal::Unknown { .. } => "delivery_not_found",
+            receipts::Refusal::ReasonTooLong { .. } | receipts::Refusal::DeferredForTooLong { .. } => {
+                "invalid_request"
+            }
+        },
         Refusal::Trace(_) => "message_not_found",
         Refusal::Sessions(_) => "too_many_sessions",
         Refusal::Stopping => "stopping",

@@ -279,7 +279,7 @@ impl Accepted {
             draft,
         } = self;
         let channel = match to.by() {
-            ResolvedBy::Channel => format!("ch_{}", to.as_str().replacen('#', "", 1)),
+            ResolvedBy::Channel => nodes::channel_id(&to),
             ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
                 nodes::conversation_of(&draft.from, to.as_str())
             }

@@ -6,6 +6,7 @@
 mod agents;
 mod asked;
 mod channels;
+mod deliveries;
 mod envelope;
 mod messages;
 mod nodes;
@@ -255,6 +256,42 @@ const ROUTES: &[Route] = &[
         answers: "the same, `thread_id` set",
         note: "201. A reply to what one agent got goes to its sender, any other to all whom the message went to. It is one that the agent got and relay knows still, or one of the latest that it posted here; else 404 `message_not_found`.",
         to: || post(messages::reply),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/deliveries",
+        wants: Wants::Agent,
+        takes: "`?limit=`",
+        answers: "a list of `{id, message_id, channel_id, agent_id, status, redelivered, mode, reason, available_at, created_at, message{id, channel_id, agent_id, agent_name, text, thread_id, created_at}}`",
+        note: "What the agent has given no receipt for, the oldest first, 2,000 at the most: `queued` is in its inbox or on its way, `delivered` it has. It gives a receipt for each that it was shown. What is deferred is not shown before its time. [DELIVERY.md](DELIVERY.md) has the rules.",
+        to: || get(deliveries::list),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/deliveries/{id}/ack",
+        wants: Wants::Agent,
+        takes: "",
+        answers: "`{id, message_id, agent_id, status, available_at}`",
+        note: "The agent is done with it. What has arrived before stays what it is, also for the two below: `status` says what that is. 404 `delivery_not_found`.",
+        to: || post(deliveries::ack),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/deliveries/{id}/fail",
+        wants: Wants::Agent,
+        takes: "`{error?, retryable?}`, or nothing",
+        answers: "the same",
+        note: "It failed. relay does not send it again; the trace of the message has both.",
+        to: || post(deliveries::fail),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/deliveries/{id}/defer",
+        wants: Wants::Agent,
+        takes: "`{available_at, reason?}`",
+        answers: "the same",
+        note: "The agent wants it at that time, within a day, and is sent it then; what comes after it passes.",
+        to: || post(deliveries::defer),
     },
     Route {
         method: "POST",

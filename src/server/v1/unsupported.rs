@@ -10,8 +10,6 @@ pub(super) struct Unsupported {
     pub routes: &'static [(&'static str, &'static str)],
 }
 
-const RECEIPTS: &str =
-    "not yet: relay takes a node's acknowledgement for its receipt so far; connect to /v1/node/ws";
 const HISTORY: &str =
     "not yet: relay keeps no history so far, only what waits for an agent and the latest that it has read";
 const NO_STORE: &str = "not yet: relay keeps nothing beside a message so far";
@@ -24,16 +22,6 @@ const FILES: &str = "relay keeps no files; put what matters into the text, or na
 
 /// All of it.
 pub(super) const UNSUPPORTED: &[Unsupported] = &[
-    Unsupported {
-        name: "the list of deliveries and their receipts",
-        why: RECEIPTS,
-        routes: &[
-            ("GET", "/v1/deliveries"),
-            ("POST", "/v1/deliveries/{id}/ack"),
-            ("POST", "/v1/deliveries/{id}/fail"),
-            ("POST", "/v1/deliveries/{id}/defer"),
-        ],
-    },
     Unsupported {
         name: "the stream of a workspace's events",
         why: "not yet: relay tells no observers so far; relay serve shows each message as it is accepted",

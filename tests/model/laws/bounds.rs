@@ -92,6 +92,7 @@ impl History<'_> {
                 | Refusal::Agents(_)
                 | Refusal::Groups(_)
                 | Refusal::Nodes(_)
+                | Refusal::Receipts(_)
                 | Refusal::Trace(_)
                 | Refusal::Sessions(_) => true,
             };

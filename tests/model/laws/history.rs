@@ -272,6 +272,7 @@ impl<'a> History<'a> {
             | Command::Channels(_)
             | Command::Watches(_)
             | Command::Nodes(_)
+            | Command::Receipts(_)
             | Command::Trace(_) => return None,
         };
         let given = match command {
@@ -374,6 +375,11 @@ impl<'a> History<'a> {
                         | Sign::CalledAgain
                         | Sign::KeptAlive
                         | Sign::Acknowledged
+                        | Sign::Listed
+                        | Sign::Receipted
+                        | Sign::Failed
+                        | Sign::Deferred(_)
+                        | Sign::DeferralOver
                         | Sign::DoubtOver
                         | Sign::Fenced
                         | Sign::Settled

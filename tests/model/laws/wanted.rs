@@ -73,6 +73,7 @@ impl<'a> History<'a> {
             | Command::Watches(_)
             | Command::Resource(_)
             | Command::Nodes(_)
+            | Command::Receipts(_)
             | Command::Trace(_) => {}
         }
         wanted
@@ -91,6 +92,7 @@ pub(super) fn wait_ms(command: &Command) -> Option<u32> {
         | Command::Watches(_)
         | Command::Resource(_)
         | Command::Nodes(_)
+        | Command::Receipts(_)
         | Command::Trace(_) => None,
     }
 }

@@ -1,0 +1,135 @@
+//! The deliveries of an agent, and its receipts for them.
+
+use chrono::DateTime;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::asked::Asked;
+use super::envelope::{Answer, Data, Failure};
+use crate::engine::receipts::{Command, Receipt, Refusal, Reply, State};
+use crate::engine::{self, AgentName, Delivery, Timestamp, shown};
+use crate::server::limits::DELIVERIES_SHOWN_MAX;
+use crate::server::nodes;
+
+/// What `POST /v1/deliveries/:id/fail` takes.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fail {
+    error: Option<String>,
+    retryable: Option<bool>,
+}
+
+/// What `POST /v1/deliveries/:id/defer` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Defer {
+    available_at: String,
+    reason: Option<String>,
+}
+
+/// `GET /v1/deliveries`: what the agent has given no receipt for.
+pub(super) async fn list(asked: Asked) -> Answer {
+    let agent = asked.agent()?;
+    let limit = asked.number("limit", 1..=DELIVERIES_SHOWN_MAX)?;
+    let limit = limit.unwrap_or(DELIVERIES_SHOWN_MAX);
+    let reply = asked.call_as(&agent, Command::List { limit }).await?;
+    let engine::Reply::Receipts(Reply::Listed(all)) = reply else {
+        unreachable!("a list of deliveries is asked for")
+    };
+    let rows = all.iter().map(|(delivery, state)| row(&agent, delivery, *state));
+    Ok(Data::ok(rows.collect()))
+}
+
+/// `POST /v1/deliveries/:id/ack`.
+pub(super) async fn ack(asked: Asked) -> Answer {
+    asked.nothing()?;
+    give(&asked, Receipt::Done).await
+}
+
+/// `POST /v1/deliveries/:id/fail`.
+pub(super) async fn fail(asked: Asked) -> Answer {
+    let Fail { error, retryable } = asked.json_or_nothing()?;
+    let receipt = Receipt::Failed {
+        reason: error.map(String::into_boxed_str),
+        retryable: retryable.unwrap_or(false),
+    };
+    give(&asked, receipt).await
+}
+
+/// `POST /v1/deliveries/:id/defer`.
+pub(super) async fn defer(asked: Asked) -> Answer {
+    let Defer { available_at, reason } = asked.json()?;
+    let until = DateTime::parse_from_rfc3339(&available_at).map_err(|_| {
+        let given = shown(&available_at);
+        Failure::invalid(format!(
+            "\"available_at\" is {given:?}; accepted: a moment such as \"2026-05-02T14:30:00.000Z\""
+        ))
+    })?;
+    let receipt = Receipt::Deferred {
+        until: Timestamp::from_millis(until.timestamp_millis()),
+        reason: reason.map(String::into_boxed_str),
+    };
+    give(&asked, receipt).await
+}
+
+async fn give(asked: &Asked, receipt: Receipt) -> Answer {
+    let agent = asked.agent()?;
+    let delivery = asked.named();
+    let Some(message) = nodes::message_of(delivery, &agent).map(str::to_owned) else {
+        let given = shown(delivery);
+        return Err(engine::Refusal::from(Refusal::Unknown { given }).into());
+    };
+    let give = Command::Give {
+        message: message.clone(),
+        receipt,
+    };
+    let engine::Reply::Receipts(Reply::Is(state)) = asked.call_as(&agent, give).await? else {
+        unreachable!("a receipt is given")
+    };
+    let (status, available_at) = words(state);
+    Ok(Data::ok(json!({
+        "id": delivery,
+        "message_id": message,
+        "agent_id": nodes::agent_id(&agent),
+        "status": status,
+        "available_at": available_at,
+    })))
+}
+
+fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
+    let message = &delivery.message;
+    let (status, available_at) = words(state);
+    let place = nodes::place_of(message, agent);
+    json!({
+        "id": nodes::delivery_id(message, agent),
+        "message_id": message.id.to_string(),
+        "channel_id": place,
+        "agent_id": nodes::agent_id(agent),
+        "status": status,
+        "redelivered": delivery.redelivered,
+        "mode": "wait",
+        "reason": nodes::reason(message),
+        "available_at": available_at,
+        "created_at": message.ts.to_string(),
+        "message": {
+            "id": message.id.to_string(),
+            "channel_id": place,
+            "agent_id": nodes::agent_id(&message.from),
+            "agent_name": message.from.seen_from(agent.project()),
+            "text": message.body,
+            "thread_id": message.thread(),
+            "created_at": message.ts.to_string(),
+        },
+    })
+}
+
+/// Returns the word for how far a delivery has come, and from when on its agent wants it.
+fn words(state: State) -> (&'static str, Option<String>) {
+    match state {
+        State::Queued => ("queued", None),
+        State::Delivered => ("delivered", None),
+        State::Deferred { until } => ("deferred", Some(until.to_string())),
+        State::Done => ("acked", None),
+        State::Failed => ("failed", None),
+    }
+}

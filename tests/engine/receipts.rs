@@ -1,0 +1,418 @@
+//! Receipts: what an agent says of its single deliveries, and what becomes of those that it says nothing of.
+
+use relay::engine::limits::{DEFERRAL_MS_MAX, FRAMES_MAX, NODE_GONE_MS, REASON_BYTES_MAX};
+use relay::engine::receipts::{Command as Asked, Receipt, Refusal as NoDelivery, Reply as Answer, State};
+
+use super::nodes::{ANY, FIRST, NODE, NONE, PERSON, frames, noted};
+use super::*;
+
+/// The session of the agent that gives receipts.
+const AGENT: SessionId = SessionId(8);
+
+const DONE: Receipt = Receipt::Done;
+const FAILED: Receipt = Receipt::Failed {
+    reason: None,
+    retryable: false,
+};
+
+/// Long before a node that is gone holds its agents no more.
+const LATER_MS: i64 = 1_000;
+
+fn until(ms: i64) -> Receipt {
+    Receipt::Deferred {
+        until: START.plus_millis(ms),
+        reason: None,
+    }
+}
+
+impl Relay {
+    /// A relay in which `dev-a` is bound to a node, has messages of those numbers on the way, and gives receipts.
+    fn giving(numbers: std::ops::RangeInclusive<u8>) -> Self {
+        let mut relay = Self::with_node();
+        relay.posts(numbers);
+        relay.open(AGENT, Carrier::Exchange, Some("dev-a"));
+        relay.events();
+        relay
+    }
+
+    fn lists(&mut self) -> Vec<(Delivery, State)> {
+        let list = Asked::List { limit: 100 };
+        match &self.call(AGENT, ANY, list.into())[..] {
+            [
+                Effect::Reply {
+                    result: Ok(Reply::Receipts(Answer::Listed(all))),
+                    ..
+                },
+            ] => all.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn gives(&mut self, number: u8, receipt: Receipt) -> Vec<Effect> {
+        let message = nth(number).message.id.to_string();
+        self.call(AGENT, ANY, Asked::Give { message, receipt }.into())
+    }
+
+    /// How the hand-overs of messages ended since the last time, and by which signs.
+    fn ended(&mut self) -> Vec<Sign> {
+        let events = self.events().into_iter();
+        let ended = events.filter_map(|event| match event {
+            Event::Confirmed { by, .. } | Event::Undone { by, .. } => Some(by),
+            _ => None,
+        });
+        ended.collect()
+    }
+}
+
+/// The answer to a receipt, and what else comes of it.
+fn is(state: State) -> Effect {
+    reply(ANY, Ok(Answer::Is(state).into()))
+}
+
+fn refused_as(refusal: NoDelivery) -> Vec<Effect> {
+    vec![super::refused(ANY, refusal.into())]
+}
+
+#[test]
+fn what_is_on_its_way_or_acknowledged_a_moment_ago_is_listed_with_what_waits() {
+    let mut relay = Relay::giving(1..=2);
+    relay.acknowledge(NODE, "dev-a", 1);
+    let expected = [(nth(1), State::Delivered), (nth(2), State::Queued)];
+    assert_eq!(relay.lists(), expected);
+    assert_eq!(relay.lists(), expected, "again, as long as no receipt was given");
+}
+
+#[test]
+fn what_was_not_listed_has_arrived_with_the_acknowledgement() {
+    let mut relay = Relay::giving(1..=1);
+    relay.acknowledge(NODE, "dev-a", 1);
+    relay.settle();
+    assert_eq!(relay.ended(), [Sign::Acknowledged]);
+    assert_eq!(relay.lists(), []);
+}
+
+#[test]
+fn what_was_listed_arrives_by_its_receipt_alone() {
+    for listed_first in [true, false] {
+        let mut relay = Relay::giving(1..=2);
+        if listed_first {
+            relay.lists();
+        }
+        relay.acknowledge(NODE, "dev-a", 2);
+        relay.lists();
+        relay.timeout_at(10 * NODE_GONE_MS);
+        assert_eq!(relay.ended(), [], "an acknowledgement is not enough");
+        assert_eq!(relay.gives(2, DONE), [is(State::Done)]);
+        assert_eq!(relay.ended(), [Sign::Receipted]);
+        assert_eq!(relay.lists(), [(nth(1), State::Delivered)]);
+        assert_eq!(relay.gives(1, FAILED), [is(State::Failed)]);
+        assert_eq!(relay.ended(), [Sign::Failed]);
+        assert_eq!(relay.lists(), []);
+    }
+}
+
+#[test]
+fn a_receipt_is_good_before_the_acknowledgement_whose_number_is_waited_for_no_more() {
+    let mut relay = Relay::giving(1..=3);
+    assert_eq!(relay.gives(2, DONE), [is(State::Done)]);
+    assert_eq!(relay.ended(), [Sign::Receipted]);
+    // Over the next connection it does not come again.
+    relay.close(NODE, Ending::Broken);
+    let again = frames(relay.connect(nodes::NEXT, None));
+    assert_eq!(
+        again,
+        [
+            (nodes::NEXT, 1, super::again(&nth(1))),
+            (nodes::NEXT, 3, super::again(&nth(3)))
+        ]
+    );
+    assert_eq!(relay.acknowledge(nodes::NEXT, "dev-a", 3), noted());
+}
+
+#[test]
+fn a_receipt_for_what_waits_takes_it_without_a_node() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    relay.post(A, 2, &nth(2));
+    relay.open(AGENT, Carrier::Exchange, Some("dev-a"));
+    relay.events();
+    assert_eq!(relay.lists(), [(nth(1), State::Queued), (nth(2), State::Queued)]);
+    assert_eq!(relay.gives(2, DONE), [is(State::Done)]);
+    assert_eq!(relay.ended(), [Sign::Receipted]);
+    assert_eq!(relay.call(B, 3, read("dev-a")), [shown(3, [nth(1)])]);
+}
+
+#[test]
+fn a_receipt_for_what_is_to_be_sent_again_takes_it_and_its_number() {
+    let mut relay = Relay::giving(1..=2);
+    relay.close(NODE, Ending::Broken);
+    assert_eq!(relay.gives(1, DONE), [is(State::Done)]);
+    let again = frames(relay.connect(nodes::NEXT, None));
+    assert_eq!(again, [(nodes::NEXT, 2, super::again(&nth(2)))]);
+}
+
+#[test]
+fn receipts_only_move_forward() {
+    let mut relay = Relay::giving(1..=2);
+    relay.gives(1, DONE);
+    relay.gives(2, FAILED);
+    relay.events();
+    for receipt in [DONE, FAILED, until(LATER_MS)] {
+        assert_eq!(relay.gives(1, receipt.clone()), [is(State::Done)]);
+        assert_eq!(relay.gives(2, receipt), [is(State::Failed)]);
+    }
+    assert_eq!(relay.events(), []);
+}
+
+#[test]
+fn a_later_receipt_goes_before_a_deferral() {
+    let mut relay = Relay::giving(1..=2);
+    for number in [1, 2] {
+        let at = START.plus_millis(LATER_MS);
+        assert_eq!(
+            relay.gives(number, until(LATER_MS)),
+            [is(State::Deferred { until: at })]
+        );
+    }
+    let at = START.plus_millis(2 * LATER_MS);
+    assert_eq!(
+        relay.gives(1, until(2 * LATER_MS)),
+        [is(State::Deferred { until: at })]
+    );
+    assert_eq!(relay.gives(2, DONE), [is(State::Done)]);
+    assert_eq!(relay.ended(), [Sign::Receipted]);
+    assert_eq!(relay.timeout_at(LATER_MS), NONE);
+    let sent = frames(relay.timeout_at(2 * LATER_MS));
+    assert_eq!(sent, [(NODE, 3, super::again(&nth(1)))]);
+}
+
+#[test]
+fn what_is_deferred_lets_later_ones_pass_and_comes_at_its_time_with_a_new_number() {
+    let mut relay = Relay::giving(1..=2);
+    relay.lists();
+    relay.gives(1, until(LATER_MS));
+    assert_eq!(
+        relay.engine.poll_timeout(),
+        Some((START.plus_millis(LATER_MS), Reason::DeferralEnds))
+    );
+    assert_eq!(
+        relay.lists(),
+        [(nth(2), State::Queued)],
+        "it is not shown before its time"
+    );
+    assert_eq!(relay.acknowledge(NODE, "dev-a", 2), noted());
+    assert_eq!(relay.timeout_at(LATER_MS - 1), NONE);
+    relay.ended();
+    let sent = frames(relay.timeout_at(LATER_MS));
+    assert_eq!(sent, [(NODE, 3, super::again(&nth(1)))]);
+    assert_eq!(relay.ended(), [Sign::DeferralOver]);
+    // It was listed, and so it is for a receipt.
+    relay.acknowledge(NODE, "dev-a", 3);
+    relay.timeout_at(NODE_GONE_MS);
+    assert_eq!(relay.ended(), []);
+    assert_eq!(relay.gives(1, DONE), [is(State::Done)]);
+}
+
+#[test]
+fn a_deferral_waits_for_its_time_though_the_node_is_gone() {
+    let mut relay = Relay::giving(1..=1);
+    relay.gives(1, until(2 * NODE_GONE_MS));
+    relay.said(NODE, relay::engine::nodes::Said::Leaves);
+    assert_eq!(relay.call(B, 1, read("dev-a")), [nothing(1)]);
+    relay.timeout_at(2 * NODE_GONE_MS);
+    let again = super::again(&nth(1));
+    assert_eq!(relay.call(B, 2, read("dev-a")), [shown(2, [again])]);
+}
+
+#[test]
+fn what_no_receipt_was_given_for_is_read_with_tools_once_the_node_lets_go() {
+    let mut relay = Relay::giving(1..=2);
+    relay.acknowledge(NODE, "dev-a", 2);
+    relay.lists();
+    relay.gives(2, DONE);
+    relay.close(NODE, Ending::Broken);
+    assert_eq!(
+        relay.call(B, 1, read("dev-a")),
+        [nothing(1)],
+        "its agent has it still"
+    );
+    relay.timeout_at(NODE_GONE_MS);
+    let again = super::again(&nth(1));
+    assert_eq!(relay.call(B, 2, read("dev-a")), [shown(2, [again])]);
+}
+
+#[test]
+fn an_agent_that_is_bound_elsewhere_gives_no_receipt_for_what_it_was_shown_before() {
+    let mut relay = Relay::giving(1..=1);
+    relay.acknowledge(NODE, "dev-a", 1);
+    relay.lists();
+    relay.asked(
+        PERSON,
+        relay::engine::nodes::Command::Unbind {
+            node: FIRST,
+            agent: "dev-a".to_owned(),
+        },
+    );
+    assert_eq!(relay.ended(), [Sign::Fenced]);
+    // The next node's acknowledgement is enough again.
+    let sent = frames(relay.bind(FIRST, "dev-a"));
+    assert_eq!(sent, [(NODE, 2, super::again(&nth(1)))]);
+    relay.acknowledge(NODE, "dev-a", 2);
+    relay.settle();
+    assert_eq!(relay.ended(), [Sign::Acknowledged]);
+}
+
+#[test]
+fn no_more_frames_go_out_than_receipts_may_be_missing() {
+    let bounds = Bounds {
+        awaited_max: 2,
+        ..ROOMY
+    };
+    let mut relay = Relay::with_node();
+    relay.engine = {
+        let mut other = Relay::told_within(bounds);
+        other.open_for_person(PERSON);
+        other.create("fleet", None);
+        other.connect(NODE, None);
+        other.bind(FIRST, "dev-a");
+        other.engine
+    };
+    relay.open(AGENT, Carrier::Exchange, Some("dev-a"));
+    assert_eq!(relay.posts(1..=2).len(), 2);
+    relay.lists();
+    relay.acknowledge(NODE, "dev-a", 2);
+    assert_eq!(relay.posts(3..=3), []);
+    let effects = relay.gives(1, DONE);
+    assert_eq!(frames(effects), [(NODE, 3, nth(3))]);
+}
+
+#[test]
+fn as_many_acknowledgements_at_once_as_frames_may_be_on_their_way_are_listed_all() {
+    let mut relay = Relay::giving(1..=1);
+    let numbers = 2..=u8::try_from(FRAMES_MAX).expect("it is small");
+    relay.posts(numbers);
+    relay.acknowledge(NODE, "dev-a", FRAMES_MAX as u64);
+    assert_eq!(relay.lists().len(), FRAMES_MAX);
+}
+
+#[test]
+fn a_reply_with_others_is_judged_as_a_whole() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    relay.post(A, 2, &nth(2));
+    relay.open(AGENT, Carrier::Exchange, Some("dev-a"));
+    relay.call(B, 3, read("dev-a"));
+    relay.events();
+    assert_eq!(relay.lists(), [], "a reply of a tool is on its way");
+    assert_eq!(relay.gives(1, DONE), [is(State::Delivered)]);
+    assert_eq!(relay.events(), []);
+}
+
+#[test]
+fn what_an_agent_never_got_has_no_receipt() {
+    let mut relay = Relay::giving(1..=1);
+    relay.post(A, 2, &message(2, 0, "pm", "dev-b"));
+    let unknown = |given: &str| {
+        let given = given.to_owned();
+        refused_as(NoDelivery::Unknown { given })
+    };
+    let other = id(2).to_string();
+    for given in [other.as_str(), "no id", ""] {
+        let message = given.to_owned();
+        let give = Asked::Give {
+            message,
+            receipt: DONE,
+        };
+        assert_eq!(relay.call(AGENT, ANY, give.into()), unknown(given));
+    }
+}
+
+#[test]
+fn a_receipt_says_no_more_than_it_may() {
+    let mut relay = Relay::giving(1..=1);
+    let reason = |bytes: usize| Some("x".repeat(bytes).into_boxed_str());
+    let long = NoDelivery::ReasonTooLong {
+        bytes: REASON_BYTES_MAX + 1,
+    };
+    let failed = |bytes| Receipt::Failed {
+        reason: reason(bytes),
+        retryable: true,
+    };
+    assert_eq!(
+        relay.gives(1, failed(REASON_BYTES_MAX + 1)),
+        refused_as(long.clone())
+    );
+    let deferred = |bytes, ms| Receipt::Deferred {
+        until: START.plus_millis(ms),
+        reason: reason(bytes),
+    };
+    assert_eq!(
+        relay.gives(1, deferred(REASON_BYTES_MAX + 1, 1)),
+        refused_as(long)
+    );
+    let ms_max = DEFERRAL_MS_MAX;
+    let too_long = NoDelivery::DeferredForTooLong { ms_max };
+    assert_eq!(relay.gives(1, deferred(1, ms_max + 1)), refused_as(too_long));
+    let until = START.plus_millis(ms_max);
+    assert_eq!(
+        relay.gives(1, deferred(1, ms_max)),
+        [is(State::Deferred { until })]
+    );
+    assert_eq!(relay.gives(1, failed(REASON_BYTES_MAX)), [is(State::Failed)]);
+}
+
+#[test]
+fn what_is_deferred_or_without_a_receipt_is_unread_when_the_relay_stops() {
+    let mut relay = Relay::giving(1..=3);
+    relay.lists();
+    relay.acknowledge(NODE, "dev-a", 3);
+    relay.gives(1, until(LATER_MS));
+    relay.gives(2, DONE);
+    relay.handle(Input::Stopping);
+    assert_eq!(relay.pending(), [0, 2, 0]);
+}
+
+#[test]
+fn the_trace_tells_of_receipts() {
+    let mut relay = Relay::giving(1..=2);
+    relay.lists();
+    relay.acknowledge(NODE, "dev-a", 2);
+    let reason = Some("busy".into());
+    let until = START.plus_millis(LATER_MS);
+    let deferral = Receipt::Deferred { until, reason };
+    relay.gives(1, deferral.clone());
+    relay.timeout_at(LATER_MS);
+    let failure = Receipt::Failed {
+        reason: Some("broke".into()),
+        retryable: true,
+    };
+    relay.gives(1, failure.clone());
+    relay.gives(2, DONE);
+    use relay::engine::trace::Happened;
+    let told = |relay: &mut Relay, number| {
+        let traced = tracing::traced(relay, number).expect("it is traced");
+        let moments = traced.moments.into_iter().map(|moment| moment.what);
+        let late = moments.skip_while(|what| !matches!(what, Happened::Awaited));
+        late.collect::<Vec<_>>()
+    };
+    let by = Sign::DeferralOver;
+    let first = told(&mut relay, 1);
+    assert_eq!(
+        first[..3],
+        [
+            Happened::Awaited,
+            Happened::Receipt(deferral),
+            Happened::Undone { by }
+        ]
+    );
+    assert_eq!(first.last(), Some(&Happened::Receipt(failure)));
+    let by = Sign::Receipted;
+    assert_eq!(
+        told(&mut relay, 2),
+        [
+            Happened::Awaited,
+            Happened::Receipt(DONE),
+            Happened::Delivered { by }
+        ]
+    );
+}
