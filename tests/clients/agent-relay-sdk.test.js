@@ -97,10 +97,10 @@ test('The Agent Relay SDK: a message that is sent again is there once, and what 
     () => alice.react({ messageId: first.id, emoji: ':eyes:' }),
     () => alice.threads.get(first.id),
     () => bob.inbox.get(),
-    () => bob.deliveries.ack('del_1'),
   ]) {
     await assert.rejects(attempt(), { statusCode: 501, rawCode: 'not_supported' });
   }
+  await assert.rejects(bob.deliveries.ack('del_1'), { statusCode: 404, rawCode: 'delivery_not_found' });
 });
 
 test('The Agent Relay SDK: what is sent to an agent comes to its listener, across its connections, once and in order', async (t) => {
