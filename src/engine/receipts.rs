@@ -8,6 +8,7 @@
 
 use super::agents::NamedAs;
 use super::events::Event;
+use super::handover::Handover;
 use super::io::{self, Carrier, Sign};
 use super::limits::{DEFERRAL_MS_MAX, REASON_BYTES_MAX};
 use super::message::Delivery;
@@ -158,10 +159,12 @@ impl Engine {
         limit: usize,
         step: &mut Step<'_>,
     ) -> Vec<(Delivery, State)> {
-        let inbox = &self.inboxes[agent];
+        let (inbox, is_held) = (&self.inboxes[agent], self.is_held(agent));
         let standing = inbox.standing.iter().filter_map(|id| {
             let handover = &self.handovers[id];
             let state = match (handover.carrier, handover.passage) {
+                // Of what a node that is no more has acknowledged, nobody waits for a receipt.
+                (Carrier::Node, Passage::Read { .. }) if !is_held => return None,
                 (Carrier::Node, Passage::Read { .. } | Passage::Awaited) => State::Delivered,
                 (Carrier::Node, passage) if passage.is_on_its_way() => State::Queued,
                 (Carrier::Stream | Carrier::Exchange | Carrier::Node, _) => return None,
@@ -211,11 +214,12 @@ impl Engine {
             self.gives_up_number(agent, |sent| sent.seq == seq);
             let delivery = self.inbox_mut(agent).take_one(seq);
             self.hand_over_one(session, agent, delivery, step)
-        } else if let Some((handover, deliveries)) =
+        } else if let Some((handover, _)) =
             standing.find(|(_, deliveries)| deliveries.iter().any(|delivery| delivery.message.id == id))
         {
-            if deliveries.len() > 1 {
-                // It is in a reply with others, and whatever becomes of that becomes of it.
+            let Handover { carrier, passage, .. } = &self.handovers[&handover];
+            if *carrier != Carrier::Node && passage.held_back_until().is_none() {
+                // It was read with a tool, and whatever becomes of the reply becomes of it.
                 return Ok(State::Delivered);
             }
             self.gives_up_number(agent, |sent| sent.handover == Some(handover));

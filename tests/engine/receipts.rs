@@ -92,6 +92,24 @@ fn what_was_not_listed_has_arrived_with_the_acknowledgement() {
 }
 
 #[test]
+fn of_what_a_node_acknowledged_that_holds_the_agent_no_more_no_receipt_is_awaited() {
+    let mut relay = Relay::giving(1..=1);
+    relay.acknowledge(NODE, "dev-a", 1);
+    relay.said(NODE, relay::engine::nodes::Said::Leaves);
+    assert_eq!(relay.lists(), []);
+    relay.settle();
+    assert_eq!(relay.ended(), [Sign::Acknowledged]);
+}
+
+#[test]
+fn a_receipt_says_by_what_a_delivery_arrived_also_right_after_the_acknowledgement() {
+    let mut relay = Relay::giving(1..=1);
+    relay.acknowledge(NODE, "dev-a", 1);
+    assert_eq!(relay.gives(1, DONE), [is(State::Done)]);
+    assert_eq!(relay.ended(), [Sign::Receipted]);
+}
+
+#[test]
 fn what_was_listed_arrives_by_its_receipt_alone() {
     for listed_first in [true, false] {
         let mut relay = Relay::giving(1..=2);
