@@ -516,7 +516,11 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
         return Outcome::Refused(texts.concat());
     }
     let Ok(first) = serde_json::from_str::<Value>(texts[0]) else {
-        return team::read_words(texts[0], texts.get(1).map(|&text| text.to_owned()));
+        let notice = texts.get(1).map(|&text| text.to_owned());
+        let (Asked::Read { of: reader, .. } | Asked::Post { from: reader, .. }) = asked else {
+            unreachable!("words answer what posts or reads");
+        };
+        return team::read_words(reader, texts[0], notice);
     };
     match asked {
         Asked::Greeting(_) | Asked::Tools => unreachable!("returned above"),

@@ -17,9 +17,9 @@ pub struct Incarnation(pub usize);
 pub enum Asked {
     /// A post.
     Post {
-        /// The sender.
+        /// The sender, by its whole name.
         from: String,
-        /// The recipient, or the address that stands for several.
+        /// The recipient, or the address that stands for several, as the sender has written it.
         to: String,
         /// The kind.
         kind: Kind,
@@ -30,7 +30,7 @@ pub enum Asked {
     },
     /// A read.
     Read {
-        /// Whose inbox.
+        /// Whose inbox, by its whole name.
         of: String,
         /// How long it was to wait, in milliseconds.
         wait_ms: u64,
@@ -68,9 +68,9 @@ pub enum Belongs {
 /// Which messages a read asks for; all by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Those of one sender.
+    /// Those of one sender, as the reader has written it.
     pub from: Option<String>,
-    /// Those to one channel.
+    /// Those to one channel, as the reader has written it.
     pub channel: Option<String>,
     /// The answer to the post of this body, whose call waits for it: a call that asks is noted as a post and as a read.
     pub answers: Option<String>,
@@ -81,7 +81,7 @@ pub struct Filter {
 pub struct Seen {
     /// Its id; empty where the tools do not tell it.
     pub id: String,
-    /// Its sender.
+    /// Its sender, by its whole name.
     pub from: String,
     /// Its recipient; empty where the tools do not tell it.
     pub to: String,

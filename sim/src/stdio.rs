@@ -26,6 +26,7 @@ use uuid::Uuid;
 use crate::client::{Answer, SERVER, Settings, now_ms};
 use crate::history::{Incarnation, Log};
 use crate::net::{ClientIo, Ledger, Process};
+use crate::plan::projects::project;
 use crate::plan::team;
 use crate::tap::Bug;
 use crate::team::instance;
@@ -103,19 +104,22 @@ impl Stdio {
             ledger: settings.ledger.clone(),
             never_breaks_off: settings.bug == Some(Bug::BridgeNeverBreaksOff),
         };
-        let own = settings.bound_to.as_ref();
         let mate = settings.mate;
+        let own = mate.map(|mate| team::mate(mate.number));
+        let own = own.or_else(|| settings.bound_to.clone());
         let label = |crew: usize| team::crew(crew).parse().expect("a word and a number are a role");
         let bridge = mcp::Settings {
             program: "relay".to_owned(),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, SERVER.1)),
             identity: own
-                .map(|role| mcp::Identity::named(AgentName::new(role).expect("the plan's names are legal")))
+                .map(|own| mcp::Identity::named(AgentName::new(&own).expect("the plan's names are legal")))
                 .map(|own| mcp::Identity {
                     role: mate.map(|mate| label(mate.crew)),
                     ..own
                 }),
-            project: None,
+            project: mate
+                .filter(|mate| mate.project > 0)
+                .map(|mate| project(mate.project).parse().expect("a word is a project")),
             toolsets: mate.map_or(relay::tools::DEFAULT, |mate| {
                 mate.tools.name().parse().expect("there are such tools")
             }),

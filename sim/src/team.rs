@@ -6,13 +6,22 @@ use crate::history::{Asked, Belongs, Filter, History, Outcome, Record, Seen};
 use crate::laws::FENCED;
 use crate::marks::Marks;
 use crate::plan::Call;
-use crate::plan::team::{Address, GROUP, GroupChange, Mate, Member, THREAD, TeamCall, Tools, crew, mate};
+use crate::plan::projects::{project, project_of, seen_from, whole};
+use crate::plan::team::{
+    Address, CHANNEL, GROUP, GroupChange, Mate, Member, THREAD, Target, TeamCall, Tools, crew, mate,
+};
 
 /// Returns what is behind the path of a transport's address.
 pub fn query(who: Mate) -> String {
-    let (name, role, instance) = (who.name(), crew(who.crew), instance(who));
-    let tools = who.tools.name();
-    format!("?agent={name}&role={role}&instance={instance}&tools={tools}")
+    let (name, role, instance) = (mate(who.number), crew(who.crew), instance(who));
+    let (tools, project) = (
+        who.tools.name(),
+        match who.project {
+            0 => String::new(),
+            number => format!("&project={}", project(number)),
+        },
+    );
+    format!("?agent={name}&role={role}&instance={instance}&tools={tools}{project}")
 }
 
 /// Returns the instance by which relay knows a later one from an earlier one.
@@ -56,7 +65,8 @@ pub fn spell(
         }
         TeamCall::Reply { otherwise, bytes } => {
             let body = body(*bytes);
-            let to = latest.map_or_else(|| otherwise.to_string(), |latest| latest.from.clone());
+            let own = project(who.project);
+            let to = latest.map_or_else(|| otherwise.to_string(), |latest| seen_from(own, &latest.from));
             let (belongs, tool, arguments) = match (who.tools, latest) {
                 (Tools::Thrum, Some(latest)) => (
                     Belongs::Answer(latest.body.clone()),
@@ -90,33 +100,37 @@ pub fn spell(
             };
             (read(0, *limit, Filter::default()), tool, json!({"limit": limit}))
         }
-        TeamCall::Filtered { from, limit } => {
-            let (filter, arguments) = match from {
-                Some(from) => {
-                    let from = mate(*from);
-                    let arguments = json!({"limit": limit, "from": from});
-                    let from = Some(from);
+        TeamCall::Filtered { project, from, limit } => {
+            let target = from.map_or(Target::Channel, Target::Mate);
+            let only = Address {
+                project: *project,
+                target,
+            };
+            let only = only.to_string();
+            let (filter, argument) = match from {
+                Some(_) => {
+                    let from = Some(only.clone());
                     (
                         Filter {
                             from,
                             ..Filter::default()
                         },
-                        arguments,
+                        "from",
                     )
                 }
                 None => {
-                    let channel = Address::Channel.to_string();
-                    let arguments = json!({"limit": limit, "channel": channel});
-                    let channel = Some(channel);
+                    let channel = Some(only.clone());
                     (
                         Filter {
                             channel,
                             ..Filter::default()
                         },
-                        arguments,
+                        "channel",
                     )
                 }
             };
+            let mut arguments = json!({"limit": limit});
+            arguments[argument] = json!(only);
             (read(0, *limit, filter), "relay_inbox", arguments)
         }
         TeamCall::Wait { seconds } => {
@@ -236,50 +250,52 @@ fn is_reply(record: &Record) -> bool {
 
 /// Tells whether somebody read the channel for the first time while another one's message to it was under way.
 fn joins_beside_a_message(record: &Record, history: &History) -> bool {
-    let reads_it =
-        |record: &Record| matches!(&record.asked, Asked::Read { filter, .. } if filter.channel.is_some());
-    let earlier = |other: &Record| {
-        other.agent == record.agent && other.sent_ms < record.sent_ms && user_of_channel(other).is_some()
+    let Some((channel, _)) = user_of_channel(record) else {
+        return false;
     };
+    let uses_it = |other: &Record| user_of_channel(other).is_some_and(|(other, _)| other == channel);
+    let earlier =
+        |other: &Record| other.agent == record.agent && other.sent_ms < record.sent_ms && uses_it(other);
     let sent_meanwhile = |other: &Record| {
-        let to_it = matches!(&other.asked, Asked::Post { to, .. } if *to == Address::Channel.to_string());
-        to_it
+        matches!(other.asked, Asked::Post { .. })
+            && uses_it(other)
             && other.agent != record.agent
             && matches!(other.outcome, Outcome::Posted(_))
             && other.sent_ms <= record.ended_ms
             && other.ended_ms >= record.sent_ms
     };
-    reads_it(record)
+    matches!(record.asked, Asked::Read { .. })
         && matches!(record.outcome, Outcome::Messages { .. })
         && !history.calls.iter().any(earlier)
         && history.calls.iter().any(sent_meanwhile)
 }
 
-/// Returns who becomes a member of the channel by a call: who writes into it, or reads it by its name.
-pub fn user_of_channel(record: &Record) -> Option<&str> {
-    let channel = Address::Channel.to_string();
-    match &record.asked {
-        Asked::Post { from, to, .. } if *to == channel => Some(from),
-        Asked::Read { of, filter, .. } if filter.channel.as_ref() == Some(&channel) => Some(of),
-        Asked::Post { .. }
-        | Asked::Read { .. }
-        | Asked::Pending { .. }
-        | Asked::Group(_)
-        | Asked::Illegal(_)
-        | Asked::Greeting(_)
-        | Asked::Tools => None,
-    }
+/// Returns the whole name of the channel that a call is about, and who becomes a member of it by that: who writes into it, or
+/// reads it by its name.
+pub fn user_of_channel(record: &Record) -> Option<(String, &str)> {
+    let (user, used) = match &record.asked {
+        Asked::Post { from, to, .. } => (from, to),
+        Asked::Read { of, filter, .. } => (of, filter.channel.as_ref()?),
+        Asked::Pending { .. } | Asked::Group(_) | Asked::Illegal(_) | Asked::Greeting(_) | Asked::Tools => {
+            return None;
+        }
+    };
+    let is_it = used.ends_with(CHANNEL);
+    is_it.then(|| (whole(project_of(user), used), user.as_str()))
 }
 
 fn membership(member: Member) -> Value {
     let (kind, name) = match member {
-        Member::Mate(number) => ("agent", mate(number)),
+        Member::Mate { project, number } => {
+            let target = Target::Mate(number);
+            ("agent", Address { project, target }.to_string())
+        }
         Member::Crew(number) => ("role", crew(number)),
     };
     json!({"group": GROUP, "member_type": kind, "member_value": name})
 }
 
-/// Reads what an inbox's messages mean, of Thrum's answers.
+/// Reads what an inbox's messages mean, of Thrum's answers. Senders are named there as the reader's project calls them.
 pub fn read(of: &str, answer: &Value, notice: Option<String>) -> Outcome {
     let messages = match answer["messages"].as_array() {
         Some(messages) => messages.as_slice(),
@@ -289,7 +305,7 @@ pub fn read(of: &str, answer: &Value, notice: Option<String>) -> Outcome {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let seen = messages.iter().map(|message| Seen {
         id: text(&message["message_id"]),
-        from: text(&message["from"]),
+        from: whole(project_of(of), &text(&message["from"])),
         // It stands there only where it is not the reader's name.
         to: message["to"].as_str().unwrap_or(of).to_owned(),
         kind: relay::engine::Kind::Free.as_str().to_owned(),
@@ -300,14 +316,14 @@ pub fn read(of: &str, answer: &Value, notice: Option<String>) -> Outcome {
     Outcome::Messages { seen, notice }
 }
 
-/// Reads what Agent Relay's answers mean: texts for models.
-pub fn read_words(text: &str, notice: Option<String>) -> Outcome {
+/// Reads what Agent Relay's answers mean to somebody: texts for models.
+pub fn read_words(of: &str, text: &str, notice: Option<String>) -> Outcome {
     if text.starts_with("Message sent to ") {
         return Outcome::Posted(String::new());
     }
     if let Some(answer) = text.strip_prefix("Response from ") {
         let (head, body) = answer.split_once(": ").expect("a name and an answer");
-        let seen = vec![in_words(String::new(), head, body)];
+        let seen = vec![in_words(of, String::new(), head, body)];
         return Outcome::Messages { seen, notice: None };
     }
     let messages = text.split_once(":\n\n").map(|(_, messages)| messages);
@@ -317,16 +333,16 @@ pub fn read_words(text: &str, notice: Option<String>) -> Outcome {
     let seen = seen.map(|message| {
         let (head, body) = message.split_once(":\n").expect("a head and a body");
         let (id, head) = head.split_once("] From ").expect("an id and a name");
-        in_words(id[1..].to_owned(), head, body)
+        in_words(of, id[1..].to_owned(), head, body)
     });
     let seen = seen.collect();
     Outcome::Messages { seen, notice }
 }
 
 /// Reads a message whose sender, and what else there is about it, stand before it.
-fn in_words(id: String, head: &str, body: &str) -> Seen {
+fn in_words(of: &str, id: String, head: &str, body: &str) -> Seen {
     let mut words = head.split(' ');
-    let from = words.next().unwrap_or_default().to_owned();
+    let from = whole(project_of(of), words.next().unwrap_or_default());
     let channel = words
         .clone()
         .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));

@@ -318,7 +318,9 @@ impl World {
                 // An agent that has not registered since the last start has no inbox.
                 left |= match &outcome {
                     Outcome::Messages { seen, .. } => !seen.is_empty(),
-                    Outcome::Refused(text) => !text.contains("unknown role \"mate-"),
+                    Outcome::Refused(text) => {
+                        !self.plan.mates().contains(&of) || !text.contains(&format!("unknown role {of:?}"))
+                    }
                     Outcome::Posted(_)
                     | Outcome::Pending(_)
                     | Outcome::Grouped

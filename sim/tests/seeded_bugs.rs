@@ -15,6 +15,7 @@ const HIDDEN: &str = "nothing is hidden from a read";
 const TWICE: &str = "a message is shown twice only if marked";
 const ALL: &str = "a message goes to all or to none";
 const MEANT: &str = "only who is meant gets a copy";
+const PROJECTS: &str = "a message reaches the project it is for alone";
 const FENCED: &str = "who was taken over gets nothing any more";
 const BACK: &str = "what is confirmed never comes back";
 const START: &str = "a start is told once to each role";
@@ -36,7 +37,7 @@ const END: &str = "the end is reached";
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it. A wake-up
 /// that is lost leaves a wait that an end does not answer either; a wait that ends for a notice which is missing ends early.
-const BUGS: [(Bug, u64, &[&str]); 43] = [
+const BUGS: [(Bug, u64, &[&str]); 49] = [
     (Bug::Lifo, 5, &[ORDER]),
     (Bug::DropOnUndo, 20, &[LOST]),
     (Bug::DuplicateOnUndo, 10, &[TWICE]),
@@ -77,6 +78,12 @@ const BUGS: [(Bug, u64, &[&str]); 43] = [
     (Bug::SenderIgnored, 50, &[ASKED_FOR]),
     (Bug::WaitsBeside, 50, &[ALONE]),
     (Bug::TurnsNotCounted, 100, &[TURNS]),
+    (Bug::NamesakeReached, 50, &[PROJECTS, HIDDEN, LOST]),
+    (Bug::ProjectUnheeded, 50, &[PROJECTS, HIDDEN, LOST]),
+    (Bug::BroadcastSpills, 50, &[PROJECTS]),
+    (Bug::BroadcastStaysHome, 100, &[PROJECTS]),
+    (Bug::ChannelShared, 100, &[PROJECTS, MEANT, AWAITED]),
+    (Bug::GroupShared, 50, &[PROJECTS]),
     (Bug::StoppedTooEarly, 100, &[TURNS]),
     (Bug::Panics, 5, &[laws::NOTHING_PANICS]),
     (Bug::ProgressLost, 100, &[PROGRESS]),

@@ -2,6 +2,7 @@
 
 use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown, seen_in};
 use crate::history::{Asked, Filter, Outcome, Record, serial};
+use crate::plan::projects::{project_of, whole};
 
 impl<'a> Case<'a> {
     /// Finds the post that a read waits for the answer to.
@@ -87,6 +88,19 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
+    /// Tells whether a post is among what a read asks for, as far as it names a sender or a channel.
+    pub(super) fn fits(&self, read: &Record, post: &Record) -> bool {
+        let (Asked::Read { of, filter, .. }, Asked::Post { from, body, .. }) = (&read.asked, &post.asked)
+        else {
+            unreachable!("reads are reads, and posts are posts");
+        };
+        let is = |only: &Option<String>, this: &str| {
+            only.as_ref()
+                .is_none_or(|only| whole(project_of(of), only) == this)
+        };
+        is(&filter.from, from) && is(&filter.channel, &self.addresses[body.as_str()])
+    }
+
     /// What a read for some messages alone shows is among them, and no more than it asked for.
     pub(super) fn a_read_shows_what_it_asked_for(&self) -> Verdict {
         for read in self.reads.values().flatten() {
@@ -101,7 +115,7 @@ impl<'a> Case<'a> {
             }
             for seen in shown {
                 let post = self.posts.get(seen.body.as_str());
-                if post.is_some_and(|post| !fits(filter(read), post)) {
+                if post.is_some_and(|post| !self.fits(read, post)) {
                     let what = serial(&seen.body);
                     return broken(format!(
                         "{what} of {} was shown in {}, which asked for {:?}",
@@ -156,15 +170,6 @@ pub(super) fn filter(read: &Record) -> &Filter {
         unreachable!("reads are reads");
     };
     filter
-}
-
-/// Tells whether a post is among what a filter asks for, as far as it names a sender or a channel.
-pub(super) fn fits(filter: &Filter, post: &Record) -> bool {
-    let Asked::Post { from, to, .. } = &post.asked else {
-        unreachable!("posts are posts");
-    };
-    filter.from.as_ref().is_none_or(|only| only == from)
-        && filter.channel.as_ref().is_none_or(|only| only == to)
 }
 
 /// Returns from when until when a call was certainly parked that waited for nothing, to its end; none if it did not.

@@ -6,6 +6,7 @@ use super::team::{Span, is_name};
 use super::turns::{belongs_somewhere, is_about_turns};
 use super::{Case, SKEW_MS, Verdict, before, broken, describe, is_unknown};
 use crate::history::{Asked, Filter, Outcome, Record};
+use crate::plan::projects::{parted, project_of, whole};
 use crate::plan::{Action, Fault, FaultKind, Illegal, Step, Transport};
 
 impl Case<'_> {
@@ -192,7 +193,7 @@ impl Case<'_> {
                     continue;
                 }
                 (Asked::Read { of, .. }, Outcome::Refused(text))
-                    if text.contains("unknown role \"mate-") && !self.is_there(of, record) =>
+                    if text.contains(&format!("unknown role {of:?}")) && self.may_be_away(of, record) =>
                 {
                     continue;
                 }
@@ -222,13 +223,18 @@ impl Case<'_> {
 
     /// Tells whether a read was refused for a sender, or a channel, that may not have been there.
     fn is_unknown_to(&self, filter: &Filter, read: &Record, text: &str) -> bool {
+        let Asked::Read { of, .. } = &read.asked else {
+            return false;
+        };
+        let whole = |written: &str| whole(project_of(of), written);
         match (&filter.from, &filter.channel) {
             (Some(from), _) => {
-                text.contains(&format!("Agent not found: {from}")) && !self.is_there(from, read)
+                text.contains(&format!("Agent not found: {from};")) && self.may_be_away(&whole(from), read)
             }
             (None, Some(channel)) => {
-                let used = || !self.users_of_channel(Span::of(read)).certain.is_empty();
-                text.contains(&format!("Channel not found: {channel}")) && !used()
+                let channel = whole(channel);
+                let used = || !self.users_of_channel(&channel, Span::of(read)).certain.is_empty();
+                text.contains(&format!("Channel not found: {};", parted(&channel).1)) && !used()
             }
             (None, None) => false,
         }
@@ -236,13 +242,19 @@ impl Case<'_> {
 
     /// Tells whether nobody may have been there whom a post means.
     fn may_be_nobody(&self, post: &Record) -> bool {
-        let Asked::Post { to, body, .. } = &post.asked else {
+        let Asked::Post { body, .. } = &post.asked else {
             return false;
         };
+        let to = self.address(post);
         if is_name(to) {
-            return to.starts_with("mate-") && !self.is_there(to, post);
+            return self.may_be_away(to, post);
         }
         self.meant[body.as_str()].certain.is_empty()
+    }
+
+    /// Tells whether an agent may not have registered before a call; the roster's need not.
+    fn may_be_away(&self, name: &str, call: &Record) -> bool {
+        self.roster().all(|role| role != name) && !self.is_there(name, call)
     }
 
     /// Tells whether another wait of the same agent's may still have been there.

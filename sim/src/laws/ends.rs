@@ -140,9 +140,10 @@ impl<'a> Case<'a> {
 
     pub(super) fn nothing_is_lost_without_a_reason(&self) -> Verdict {
         for post in self.posts.values() {
-            let Asked::Post { to, body, .. } = &post.asked else {
+            let Asked::Post { body, .. } = &post.asked else {
                 unreachable!("posts are posts");
             };
+            let to = self.address(post);
             if is_name(to) && self.fate(post, to) == Some(Fate::Lost) {
                 let (what, post) = (serial(body), describe(post));
                 return broken(format!("{what} for {to}, accepted in {post}, was never read"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::asks::{filter, fits};
+use super::asks::filter;
 use super::team::is_name;
 use super::{Case, Showing, Verdict, before, broken, describe, is_unknown, overlaps, seen_in};
 use crate::history::{Asked, Outcome, Record, serial};
@@ -18,15 +18,18 @@ impl Case<'_> {
                     describe(read)
                 ));
             };
-            let Asked::Post { from, to, kind, .. } = &post.asked else {
+            let Asked::Post { from, kind, .. } = &post.asked else {
                 unreachable!("posts are posts");
             };
             let Asked::Read { of, .. } = &read.asked else {
                 unreachable!("reads are reads");
             };
-            let same_to = seen.to.is_empty() || *to == seen.to;
+            let to = self.address(post);
+            // Another law says whether it may be read there, under whatever name.
+            let strays = is_name(to) && of != to && self.crosses(post, of);
+            let same_to = seen.to.is_empty() || to == seen.to || strays;
             let same = *from == seen.from && same_to && kind.as_str() == seen.kind;
-            let is_meant = of == to || !is_name(to);
+            let is_meant = of == to || !is_name(to) || strays;
             if !same || !is_meant {
                 return broken(format!(
                     "{seen:?} was read for {of}, but posted as {:?}",
@@ -177,7 +180,7 @@ impl Case<'_> {
                     let earlier = reads
                         .iter()
                         .filter(|earlier| before(earlier.ended_ms, later.sent_ms))
-                        .filter(|earlier| filter(earlier).answers.is_none() && fits(filter(earlier), post));
+                        .filter(|earlier| filter(earlier).answers.is_none() && self.fits(earlier, post));
                     let newer = earlier.flat_map(|earlier| seen_in(earlier)).find(|other| {
                         let sent_later = |newer: &&Record| before(post.ended_ms, newer.sent_ms);
                         !other.redelivered && self.posts.get(other.body.as_str()).is_some_and(sent_later)
@@ -198,10 +201,7 @@ impl Case<'_> {
     pub(super) fn nothing_is_hidden_from_a_read(&self) -> Verdict {
         for (role, reads) in &self.reads {
             let unknown: Vec<_> = reads.iter().filter(|read| is_unknown(read)).collect();
-            let to_role = self
-                .posts
-                .values()
-                .filter(|post| matches!(&post.asked, Asked::Post { to, .. } if to == role));
+            let to_role = self.posts.values().filter(|post| self.address(post) == *role);
             let accepted: Vec<_> = to_role
                 .filter_map(|post| match &post.outcome {
                     Outcome::Posted(_) => Some(*post),
@@ -219,7 +219,7 @@ impl Case<'_> {
                     && !has_all_that_it_asked_for(read)
                     && filter(read).answers.is_none()
             }) {
-                for post in accepted.iter().filter(|post| fits(filter(read), post)) {
+                for post in accepted.iter().filter(|post| self.fits(read, post)) {
                     let Asked::Post { body, .. } = &post.asked else {
                         unreachable!("posts are posts")
                     };

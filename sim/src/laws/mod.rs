@@ -7,6 +7,7 @@ mod calls;
 mod ends;
 mod losses;
 mod messages;
+mod projects;
 mod takeover;
 mod team;
 mod turns;
@@ -92,7 +93,7 @@ type Verdict = Result<(), String>;
 type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// All laws but [`NOTHING_PANICS`].
-fn laws<'a>() -> [Law<'a>; 25] {
+fn laws<'a>() -> [Law<'a>; 26] {
     [
         ("nothing from thin air", Case::nothing_from_thin_air),
         (
@@ -102,6 +103,10 @@ fn laws<'a>() -> [Law<'a>; 25] {
         (
             "only who is meant gets a copy",
             Case::only_who_is_meant_gets_a_copy,
+        ),
+        (
+            "a message reaches the project it is for alone",
+            Case::a_message_reaches_the_project_it_is_for_alone,
         ),
         (
             "who was taken over gets nothing any more",
@@ -211,6 +216,8 @@ struct Case<'a> {
     reads: BTreeMap<&'a str, Vec<&'a Record>>,
     /// All showings by the message's body and whose inbox it was in, in the order in which their replies ended.
     showings: BTreeMap<(&'a str, &'a str), Vec<Showing<'a>>>,
+    /// The whole address of each post, by its body.
+    addresses: BTreeMap<&'a str, String>,
     /// Who is meant by each post, by its body.
     meant: BTreeMap<&'a str, Meant>,
 }
@@ -223,6 +230,7 @@ impl<'a> Case<'a> {
             posts: BTreeMap::new(),
             reads: BTreeMap::new(),
             showings: BTreeMap::new(),
+            addresses: BTreeMap::new(),
             meant: BTreeMap::new(),
         };
         for record in &history.calls {
@@ -245,6 +253,10 @@ impl<'a> Case<'a> {
                     .push(Showing { seen, read: record });
             }
         }
+        let posts = case.posts.iter();
+        case.addresses = posts
+            .map(|(body, post)| (*body, projects::address(post)))
+            .collect();
         let posts = case.posts.iter();
         case.meant = posts.map(|(body, post)| (*body, case.find_meant(post))).collect();
         case

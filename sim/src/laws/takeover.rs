@@ -13,7 +13,7 @@ impl Case<'_> {
         let later = self.plan.agents.iter().filter_map(|agent| agent.mate);
         self.mate(agent).is_some_and(|own| {
             later
-                .filter(|later| later.number == own.number && later.instance > own.instance)
+                .filter(|later| later.is(own) && later.instance > own.instance)
                 .any(|later| !before(until_ms.min(NEVER_MS), later.starts_ms))
         })
     }
@@ -25,7 +25,7 @@ impl Case<'_> {
         };
         let is_later = |call: &&Record| {
             let other = self.mate(call.agent);
-            other.is_some_and(|other| other.number == own.number && other.instance > own.instance)
+            other.is_some_and(|other| other.is(own) && other.instance > own.instance)
         };
         let calls = self.history.calls.iter().filter(is_later);
         calls.filter(|call| is_the_engines(call)).collect()

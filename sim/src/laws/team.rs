@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{Case, Verdict, before, broken, describe, is_unknown, overlaps};
-use crate::agent::role;
 use crate::history::{Asked, BootRecord, Outcome, Record, serial};
-use crate::plan::team::{Address, GroupChange, Mate, Member, crew, mate};
+use crate::plan::projects::{parted, project, whole};
+use crate::plan::team::{CHANNEL, GENERAL, GROUP, GroupChange, Mate, Member, crew, mate};
 use crate::team::user_of_channel;
 
 /// Later than any run, with room for what is added to it.
@@ -44,33 +44,33 @@ impl Span {
 impl Case<'_> {
     /// Finds out who is meant by a post.
     pub(super) fn find_meant(&self, post: &Record) -> Meant {
-        let Asked::Post { from, to, .. } = &post.asked else {
+        let Asked::Post { from, body, .. } = &post.asked else {
             unreachable!("posts are posts");
         };
+        let to = self.addresses[body.as_str()].as_str();
+        let (project, target) = parted(to);
         let span = Span::of(post);
-        let everybody = self.plan.inboxes();
         let registered = self.mates_there(span);
-        let mut meant = if *to == Address::Everyone.to_string() {
-            let roster = (0..self.plan.params.roles).map(role);
+        let mut meant = if ["@everyone", GENERAL, "*"].contains(&target) {
             Meant {
-                certain: roster.chain(registered).collect(),
-                possible: everybody.into_iter().collect(),
+                certain: self.of_project(project, self.roster().chain(registered)),
+                possible: self.of_project(project, self.plan.inboxes()),
             }
-        } else if *to == Address::Group.to_string() {
+        } else if target.strip_prefix('@') == Some(GROUP) {
             Meant {
-                certain: self.members(span, &registered),
-                possible: self.possible_members(span),
+                certain: self.members(project, span, &registered),
+                possible: self.possible_members(project, span),
             }
-        } else if *to == Address::Channel.to_string() {
-            self.users_of_channel(span)
-        } else if let Some(crew) = to.strip_prefix('@') {
-            let mates = self.crew(crew);
+        } else if target == CHANNEL {
+            self.users_of_channel(to, span)
+        } else if let Some(crew) = target.strip_prefix('@') {
+            let mates = self.crew(project, crew);
             Meant {
                 certain: mates.intersection(&registered).cloned().collect(),
                 possible: mates,
             }
         } else {
-            let one = || BTreeSet::from([to.clone()]);
+            let one = || BTreeSet::from([to.to_owned()]);
             return Meant {
                 certain: one(),
                 possible: one(),
@@ -121,31 +121,35 @@ impl Case<'_> {
         self.plan.agents.get(agent)?.mate
     }
 
-    fn crew(&self, name: &str) -> BTreeSet<String> {
+    fn crew(&self, project: &str, name: &str) -> BTreeSet<String> {
         let mates = self.plan.agents.iter().filter_map(|agent| agent.mate);
         let of_crew = mates.filter(|mate| crew(mate.crew) == name);
-        of_crew.map(Mate::name).collect()
+        self.of_project(project, of_crew.map(Mate::name))
     }
 
-    /// Finds all changes of the group, with who became a member by them or was one no more.
-    fn changes(&self) -> impl Iterator<Item = (&Record, Member, bool)> {
-        self.history.calls.iter().filter_map(|record| match record.asked {
-            Asked::Group(GroupChange::Add(member)) => Some((record, member, true)),
-            Asked::Group(GroupChange::Remove(member)) => Some((record, member, false)),
-            Asked::Group(GroupChange::Create)
-            | Asked::Post { .. }
-            | Asked::Read { .. }
-            | Asked::Pending { .. }
-            | Asked::Illegal(_)
-            | Asked::Greeting(_)
-            | Asked::Tools => None,
+    /// Finds all changes of a project's group, with who became a member by them or was one no more.
+    fn changes(&self, group_of: &str) -> impl Iterator<Item = (&Record, Member, bool)> {
+        self.history.calls.iter().filter_map(move |record| {
+            let (member, is_added) = match record.asked {
+                Asked::Group(GroupChange::Add(member)) => (member, true),
+                Asked::Group(GroupChange::Remove(member)) => (member, false),
+                Asked::Group(GroupChange::Create)
+                | Asked::Post { .. }
+                | Asked::Read { .. }
+                | Asked::Pending { .. }
+                | Asked::Illegal(_)
+                | Asked::Greeting(_)
+                | Asked::Tools => return None,
+            };
+            let own = self.mate(record.agent)?.project;
+            (project(own) == group_of).then(|| (record, member.of_project(own), is_added))
         })
     }
 
-    fn members(&self, span: Span, registered: &BTreeSet<String>) -> BTreeSet<String> {
+    fn members(&self, project: &str, span: Span, registered: &BTreeSet<String>) -> BTreeSet<String> {
         let mut certain = BTreeSet::new();
-        for (added, member, _) in self.changes().filter(|(_, _, is_added)| *is_added) {
-            let was_removed = self.changes().any(|(removed, other, is_added)| {
+        for (added, member, _) in self.changes(project).filter(|(_, _, is_added)| *is_added) {
+            let was_removed = self.changes(project).any(|(removed, other, is_added)| {
                 !is_added
                     && other == member
                     && !matches!(removed.outcome, Outcome::Refused(_))
@@ -153,16 +157,16 @@ impl Case<'_> {
                     && !before(Span::of(removed).until_ms, added.sent_ms)
             });
             if added.outcome == Outcome::Grouped && !was_removed && self.is_done_before(added, span) {
-                certain.extend(self.named(member));
+                certain.extend(self.named(project, member));
             }
         }
         certain.intersection(registered).cloned().collect()
     }
 
-    fn possible_members(&self, span: Span) -> BTreeSet<String> {
+    fn possible_members(&self, project: &str, span: Span) -> BTreeSet<String> {
         let mut possible = BTreeSet::new();
-        for (added, member, _) in self.changes().filter(|(_, _, is_added)| *is_added) {
-            let was_removed = self.changes().any(|(removed, other, is_added)| {
+        for (added, member, _) in self.changes(project).filter(|(_, _, is_added)| *is_added) {
+            let was_removed = self.changes(project).any(|(removed, other, is_added)| {
                 !is_added
                     && other == member
                     && removed.outcome == Outcome::Grouped
@@ -170,24 +174,27 @@ impl Case<'_> {
                     && before(removed.ended_ms, span.from_ms)
             });
             if !was_removed && self.may_be_done_before(added, span) {
-                possible.extend(self.named(member));
+                possible.extend(self.named(project, member));
             }
         }
         possible
     }
 
-    fn named(&self, member: Member) -> BTreeSet<String> {
+    fn named(&self, group_of: &str, member: Member) -> BTreeSet<String> {
         match member {
-            Member::Mate(number) => BTreeSet::from([mate(number)]),
-            Member::Crew(number) => self.crew(&crew(number)),
+            Member::Mate { project: of, number } => {
+                let of = of.map(project).unwrap_or(group_of);
+                BTreeSet::from([whole(of, &mate(number))])
+            }
+            Member::Crew(number) => self.crew(group_of, &crew(number)),
         }
     }
 
     /// Whoever writes into a channel, or reads it by its name, is in it from then on.
-    pub(super) fn users_of_channel(&self, span: Span) -> Meant {
+    pub(super) fn users_of_channel(&self, channel: &str, span: Span) -> Meant {
         let mut meant = Meant::default();
         for record in &self.history.calls {
-            let Some(from) = user_of_channel(record) else {
+            let Some((_, from)) = user_of_channel(record).filter(|(used, _)| used == channel) else {
                 continue;
             };
             if is_the_engines(record) && self.is_done_before(record, span) {
@@ -203,10 +210,7 @@ impl Case<'_> {
     /// A message that was accepted, or that somebody was shown, was shown to everybody who was meant.
     pub(super) fn a_message_goes_to_all_or_to_none(&self) -> Verdict {
         for (body, post) in &self.posts {
-            let Asked::Post { to, .. } = &post.asked else {
-                unreachable!("posts are posts");
-            };
-            let meant = &self.meant[body];
+            let (meant, to) = (&self.meant[body], self.address(post));
             let is_shown = |name: &String| self.showings.contains_key(&(*body, name.as_str()));
             let is_accepted =
                 matches!(post.outcome, Outcome::Posted(_)) || meant.possible.iter().any(is_shown);
@@ -215,10 +219,12 @@ impl Case<'_> {
             if is_name(to) || !is_accepted || self.boots(span.from_ms, span.until_ms).any(killed) {
                 continue;
             }
+            // Another law has the others.
+            let is_its_own = |name: &String| is_for_members(parted(to).1) || !self.crosses(post, name);
             let left_out = meant
                 .certain
                 .iter()
-                .find(|name| !is_shown(name) && self.excuse_of_inbox(name).is_none());
+                .find(|name| is_its_own(name) && !is_shown(name) && self.excuse_of_inbox(name).is_none());
             if let Some(name) = left_out {
                 let (what, post) = (serial(body), describe(post));
                 return broken(format!("{what} for {to}, of {post}, was never read by {name}"));
@@ -233,10 +239,8 @@ impl Case<'_> {
             let (Some(meant), Some(post)) = (self.meant.get(body), self.posts.get(body)) else {
                 continue;
             };
-            let Asked::Post { to, .. } = &post.asked else {
-                unreachable!("posts are posts");
-            };
-            if !is_name(to) && !meant.possible.contains(*name) {
+            let to = self.address(post);
+            if !is_name(to) && !self.crosses(post, name) && !meant.possible.contains(*name) {
                 let (what, post) = (serial(body), describe(post));
                 return broken(format!(
                     "{what} for {to}, of {post}, was read by {name}; meant were {:?}",
@@ -248,9 +252,14 @@ impl Case<'_> {
     }
 }
 
-/// Tells whether an address names one agent.
+/// Tells whether a whole address names one agent.
 pub(super) fn is_name(to: &str) -> bool {
-    !to.starts_with(['@', '#'])
+    !parted(to).1.starts_with(['@', '#', '*'])
+}
+
+/// Tells whether an address, without its project, means those whom somebody has made members, or who have.
+pub(super) fn is_for_members(target: &str) -> bool {
+    target == CHANNEL || target.strip_prefix('@') == Some(GROUP)
 }
 
 /// Tells whether the engine answered, in whose eyes the caller had registered by then.

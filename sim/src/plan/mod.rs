@@ -4,6 +4,7 @@
 //! Swarm testing: each seed enables only some actions and faults, so that rare combinations get whole runs.
 
 mod faults;
+pub mod projects;
 pub mod team;
 
 pub use faults::{Fault, FaultKind, STOP_MS};
@@ -232,7 +233,9 @@ impl Plan {
         plan.draw_ways();
         plan.draw_stdio();
         plan.draw_team();
+        let projects = plan.draw_projects();
         plan.draw_replies();
+        plan.draw_reaches(projects);
         plan
     }
 

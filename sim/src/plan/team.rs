@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 
+use super::projects::{project, whole};
 use super::{Action, AgentPlan, Call, Params, Plan, Step, Transport};
 
 /// How an agent registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mate {
-    /// Which one it is.
+    /// The project that it belongs to, by number.
+    pub project: usize,
+    /// Which one of that it is.
     pub number: usize,
     /// The role that it says it has, by number.
     pub crew: usize,
@@ -41,13 +44,18 @@ impl Tools {
 }
 
 impl Mate {
-    /// Returns its name.
+    /// Tells whether this is the same agent, whichever instance of it.
+    pub fn is(self, other: Self) -> bool {
+        (self.project, self.number) == (other.project, other.number)
+    }
+
+    /// Returns its whole name.
     pub fn name(self) -> String {
-        mate(self.number)
+        whole(project(self.project), &mate(self.number))
     }
 }
 
-/// Names a registered agent.
+/// Names a registered agent in its project.
 pub fn mate(number: usize) -> String {
     format!("mate-{number}")
 }
@@ -64,7 +72,7 @@ pub const GROUP: &str = "squad";
 pub const THREAD: &str = "errand";
 
 /// How many roles registered agents have.
-const CREWS: usize = 2;
+pub(super) const CREWS: usize = 2;
 
 /// A call of a registered agent's tools.
 #[derive(Debug, Clone)]
@@ -100,6 +108,8 @@ pub enum TeamCall {
     },
     /// Takes the oldest messages of those that an agent sent, or that went to the channel. Only with Agent Relay's tools.
     Filtered {
+        /// The project of both; it is not named if it is none, and the agent's own.
+        project: Option<usize>,
         /// Whose messages; those to the channel if nobody is named.
         from: Option<usize>,
         /// How many at the most.
@@ -116,7 +126,16 @@ pub enum TeamCall {
 
 /// Where a message may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Address {
+pub struct Address {
+    /// In which project; it is not named if it is none, and the sender's own.
+    pub project: Option<usize>,
+    /// To whom there.
+    pub target: Target,
+}
+
+/// To whom a message may be sent in a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
     /// A registered agent, by its name.
     Mate(usize),
     /// A role of the roster, by its name.
@@ -129,20 +148,36 @@ pub enum Address {
     Group,
     /// The members of the channel.
     Channel,
+    /// The channel that has everybody in it.
+    General,
+    /// All agents of all projects.
+    AllProjects,
 }
 
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Mate(number) => f.write_str(&mate(*number)),
-            Self::Role(number) => f.write_str(&crate::agent::role(*number)),
-            Self::Crew(number) => write!(f, "@{}", crew(*number)),
-            Self::Everyone => f.write_str("@everyone"),
-            Self::Group => write!(f, "@{GROUP}"),
-            Self::Channel => f.write_str("#topic"),
+        if let Some(number) = self.project.filter(|_| self.target != Target::AllProjects) {
+            write!(f, "{}:", project(number))?;
+        }
+        match self.target {
+            Target::Mate(number) => f.write_str(&mate(number)),
+            Target::Role(number) => f.write_str(&crate::agent::role(number)),
+            Target::Crew(number) => write!(f, "@{}", crew(number)),
+            // The one word for them as well as the other.
+            Target::Everyone => f.write_str(self.project.map_or("@everyone", |_| "*")),
+            Target::Group => write!(f, "@{GROUP}"),
+            Target::Channel => f.write_str(CHANNEL),
+            Target::General => f.write_str(GENERAL),
+            Target::AllProjects => f.write_str("*:*"),
         }
     }
 }
+
+/// The channel of registered agents.
+pub const CHANNEL: &str = "#topic";
+
+/// The channel that everybody in a project is in.
+pub const GENERAL: &str = "#general";
 
 /// What becomes of the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,13 +194,18 @@ pub enum GroupChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Member {
     /// A registered agent.
-    Mate(usize),
+    Mate {
+        /// The project that it belongs to; it is not named if it is none, and the group's.
+        project: Option<usize>,
+        /// Which one of that it is.
+        number: usize,
+    },
     /// All of a role.
     Crew(usize),
 }
 
 /// What registered agents do, and how often.
-const ACTIONS: [(&str, u32); 10] = [
+pub(super) const TEAM_ACTIONS: [(&str, u32); 10] = [
     ("post", 40),
     ("read", 25),
     ("wait", 20),
@@ -190,6 +230,7 @@ impl Plan {
         let crews: Vec<usize> = (0..mates).map(|_| rng.usize(..CREWS)).collect();
         let mut team: Vec<Mate> = (0..mates)
             .map(|number| Mate {
+                project: 0,
                 number,
                 crew: crews[number],
                 instance: 1,
@@ -203,6 +244,7 @@ impl Plan {
                 let number = rng.usize(..mates);
                 let starts_ms = rng.u64(1_000..self.params.duration_ms);
                 team.push(Mate {
+                    project: 0,
                     number,
                     crew: crews[number],
                     instance,
@@ -212,7 +254,7 @@ impl Plan {
             }
         }
         for who in team {
-            let mut agent = AgentPlan::draw(&mut rng, &self.params, &ACTIONS);
+            let mut agent = AgentPlan::draw(&mut rng, &self.params, &TEAM_ACTIONS);
             agent.draw_ways(&mut rng, [greets, modern, progress]);
             if rng.u32(0..4) == 0 {
                 agent.go_over_stdio();
@@ -241,29 +283,7 @@ impl Plan {
                 continue;
             };
             mate.tools = tools[mate.number];
-            for step in &mut agent.steps {
-                let relays = |call| match call {
-                    Call::Team(call) => Call::Team(call.for_agent_relay(&mut rng, &self.params, mates)),
-                    other @ (Call::Post { .. }
-                    | Call::Read { .. }
-                    | Call::Pending { .. }
-                    | Call::Illegal(_)) => other,
-                };
-                match mate.tools {
-                    Tools::AgentRelay => step.action = step.action.clone().map(relays),
-                    Tools::Thrum => {
-                        let waits = matches!(step.action, Action::Call(Call::Team(TeamCall::Wait { .. })));
-                        if waits && rng.bool() {
-                            let mut wait = || {
-                                Call::Team(TeamCall::Wait {
-                                    seconds: rng.u64(1..=4),
-                                })
-                            };
-                            step.action = Action::Both(wait(), wait());
-                        }
-                    }
-                }
-            }
+            agent.use_tools(&mut rng, &self.params, mates);
         }
     }
 
@@ -320,7 +340,7 @@ impl Plan {
 
 impl AgentPlan {
     /// Makes a registered agent of this one: it does what it was to do with the tools of one.
-    fn join(&mut self, who: Mate, rng: &mut Rng, params: &Params, mates: usize) {
+    pub(super) fn join(&mut self, who: Mate, rng: &mut Rng, params: &Params, mates: usize) {
         self.mate = Some(who);
         self.bound = true;
         self.lists = false;
@@ -328,13 +348,47 @@ impl AgentPlan {
             let to_team = |call: Call| Call::Team(team_call(&call, rng, params, who, mates));
             step.action = step.action.clone().map(to_team);
         }
-        let mut first = [GroupChange::Create, GroupChange::Add(Member::Mate(who.number))];
+        let own = Member::Mate {
+            project: None,
+            number: who.number,
+        };
+        let mut first = [GroupChange::Create, GroupChange::Add(own)];
         if who.number > 0 {
             first[0] = GroupChange::Add(Member::Crew(who.crew));
         }
         let first = first.map(|change| Action::Call(Call::Team(TeamCall::Group(change))));
         for (step, action) in self.steps.iter_mut().zip(first) {
             step.action = action;
+        }
+    }
+
+    /// Has it say what it was to say with the tools that it has: with Agent Relay's as far as they can; with Thrum's it sometimes
+    /// waits twice at once.
+    pub(super) fn use_tools(&mut self, rng: &mut Rng, params: &Params, mates: usize) {
+        let Some(mate) = self.mate else {
+            return;
+        };
+        for step in &mut self.steps {
+            let relays = |call| match call {
+                Call::Team(call) => Call::Team(call.for_agent_relay(rng, params, mates)),
+                other @ (Call::Post { .. } | Call::Read { .. } | Call::Pending { .. } | Call::Illegal(_)) => {
+                    other
+                }
+            };
+            match mate.tools {
+                Tools::AgentRelay => step.action = step.action.clone().map(relays),
+                Tools::Thrum => {
+                    let waits = matches!(step.action, Action::Call(Call::Team(TeamCall::Wait { .. })));
+                    if waits && rng.bool() {
+                        let mut wait = || {
+                            Call::Team(TeamCall::Wait {
+                                seconds: rng.u64(1..=4),
+                            })
+                        };
+                        step.action = Action::Both(wait(), wait());
+                    }
+                }
+            }
         }
     }
 
@@ -359,7 +413,10 @@ fn team_call(call: &Call, rng: &mut Rng, params: &Params, who: Mate, mates: usiz
         },
         Call::Pending { .. } | Call::Illegal(_) | Call::Team(_) => {
             let member = if rng.bool() {
-                Member::Mate(rng.usize(..mates))
+                Member::Mate {
+                    project: None,
+                    number: rng.usize(..mates),
+                }
             } else {
                 Member::Crew(who.crew)
             };
@@ -398,6 +455,7 @@ impl TeamCall {
 
     fn draw_filtered(rng: &mut Rng, mates: usize, limit: usize) -> Self {
         Self::Filtered {
+            project: None,
             from: (rng.u32(0..3) > 0).then(|| rng.usize(..mates)),
             limit,
         }
@@ -405,19 +463,23 @@ impl TeamCall {
 }
 
 fn draw_address(rng: &mut Rng, params: &Params, mates: usize) -> Address {
-    match rng.u32(0..12) {
-        0..=3 => Address::Mate(rng.usize(..mates)),
-        4 => Address::Role(rng.usize(..params.roles)),
-        5 | 6 => Address::Crew(rng.usize(..CREWS)),
-        7 => Address::Everyone,
-        8 | 9 => Address::Group,
-        _ => Address::Channel,
+    let target = match rng.u32(0..12) {
+        0..=3 => Target::Mate(rng.usize(..mates)),
+        4 => Target::Role(rng.usize(..params.roles)),
+        5 | 6 => Target::Crew(rng.usize(..CREWS)),
+        7 => Target::Everyone,
+        8 | 9 => Target::Group,
+        _ => Target::Channel,
+    };
+    Address {
+        project: None,
+        target,
     }
 }
 
 impl Action {
     /// Does the same with other calls.
-    fn map(self, mut other: impl FnMut(Call) -> Call) -> Self {
+    pub(super) fn map(self, mut other: impl FnMut(Call) -> Call) -> Self {
         match self {
             Self::Call(call) => Self::Call(other(call)),
             Self::Both(one, two) => Self::Both(other(one), other(two)),

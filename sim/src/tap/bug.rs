@@ -75,6 +75,18 @@ pub enum Bug {
     WaitsBeside,
     /// A message is sent as if it belonged to nothing.
     TurnsNotCounted,
+    /// A name that no project stands before means an agent of another one, where one has it too.
+    NamesakeReached,
+    /// A name means the agent of the sender's own project, where it has one of that name, whichever project stands before it.
+    ProjectUnheeded,
+    /// What is for all of a project goes to all of all.
+    BroadcastSpills,
+    /// What is for all of all projects goes to all of the sender's.
+    BroadcastStaysHome,
+    /// Channels of the same name are one in all projects.
+    ChannelShared,
+    /// Groups of the same name are one in all projects.
+    GroupShared,
     /// The thread is ended one turn before its limit. In what the server is started with.
     StoppedTooEarly,
     /// Something panics. In the clients.
@@ -93,7 +105,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 49] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -130,6 +142,12 @@ impl Bug {
         Self::ReadDoesNotJoin,
         Self::WaitsBeside,
         Self::TurnsNotCounted,
+        Self::NamesakeReached,
+        Self::ProjectUnheeded,
+        Self::BroadcastSpills,
+        Self::BroadcastStaysHome,
+        Self::ChannelShared,
+        Self::GroupShared,
         Self::StoppedTooEarly,
         Self::Panics,
         Self::ProgressLost,

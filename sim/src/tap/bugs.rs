@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use relay::engine::{
-    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, HandoverId, Input, MessageId, Recipient,
-    Refusal, Reply, ResolvedBy, SessionId, Sign, Timestamp, Who, agents, mail,
+    AgentName, CallId, Carrier, Command, DEFAULT_PROJECT, Delivery, Effect, Ending, HandoverId, Input,
+    Message, MessageId, Recipient, Refusal, Reply, ResolvedBy, SessionId, Sign, Timestamp, Who, agents, mail,
 };
 
 use super::reads::NEVER_USED;
 use super::{Bug, Standing, Tap};
+use crate::plan::projects::whole;
 
 /// The seeded bugs.
 impl Tap {
@@ -115,6 +116,7 @@ impl Tap {
                 self.make_up(now, Input::Signed { handover, sign });
             }
         }
+        self.mistake_projects(bound.as_deref(), command);
         match command {
             Command::Mail(mail::Command::Post { from, .. })
                 if self.has(Bug::BindingIgnored) && bound.is_some() =>
@@ -173,7 +175,8 @@ impl Tap {
         let Some(instance) = registration.instance else {
             return;
         };
-        let agent = registration.name.clone();
+        let project = registration.project.as_deref().unwrap_or(DEFAULT_PROJECT);
+        let agent = whole(project, &registration.name);
         let before = self.instances.get(&agent).copied();
         self.instances.insert(
             agent.clone(),
@@ -269,6 +272,7 @@ impl Tap {
                     ..
                 })) => {
                     let mut shown = Vec::clone(deliveries);
+                    self.disguise(&mut shown);
                     self.spoil_reply(&mut shown);
                     if self.has(Bug::CopyToSender) && own.is_some_and(|(_, own)| own == call) {
                         self.copy_to_sender(&mut shown);
@@ -340,7 +344,11 @@ impl Tap {
             Some(Bug::OneLeftOut)
                 if shown.len() >= 2 && self.reads.as_deref().is_some_and(|of| of.starts_with("role")) =>
             {
-                shown.retain(|delivery| delivery.message.to.by() != ResolvedBy::Broadcast);
+                // What crosses from one project to another is another law's.
+                let is_its_own = |message: &Message| message.from.project() == DEFAULT_PROJECT;
+                let is_left_out =
+                    |message: &Message| message.to.as_str() == "@everyone" && is_its_own(message);
+                shown.retain(|delivery| !is_left_out(&delivery.message));
             }
             Some(Bug::Lifo) => shown.reverse(),
             Some(Bug::UndoUnmarked) => shown.iter_mut().for_each(|delivery| delivery.redelivered = false),
@@ -422,6 +430,10 @@ impl Tap {
         else {
             return;
         };
+        // Where it fills an inbox, that is another law's.
+        if self.is_tight() {
+            return;
+        }
         self.made_up += 1;
         let call = CallId(u64::MAX - self.made_up);
         let command = Command::Mail(mail::Command::Post {

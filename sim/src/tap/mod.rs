@@ -3,6 +3,7 @@
 
 mod bug;
 mod bugs;
+mod projects;
 mod reads;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use relay::engine::limits::Bounds;
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Engine, Event, HandoverId, Input, Message,
-    Overview, Reason, Refusal, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, WaitEnd, agents, mail,
+    MessageId, Overview, Reason, Recipient, Refusal, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp,
+    WaitEnd, agents, mail,
 };
 use relay::server::Machine;
 
@@ -53,6 +55,10 @@ pub struct Tap {
     woken_by_asks: Vec<Effect>,
     /// What the read at hand asked for, where a bug took its filter away.
     only: reads::Only,
+    /// What the message at hand is to be shown as that a bug leads astray.
+    disguise: Option<Recipient>,
+    /// What those are shown as that were led astray.
+    disguised: BTreeMap<MessageId, Recipient>,
     knows: Knows,
     at_stake: AtStake,
 }
@@ -107,6 +113,8 @@ impl Tap {
             asks: BTreeMap::new(),
             woken_by_asks: Vec::new(),
             only: reads::Only::default(),
+            disguise: None,
+            disguised: BTreeMap::new(),
             knows,
             at_stake,
         }
@@ -114,6 +122,11 @@ impl Tap {
 
     fn has(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
+    }
+
+    /// Tells whether inboxes are so small that they fill up.
+    fn is_tight(&self) -> bool {
+        self.knows.bounds.inbox_messages_max < 10_000
     }
 
     /// Finds whose inbox an input reads.
@@ -304,6 +317,7 @@ impl Tap {
     }
 
     fn note_accepted(&mut self, message: &Arc<Message>, agents: &[AgentName]) {
+        self.note_disguise(message);
         let mark = match message.to.by() {
             ResolvedBy::Name => return,
             ResolvedBy::Role => "sent to a role",
