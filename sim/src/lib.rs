@@ -10,7 +10,7 @@
 //! - [`world`]: a plan becomes a run: hosts, network, faults, the end phase.
 //! - [`net`]: sockets that know what their kernel would.
 //! - [`client`]: MCP sessions over both transports; [`stdio`]: and over the bridge; [`agent`]: who uses them;
-//!   [`team`]: those who register.
+//!   [`team`]: those who register; [`projects`]: where several are.
 //! - [`tap`]: what passes in and out of the engine, for the marks; and the seeded bugs.
 //! - [`history`]: what every client saw; [`laws`]: a function a law over it; [`marks`]: what must have happened.
 //! - [`campaign`]: many seeds; [`shrink`]: a failing plan made smaller.
@@ -23,6 +23,7 @@ pub mod laws;
 pub mod marks;
 pub mod net;
 pub mod plan;
+pub mod projects;
 pub mod shrink;
 pub mod stdio;
 pub mod tap;

@@ -7,18 +7,35 @@ use std::sync::{Arc, Mutex};
 use crate::history::{BootRecord, History, Outcome, Record, TOLD};
 use crate::plan::{Dialect, FaultKind, Plan, Transport};
 use crate::stdio::is_trouble;
-use crate::team;
+use crate::{projects, team};
 
 /// The marks that a campaign must have reached, and from how many seeds on.
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 70] = [
+pub const REQUIRED: [(&str, u64); 87] = [
     ("agent registered", 100),
     ("agent taken over", 200),
     ("answer awaited", 200),
     ("answer awaited in vain", 200),
     ("answered after its id was told of", 100_000),
+    ("agent of another project put into a group", 100),
+    ("answer awaited from another project", 500),
+    ("channel of another project's read", 1_000),
+    ("read of another project's agent", 100),
+    ("refused: a name that another project has", 500),
+    ("sent to a channel of another project", 200),
+    ("sent to a channel of one project of several", 100),
+    ("sent to a group of another project", 200),
+    ("sent to a group of one project of several", 200),
+    ("sent to a role of another project", 200),
+    ("sent to all of another project", 100),
+    ("sent to all of one project of several", 100),
+    ("sent to all projects", 100),
+    ("sent to an agent of another project", 100),
+    ("sent to one of several of that name", 100),
+    ("sent to the channel of all in a project", 100),
+    ("several projects", 100),
     ("read of a channel's", 2_000),
     ("read of one sender's", 200),
     ("refused: another call waits", 200),
@@ -165,6 +182,7 @@ pub fn note_history(plan: &Plan, history: &History, marks: &Marks) {
     }
     note_stdio_restarts(history, marks);
     team::note_marks(history, marks);
+    projects::note_marks(plan, history, marks);
     for fault in &plan.faults {
         let (on, mark) = match fault.kind {
             FaultKind::Hold { on } => (on, "fault bit: hold"),
