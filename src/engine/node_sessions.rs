@@ -49,8 +49,7 @@ impl Engine {
                 Reply::Bound(self.binding_view(&agent))
             }
             Said::Drops { agent } => {
-                let agent = self.bound_to(node, &agent)?;
-                self.give_back(&agent, step);
+                self.drop_agent(node, &agent, step)?;
                 Reply::Noted
             }
             Said::Has { agents } => self.has_agents(node, &agents, step)?,
@@ -140,6 +139,19 @@ impl Engine {
         for node in there.map(|(id, _)| id).collect::<Vec<_>>() {
             self.lapse(node, step);
         }
+    }
+
+    /// Ends the binding of an agent to a node. If no other node for several has the agent, that was done before, and is said again.
+    fn drop_agent(&mut self, node: NodeId, agent: &str, step: &mut Step<'_>) -> Result<(), Refusal> {
+        let known = self.agent_in(&self.nodes.get(node).project, agent);
+        let not_bound = || Refusal::NotBound { agent: shown(agent) };
+        let known = known.ok_or_else(not_bound)?;
+        match self.inboxes[&known].binding.as_ref().map(|binding| binding.node) {
+            Some(bound) if bound == node => self.give_back(&known, step),
+            Some(other) if self.nodes.get(other).own.is_none() => return Err(not_bound()),
+            Some(_) | None => {}
+        }
+        Ok(())
     }
 
     /// Finds the agent that a node means, if it is bound to it.

@@ -106,10 +106,17 @@ fn a_node_has_the_agents_that_it_says_it_has() {
         agent: "worker".to_owned(),
     };
     assert_eq!(relay.said(NODE, drops.clone()), noted());
-    let not_bound = NoNode::NotBound {
-        agent: "worker".to_owned(),
+    assert_eq!(relay.said(NODE, drops.clone()), noted(), "it is done already");
+    relay.create("other", None);
+    relay.bind(NodeId(1), "worker");
+    let not_bound = |agent: &str| {
+        no_node(NoNode::NotBound {
+            agent: agent.to_owned(),
+        })
     };
-    assert_eq!(relay.said(NODE, drops), no_node(not_bound));
+    assert_eq!(relay.said(NODE, drops), not_bound("worker"), "another's");
+    let agent = "nobody".to_owned();
+    assert_eq!(relay.said(NODE, Said::Drops { agent }), not_bound("nobody"));
 }
 
 #[test]

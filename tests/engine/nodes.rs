@@ -180,9 +180,11 @@ fn an_acknowledgement_confirms_all_up_to_its_number_and_nothing_else_does() {
         handovers[..2].iter().map(read).collect::<Vec<_>>()
     );
     relay.settle();
-    let confirmed = relay.events().into_iter().map(|event| match event {
-        Event::Confirmed { handover, by, .. } => (handover, by),
-        other => panic!("{other:?}"),
+    let confirmed = relay.events().into_iter().map(|event| {
+        let Event::Confirmed { handover, by, .. } = event else {
+            panic!("{event:?}");
+        };
+        (handover, by)
     });
     assert_eq!(
         confirmed.collect::<Vec<_>>(),

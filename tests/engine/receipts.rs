@@ -56,9 +56,11 @@ impl Relay {
     /// How the hand-overs of messages ended since the last time, and by which signs.
     fn ended(&mut self) -> Vec<Sign> {
         let events = self.events().into_iter();
-        let ended = events.filter_map(|event| match event {
-            Event::Confirmed { by, .. } | Event::Undone { by, .. } => Some(by),
-            _ => None,
+        let ended = events.filter_map(|event| {
+            let (Event::Confirmed { by, .. } | Event::Undone { by, .. }) = event else {
+                return None;
+            };
+            Some(by)
         });
         ended.collect()
     }

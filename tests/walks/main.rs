@@ -75,7 +75,9 @@ fn each_message_becomes_what_the_documents_say() {
             walk.end();
         }));
         if let Err(panic) = walked {
-            eprintln!("replay: RELAY_WALK_SEED={seed} cargo test --test walks");
+            eprintln!(
+                "replay: RELAY_WALK_SEED={seed} cargo test -p relay --no-default-features --test walks"
+            );
             std::panic::resume_unwind(panic);
         }
     }
@@ -88,6 +90,7 @@ fn each_message_becomes_what_the_documents_say() {
 
 /// Returns which seeds to walk, and whether somebody has chosen them.
 fn seeds() -> (Range<u64>, bool) {
+    #[expect(clippy::disallowed_methods, reason = "a replay is asked for from outside")]
     let Ok(given) = std::env::var("RELAY_WALK_SEED") else {
         return (SEEDS, false);
     };
@@ -310,9 +313,11 @@ impl<'a> Walk<'a> {
             names_first: false,
         };
         let effects = self.says(session, registers);
-        let superseded = effects.iter().find_map(|effect| match effect {
-            Effect::Superseded { session } => Some(*session),
-            _ => None,
+        let superseded = effects.iter().find_map(|effect| {
+            let Effect::Superseded { session } = effect else {
+                return None;
+            };
+            Some(*session)
         });
         let before = self.ledger.came(node, session);
         assert_eq!(superseded, before, "the connection before is superseded");
@@ -435,10 +440,10 @@ impl<'a> Walk<'a> {
         let answer = effects
             .iter()
             .position(|effect| matches!(effect, Effect::Reply { .. }));
-        match effects.remove(answer.expect("it is answered")) {
-            Effect::Reply { result, .. } => Ok((result?, effects)),
-            other => panic!("{other:?}"),
-        }
+        let Effect::Reply { result, .. } = effects.remove(answer.expect("it is answered")) else {
+            unreachable!("that is where the reply is")
+        };
+        Ok((result?, effects))
     }
 
     /// Hands an input in, and returns what is to be done.

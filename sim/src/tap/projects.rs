@@ -52,6 +52,7 @@ impl Tap {
             | Command::Watches(_)
             | Command::Resource(_)
             | Command::Nodes(_)
+            | Command::Receipts(_)
             | Command::Trace(_) => {}
         }
     }
