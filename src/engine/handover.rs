@@ -289,6 +289,7 @@ impl Engine {
         let handover = self.handovers.remove(&id).expect("the hand-over stands");
         take_out(&mut self.inbox_mut(&handover.agent).standing, id);
         self.leave_row(id, handover.session, &handover.agent, handover.passage);
+        self.stop_timer(id, handover.passage);
         handover
     }
 
@@ -315,15 +316,21 @@ impl Engine {
     fn set_passage(&mut self, id: HandoverId, passage: Passage) {
         let handover = self.handover_mut(id);
         let before = std::mem::replace(&mut handover.passage, passage);
-        let (session, agent) = (handover.session, handover.agent.clone());
-        self.leave_row(id, session, &agent, before);
-        match passage {
-            Passage::Written | Passage::Passed { .. } | Passage::Overdue { .. } => {
-                put_in(&mut self.session_mut(session).handovers, id);
+        self.stop_timer(id, before);
+        if !(before.is_on_its_way() && passage.is_on_its_way()) {
+            let Handover { session, agent, .. } = self.handover_mut(id);
+            let (session, agent) = (*session, agent.clone());
+            self.leave_row(id, session, &agent, before);
+            match passage {
+                Passage::Written | Passage::Passed { .. } | Passage::Overdue { .. } => {
+                    unreachable!("what was read is on its way no more")
+                }
+                Passage::Read { settles_at, .. } => {
+                    put_in(&mut self.inbox_mut(&agent).read, (settles_at, id));
+                }
+                Passage::Awaited => drop(self.inbox_mut(&agent).awaited.insert(id)),
+                Passage::HeldBack { .. } => {}
             }
-            Passage::Read { settles_at, .. } => put_in(&mut self.inbox_mut(&agent).read, (settles_at, id)),
-            Passage::Awaited => drop(self.inbox_mut(&agent).awaited.insert(id)),
-            Passage::HeldBack { .. } => {}
         }
         if let Some(at) = passage.doubt_ends() {
             self.timers.arm(at, Timer::DoubtEnds(id));
@@ -336,7 +343,7 @@ impl Engine {
         }
     }
 
-    /// Takes a hand-over out of the row in which it stands by how far it has come, and stops its timer.
+    /// Takes a hand-over out of the row in which it stands by how far it has come.
     fn leave_row(&mut self, id: HandoverId, session: SessionId, agent: &AgentName, passage: Passage) {
         match passage {
             Passage::Written | Passage::Passed { .. } | Passage::Overdue { .. } => {
@@ -346,6 +353,9 @@ impl Engine {
             Passage::Awaited => drop(self.inbox_mut(agent).awaited.remove(&id)),
             Passage::HeldBack { .. } => {}
         }
+    }
+
+    fn stop_timer(&mut self, id: HandoverId, passage: Passage) {
         if let Some(at) = passage.doubt_ends() {
             self.timers.disarm(at, Timer::DoubtEnds(id));
         }
