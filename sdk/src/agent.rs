@@ -1,0 +1,270 @@
+//! What an agent says: messages, and receipts.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+use super::client::{Call, Client, Workspace, segment, text};
+use super::error::{CapabilityError, Error};
+use super::events::Events;
+use super::message::written;
+
+/// An agent, with its token. Clones are the same agent.
+#[derive(Clone)]
+pub struct Agent(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    name: String,
+    token: Mutex<Option<String>>,
+    /// Where a new token comes from, if that is known.
+    origin: Option<Workspace>,
+    events: Events,
+    /// One gets a new token at a time: each makes the one before useless.
+    renewing: tokio::sync::Mutex<()>,
+    /// For the keys of posts.
+    random: Mutex<fastrand::Rng>,
+}
+
+/// A message as relay has accepted it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Posted {
+    /// Its id.
+    pub id: String,
+    /// What its sender should know: a name that means several things, say.
+    pub warnings: Vec<String>,
+}
+
+/// A node's id, its name and its token.
+pub(crate) struct NodeToken {
+    pub id: String,
+    pub name: String,
+    pub token: String,
+}
+
+impl Agent {
+    pub(crate) fn new(
+        client: Client,
+        name: String,
+        token: Option<String>,
+        origin: Option<Workspace>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            client,
+            name,
+            token: Mutex::new(token),
+            origin,
+            events: Events::default(),
+            renewing: tokio::sync::Mutex::default(),
+            random: Mutex::new(fastrand::Rng::new()),
+        }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The relay that it belongs to.
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    /// What happens to its deliveries.
+    pub fn events(&self) -> &Events {
+        &self.0.events
+    }
+
+    /// Draws the keys of posts, and the pauses before a connection is made again, from a seed: a simulation wants that.
+    pub fn seed(&self, seed: u64) {
+        *self.0.random.lock().expect("nothing panics while it holds it") = fastrand::Rng::with_seed(seed);
+    }
+
+    pub(crate) fn draw(&self) -> u64 {
+        self.0
+            .random
+            .lock()
+            .expect("nothing panics while it holds it")
+            .u64(..)
+    }
+
+    /// Sends a message to an address: an agent, a role, a group, or `user`, the person; `project:` before it names another project's.
+    ///
+    /// # Errors
+    ///
+    /// Relay's, and those of the connection. It is tried again where the connection breaks, and adds one message all the same.
+    pub async fn send(&self, to: &str, body: &str) -> Result<Posted, Error> {
+        let data = self
+            .post("/v1/dm".to_owned(), json!({"to": to, "text": body}))
+            .await?;
+        posted(&data["message"], &data)
+    }
+
+    /// Posts to a channel, with or without `#`. The agent joins it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`].
+    pub async fn post_to(&self, channel: &str, body: &str) -> Result<Posted, Error> {
+        let channel = channel.strip_prefix('#').unwrap_or(channel);
+        let path = format!("/v1/channels/{}/messages", segment(channel));
+        let data = self.post(path, json!({"text": body})).await?;
+        posted(&data, &data)
+    }
+
+    /// Answers a message that the agent got, or goes on with one of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`]; `message_not_found` where relay does not know the message any more.
+    pub async fn reply(&self, message_id: &str, body: &str) -> Result<Posted, Error> {
+        let path = format!("/v1/messages/{}/replies", segment(message_id));
+        let data = self.post(path, json!({"text": body})).await?;
+        posted(&data, &data)
+    }
+
+    /// Joins a channel, which is made if need be.
+    ///
+    /// # Errors
+    ///
+    /// Relay's, and those of the connection.
+    pub async fn join(&self, channel: &str) -> Result<(), Error> {
+        let channel = channel.strip_prefix('#').unwrap_or(channel);
+        let path = format!("/v1/channels/{}/join", segment(channel));
+        self.ask(|token| Call::post(&path, token, json!({})))
+            .await
+            .map(drop)
+    }
+
+    /// Says that it is done with a delivery.
+    ///
+    /// # Errors
+    ///
+    /// Relay's, and those of the connection; `delivery_not_found` where relay does not know the delivery any more.
+    pub async fn acknowledge(&self, delivery_id: &str) -> Result<(), Error> {
+        self.receipt(delivery_id, "ack", json!({})).await
+    }
+
+    /// Says that a delivery failed. It is not sent again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::acknowledge`].
+    pub async fn fail(&self, delivery_id: &str, reason: &str, retryable: bool) -> Result<(), Error> {
+        let said = json!({"error": reason, "retryable": retryable});
+        self.receipt(delivery_id, "fail", said).await
+    }
+
+    /// Wants a delivery later. It is sent again then, and what comes after it passes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::acknowledge`].
+    pub async fn defer(
+        &self,
+        delivery_id: &str,
+        until: SystemTime,
+        reason: Option<&str>,
+    ) -> Result<(), Error> {
+        let mut said = json!({"available_at": written(until)});
+        if let Some(reason) = reason {
+            said["reason"] = reason.into();
+        }
+        self.receipt(delivery_id, "defer", said).await
+    }
+
+    async fn receipt(&self, delivery_id: &str, what: &str, said: Value) -> Result<(), Error> {
+        let path = format!("/v1/deliveries/{}/{what}", segment(delivery_id));
+        self.ask(|token| Call::post(&path, token, said.clone()))
+            .await
+            .map(drop)
+    }
+
+    /// Gets its own node, with a new token.
+    pub(crate) async fn node_token(&self) -> Result<NodeToken, Error> {
+        const CALL: &str = "POST /v1/agent/node-token";
+        let data = self
+            .ask(|token| Call::post("/v1/agent/node-token", token, json!({})))
+            .await?;
+        Ok(NodeToken {
+            id: text(&data, "node_id", CALL)?,
+            name: text(&data, "node_name", CALL)?,
+            token: text(&data, "token", CALL)?,
+        })
+    }
+
+    /// Tells whether it can give receipts.
+    pub(crate) fn can_deliver(&self) -> Result<(), CapabilityError> {
+        match *self.0.token.lock().expect("nothing panics while it holds it") {
+            Some(_) => Ok(()),
+            None => Err(self.no_token()),
+        }
+    }
+
+    fn no_token(&self) -> CapabilityError {
+        CapabilityError {
+            capability: "messaging.capabilities.serverDeliveryState",
+            reason: format!(
+                "{:?} has no token; get the agent by Workspace::agent or Client::agent_by_token",
+                self.0.name
+            ),
+        }
+    }
+
+    async fn post(&self, path: String, body: Value) -> Result<Value, Error> {
+        let key = format!("sdk-{:016x}{:016x}", self.draw(), self.draw());
+        self.ask(|token| Call::post(path.clone(), token, body.clone()).once(key.clone()))
+            .await
+    }
+
+    /// Makes a call with the agent's token, and once more with a new one if that is not good any more.
+    async fn ask(&self, call: impl Fn(&str) -> Call<'_> + Send) -> Result<Value, Error> {
+        let token = self.token()?;
+        let refused = match self.0.client.call(call(&token)).await {
+            Err(error) if error.is_unauthorized() => error,
+            answered => return answered,
+        };
+        let Some(origin) = &self.0.origin else {
+            return Err(refused);
+        };
+        let renewed = {
+            let _one_at_a_time = self.0.renewing.lock().await;
+            let there = self.token()?;
+            if there == token {
+                let renewed = origin.token_again(&self.0.name).await?;
+                *self.0.token.lock().expect("nothing panics while it holds it") = Some(renewed.clone());
+                renewed
+            } else {
+                there
+            }
+        };
+        self.0.client.call(call(&renewed)).await
+    }
+
+    fn token(&self) -> Result<String, CapabilityError> {
+        let token = self.0.token.lock().expect("nothing panics while it holds it");
+        token.clone().ok_or_else(|| self.no_token())
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("name", &self.0.name)
+            .finish_non_exhaustive()
+    }
+}
+
+fn posted(message: &Value, data: &Value) -> Result<Posted, Error> {
+    let warnings = data["warnings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    Ok(Posted {
+        id: text(message, "id", "a post")?,
+        warnings: warnings
+            .iter()
+            .filter_map(|warning| warning.as_str().map(str::to_owned))
+            .collect(),
+    })
+}
