@@ -220,6 +220,7 @@ impl Client {
         tokio::pin!(answering);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
+            biased;
             answer = &mut answering => answer,
             _ = &mut connection => answering.await,
         }

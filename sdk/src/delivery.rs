@@ -1,5 +1,6 @@
 //! What takes deliveries: adapters and sessions, and the receipts that they give.
 
+use std::fmt;
 use std::future::Future;
 use std::time::SystemTime;
 
@@ -7,8 +8,33 @@ use serde_json::Value;
 
 use super::message::{MessageContext, RelayMessage};
 
-/// Why a target could not say what became of a message. It gets the message again, up to five times.
-pub type AdapterFailure = Box<dyn std::error::Error + Send + Sync>;
+/// Why a target could not say what became of a message. It gets the message again, up to five times. `?` makes one of any error.
+#[derive(Debug)]
+pub struct AdapterFailure(Box<dyn std::error::Error + Send + Sync>);
+
+impl AdapterFailure {
+    /// Makes one of an error, or of words.
+    pub fn new(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(reason.into())
+    }
+
+    /// What it was made of.
+    pub fn as_error(&self) -> &(dyn std::error::Error + 'static) {
+        &*self.0
+    }
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for AdapterFailure {
+    fn from(error: E) -> Self {
+        Self::new(error)
+    }
+}
+
+impl fmt::Display for AdapterFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq)]

@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// The target could not be connected.
     #[error("the target of deliveries cannot be connected: {0}")]
-    Target(#[source] AdapterFailure),
+    Target(AdapterFailure),
     /// It is not offered here.
     #[error(transparent)]
     Capability(#[from] CapabilityError),

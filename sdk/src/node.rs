@@ -126,6 +126,7 @@ pub(crate) async fn hold(agent: Agent, shared: &Shared) {
     loop {
         let connecting = timeout(REGISTER_PATIENCE, connect(&agent));
         let connected = tokio::select! {
+            biased;
             () = stopped(&shared.stop) => return,
             connected = connecting => connected,
         };
@@ -145,6 +146,7 @@ pub(crate) async fn hold(agent: Agent, shared: &Shared) {
         // Many agents do not come back in the same moment.
         let jitter = pause.mul_f64((agent.draw() % 1000) as f64 / 1000.0);
         tokio::select! {
+            biased;
             () = stopped(&shared.stop) => return,
             () = sleep(pause / 2 + jitter) => {}
         }
@@ -228,6 +230,7 @@ async fn serve(agent: &Agent, mut socket: Socket, shared: &Shared) -> Option<Str
     loop {
         // What is waited for here has its senders in `shared`, which is there.
         let said = tokio::select! {
+            biased;
             () = stopped(&shared.stop) => {
                 // What is done is said before the end.
                 let (of, number) = *done.borrow();
@@ -238,22 +241,6 @@ async fn serve(agent: &Agent, mut socket: Socket, shared: &Shared) -> Option<Str
                 return None;
             }
             () = is_to_be_made_again(&mut again, connection) => return Some("a receipt could not be given".to_owned()),
-            came = socket.next() => {
-                heard_at = Instant::now();
-                match came {
-                    Some(Ok(Message::Text(frame))) => {
-                        take(agent, &frame, connection, &shared.queue);
-                        continue;
-                    }
-                    Some(Ok(Message::Close(close))) => {
-                        let reason = close.map(|close| close.reason.to_string());
-                        return Some(format!("relay has closed it: {}", reason.unwrap_or_default()));
-                    }
-                    Some(Ok(_)) => continue,
-                    Some(Err(error)) => return Some(error.to_string()),
-                    None => return Some("the connection has ended".to_owned()),
-                }
-            }
             _ = done.changed() => {
                 let (of, number) = *done.borrow_and_update();
                 if of != connection {
@@ -270,6 +257,22 @@ async fn serve(agent: &Agent, mut socket: Socket, shared: &Shared) -> Option<Str
                     "handlers_live": false,
                 });
                 Message::text(alive.to_string())
+            }
+            came = socket.next() => {
+                heard_at = Instant::now();
+                match came {
+                    Some(Ok(Message::Text(frame))) => {
+                        take(agent, &frame, connection, &shared.queue);
+                        continue;
+                    }
+                    Some(Ok(Message::Close(close))) => {
+                        let reason = close.map(|close| close.reason.to_string());
+                        return Some(format!("relay has closed it: {}", reason.unwrap_or_default()));
+                    }
+                    Some(Ok(_)) => continue,
+                    Some(Err(error)) => return Some(error.to_string()),
+                    None => return Some("the connection has ended".to_owned()),
+                }
             }
         };
         match timeout(SILENCE_MAX, socket.send(said)).await {

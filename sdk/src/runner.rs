@@ -239,7 +239,7 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
         let receipt = match self.runner.target.inject(message, context).await {
             Ok(receipt) => receipt,
             Err(error) => {
-                (self.runner.on_error)(message, &*error);
+                (self.runner.on_error)(message, error.as_error());
                 let attempts = context.attempts + 1;
                 if attempts < ATTEMPTS_MAX {
                     self.attempts.insert(context.id.clone(), attempts);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use sim::campaign::{Campaign, campaign, run_seed};
 use sim::laws::Violation;
+use sim::nodes;
 use sim::plan::Plan;
 use sim::tap::Bug;
 
@@ -58,6 +59,24 @@ enum Command {
         #[arg(long)]
         bug: Option<String>,
     },
+    /// Run seeds in which agents are delivered to by their own nodes: many, until the first violation, or one.
+    Nodes {
+        /// How many.
+        #[arg(long, default_value_t = 1_000)]
+        seeds: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// On how many threads.
+        #[arg(long, default_value_t = 2)]
+        jobs: usize,
+        /// This one alone, with all that happened.
+        #[arg(long, conflicts_with_all = ["seeds", "from", "jobs"])]
+        seed: Option<u64>,
+        /// With a seeded bug, by its name.
+        #[arg(long, requires = "seed")]
+        bug: Option<String>,
+    },
     /// Make the plan of a failing seed smaller.
     Shrink {
         /// Which.
@@ -83,6 +102,16 @@ fn main() -> ExitCode {
         }),
         Command::Meta { seed } => meta(seed),
         Command::Bugs { seeds, bug } => bugs(seeds, bug.as_deref()),
+        Command::Nodes {
+            seeds,
+            from,
+            jobs,
+            seed,
+            bug,
+        } => match seed {
+            Some(seed) => run_nodes(seed, bug.as_deref()),
+            None => nodes_campaign(from, seeds, jobs),
+        },
         Command::Shrink { seed } => shrink(seed),
     }
 }
@@ -139,6 +168,49 @@ fn run_campaign(plan: Campaign) -> ExitCode {
             "required of {seeds} seeds, but never happened: {}",
             missing.join(", ")
         );
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn run_nodes(seed: u64, bug: Option<&str>) -> ExitCode {
+    let all = nodes::tap::Bug::ALL;
+    let bug = match bug {
+        None => None,
+        Some(name) => match all.into_iter().find(|bug| format!("{bug:?}") == name) {
+            Some(bug) => Some(bug),
+            None => {
+                println!("there is no bug {name:?}; accepted: {all:?}");
+                return ExitCode::FAILURE;
+            }
+        },
+    };
+    let run = match nodes::run_seed(seed, bug) {
+        Ok(run) => run,
+        Err(violation) => return fail_nodes(seed, &violation),
+    };
+    run.history.trace.iter().for_each(|line| println!("{line}"));
+    match run.violations.first() {
+        Some(violation) => fail_nodes(seed, violation),
+        None => ExitCode::SUCCESS,
+    }
+}
+
+fn fail_nodes(seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
+    println!("seed {seed} broke the law \"{law}\": {detail}");
+    println!("replay: cargo run -p sim -- nodes --seed {seed}");
+    ExitCode::FAILURE
+}
+
+fn nodes_campaign(from: u64, seeds: u64, jobs: usize) -> ExitCode {
+    let summary = nodes::campaign(from, seeds, jobs);
+    println!("{summary}");
+    if let Some((seed, violation)) = &summary.failure {
+        return fail_nodes(*seed, violation);
+    }
+    let missing = summary.missing();
+    if !missing.is_empty() {
+        println!("required, but never happened: {}", missing.join(", "));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

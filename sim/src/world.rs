@@ -25,10 +25,10 @@ use crate::plan::{Dialect, Fault, FaultKind, Plan, STOP_MS, Transport};
 use crate::tap::{AtStake, Bug, Knows, Tap};
 
 /// How finely time passes.
-const TICK: Duration = Duration::from_millis(10);
+pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// When every run begins, in seconds of Unix time: 2026-01-01.
-const EPOCH_S: u64 = 1_767_225_600;
+pub(crate) const EPOCH_S: u64 = 1_767_225_600;
 
 /// How long the server gets to find out that all clients are gone: a keep-alive, the patience of its kernel, and some.
 const SETTLE: Duration = Duration::from_secs(45);
@@ -179,7 +179,7 @@ impl World {
             Ok(())
         });
 
-        let mut schedule = Schedule::new(&self.plan);
+        let mut schedule = Schedule::new(&self.plan.faults, params.boxes, params.duration_ms);
         let limit_ms = params.duration_ms + 600_000;
         loop {
             let now_ms = u64::try_from(sim.elapsed().as_millis()).expect("a run is short");
@@ -234,10 +234,7 @@ impl World {
         let boot = self.boots.get();
         self.boots.set(boot + 1);
         let params = &self.plan.params;
-        let clock: Clock = Arc::new(|| {
-            let since_epoch = turmoil::since_epoch().unwrap_or_default();
-            Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).expect("a run is short"))
-        });
+        let clock = clock();
         let names: Vec<String> = (0..params.roles).map(role).collect();
         let roster = Roster::new(names.iter().map(String::as_str)).expect("a few short names");
         let bounds = Bounds {
@@ -405,8 +402,16 @@ impl World {
     }
 }
 
-fn box_name(number: usize) -> String {
+pub(crate) fn box_name(number: usize) -> String {
     format!("box-{number}")
+}
+
+/// The clock of a host.
+pub(crate) fn clock() -> Clock {
+    Arc::new(|| {
+        let since_epoch = turmoil::since_epoch().unwrap_or_default();
+        Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).expect("a run is short"))
+    })
 }
 
 /// A machine's agents: they go on where they were when it comes back, and are gone when the time is over.
@@ -426,7 +431,7 @@ async fn work(agents: Vec<Rc<Agent>>, end: Duration) -> turmoil::Result {
 }
 
 /// Random bytes that depend on the seed, on which start it is, and on what they are for.
-fn random(seed: u64, boot: u64, purpose: u64) -> Random {
+pub(crate) fn random(seed: u64, boot: u64, purpose: u64) -> Random {
     let mut rng =
         fastrand::Rng::with_seed(seed ^ (boot + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (purpose << 32));
     Box::new(move || {
@@ -437,29 +442,29 @@ fn random(seed: u64, boot: u64, purpose: u64) -> Random {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Event {
+pub(crate) enum Event {
     Begin,
     End,
 }
 
 /// The begins and ends of all faults, in order; overlapping ones of one kind and place are left out.
-struct Schedule(std::collections::VecDeque<(u64, Event, Fault)>);
+pub(crate) struct Schedule(std::collections::VecDeque<(u64, Event, Fault)>);
 
 impl Schedule {
-    fn new(plan: &Plan) -> Self {
+    pub fn new(faults: &[Fault], boxes: usize, duration_ms: u64) -> Self {
         let mut events = Vec::new();
         let mut busy_until: Vec<(String, u64)> = Vec::new();
-        for fault in &plan.faults {
+        for fault in faults {
             let place = match fault.kind {
                 FaultKind::Crash | FaultKind::Stop => SERVER.0.to_owned(),
                 FaultKind::Hold { on }
                 | FaultKind::Partition { on }
                 | FaultKind::LoseRequests { on }
                 | FaultKind::LoseReplies { on }
-                | FaultKind::BoxCrash { on } => box_name(on % plan.params.boxes),
+                | FaultKind::BoxCrash { on } => box_name(on % boxes),
             };
             // All faults are over before the agents are.
-            let end_ms = (fault.at_ms + fault.for_ms).min(plan.params.duration_ms.saturating_sub(500));
+            let end_ms = (fault.at_ms + fault.for_ms).min(duration_ms.saturating_sub(500));
             let busy = busy_until
                 .iter()
                 .any(|(other, until)| *other == place && fault.at_ms <= *until);
@@ -476,7 +481,7 @@ impl Schedule {
         Self(events.into())
     }
 
-    fn due(&mut self, now_ms: u64) -> Option<(Event, Fault)> {
+    pub fn due(&mut self, now_ms: u64) -> Option<(Event, Fault)> {
         if self.0.front()?.0 > now_ms {
             return None;
         }

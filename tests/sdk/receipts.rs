@@ -81,7 +81,7 @@ async fn what_fails_by_an_error_is_tried_again_and_what_the_target_fails_is_not(
     let seen = Seen::default();
     let failing = target(&seen, |message, context| {
         match (&*message.text, context.attempts) {
-            ("hard", 0 | 1) => Err("not yet".into()),
+            ("hard", 0 | 1) => Err(AdapterFailure::new("not yet")),
             ("never", _) => Ok(MessageReceipt::failed("no such thing")),
             _ => Ok(MessageReceipt::delivered()),
         }

@@ -2,8 +2,6 @@
 
 use fastrand::Rng;
 
-use super::Params;
-
 /// Something that goes wrong.
 #[derive(Debug, Clone)]
 pub struct Fault {
@@ -53,13 +51,13 @@ pub enum FaultKind {
 pub const STOP_MS: u64 = 2_500;
 
 /// Draws what goes wrong.
-pub(super) fn draw_faults(rng: &mut Rng, params: &Params) -> Vec<Fault> {
+pub(crate) fn draw_faults(rng: &mut Rng, boxes: usize, duration_ms: u64) -> Vec<Fault> {
     let crashes = rng.u32(0..2) == 0;
     let network: Vec<u32> = (0..5).filter(|_| rng.u32(0..3) == 0).collect();
     let mut faults = Vec::new();
     if crashes {
         for _ in 0..rng.u32(1..=3) {
-            let at_ms = rng.u64(1_000..params.duration_ms);
+            let at_ms = rng.u64(1_000..duration_ms);
             let for_ms = rng.u64(10..=3_000);
             faults.push(Fault {
                 at_ms,
@@ -79,7 +77,7 @@ pub(super) fn draw_faults(rng: &mut Rng, params: &Params) -> Vec<Fault> {
     }
     if !network.is_empty() {
         for _ in 0..rng.u32(1..=6) {
-            let on = rng.usize(..params.boxes);
+            let on = rng.usize(..boxes);
             let kind = match network[rng.usize(..network.len())] {
                 0 => FaultKind::Hold { on },
                 1 => FaultKind::Partition { on },
@@ -88,7 +86,7 @@ pub(super) fn draw_faults(rng: &mut Rng, params: &Params) -> Vec<Fault> {
                 _ => FaultKind::BoxCrash { on },
             };
             faults.push(Fault {
-                at_ms: rng.u64(500..params.duration_ms),
+                at_ms: rng.u64(500..duration_ms),
                 for_ms: rng.u64(500..=15_000),
                 kind,
             });
@@ -99,7 +97,7 @@ pub(super) fn draw_faults(rng: &mut Rng, params: &Params) -> Vec<Fault> {
 }
 
 /// Makes some crashes orderly, or lets one orderly stop happen where there is no crash.
-pub(super) fn draw_stops(rng: &mut Rng, params: &Params, faults: &mut Vec<Fault>) {
+pub(crate) fn draw_stops(rng: &mut Rng, duration_ms: u64, faults: &mut Vec<Fault>) {
     let crashes = faults.iter_mut().filter(|fault| fault.kind == FaultKind::Crash);
     let mut crashes: Vec<_> = crashes.collect();
     for crash in &mut crashes {
@@ -110,7 +108,7 @@ pub(super) fn draw_stops(rng: &mut Rng, params: &Params, faults: &mut Vec<Fault>
     }
     if crashes.is_empty() && rng.u32(0..3) == 0 {
         faults.push(Fault {
-            at_ms: rng.u64(1_000..params.duration_ms),
+            at_ms: rng.u64(1_000..duration_ms),
             for_ms: STOP_MS + rng.u64(10..=1_000),
             kind: FaultKind::Stop,
         });

@@ -10,7 +10,7 @@ pub mod team;
 pub use faults::{Fault, FaultKind, STOP_MS};
 
 use fastrand::Rng;
-use faults::{draw_faults, draw_stops};
+pub(crate) use faults::{draw_faults, draw_stops};
 use relay::engine::Kind;
 use team::{Mate, TeamCall};
 
@@ -223,7 +223,7 @@ impl Plan {
         let agents = (0..agent_count(&mut rng))
             .map(|_| AgentPlan::draw(&mut rng, &params, &weights))
             .collect();
-        let faults = draw_faults(&mut rng, &params);
+        let faults = draw_faults(&mut rng, params.boxes, params.duration_ms);
         let mut plan = Self {
             seed,
             params,
@@ -271,7 +271,7 @@ impl Plan {
             }
         }
         if stops {
-            draw_stops(&mut rng, &self.params, &mut self.faults);
+            draw_stops(&mut rng, self.params.duration_ms, &mut self.faults);
         }
         let mut rng = Rng::with_seed(self.seed ^ 0x7761_6974);
         let killed = self.faults.iter().any(|fault| fault.kind == FaultKind::Crash);

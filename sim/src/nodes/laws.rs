@@ -1,0 +1,213 @@
+//! What must hold of what posters and targets saw.
+
+use std::collections::BTreeMap;
+
+use super::history::{Given, History, Post, Posted, Shown};
+use super::plan::Plan;
+use crate::laws::Violation;
+
+/// Nobody loses a message but with a life of the server.
+pub const LOST: &str = "what was accepted is handed over";
+/// Each message ends with a receipt.
+pub const RECEIPT: &str = "each delivery has a receipt in the end";
+/// Nothing is handed over after it.
+pub const AFTER: &str = "nothing is handed over after its receipt";
+/// Nothing comes twice unmarked.
+pub const MARKED: &str = "what comes again is marked";
+/// Posts of one sender come in their order.
+pub const OVERTAKEN: &str = "no message overtakes another on its way to a node";
+/// Nothing is handed over that nobody posted, or to somebody else.
+pub const THIN_AIR: &str = "a node gets what was sent to it";
+/// The tap's: numbers have no gap, and are used once.
+pub const NUMBERS: &str = "frames are numbered without a gap";
+/// The tap's: no number is acknowledged that the node did not acknowledge.
+pub const SENT_AGAIN: &str = "no frame goes out after its receipt";
+
+/// All of them.
+pub const NAMES: [&str; 8] = [
+    LOST, RECEIPT, AFTER, MARKED, OVERTAKEN, THIN_AIR, NUMBERS, SENT_AGAIN,
+];
+
+type Verdict = Result<(), String>;
+
+/// A law's name, and the function that finds whether it was kept.
+type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
+
+/// Judges a run: returns every law that it broke.
+pub fn judge(plan: &Plan, history: &History) -> Vec<Violation> {
+    let laws: [Law<'_>; 6] = [
+        (LOST, Case::what_was_accepted_is_handed_over),
+        (RECEIPT, Case::each_delivery_has_a_receipt),
+        (AFTER, Case::nothing_is_handed_over_after_its_receipt),
+        (MARKED, Case::what_comes_again_is_marked),
+        (OVERTAKEN, Case::no_message_overtakes_another),
+        (THIN_AIR, Case::a_node_gets_what_was_sent_to_it),
+    ];
+    let case = Case { plan, history };
+    let broken = laws.into_iter().filter_map(|(law, keeps)| {
+        let detail = keeps(&case).err()?;
+        Some(Violation { law, detail })
+    });
+    let mut broken: Vec<_> = broken.collect();
+    broken.extend(history.seen_by_tap.first().cloned());
+    broken
+}
+
+/// Counts the messages that were accepted and nobody got, since the server's life ended before.
+pub fn lost_by_restart(history: &History) -> usize {
+    let lost = |post: &&Post| {
+        post.outcome == Posted::Accepted
+            && post.to.is_some()
+            && !history.shown.iter().any(|shown| shown.text == post.text)
+    };
+    history.posts.iter().filter(lost).count()
+}
+
+struct Case<'a> {
+    plan: &'a Plan,
+    history: &'a History,
+}
+
+impl Case<'_> {
+    /// The posts to one node that were accepted in the last life of the server.
+    fn in_the_last_life(&self) -> impl Iterator<Item = (&Post, usize)> {
+        let from_ms = self.history.boots.last().map_or(0, |(from_ms, _)| *from_ms);
+        let accepted = move |post: &&Post| post.outcome == Posted::Accepted && post.sent_ms >= from_ms;
+        let posts = self.history.posts.iter().filter(accepted);
+        posts.filter_map(|post| Some((post, post.to?)))
+    }
+
+    fn showings<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a Shown> {
+        self.history.shown.iter().filter(move |shown| shown.text == text)
+    }
+
+    fn has_twin(&self, node: usize) -> bool {
+        self.plan.nodes[node].twin_on.is_some()
+    }
+
+    fn what_was_accepted_is_handed_over(&self) -> Verdict {
+        for (post, node) in self.in_the_last_life() {
+            if !self.showings(&post.text).any(|shown| shown.node == node) {
+                return Err(format!(
+                    "{:?}, accepted at {} ms, never came",
+                    post.text, post.ended_ms
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn each_delivery_has_a_receipt(&self) -> Verdict {
+        for (post, node) in self.in_the_last_life() {
+            let given = |shown: &Shown| {
+                let receipts = self.history.receipts.iter();
+                receipts
+                    .filter(|given| given.is_final)
+                    .any(|given| given.node == node && given.delivery == shown.delivery)
+            };
+            if let Some(shown) = self.showings(&post.text).find(|shown| shown.node == node)
+                && !given(shown)
+            {
+                return Err(format!(
+                    "{:?}, handed over at {} ms, has none",
+                    post.text, shown.at_ms
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn nothing_is_handed_over_after_its_receipt(&self) -> Verdict {
+        for Given { node, delivery, .. } in self.history.receipts.iter().filter(|given| given.is_final) {
+            // A second instance may have it in hand already.
+            if self.has_twin(*node) {
+                continue;
+            }
+            let of_it = |shown: &&Shown| shown.node == *node && shown.delivery == *delivery;
+            let given = self.history.receipts.iter().filter(|given| given.is_final);
+            let first_ms = given
+                .filter(|given| given.node == *node && given.delivery == *delivery)
+                .map(|given| given.at_ms)
+                .min();
+            let later = |shown: &&Shown| first_ms.is_some_and(|first_ms| shown.at_ms > first_ms);
+            if let Some(shown) = self.history.shown.iter().filter(of_it).find(later) {
+                return Err(format!("{:?} came again at {} ms", shown.text, shown.at_ms));
+            }
+        }
+        Ok(())
+    }
+
+    fn what_comes_again_is_marked(&self) -> Verdict {
+        let mut before: BTreeMap<(usize, &str), u64> = BTreeMap::new();
+        for shown in &self.history.shown {
+            let first = before.insert((shown.node, &shown.delivery), shown.at_ms);
+            if let Some(first_ms) = first
+                && !shown.redelivered
+                && !self.has_twin(shown.node)
+            {
+                let Shown { text, at_ms, .. } = shown;
+                return Err(format!(
+                    "{text:?} came at {first_ms} ms, and unmarked at {at_ms} ms"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Of those that come for the first time: what comes again comes when it can.
+    fn no_message_overtakes_another(&self) -> Verdict {
+        let mut latest: BTreeMap<(usize, u64, &str), usize> = BTreeMap::new();
+        for shown in self.history.shown.iter().filter(|shown| !shown.redelivered) {
+            let mut words = shown.text.split(' ');
+            let poster = words.next().unwrap_or_default();
+            let number: usize = words.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+            let is_known = |post: &&Post| post.text == shown.text && post.outcome == Posted::Accepted;
+            // What nobody knows may be accepted long after it was sent, and what went to a channel went another way.
+            let post = self.history.posts.iter().find(is_known);
+            if post.is_none_or(|post| post.to.is_none()) {
+                continue;
+            }
+            let before = latest.insert((shown.node, shown.process, poster), number);
+            if let Some(before) = before
+                && before > number
+            {
+                return Err(format!(
+                    "{:?} came behind number {before} of its sender",
+                    shown.text
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn a_node_gets_what_was_sent_to_it(&self) -> Verdict {
+        for shown in &self.history.shown {
+            let is_it = |post: &&Post| post.text == shown.text && post.to.is_none_or(|to| to == shown.node);
+            if !self.history.posts.iter().any(|post| is_it(&post)) && !self.is_under_way(shown) {
+                return Err(format!("node {} got {:?}", shown.node, shown.text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether a post was cut off with its poster's machine: then the history does not have it.
+    fn is_under_way(&self, shown: &Shown) -> bool {
+        let numbers: Vec<usize> = shown
+            .text
+            .split(' ')
+            .take(2)
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [poster, number] = numbers[..] else {
+            return false;
+        };
+        let post = self
+            .plan
+            .posters
+            .get(poster)
+            .and_then(|poster| poster.posts.get(number));
+        post.is_some_and(|post| {
+            super::plan::text(poster, number, post) == shown.text && post.to.is_none_or(|to| to == shown.node)
+        })
+    }
+}

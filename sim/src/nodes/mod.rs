@@ -1,0 +1,146 @@
+//! Agents that are delivered to: their own nodes, held open by the crate for agents' programs (`relay-sdk`), over simulated TCP
+//! and WebSockets, beside faults of the network, of the machines and of the server.
+//!
+//! - [`plan`]: who there is, what is posted, what its target will say of it, and what goes wrong.
+//! - [`world`]: the hosts. [`tap`]: what passes in and out of the engine, the laws that only it can see, and the seeded bugs.
+//! - [`history`]: what posters and targets saw. [`laws`]: what must hold of it.
+
+pub mod history;
+pub mod laws;
+pub mod plan;
+pub mod tap;
+pub mod world;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::laws::{NOTHING_PANICS, Violation};
+use crate::marks::add;
+use history::History;
+use plan::Plan;
+use tap::Bug;
+
+/// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
+pub const REQUIRED: [(&str, u64); 14] = [
+    ("node came", 20),
+    ("node came again", 20),
+    ("node lapsed", 100),
+    ("node superseded", 100),
+    ("frame sent again", 50),
+    ("frame sent with a new number", 50),
+    ("receipt: done", 20),
+    ("receipt: deferred", 20),
+    ("receipt: failed", 20),
+    ("fault bit: process gone with a message in hand", 200),
+    ("fault bit: server gone with frames on their way", 200),
+    ("handed over again after a restart of its program", 200),
+    ("target failed by an error", 20),
+    ("post unknown to its sender", 200),
+];
+
+/// What a run came to.
+pub struct Run {
+    /// What the clients saw.
+    pub history: History,
+    /// What happened.
+    pub marks: BTreeMap<&'static str, u64>,
+    /// Every law that it broke.
+    pub violations: Vec<Violation>,
+}
+
+/// Runs one seed.
+///
+/// # Errors
+///
+/// The panic that it ended in.
+pub fn run_seed(seed: u64, bug: Option<Bug>) -> Result<Run, Violation> {
+    let plan = Plan::draw(seed);
+    catch_unwind(AssertUnwindSafe(|| world::run(&plan, bug))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Violation {
+            law: NOTHING_PANICS,
+            detail: text.unwrap_or("a panic without words").to_owned(),
+        }
+    })
+}
+
+/// What many seeds came to.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// How many were run.
+    pub seeds: u64,
+    /// Posts that were accepted.
+    pub accepted: u64,
+    /// Times that a target got a message.
+    pub handed_over: u64,
+    /// Messages that went with a life of the server.
+    pub lost_by_restart: u64,
+    marks: BTreeMap<&'static str, u64>,
+    /// The first violation.
+    pub failure: Option<(u64, Violation)>,
+}
+
+impl Summary {
+    /// Returns the marks that stayed at zero, though they are required of so many seeds.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let is_missing =
+            |(mark, from_seeds): &(&str, u64)| self.seeds >= *from_seeds && !self.marks.contains_key(mark);
+        let missing = REQUIRED.into_iter().filter(is_missing);
+        missing.map(|(mark, _)| mark).collect()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seeds {}, posts accepted {}, handed over {}, lost by a restart {}",
+            self.seeds, self.accepted, self.handed_over, self.lost_by_restart
+        )?;
+        for (mark, count) in &self.marks {
+            writeln!(f, "{count:>9}  {mark}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs many seeds on some threads, until the first violation.
+pub fn campaign(from: u64, seeds: u64, jobs: usize) -> Summary {
+    let next = AtomicU64::new(from);
+    let stop = AtomicBool::new(false);
+    let summary = Mutex::new(Summary::default());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= from + seeds {
+                        return;
+                    }
+                    let outcome = run_seed(seed, None);
+                    let mut summary = summary.lock().expect("violations are caught");
+                    summary.seeds += 1;
+                    let broken = match outcome {
+                        Ok(run) => {
+                            add(&mut summary.marks, &run.marks);
+                            summary.accepted += run.history.accepted() as u64;
+                            summary.handed_over += run.history.shown.len() as u64;
+                            summary.lost_by_restart += laws::lost_by_restart(&run.history) as u64;
+                            run.violations.into_iter().next()
+                        }
+                        Err(violation) => Some(violation),
+                    };
+                    if let Some(violation) = broken {
+                        summary.failure.get_or_insert((seed, violation));
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    summary.into_inner().expect("violations are caught")
+}

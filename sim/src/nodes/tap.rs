@@ -1,0 +1,367 @@
+//! Stands between the server and its engine: counts what happens, finds what only it can see, and breaks the engine on purpose
+//! where a seeded bug is switched on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use relay::engine::nodes::Said;
+use relay::engine::receipts::{Receipt, Reply as Receipted, State};
+use relay::engine::{
+    AgentName, CallId, Command, Effect, Engine, Event, Frame, Input, MessageId, Overview, Reason, Reply,
+    SessionId, Status, Timestamp, nodes, receipts,
+};
+use relay::server::Machine;
+
+use super::history::Log;
+use super::laws::{NUMBERS, SENT_AGAIN};
+use crate::laws::Violation;
+use crate::marks::Marks;
+
+/// A mistake that is made on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bug {
+    /// A frame does not go out, and its number is acknowledged with the next.
+    FrameLost,
+    /// What has its receipt goes out again.
+    SentAfterReceipt,
+    /// What goes out again is not marked.
+    MarkMissing,
+    /// Two frames change places.
+    Overtaken,
+    /// A deferral is answered, and nothing comes of it.
+    DeferralForgotten,
+    /// An acknowledgement counts for all that is on its way.
+    AcknowledgedTooFar,
+    /// Receipts are answered, and nothing comes of them, nor of acknowledgements.
+    ReceiptsForgotten,
+    /// A frame goes to another agent's node.
+    Astray,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::FrameLost,
+        Self::SentAfterReceipt,
+        Self::MarkMissing,
+        Self::Overtaken,
+        Self::DeferralForgotten,
+        Self::AcknowledgedTooFar,
+        Self::ReceiptsForgotten,
+        Self::Astray,
+    ];
+}
+
+/// The frames of an agent, in this life of the server.
+#[derive(Default)]
+struct Frames {
+    highest: u64,
+    acknowledged: u64,
+    of: BTreeMap<u64, MessageId>,
+}
+
+/// The engine, watched.
+pub struct NodeTap {
+    engine: Engine,
+    marks: Marks,
+    bug: Option<Bug>,
+    log: Log,
+    frames: BTreeMap<AgentName, Frames>,
+    /// Who speaks in a session.
+    speakers: BTreeMap<SessionId, AgentName>,
+    /// Receipts that are asked about, by the message's id.
+    asked: BTreeMap<CallId, (AgentName, String)>,
+    /// What has its receipt.
+    done: BTreeSet<(AgentName, String)>,
+    /// Which nodes have been there.
+    came: BTreeSet<String>,
+    /// Counts what a bug may hit, and what it keeps.
+    hits: u64,
+    kept: Option<(SessionId, Box<Frame>)>,
+}
+
+impl NodeTap {
+    /// Watches an engine that starts now.
+    pub fn new(engine: Engine, marks: Marks, bug: Option<Bug>, log: Log) -> Self {
+        Self {
+            engine,
+            marks,
+            bug,
+            log,
+            frames: BTreeMap::new(),
+            speakers: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            done: BTreeSet::new(),
+            came: BTreeSet::new(),
+            hits: 0,
+            kept: None,
+        }
+    }
+
+    /// Tells whether a bug strikes now: one time in so many.
+    fn strikes(&mut self, bug: Bug, one_in: u64) -> bool {
+        if self.bug != Some(bug) {
+            return false;
+        }
+        self.hits += 1;
+        self.hits.is_multiple_of(one_in)
+    }
+
+    fn broken(&self, law: &'static str, detail: String) {
+        self.log.history().seen_by_tap.push(Violation { law, detail });
+    }
+
+    /// Looks at what comes in, and breaks it. Returns what is answered in the engine's stead, if a bug does so.
+    fn look(&mut self, input: &mut Input) -> Option<Effect> {
+        let Input::Call {
+            session,
+            call,
+            command,
+            random: _,
+        } = input
+        else {
+            if let Input::Closed { session, .. } = input {
+                self.speakers.remove(session);
+            }
+            return None;
+        };
+        match command {
+            Command::Receipts(receipts::Command::Give { message, receipt }) => {
+                let speaker = self.speakers.get(session)?.clone();
+                let answer = match receipt {
+                    Receipt::Deferred { until, .. } if self.strikes(Bug::DeferralForgotten, 2) => {
+                        Some(State::Deferred { until: *until })
+                    }
+                    Receipt::Failed { .. } if self.bug == Some(Bug::ReceiptsForgotten) => Some(State::Failed),
+                    Receipt::Done if self.bug == Some(Bug::ReceiptsForgotten) => Some(State::Done),
+                    Receipt::Done | Receipt::Failed { .. } | Receipt::Deferred { .. } => None,
+                };
+                if answer.is_none() {
+                    self.asked.insert(*call, (speaker, message.clone()));
+                }
+                answer.map(|state| Effect::Reply {
+                    call: *call,
+                    result: Ok(Receipted::Is(state).into()),
+                    handover: None,
+                })
+            }
+            Command::Nodes(nodes::Command::Says(Said::Acknowledges { agent, up_to })) => {
+                if self.bug == Some(Bug::ReceiptsForgotten) {
+                    // What was acknowledged before, if anything, it may be told again.
+                    *up_to = 0;
+                }
+                let found = self.frames.iter_mut().find(|(name, _)| name.local() == agent);
+                if let Some((_, frames)) = found
+                    && *up_to <= frames.highest
+                {
+                    frames.acknowledged = frames.acknowledged.max(*up_to);
+                    let highest = frames.highest;
+                    if self.strikes(Bug::AcknowledgedTooFar, 2) {
+                        *up_to = highest;
+                    }
+                }
+                None
+            }
+            Command::Mail(_)
+            | Command::Agents(_)
+            | Command::Groups(_)
+            | Command::Channels(_)
+            | Command::Watches(_)
+            | Command::Nodes(_)
+            | Command::Receipts(_)
+            | Command::Trace(_)
+            | Command::Resource(_) => None,
+        }
+    }
+
+    /// Breaks what goes out.
+    fn spoil(&mut self, out: &mut Vec<Effect>) {
+        if self.bug.is_none() {
+            return;
+        }
+        let mut spoilt = Vec::new();
+        let mut first: Option<usize> = None;
+        for mut effect in out.drain(..) {
+            if let Effect::Deliver { session, frame } = &mut effect {
+                if self.strikes(Bug::FrameLost, 7) {
+                    continue;
+                }
+                if self.bug == Some(Bug::MarkMissing) {
+                    frame.delivery.redelivered = false;
+                }
+                if self.strikes(Bug::Astray, 5)
+                    && let Some((_, kept)) = &self.kept
+                    && kept.agent != frame.agent
+                {
+                    frame.delivery = kept.delivery.clone();
+                }
+                if self.bug == Some(Bug::Astray) {
+                    self.kept = Some((*session, frame.clone()));
+                }
+                if self.bug == Some(Bug::SentAfterReceipt) {
+                    let id = frame.delivery.message.id.to_string();
+                    if self.kept.is_none() && !self.done.contains(&(frame.agent.clone(), id)) {
+                        self.kept = Some((*session, frame.clone()));
+                    }
+                }
+                match first {
+                    None => first = Some(spoilt.len()),
+                    Some(at) if self.bug == Some(Bug::Overtaken) => {
+                        spoilt.insert(at, effect);
+                        continue;
+                    }
+                    Some(_) => {}
+                }
+            }
+            spoilt.push(effect);
+        }
+        if self.bug == Some(Bug::SentAfterReceipt)
+            && let Some((session, frame)) = &self.kept
+        {
+            let id = frame.delivery.message.id.to_string();
+            if self.done.contains(&(frame.agent.clone(), id)) {
+                let (session, mut frame) = (*session, frame.clone());
+                frame.delivery.redelivered = true;
+                self.kept = None;
+                spoilt.push(Effect::Deliver { session, frame });
+            }
+        }
+        *out = spoilt;
+    }
+
+    /// Looks at what goes out.
+    fn see(&mut self, out: &[Effect]) {
+        for effect in out {
+            match effect {
+                Effect::Opened {
+                    session,
+                    result: Ok(Some(agent)),
+                } => drop(self.speakers.insert(*session, agent.clone())),
+                Effect::Reply { call, result, .. } => {
+                    let Some((agent, message)) = self.asked.remove(call) else {
+                        continue;
+                    };
+                    if let Ok(Reply::Receipts(Receipted::Is(state))) = result {
+                        self.given(agent, message, *state);
+                    }
+                }
+                Effect::Deliver { frame, .. } => self.sent(frame),
+                Effect::Superseded { .. } => self.marks.hit("node superseded"),
+                Effect::Note(event) => self.note(event),
+                Effect::Opened { .. } | Effect::Changed { .. } => {}
+            }
+        }
+    }
+
+    fn given(&mut self, agent: AgentName, message: String, state: State) {
+        match state {
+            State::Done => self.marks.hit("receipt: done"),
+            State::Failed => self.marks.hit("receipt: failed"),
+            State::Deferred { .. } => self.marks.hit("receipt: deferred"),
+            State::Queued | State::Delivered => {}
+        }
+        if matches!(state, State::Done | State::Failed) {
+            self.done.insert((agent, message));
+        }
+    }
+
+    fn sent(&mut self, frame: &Frame) {
+        let Frame {
+            agent,
+            number,
+            delivery,
+            handover: _,
+        } = frame;
+        let id = delivery.message.id;
+        if self.done.contains(&(agent.clone(), id.to_string())) {
+            self.broken(SENT_AGAIN, format!("frame {number} of {agent}"));
+        }
+        let was_sent = self
+            .frames
+            .get(agent)
+            .is_some_and(|frames| frames.of.values().any(|other| *other == id));
+        let frames = self.frames.entry(agent.clone()).or_default();
+        let wrong = if *number <= frames.highest {
+            self.marks.hit("frame sent again");
+            let is_another = frames.of.get(number) != Some(&id);
+            (is_another || *number <= frames.acknowledged).then_some("is used up")
+        } else {
+            self.marks.hit_if(was_sent, "frame sent with a new number");
+            (*number != frames.highest + 1).then_some("leaves a gap")
+        };
+        frames.highest = frames.highest.max(*number);
+        frames.of.insert(*number, id);
+        if let Some(wrong) = wrong {
+            self.broken(NUMBERS, format!("number {number} of {agent} {wrong}"));
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::NodeCame { node, .. } => {
+                let again = !self.came.insert(format!("{node:?}"));
+                self.marks
+                    .hit(if again { "node came again" } else { "node came" });
+            }
+            Event::NodeLapsed { .. } => self.marks.hit("node lapsed"),
+            Event::Opened { .. }
+            | Event::Closed { .. }
+            | Event::Registered { .. }
+            | Event::TakenOver { .. }
+            | Event::Gone { .. }
+            | Event::Left { .. }
+            | Event::Joined { .. }
+            | Event::Accepted { .. }
+            | Event::Parked { .. }
+            | Event::WaitEnded { .. }
+            | Event::HandedOver { .. }
+            | Event::Passed { .. }
+            | Event::KeptAlive { .. }
+            | Event::Overdue { .. }
+            | Event::Read { .. }
+            | Event::Awaited { .. }
+            | Event::HeldBack { .. }
+            | Event::Receipt { .. }
+            | Event::Undone { .. }
+            | Event::Confirmed { .. }
+            | Event::NodeLeft { .. }
+            | Event::Bound { .. }
+            | Event::Unbound { .. }
+            | Event::Stopping => {}
+        }
+    }
+}
+
+impl Machine for NodeTap {
+    fn handle(&mut self, now: Timestamp, mut input: Input, out: &mut Vec<Effect>) {
+        let from = out.len();
+        match self.look(&mut input) {
+            Some(answer) => out.push(answer),
+            None => self.engine.handle(now, input, out),
+        }
+        let mut new = out.split_off(from);
+        self.spoil(&mut new);
+        self.see(&new);
+        out.append(&mut new);
+    }
+
+    fn poll_timeout(&self) -> Option<(Timestamp, Reason)> {
+        self.engine.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
+        let from = out.len();
+        self.engine.handle_timeout(now, out);
+        let mut new = out.split_off(from);
+        self.spoil(&mut new);
+        self.see(&new);
+        out.append(&mut new);
+    }
+
+    fn status(&self) -> Status {
+        self.engine.status()
+    }
+
+    fn overview(&self) -> Overview {
+        self.engine.overview()
+    }
+}

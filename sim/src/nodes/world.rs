@@ -1,0 +1,419 @@
+//! A plan becomes a run: the hosts, the network between them, the faults, and a while in which all is healed.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use relay::engine::limits::Bounds;
+use relay::engine::{Engine, Roster};
+use relay::server::{Config, Guard, KEEP_ALIVE, Notes, serve};
+use relay_sdk::{
+    AdapterFailure, Agent, BoxedIo, Client, Connect, DeliveryRunner, Error, MessageContext, MessageReceipt,
+    RelayMessage, Workspace, adapter,
+};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::Run;
+use super::history::{Given, Log, Post, Posted, Shown};
+use super::laws::judge;
+use super::plan::{Fate, Plan, fate_of, node_name, poster_name, text};
+use super::tap::{Bug, NodeTap};
+use crate::client::{SERVER, now_ms, set_step_ms};
+use crate::marks::Marks;
+use crate::net::{ClientIo, Ledger, SimListener};
+use crate::plan::{Fault, FaultKind};
+use crate::world::{EPOCH_S, Event, Schedule, TICK, box_name, clock, random};
+
+/// How long all is well at the end: a node may be held for 45 s by one that is gone, and a deferral lasts 10 s.
+const QUIET_MS: u64 = 150_000;
+
+/// How long a program waits before it asks again for what it cannot do without.
+const ASK_AGAIN: Duration = Duration::from_millis(700);
+
+/// Where programs run: it does not matter to relay.
+const WORKSPACE: &str = "default";
+
+/// The channel that all are in.
+const ALL: &str = "general";
+
+/// Notes of calls that wait, of which there are none here.
+struct NoNotes;
+
+impl Notes for NoNotes {
+    fn read(&mut self) -> String {
+        String::new()
+    }
+
+    fn append(&mut self, _: &str) {}
+
+    fn rewrite(&mut self, _: &str) {}
+}
+
+/// Connections of the simulated network.
+struct SimConnect(Ledger);
+
+impl Connect for SimConnect {
+    fn connect<'a>(&'a self, _: &'a str) -> Pin<Box<dyn Future<Output = io::Result<BoxedIo>> + Send + 'a>> {
+        Box::pin(async {
+            let io = ClientIo::connect_from_anywhere(SERVER, self.0.clone()).await?;
+            Ok(Box::new(io) as BoxedIo)
+        })
+    }
+}
+
+/// What all hosts share.
+#[derive(Clone)]
+struct World {
+    plan: Arc<Plan>,
+    log: Log,
+    marks: Marks,
+    ledger: Ledger,
+    bug: Option<Bug>,
+    boots: Rc<Cell<u64>>,
+    stop: Rc<Cell<CancellationToken>>,
+    ended: Rc<Cell<bool>>,
+    /// Counts the starts of programs.
+    processes: Arc<AtomicU64>,
+    /// How far each poster is; a machine that comes back goes on from there.
+    next_posts: Arc<Vec<AtomicUsize>>,
+    /// How many messages targets are busy with, by machine.
+    busy: Arc<Vec<AtomicUsize>>,
+}
+
+/// Runs a plan, with a seeded bug or without.
+pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
+    let counters = |many| Arc::new((0..many).map(|_| AtomicUsize::new(0)).collect());
+    let world = World {
+        plan: Arc::new(plan.clone()),
+        log: Log::default(),
+        marks: Marks::default(),
+        ledger: Ledger::default(),
+        bug,
+        boots: Rc::default(),
+        stop: Rc::default(),
+        ended: Rc::default(),
+        processes: Arc::default(),
+        next_posts: counters(plan.posters.len()),
+        busy: counters(plan.boxes),
+    };
+    world.drive();
+    let history = std::mem::take(&mut *world.log.history());
+    for post in &history.posts {
+        world
+            .marks
+            .hit_if(post.outcome == Posted::Unknown, "post unknown to its sender");
+    }
+    let shown_before = |shown: &Shown| {
+        let same = |other: &&Shown| other.delivery == shown.delivery && other.node == shown.node;
+        let mut others = history.shown.iter().filter(same);
+        others.any(|other| other.process < shown.process && other.at_ms < shown.at_ms)
+    };
+    let again = history.shown.iter().any(shown_before);
+    world
+        .marks
+        .hit_if(again, "handed over again after a restart of its program");
+    let violations = judge(plan, &history);
+    Run {
+        history,
+        marks: world.marks.counts(),
+        violations,
+    }
+}
+
+impl World {
+    fn drive(&self) {
+        let plan = &self.plan;
+        let mut sim = turmoil::Builder::new()
+            .rng_seed(plan.seed)
+            .epoch(SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S))
+            .tick_duration(TICK)
+            .min_message_latency(Duration::ZERO)
+            .max_message_latency(Duration::from_millis(plan.latency_ms_max))
+            .tcp_capacity(4_096)
+            .simulation_duration(Duration::from_secs(3_600))
+            .build();
+        let server = self.clone();
+        sim.host(SERVER.0, move || server.clone().serve());
+        for number in 0..plan.boxes {
+            let world = self.clone();
+            sim.host(box_name(number), move || world.clone().work(number));
+        }
+        let end = Duration::from_millis(plan.duration_ms + QUIET_MS);
+        sim.client("end", async move {
+            sleep(end).await;
+            Ok(())
+        });
+        let mut schedule = Schedule::new(&plan.faults, plan.boxes, plan.duration_ms);
+        loop {
+            let now_ms = u64::try_from(sim.elapsed().as_millis()).expect("a run is short");
+            set_step_ms(now_ms);
+            while let Some((event, fault)) = schedule.due(now_ms) {
+                self.apply(&mut sim, event, &fault, now_ms);
+            }
+            if self.ended.take() {
+                self.end_life(&mut sim, now_ms);
+            }
+            if sim.step().expect("neither the server nor a client panics") {
+                return;
+            }
+        }
+    }
+
+    /// The server's host: from one start to its end.
+    async fn serve(self) -> turmoil::Result {
+        let boot = self.boots.get();
+        self.boots.set(boot + 1);
+        let seed = self.plan.seed;
+        let clock = clock();
+        let roster = Roster::new(["pm"]).expect("a short name");
+        let mut message_random = random(seed, boot, 0);
+        let engine = Engine::new(clock(), roster.clone(), Bounds::default(), message_random());
+        self.log.trace(now_ms(), format_args!("server start {boot}"));
+        self.log.history().boots.push((now_ms(), None));
+        let tap = NodeTap::new(engine, self.marks.clone(), self.bug, self.log.clone());
+        let config = Config {
+            engine: Box::new(tap),
+            roster,
+            clock,
+            message_random,
+            stream_random: random(seed, boot, 1),
+            token_random: random(seed, boot, 2),
+            log: Box::new(|_| {}),
+            notes: Box::new(NoNotes),
+            guard: Guard {
+                port: SERVER.1,
+                token: None,
+            },
+            keep_alive: KEEP_ALIVE,
+        };
+        let stop = CancellationToken::new();
+        self.stop.set(stop.clone());
+        let listener = SimListener::bind(SERVER.1, self.ledger.clone(), self.marks.clone()).await?;
+        serve(listener, config, stop).await?;
+        self.log.trace(now_ms(), "server end");
+        self.ended.set(true);
+        // The process is gone when the world comes by.
+        std::future::pending().await
+    }
+
+    fn apply(&self, sim: &mut turmoil::Sim<'_>, event: Event, fault: &Fault, now_ms: u64) {
+        self.log
+            .trace(now_ms, format_args!("{event:?} of {:?}", fault.kind));
+        match (fault.kind, event) {
+            (FaultKind::Hold { on }, Event::Begin) => sim.hold(SERVER.0, box_name(on)),
+            (FaultKind::Hold { on }, Event::End) => sim.release(SERVER.0, box_name(on)),
+            (FaultKind::Partition { on }, Event::Begin) => sim.partition(SERVER.0, box_name(on)),
+            (FaultKind::LoseRequests { on }, Event::Begin) => sim.partition_oneway(box_name(on), SERVER.0),
+            (FaultKind::LoseReplies { on }, Event::Begin) => sim.partition_oneway(SERVER.0, box_name(on)),
+            (
+                FaultKind::Partition { on } | FaultKind::LoseRequests { on } | FaultKind::LoseReplies { on },
+                Event::End,
+            ) => sim.repair(SERVER.0, box_name(on)),
+            (FaultKind::BoxCrash { on }, Event::Begin) => {
+                let in_hand = self.busy[on].swap(0, Ordering::Relaxed) > 0;
+                self.marks
+                    .hit_if(in_hand, "fault bit: process gone with a message in hand");
+                let machine: IpAddr = sim.lookup(box_name(on));
+                self.ledger.abort_all(machine);
+                sim.crash(box_name(on));
+            }
+            (FaultKind::BoxCrash { on }, Event::End) => sim.bounce(box_name(on)),
+            (FaultKind::Crash, Event::Begin) => self.end_life(sim, now_ms),
+            (FaultKind::Stop, Event::Begin) => {
+                let stop = self.stop.take();
+                stop.cancel();
+                self.stop.set(stop);
+            }
+            (FaultKind::Stop | FaultKind::Crash, Event::End) => {
+                if sim.is_host_running(SERVER.0) {
+                    self.end_life(sim, now_ms);
+                }
+                sim.bounce(SERVER.0);
+            }
+        }
+    }
+
+    /// Takes the server's process away, whatever it is doing.
+    fn end_life(&self, sim: &mut turmoil::Sim<'_>, now_ms: u64) {
+        sim.crash(SERVER.0);
+        let mut history = self.log.history();
+        let is_on_its_way = |shown: &Shown| {
+            let given = |given: &Given| given.delivery == shown.delivery && given.is_final;
+            !history.receipts.iter().any(given)
+        };
+        let some = history.shown.last().is_some_and(is_on_its_way);
+        self.marks
+            .hit_if(some, "fault bit: server gone with frames on their way");
+        if let Some((_, until_ms)) = history.boots.last_mut() {
+            until_ms.get_or_insert(now_ms);
+        }
+    }
+
+    /// A machine: the programs of its nodes, and its posters.
+    async fn work(self, number: usize) -> turmoil::Result {
+        for (node, plan) in self.plan.nodes.iter().enumerate() {
+            let instances = [Some(plan.on), plan.twin_on];
+            for _ in instances.iter().filter(|on| **on == Some(number)) {
+                let process = self.processes.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(self.program(node, process, number));
+            }
+        }
+        let mut posting = Vec::new();
+        for (poster, plan) in self.plan.posters.iter().enumerate() {
+            if plan.on == number {
+                posting.push(tokio::spawn(self.poster(poster)));
+            }
+        }
+        for task in posting {
+            task.await?;
+        }
+        // The programs go on.
+        std::future::pending().await
+    }
+
+    fn client(&self) -> Client {
+        let now = || SystemTime::UNIX_EPOCH + turmoil::since_epoch().unwrap_or_default();
+        let address = format!("http://localhost:{}", SERVER.1);
+        Client::with(&address, SimConnect(self.ledger.clone()), now).expect("an address")
+    }
+
+    /// The program of a node: it hands what comes to a target until its machine is gone.
+    fn program(&self, node: usize, process: u64, on: usize) -> impl Future<Output = ()> + Send + use<> {
+        let (client, log, marks) = (self.client(), self.log.clone(), self.marks.clone());
+        let (busy, seed) = (Arc::clone(&self.busy), self.plan.seed);
+        async move {
+            let agent = register(&client, &node_name(node), seed ^ (process << 20)).await;
+            let target = {
+                let log = log.clone();
+                adapter(
+                    node_name(node),
+                    move |message: RelayMessage, context: MessageContext| {
+                        let (log, marks, busy) = (log.clone(), marks.clone(), Arc::clone(&busy));
+                        async move {
+                            let shown = Shown {
+                                node,
+                                process,
+                                text: message.text.clone(),
+                                delivery: context.id.clone(),
+                                redelivered: context.redelivered,
+                                attempts: context.attempts,
+                                at_ms: now_ms(),
+                            };
+                            log.trace(now_ms(), format_args!("{shown:?}"));
+                            log.history().shown.push(shown);
+                            busy[on].fetch_add(1, Ordering::Relaxed);
+                            let said = say(&message.text, &context, &marks).await;
+                            // A crash has set it to nothing.
+                            let _ = busy[on].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |many| {
+                                many.checked_sub(1)
+                            });
+                            said
+                        }
+                    },
+                )
+            };
+            let runner = DeliveryRunner::new(agent, target).on_result(move |message, receipt| {
+                let given = Given {
+                    node,
+                    delivery: delivery_of(&message.id, node),
+                    is_final: !matches!(receipt, MessageReceipt::Deferred { .. }),
+                    at_ms: now_ms(),
+                };
+                log.trace(now_ms(), format_args!("{given:?}"));
+                log.history().receipts.push(given);
+            });
+            let _running = runner.start().await.expect("it has a token");
+            std::future::pending::<()>().await
+        }
+    }
+
+    fn poster(&self, poster: usize) -> impl Future<Output = ()> + Send + use<> {
+        let (client, log, plan) = (self.client(), self.log.clone(), Arc::clone(&self.plan));
+        let next_posts = Arc::clone(&self.next_posts);
+        async move {
+            let seed = plan.seed ^ ((poster as u64 + 1) << 50);
+            let agent = register(&client, &poster_name(poster), seed).await;
+            let posts = &plan.posters[poster].posts;
+            loop {
+                let number = next_posts[poster].fetch_add(1, Ordering::Relaxed);
+                let Some(post) = posts.get(number) else { return };
+                sleep(Duration::from_millis(post.pause_ms)).await;
+                let body = text(poster, number, post);
+                let sent_ms = now_ms();
+                let posted = match post.to {
+                    Some(to) => agent.send(&node_name(to), &body).await,
+                    None => agent.post_to(ALL, &body).await,
+                };
+                let outcome = match posted {
+                    Ok(_) => Posted::Accepted,
+                    Err(Error::Refused {
+                        status: 400..=499,
+                        message,
+                        ..
+                    }) => Posted::Refused(message),
+                    Err(_) => Posted::Unknown,
+                };
+                let post = Post {
+                    poster,
+                    to: post.to,
+                    text: body,
+                    sent_ms,
+                    ended_ms: now_ms(),
+                    outcome,
+                };
+                log.trace(now_ms(), format_args!("{post:?}"));
+                log.history().posts.push(post);
+            }
+        }
+    }
+}
+
+/// Names the delivery of a message to a node's agent, as relay does.
+fn delivery_of(message: &str, node: usize) -> String {
+    format!("del_{message}_agt_{}", node_name(node))
+}
+
+/// Comes to an agent, however long it takes.
+async fn register(client: &Client, name: &str, seed: u64) -> Agent {
+    loop {
+        let agent = async {
+            let workspace: Workspace = client.workspace(WORKSPACE).await?;
+            workspace.agent(name).await
+        };
+        match agent.await {
+            Ok(agent) => {
+                agent.seed(seed);
+                return agent;
+            }
+            Err(_) => sleep(ASK_AGAIN).await,
+        }
+    }
+}
+
+/// What a target says of a message.
+async fn say(text: &str, context: &MessageContext, marks: &Marks) -> Result<MessageReceipt, AdapterFailure> {
+    let (fate, busy_ms) = fate_of(text);
+    sleep(Duration::from_millis(busy_ms)).await;
+    Ok(match fate {
+        Fate::Delivered => MessageReceipt::delivered(),
+        Fate::Accepted => MessageReceipt::accepted(),
+        Fate::Failed => MessageReceipt::failed("it is not wanted"),
+        Fate::Deferred(_) if context.redelivered => MessageReceipt::delivered(),
+        Fate::Deferred(ms) => {
+            let now = SystemTime::UNIX_EPOCH + turmoil::since_epoch().unwrap_or_default();
+            MessageReceipt::deferred(now + Duration::from_millis(ms), "not now")
+        }
+        Fate::Error(times) if context.attempts < times => {
+            marks.hit("target failed by an error");
+            return Err(AdapterFailure::new("not yet"));
+        }
+        Fate::Error(_) => MessageReceipt::delivered(),
+    })
+}

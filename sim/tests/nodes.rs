@@ -1,0 +1,95 @@
+//! Runs in which agents are delivered to by their own nodes: seeds that must hold, mistakes that must be seen, and the same bytes
+//! from the same seed.
+
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sim::nodes::laws::{AFTER, LOST, MARKED, NAMES, NUMBERS, OVERTAKEN, RECEIPT, SENT_AGAIN, THIN_AIR};
+use sim::nodes::tap::Bug;
+use sim::nodes::{campaign, run_seed};
+
+/// How many seeds each test run repeats.
+const SEEDS: u64 = 40;
+
+/// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it.
+const BUGS: [(Bug, u64, &[&str]); 8] = [
+    (Bug::FrameLost, 5, &[LOST, NUMBERS]),
+    (Bug::SentAfterReceipt, 5, &[AFTER, SENT_AGAIN, NUMBERS]),
+    (Bug::MarkMissing, 10, &[MARKED, OVERTAKEN]),
+    (Bug::Overtaken, 20, &[OVERTAKEN, NUMBERS]),
+    (Bug::DeferralForgotten, 10, &[RECEIPT]),
+    (Bug::AcknowledgedTooFar, 20, &[LOST, RECEIPT]),
+    (Bug::ReceiptsForgotten, 5, &[AFTER]),
+    (Bug::Astray, 20, &[THIN_AIR, LOST, RECEIPT, MARKED]),
+];
+
+#[test]
+fn seeds_break_no_law_and_reach_the_marks_that_are_required_of_them() {
+    let summary = campaign(0, SEEDS, 2);
+    println!("{summary}");
+    assert_eq!(
+        summary.failure, None,
+        "replay: cargo run -p sim -- nodes --seed SEED"
+    );
+    assert_eq!(summary.missing(), Vec::<&str>::new());
+}
+
+#[test]
+fn every_seeded_bug_is_caught_within_its_seeds_by_laws_that_are_about_it() {
+    let mut listed = BUGS.map(|(bug, ..)| bug);
+    listed.sort();
+    assert_eq!(listed, Bug::ALL);
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((bug, seeds, laws)) = BUGS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let caught = (0..*seeds).find_map(|seed| {
+                let violations = match run_seed(seed, Some(*bug)) {
+                    Ok(run) => run.violations,
+                    Err(violation) => vec![violation],
+                };
+                let broken: Vec<_> = violations.iter().map(|violation| violation.law).collect();
+                (!broken.is_empty()).then_some((seed, broken))
+            });
+            let by_these = |broken: &[&str]| broken.iter().all(|law| laws.contains(law));
+            println!("{bug:?}: {caught:?}");
+            if !caught.as_ref().is_some_and(|(_, broken)| by_these(broken)) {
+                let line = format!("{bug:?} within {seeds} seeds by {laws:?}, but: {caught:?}");
+                wrong.lock().expect("no panic").push(line);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    let wrong = wrong.into_inner().expect("no panic");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_law_has_a_bug_that_it_reports() {
+    for law in NAMES {
+        assert!(
+            BUGS.iter().any(|(.., laws)| laws.contains(&law)),
+            "{law:?} has none"
+        );
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_in_every_process() {
+    for seed in [1, 2, 3, 5] {
+        let run = || {
+            let mut sim = Command::new(env!("CARGO_BIN_EXE_sim"));
+            let output = sim
+                .args(["nodes", "--seed", &seed.to_string()])
+                .output()
+                .expect("sim runs");
+            assert!(output.stdout.len() > 1_000, "seed {seed} tells what happened");
+            output.stdout
+        };
+        assert!(run() == run(), "seed {seed} is not deterministic");
+    }
+}
