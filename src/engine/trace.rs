@@ -27,7 +27,32 @@ pub enum Command {
     Trace {
         /// Its id, or the first [`ID_DIGITS_MIN`] or more digits of it; not checked yet.
         message: String,
+        /// In whose stead the person asks.
+        shown_to: ShownTo,
     },
+}
+
+/// Who is shown what happened: of what they have sent all, of what they got their own deliveries, of all else nothing. Only the person
+/// may name a message by the beginning of its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum ShownTo {
+    /// Whoever reads what the person does: all of everything.
+    Person,
+    /// The agents of a project.
+    Project(String),
+    /// One agent.
+    Agent(AgentName),
+}
+
+impl ShownTo {
+    fn is(&self, agent: &AgentName) -> bool {
+        match self {
+            Self::Person => true,
+            Self::Project(project) => agent.project() == project,
+            Self::Agent(own) => agent == own,
+        }
+    }
 }
 
 impl From<Command> for io::Command {
@@ -469,8 +494,20 @@ impl Engine {
         }
         // What was settled on the way here has happened.
         self.trace_events(step);
-        let Command::Trace { message } = command;
-        let traced = self.trace.of(message)?;
+        let Command::Trace { message, shown_to } = command;
+        let unknown = || Refusal::Unknown {
+            given: shown(message),
+        };
+        if *shown_to != ShownTo::Person && Uuid::try_parse(message).is_err() {
+            return Err(unknown());
+        }
+        let mut traced = self.trace.of(message)?;
+        if !shown_to.is(&traced.from) {
+            traced.moments.retain(|moment| shown_to.is(&moment.agent));
+            if traced.moments.is_empty() {
+                return Err(unknown());
+            }
+        }
         Ok(Reply::Traced(Box::new(traced)).into())
     }
 

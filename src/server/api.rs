@@ -20,6 +20,7 @@ use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
 use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::mail::{Command, PostOptions, Reply};
+use crate::engine::trace::ShownTo;
 use crate::engine::{self, Kind, Who, shown};
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
@@ -152,7 +153,11 @@ pub(super) async fn trace(
     request: Request,
 ) -> Response {
     match asked(request).await {
-        Ok(Trace { message }) => answer(&shared, &link, engine::trace::Command::Trace { message }).await,
+        Ok(Trace { message }) => {
+            let shown_to = ShownTo::Person;
+            let asked = engine::trace::Command::Trace { message, shown_to };
+            answer(&shared, &link, asked).await
+        }
         Err(response) => *response,
     }
 }

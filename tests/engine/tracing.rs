@@ -1,6 +1,6 @@
 //! What happened to a message is shown to the person: whole, or not at all.
 
-use relay::engine::trace::{Happened, Moment, Traced};
+use relay::engine::trace::{Happened, Moment, ShownTo, Traced};
 
 use super::*;
 
@@ -14,8 +14,12 @@ fn with_person(bounds: Bounds) -> Relay {
 }
 
 fn trace_of(message: &str) -> Command {
+    shown_to(message, ShownTo::Person)
+}
+
+fn shown_to(message: &str, shown_to: ShownTo) -> Command {
     let message = message.to_owned();
-    trace::Command::Trace { message }.into()
+    trace::Command::Trace { message, shown_to }.into()
 }
 
 /// What the person is told of the n-th message.
@@ -270,4 +274,41 @@ fn only_the_person_may_ask_and_asking_changes_nothing() {
     let before = relay.engine.clone();
     assert_eq!(traced(&mut relay, 1).map(|traced| traced.moments.len()), Ok(1));
     assert!(before == relay.engine);
+}
+
+#[test]
+fn a_message_is_shown_whole_to_those_who_sent_it_and_to_those_who_got_it_their_own() {
+    let mut relay = with_person(ROOMY);
+    relay.call(A, 1, post(Some("pm"), "*", "to all"));
+    let shown = |relay: &mut Relay, to: ShownTo| {
+        let mut effects = relay.call(PERSON, 1_000, shown_to(&id(1).to_string(), to));
+        let Some(Effect::Reply { result, .. }) = effects.pop() else {
+            panic!("an answer");
+        };
+        let Reply::Trace(trace::Reply::Traced(traced)) = result? else {
+            panic!("a trace is answered with one");
+        };
+        Ok(traced
+            .moments
+            .iter()
+            .map(|moment| moment.agent.to_string())
+            .collect::<Vec<_>>())
+    };
+    let all = ["dev-a", "dev-b"].map(str::to_owned).to_vec();
+    let own = |agent: &str| vec![agent.to_owned()];
+    assert_eq!(shown(&mut relay, ShownTo::Person), Ok(all.clone()));
+    assert_eq!(shown(&mut relay, ShownTo::Agent(name("pm"))), Ok(all.clone()));
+    assert_eq!(shown(&mut relay, ShownTo::Agent(name("dev-b"))), Ok(own("dev-b")));
+    assert_eq!(shown(&mut relay, ShownTo::Project("default".to_owned())), Ok(all));
+    let given = id(1).to_string();
+    for stranger in [
+        ShownTo::Agent(name("web:dev-b")),
+        ShownTo::Project("web".to_owned()),
+    ] {
+        assert_eq!(shown(&mut relay, stranger), Err(unknown(&given)));
+    }
+    // The beginning of an id may be another message's.
+    let beginning = &given[..8];
+    let mut effects = relay.call(PERSON, 1_000, shown_to(beginning, ShownTo::Agent(name("pm"))));
+    assert_eq!(effects.pop(), Some(reply(1_000, Err(unknown(beginning)))));
 }

@@ -537,6 +537,10 @@ marks! {
     TracedBackAndForth,
     /// Something happened to it, and its acceptance is forgotten.
     TraceForgotten,
+    /// Those who ask have neither sent nor got it.
+    TraceNotTheirs,
+    /// Those who ask have got it, and see their own deliveries.
+    TraceOfWhatWasGot,
     /// There never was such a message.
     TraceUnknown,
     /// An agent asks.

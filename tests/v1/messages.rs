@@ -113,3 +113,53 @@ fn a_message_that_is_sent_again_is_there_once() {
     );
     assert_eq!(world.bodies("web:bob"), ["hi"]);
 }
+
+#[test]
+fn a_trace_tells_its_sender_all_and_others_what_they_got() {
+    let world = World::new();
+    world.done("/v1/channels/ops/join", &world.bob, &json!({}));
+    let posted = world.done(
+        "/v1/channels/ops/messages",
+        &world.alice,
+        &json!({"text": "all stop"}),
+    );
+    let id = posted["id"].as_str().expect("an id").to_owned();
+    let path = format!("/v1/messages/{id}/trace");
+    assert_eq!(world.bodies("web:bob"), ["all stop"]);
+    let traced = world.seen(&path, &world.alice);
+    assert_eq!(
+        (&traced["id"], &traced["from"], &traced["to"]),
+        (&json!(id), &json!("web:alice"), &json!("web:#ops"))
+    );
+    let steps = |traced: &Value| {
+        let steps = traced["steps"].as_array().expect("a list");
+        let word = |step: &Value| format!("{} {}", step["agent"], step["step"]).replace('"', "");
+        steps.iter().map(word).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(&traced)[..2], ["web:bob queued", "web:bob handed_over"]);
+    for token in [&world.bob, &world.key] {
+        assert_eq!(
+            steps(&world.seen(&path, token))[..2],
+            ["web:bob queued", "web:bob handed_over"]
+        );
+    }
+    // Nobody else is told that there is such a message.
+    let made = world.done("/v1/agents", &world.key, &json!({"name": "carol"}));
+    let carol = made["token"].as_str().expect("a token");
+    let beginning = format!("/v1/messages/{}/trace", &id[..8]);
+    let no_id = "/v1/messages/nonsense/trace".to_owned();
+    for (path, token) in [
+        (&path, carol),
+        (&path, &world.other_key),
+        (&beginning, &world.alice),
+        (&no_id, &world.alice),
+    ] {
+        refused(&world.get(path, token), 404, "message_not_found", "message");
+    }
+    refused(
+        &world.get(&format!("{path}?x=1"), &world.alice),
+        400,
+        "invalid_request",
+        "x=1",
+    );
+}

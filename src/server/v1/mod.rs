@@ -12,6 +12,7 @@ mod messages;
 mod nodes;
 mod reference;
 mod tokens;
+mod trace;
 mod unsupported;
 mod workspaces;
 
@@ -256,6 +257,15 @@ const ROUTES: &[Route] = &[
         answers: "the same, `thread_id` set",
         note: "201. A reply to what one agent got goes to its sender, any other to all whom the message went to. It is one that the agent got and relay knows still, or one of the latest that it posted here; else 404 `message_not_found`.",
         to: || post(messages::reply),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/messages/{id}/trace",
+        wants: Wants::Either,
+        takes: "",
+        answers: "`{id, from, to, kind, accepted_at, steps[{at, agent, seq, step, session?, over?, by?, reason?, retryable?, until?}]}`",
+        note: "What became of a message, as `relay trace --json` has it: all of it for its sender, and for who got it their own deliveries; with the workspace's key, the same of all its agents. Names have their project before them, but those of the default one. 404 `message_not_found` for all others, for an id that is not whole, and for what is forgotten: the latest steps of all messages are kept.",
+        to: || get(trace::trace),
     },
     Route {
         method: "GET",

@@ -44,7 +44,6 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
             ("GET", "/v1/channels/{name}/messages"),
             ("GET", "/v1/messages/{id}"),
             ("GET", "/v1/messages/{id}/replies"),
-            ("GET", "/v1/messages/{id}/trace"),
             ("GET", "/v1/search"),
             ("GET", "/v1/dm/conversations"),
             ("GET", "/v1/dm/conversations/all"),

@@ -1,6 +1,8 @@
 //! What sessions ask for.
 
+use relay::engine::trace::ShownTo;
 use relay::engine::watches::{self, Watched};
+use relay::engine::{AgentName, DEFAULT_PROJECT};
 
 use super::*;
 
@@ -173,7 +175,14 @@ impl Plan {
             if self.rng.percent(50) {
                 message.truncate(self.rng.pick(&[7, 8, 9, 13]));
             }
-            return trace::Command::Trace { message }.into();
+            // By the id, so that nothing else is drawn for it.
+            let digit = |at: usize| usize::from(message.as_bytes().get(at).copied().unwrap_or(0));
+            let shown_to = match digit(2) % 10 {
+                0 | 1 => ShownTo::Project(["default", "web", "nowhere"][digit(3) % 3].to_owned()),
+                2..=5 => ShownTo::Agent(whole(&self.names[digit(3) % self.names.len()])),
+                _ => ShownTo::Person,
+            };
+            return trace::Command::Trace { message, shown_to }.into();
         }
         if self.rng.percent(30) {
             return agents::Command::WhoAmI.into();
@@ -268,4 +277,10 @@ impl Plan {
             self.agent()
         })
     }
+}
+
+/// The whole name that the model's plans mean by an agent.
+fn whole(agent: &str) -> AgentName {
+    let (project, name) = agent.split_once(':').unwrap_or((DEFAULT_PROJECT, agent));
+    AgentName::in_project(project, name).expect("plans name agents that could be")
 }

@@ -1,6 +1,6 @@
 //! What happened to each message: a list of which nothing is ever taken out, and of which only the end is shown.
 
-use relay::engine::trace::{self, Command, Happened, Moment, Traced};
+use relay::engine::trace::{self, Command, Happened, Moment, ShownTo, Traced};
 
 use super::*;
 
@@ -34,7 +34,10 @@ impl Model {
         call: CallId,
         command: &Command,
     ) -> Result<Vec<Effect>, Refusal> {
-        let Command::Trace { message: given } = command;
+        let Command::Trace {
+            message: given,
+            shown_to,
+        } = command;
         if !open.person {
             self.marks.reach(Mark::TraceNotForAgents);
             return Err(Refusal::Trace(trace::Refusal::OnlyThePerson));
@@ -65,7 +68,26 @@ impl Model {
             [(at, message)] => (*at, Arc::clone(message)),
             several => unreachable!("random ids do not begin alike: {several:?}"),
         };
-        let moments = self.moments(at, message.id);
+        let mut moments = self.moments(at, message.id);
+        let whole_id = given.replace('-', "").len() == 32;
+        match shown_to {
+            ShownTo::Person => {}
+            ShownTo::Project(_) | ShownTo::Agent(_) if !whole_id => return Err(unknown(given)),
+            ShownTo::Project(project) if message.from.project() == project => {}
+            ShownTo::Agent(agent) if message.from == *agent => {}
+            ShownTo::Project(project) => moments.retain(|moment| moment.agent.project() == project),
+            ShownTo::Agent(agent) => moments.retain(|moment| moment.agent == *agent),
+        }
+        let is_sender_s = match shown_to {
+            ShownTo::Person => true,
+            ShownTo::Project(project) => message.from.project() == project,
+            ShownTo::Agent(agent) => message.from == *agent,
+        };
+        if moments.is_empty() && !is_sender_s {
+            self.marks.reach(Mark::TraceNotTheirs);
+            return Err(unknown(given));
+        }
+        self.marks.reach_if(!is_sender_s, Mark::TraceOfWhatWasGot);
         let agents = moments.iter().filter(|moment| moment.what == Happened::Queued);
         let handed = |moment: &&Moment| matches!(moment.what, Happened::HandedOver { .. });
         let handed = moments.iter().filter(handed).map(|moment| &moment.agent);
