@@ -62,7 +62,7 @@ impl<A: AgentDeliveryAdapter> DeliveryRunner<A> {
         }
     }
 
-    /// Calls a function with each receipt, once relay has it.
+    /// Calls a function with each receipt, once relay has it, or has said that it does not know the delivery any more.
     #[must_use]
     pub fn on_result(
         self,
@@ -118,15 +118,18 @@ pub struct Running {
 
 impl Running {
     /// Begins with nothing more. What the target is busy with is finished and has its receipt; all else stays with relay.
+    ///
+    /// # Panics
+    ///
+    /// If the target has panicked: that has ended the runner, and the message comes again.
     pub async fn stop(mut self) {
         self.shared.queue.close();
-        if let Some(worker) = self.worker.take() {
-            // A target that panicked has ended it already.
-            let _ = worker.await;
-        }
-        self.shared.stop.send_replace(true);
-        if let Some(connection) = self.connection.take() {
-            let _ = connection.await;
+        for task in [self.worker.take(), self.connection.take()].into_iter().flatten() {
+            if let Err(ended) = task.await
+                && let Ok(panic) = ended.try_into_panic()
+            {
+                std::panic::resume_unwind(panic);
+            }
         }
     }
 }
@@ -169,6 +172,13 @@ struct Worker<A> {
     known: Known,
     /// Of what the target failed with by an error, and gets again.
     attempts: BTreeMap<String, u32>,
+}
+
+/// Nothing is taken for a target that nobody hands it to, whether it was to stop or panicked.
+impl<A> Drop for Worker<A> {
+    fn drop(&mut self) {
+        self.shared.stop.send_replace(true);
+    }
 }
 
 impl<A: AgentDeliveryAdapter> Worker<A> {
@@ -242,6 +252,10 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
                 (self.runner.on_error)(message, error.as_error());
                 let attempts = context.attempts + 1;
                 if attempts < ATTEMPTS_MAX {
+                    if self.attempts.len() >= KNOWN_MAX {
+                        // A relay that was started again has forgotten them.
+                        self.attempts.clear();
+                    }
                     self.attempts.insert(context.id.clone(), attempts);
                     let pause = ATTEMPT_PAUSE * 2_u32.pow(attempts - 1);
                     return MessageReceipt::deferred(

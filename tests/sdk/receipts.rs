@@ -210,6 +210,25 @@ async fn a_runner_that_is_dropped_leaves_what_its_target_was_busy_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_panics_ends_its_runner_and_the_message_comes_to_the_next() {
+    let relay = Relay::start();
+    let (alice, bob) = (agent(&relay, "alice").await, agent(&relay, "bob").await);
+    let seen = Seen::default();
+    let panics = target(&seen, |_, _| panic!("on purpose"));
+    let running = run(&bob, panics).await;
+    alice.send("bob", "hello").await.expect("it is sent");
+    seen.many(1).await;
+    // Its connection has ended, though nobody has stopped it: the next one is not superseded by it.
+    until(|| Arc::strong_count(&seen.0) == 1, "its target is gone").await;
+    let again = Seen::default();
+    let next = run(&bob, target(&again, |_, _| Ok(MessageReceipt::delivered()))).await;
+    assert_eq!(again.many(1).await, ["hello"]);
+    let stopped = tokio::spawn(running.stop()).await;
+    assert!(stopped.expect_err("it tells of the panic").is_panic());
+    next.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_token_no_receipts_can_be_given() {
     let relay = Relay::start();
     let nobody = client(&relay).agent_without_token("nobody");
