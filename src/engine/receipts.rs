@@ -235,6 +235,10 @@ impl Engine {
         };
         step.note(Event::Receipt { handover, receipt });
         self.sign(handover, sign, step);
+        if matches!(sign, Sign::Deferred(until) if until <= step.now) {
+            // That is over already, and whoever reads next is to get it.
+            self.sign(handover, Sign::DeferralOver, step);
+        }
         // Its number is not waited for any more.
         step.wakes(agent.clone());
         Ok(state)

@@ -234,6 +234,16 @@ fn what_is_deferred_lets_later_ones_pass_and_comes_at_its_time_with_a_new_number
 }
 
 #[test]
+fn what_is_deferred_until_now_comes_at_once() {
+    let mut relay = Relay::giving(1..=1);
+    relay.ended();
+    let sent = frames(relay.gives(1, until(0)));
+    assert_eq!(sent, [(NODE, 2, super::again(&nth(1)))]);
+    assert_eq!(relay.ended(), [Sign::DeferralOver]);
+    assert_eq!(relay.engine.poll_timeout(), None);
+}
+
+#[test]
 fn a_deferral_waits_for_its_time_though_the_node_is_gone() {
     let mut relay = Relay::giving(1..=1);
     relay.gives(1, until(2 * NODE_GONE_MS));
