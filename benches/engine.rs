@@ -103,6 +103,7 @@ fn post_and_read(c: &mut Criterion) {
                         Effect::Opened { .. }
                         | Effect::Changed { .. }
                         | Effect::Deliver { .. }
+                        | Effect::Tell { .. }
                         | Effect::Superseded { .. }
                         | Effect::Note(_) => None,
                     });

@@ -145,7 +145,9 @@ fn shown(traced: &Traced) -> String {
             let said = said(step, before);
             let _ = writeln!(text, "  {label:width$}  {}  {}", visible(&at), visible(&said));
             label = "";
-            before = &step.step;
+            if step.step != "marked_read" {
+                before = &step.step;
+            }
         }
     }
     text
@@ -176,6 +178,7 @@ fn said(step: &Step, before: &str) -> String {
         ),
         ("receipt_awaited", _) => "its agent has it; a receipt is awaited".to_owned(),
         ("receipted", _) => "its agent is done with it".to_owned(),
+        ("marked_read", _) => "its agent says that it has read it".to_owned(),
         ("failed", _) => {
             let again = if step.retryable == Some(true) {
                 " (it might be done another time)"
@@ -255,6 +258,7 @@ mod tests {
             step("t2", "dev-a", "handed_over", None),
             step("t3", "dev-b", "read", Some("called_again")),
             step("t4", "dev-a", "undone", Some("broken")),
+            step("t4", "dev-b", "marked_read", None),
             step("t5", "dev-b", "delivered", Some("called_again")),
             step("t6", "dev-a", "delivered", Some("new\u{1b}")),
         ];
@@ -268,6 +272,7 @@ accepted no time
   dev-b #7  t0  queued
             t1  handed over to session 12345 (http)
             t3  read: the session called again
+            t4  its agent says that it has read it
             t5  delivered
   a-name-of-quite-some-length #7
             t0  queued

@@ -159,6 +159,24 @@ pub enum Event {
         /// What said so.
         by: Sign,
     },
+    /// An agent has said that it has read a message.
+    Marked {
+        /// Which message.
+        message: Arc<Message>,
+        /// Who.
+        agent: AgentName,
+    },
+    /// An agent has shown how it takes a message.
+    Reacted {
+        /// Which message.
+        message: Arc<Message>,
+        /// Who.
+        agent: AgentName,
+        /// How.
+        emoji: Arc<str>,
+        /// Or it shows that no more.
+        given: bool,
+    },
     /// A node is connected.
     NodeCame {
         /// Which one.

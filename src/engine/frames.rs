@@ -8,13 +8,15 @@
 //! ([`super::nodes::BindingView`]).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::events::Event;
 use super::io::{Effect, Sign};
 use super::limits::FRAMES_MAX;
-use super::message::Delivery;
+use super::message::{Delivery, Message};
 use super::names::{AgentName, HandoverId, NodeId, Seq, SessionId};
 use super::nodes::{BindingView, Presence, Refusal};
+use super::time::Timestamp;
 use super::{Engine, Step};
 
 /// A delivery on its way to a node.
@@ -28,6 +30,35 @@ pub struct Frame {
     pub number: u64,
     /// What is delivered.
     pub delivery: Delivery,
+}
+
+/// What a node is told beside the deliveries of an agent: it has no number, and is not sent again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Which agent it is for.
+    pub agent: AgentName,
+    /// About which message.
+    pub message: Arc<Message>,
+    /// By whom.
+    pub by: AgentName,
+    /// When it was.
+    pub at: Timestamp,
+    /// What it is.
+    pub news: News,
+}
+
+/// What an agent says about a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// That it has read it.
+    Read,
+    /// How it takes it.
+    Reacted {
+        /// How.
+        emoji: Arc<str>,
+        /// Or that it shows that no more.
+        given: bool,
+    },
 }
 
 /// That a node takes an agent's deliveries.

@@ -23,10 +23,7 @@ impl Engine {
         self.check_watches();
         self.check_nodes();
         self.check_timers();
-        assert!(
-            self.trace.len() <= self.bounds.trace_max,
-            "the trace forgets at its bound"
-        );
+        self.trace.check(&self.bounds);
     }
 
     fn check_agents(&self) {

@@ -1,10 +1,10 @@
 //! All that can happen to the engine, and all that it can want: plain values.
 
 use super::events::Event;
-use super::frames::Frame;
+use super::frames::{Frame, Told};
 use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
 use super::time::Timestamp;
-use super::{agents, channels, groups, mail, nodes, receipts, sessions, trace, watches};
+use super::{agents, channels, groups, mail, nodes, receipts, records, sessions, trace, watches};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +156,8 @@ pub enum Command {
     Receipts(receipts::Command),
     /// To see what happened to a message.
     Trace(trace::Command),
+    /// To go back to a message, and to say something about it.
+    Records(records::Command),
     /// The same as one of the others, asked by a client that reads a resource, beside its agent's calls.
     Resource(Box<Command>),
 }
@@ -171,7 +173,8 @@ impl Command {
             | Self::Channels(_)
             | Self::Nodes(_)
             | Self::Receipts(_)
-            | Self::Trace(_) => true,
+            | Self::Trace(_)
+            | Self::Records(_) => true,
             Self::Watches(_) | Self::Resource(_) => false,
         }
     }
@@ -212,6 +215,13 @@ pub enum Effect {
         session: SessionId,
         /// What to send.
         frame: Box<Frame>,
+    },
+    /// Tell a node what an agent says about a message, if its connection has room for it. Nothing depends on that.
+    Tell {
+        /// The node's session.
+        session: SessionId,
+        /// What to tell.
+        told: Box<Told>,
     },
     /// End the connection of a node: a later one has taken its place.
     Superseded {
@@ -268,6 +278,8 @@ pub enum Reply {
     Receipts(receipts::Reply),
     /// To a [`Command::Trace`].
     Trace(trace::Reply),
+    /// To a [`Command::Records`].
+    Records(records::Reply),
 }
 
 /// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.
@@ -287,6 +299,8 @@ pub enum Refusal {
     Receipts(receipts::Refusal),
     /// Nothing can be shown of a message.
     Trace(trace::Refusal),
+    /// Nothing can be shown or said about a message.
+    Records(records::Refusal),
     /// The relay is about to stop, and what it took now would be gone.
     Stopping,
 }
@@ -302,6 +316,7 @@ impl Refusal {
             Self::Nodes(refusal) => refusal.class(),
             Self::Receipts(refusal) => refusal.class(),
             Self::Trace(refusal) => refusal.class(),
+            Self::Records(refusal) => refusal.class(),
             Self::Stopping => Class::Full,
         }
     }

@@ -88,6 +88,9 @@ pub const SETTLE_SLACK_MS: i64 = 1_000;
 /// those that are kept in mind are likely to begin alike.
 pub const ID_DIGITS_MIN: usize = 8;
 
+/// Longest way to write how somebody takes a message, in bytes: an emoji of several parts, or its name between colons.
+pub const EMOJI_BYTES_MAX: usize = 64;
+
 /// Longest idempotency key of a post, in bytes: several times a UUID.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 
@@ -136,6 +139,8 @@ pub struct Bounds {
     /// agent by its name, one for each delivery in a reply, and one for all that happens to a reply. Of more, the oldest is forgotten; nothing
     /// else depends on it.
     pub trace_max: usize,
+    /// Most bytes of the messages that are kept with them: of their bodies and metadata. Of more, the oldest step is forgotten.
+    pub trace_bytes_max: usize,
 }
 
 impl Default for Bounds {
@@ -172,6 +177,8 @@ impl Default for Bounds {
             hops_max: 100,
             // The latest two thousand messages or so, in 600 kB: with all of them relay stays under 8 MB.
             trace_max: 8_192,
+            // Two kilobytes for each of them.
+            trace_bytes_max: 4 * 1024 * 1024,
         }
     }
 }

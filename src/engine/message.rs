@@ -96,6 +96,31 @@ impl Message {
         self.context.as_ref()?.thread.as_deref()
     }
 
+    /// Returns the message that it is a reply to: the one whose thread it belongs to, or else the one that it answers.
+    pub fn answers(&self) -> Option<MessageId> {
+        let context = self.context.as_ref()?;
+        let thread = context.thread.as_deref().and_then(|thread| thread.parse().ok());
+        thread.map(MessageId).or(context.reply_to)
+    }
+
+    /// Returns the names that are in it as `@name`. What stands right behind another part of a word, or `\\`, is none.
+    pub fn mentions(&self) -> impl Iterator<Item = &str> {
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let mut before = '\n';
+        let mut rest = self.body.as_str();
+        std::iter::from_fn(move || {
+            loop {
+                let (head, tail) = rest.split_once('@')?;
+                let last = head.chars().next_back().unwrap_or(before);
+                let end = tail.find(|c| !is_of_name(c)).unwrap_or(tail.len());
+                (before, rest) = ('@', tail);
+                if end > 0 && !is_of_name(last) && last != '\\' {
+                    return Some(&tail[..end]);
+                }
+            }
+        })
+    }
+
     /// Returns how many times the senders took turns before it.
     pub fn hops(&self) -> u32 {
         self.context.as_ref().map_or(0, |context| context.hops)

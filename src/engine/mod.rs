@@ -13,7 +13,8 @@
 //! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
 //! `receipts`, what an agent says of a single delivery; `timers`, what ends by itself;
-//! `events`, what has happened; and `trace`, which keeps of them what happened to each message, for the person to ask.
+//! `events`, what has happened; `trace`, which keeps of them what happened to each message, for the person to ask; and `records`, which goes back to a
+//! message that is kept there, and takes what agents say about it.
 //!
 //! # Laws
 //!
@@ -51,6 +52,7 @@ pub mod nodes;
 mod overview;
 mod posts;
 pub mod receipts;
+pub mod records;
 mod registry;
 pub mod sessions;
 mod signs;
@@ -65,7 +67,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agents::Agent;
 pub use events::{Event, Places, WaitEnd};
-pub use frames::Frame;
+pub use frames::{Frame, News, Told};
 use groups::Groups;
 use handover::Handover;
 use idempotency::Idempotency;
@@ -355,6 +357,7 @@ impl Engine {
             Command::Nodes(command) => Ok(self.about_nodes(session, command, step)?.into()),
             Command::Receipts(command) => Ok(self.about_receipts(session, command, step)?.into()),
             Command::Trace(command) => Ok(self.about_trace(session, &command, step)?),
+            Command::Records(command) => Ok(self.about_records(session, command, step)?.into()),
             Command::Resource(command) => self.carry_out(session, call, random, *command, step),
         }
     }

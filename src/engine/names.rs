@@ -285,10 +285,24 @@ impl Recipient {
 
     /// Tells whether this is a channel, of that name.
     pub fn is_channel(&self, channel: &ChannelName) -> bool {
-        let text = self.text.split_once('#');
-        let project = |before: &str| before.strip_suffix(':').unwrap_or(DEFAULT_PROJECT) == channel.project();
-        self.by == ResolvedBy::Channel
-            && text.is_some_and(|(before, name)| name == channel.local() && project(before))
+        self.as_channel() == Some((channel.project(), channel.local()))
+    }
+
+    /// Tells whether this is a channel, of that project.
+    pub fn is_channel_of(&self, project: &str) -> bool {
+        self.as_channel().is_some_and(|(own, _)| own == project)
+    }
+
+    /// Returns the name of the channel in its project, if this is one.
+    pub fn channel_name(&self) -> Option<&str> {
+        self.as_channel().map(|(_, name)| name)
+    }
+
+    /// Returns the project and the name of a channel.
+    fn as_channel(&self) -> Option<(&str, &str)> {
+        let (before, name) = self.text.split_once('#')?;
+        let project = before.strip_suffix(':').unwrap_or(DEFAULT_PROJECT);
+        (self.by == ResolvedBy::Channel).then_some((project, name))
     }
 }
 

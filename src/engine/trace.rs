@@ -1,19 +1,21 @@
 //! What happened to each message, step by step, for the person who asks what became of one.
 //!
 //! A reader of the events and of nothing else: [`Trace::record`] takes each of them in once, with its time, so that a new event is
-//! one arm more there. It decides nothing, and nothing is decided by it.
+//! one arm more there. It decides nothing about deliveries, and nothing is decided about them by it.
 //!
-//! The latest steps of all messages are kept, up to [`super::limits::Bounds::trace_max`]; of more, the oldest is forgotten first. A message
-//! is shown for as long as its acceptance is kept, and so with all that happened to it. A restart forgets all.
+//! The latest steps of all messages are kept, up to [`super::limits::Bounds::trace_max`], and [`super::limits::Bounds::trace_bytes_max`] of what
+//! they said; of more, the oldest is forgotten first. A message is shown for as long as its acceptance is kept, and so with all that
+//! happened to it, here and in [`super::records`]. A restart forgets all.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::events::{Event, Places};
 use super::io::{self, Carrier, Effect, Sign};
-use super::limits::ID_DIGITS_MIN;
-use super::message::Kind;
+use super::limits::{Bounds, ID_DIGITS_MIN};
+use super::message::{Kind, Message};
 use super::names::{AgentName, HandoverId, MessageId, Recipient, ResolvedBy, Seq, SessionId, shown};
 use super::receipts::Receipt;
 use super::time::Timestamp;
@@ -46,7 +48,7 @@ pub enum ShownTo {
 }
 
 impl ShownTo {
-    fn is(&self, agent: &AgentName) -> bool {
+    pub(super) fn is(&self, agent: &AgentName) -> bool {
         match self {
             Self::Person => true,
             Self::Project(project) => agent.project() == project,
@@ -125,6 +127,8 @@ pub enum Happened {
     Awaited,
     /// The agent has said what became of it.
     Receipt(Receipt),
+    /// The agent has said that it has read it.
+    Marked,
     /// It is back in its old place.
     Undone {
         /// What said that the reply did not arrive.
@@ -174,26 +178,26 @@ impl From<Refusal> for io::Refusal {
 /// The latest steps of all messages, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Trace(VecDeque<Entry>);
+pub(super) struct Trace {
+    steps: VecDeque<Entry>,
+    /// The bytes of the messages in them.
+    bytes: usize,
+}
 
 /// A step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-struct Entry {
-    at: Timestamp,
-    what: What,
+pub(super) struct Entry {
+    pub at: Timestamp,
+    pub what: What,
 }
 
 /// What a step is about: one delivery, or all that are in a hand-over, whichever they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-enum What {
-    Accepted {
-        message: MessageId,
-        from: AgentName,
-        to: Recipient,
-        kind: Kind,
-    },
+pub(super) enum What {
+    /// A message, and behind it who got it.
+    Accepted(Arc<Message>),
     Queued {
         message: MessageId,
         agent: AgentName,
@@ -201,11 +205,9 @@ enum What {
     },
     /// Both of a message to one agent, as most are, by its name: one step.
     Sent {
-        message: MessageId,
-        from: AgentName,
+        message: Arc<Message>,
         agent: AgentName,
         seq: Seq,
-        kind: Kind,
     },
     HandedOver {
         message: MessageId,
@@ -233,6 +235,36 @@ enum What {
         handover: HandoverId,
         by: Sign,
     },
+    /// An agent has said that it has read a message, whoever got it.
+    Marked {
+        message: MessageId,
+        agent: AgentName,
+    },
+    /// An agent has shown how it takes a message, or shows that no more.
+    Reacted {
+        message: MessageId,
+        agent: AgentName,
+        emoji: Arc<str>,
+        given: bool,
+    },
+}
+
+impl What {
+    /// Returns the message that was accepted, if one was.
+    pub fn accepted(&self) -> Option<&Arc<Message>> {
+        match self {
+            Self::Accepted(message) | Self::Sent { message, .. } => Some(message),
+            Self::Queued { .. }
+            | Self::HandedOver { .. }
+            | Self::Read { .. }
+            | Self::Awaited { .. }
+            | Self::Receipt { .. }
+            | Self::Undone { .. }
+            | Self::Delivered { .. }
+            | Self::Marked { .. }
+            | Self::Reacted { .. } => None,
+        }
+    }
 }
 
 // Every post writes one at least.
@@ -240,13 +272,15 @@ const _: () = assert!(size_of::<Entry>() <= 72);
 
 impl Trace {
     /// Takes an event in.
-    fn record(&mut self, at: Timestamp, event: &Event, entries_max: usize) {
-        let mut push = |what| {
-            if self.0.len() >= entries_max {
-                self.0.pop_front();
-            }
-            if entries_max > 0 {
-                self.0.push_back(Entry { at, what });
+    fn record(&mut self, at: Timestamp, event: &Event, bounds: &Bounds) {
+        let mut push = |what: What| {
+            self.bytes += what.accepted().map_or(0, |message| message.bytes());
+            self.steps.push_back(Entry { at, what });
+            while self.steps.len() > bounds.trace_max || self.bytes > bounds.trace_bytes_max {
+                let Some(oldest) = self.steps.pop_front() else {
+                    break;
+                };
+                self.bytes -= oldest.what.accepted().map_or(0, |message| message.bytes());
             }
         };
         match event {
@@ -259,20 +293,13 @@ impl Trace {
                     && message.to.by() == ResolvedBy::Name
                 {
                     push(What::Sent {
-                        message: message.id,
-                        from: message.from.clone(),
+                        message: Arc::clone(message),
                         agent: agent.clone(),
                         seq: *seq,
-                        kind: message.kind,
                     });
                     return;
                 }
-                push(What::Accepted {
-                    message: message.id,
-                    from: message.from.clone(),
-                    to: message.to.clone(),
-                    kind: message.kind,
-                });
+                push(What::Accepted(Arc::clone(message)));
                 for (agent, seq) in agents.iter().zip(places.as_slice()) {
                     push(What::Queued {
                         message: message.id,
@@ -320,6 +347,21 @@ impl Trace {
                 handover: *handover,
                 by: *by,
             }),
+            Event::Marked { message, agent } => push(What::Marked {
+                message: message.id,
+                agent: agent.clone(),
+            }),
+            Event::Reacted {
+                message,
+                agent,
+                emoji,
+                given,
+            } => push(What::Reacted {
+                message: message.id,
+                agent: agent.clone(),
+                emoji: Arc::clone(emoji),
+                given: *given,
+            }),
             Event::Opened { .. }
             | Event::Closed { .. }
             | Event::Registered { .. }
@@ -342,46 +384,50 @@ impl Trace {
         }
     }
 
-    /// Returns how many steps are kept, for the invariants.
-    pub fn len(&self) -> usize {
-        self.0.len()
+    /// Checks what is kept against the bounds.
+    pub fn check(&self, bounds: &Bounds) {
+        let messages = self.steps.iter().filter_map(|entry| entry.what.accepted());
+        let bytes: usize = messages.map(|message| message.bytes()).sum();
+        assert!(
+            self.steps.len() <= bounds.trace_max && bytes <= bounds.trace_bytes_max && self.bytes == bytes,
+            "the trace forgets at its bounds"
+        );
+    }
+
+    /// Goes through the messages whose acceptance is kept, the latest last, with their places.
+    pub fn accepted(&self) -> impl DoubleEndedIterator<Item = (usize, &Arc<Message>)> {
+        let places = self.steps.iter().enumerate();
+        places.filter_map(|(at, entry)| Some((at, entry.what.accepted()?)))
+    }
+
+    /// Goes through who got the message that was accepted at a place.
+    pub fn recipients(&self, place: usize) -> impl Iterator<Item = &AgentName> {
+        let mut steps = self.steps.range(place..);
+        let (one, id) = match steps.next().map(|entry| &entry.what) {
+            Some(What::Sent { agent, message, .. }) => (Some(agent), message.id),
+            Some(what) => (None, what.accepted().expect("a message was accepted there").id),
+            None => unreachable!("the place of a step"),
+        };
+        let many = steps.map_while(move |entry| {
+            let What::Queued { message, agent, .. } = &entry.what else {
+                return None;
+            };
+            (*message == id).then_some(agent)
+        });
+        one.into_iter().chain(many)
+    }
+
+    /// Goes through what has happened since a place.
+    pub fn since(&self, place: usize) -> impl Iterator<Item = &Entry> {
+        self.steps.range(place..)
     }
 
     /// Shows what happened to the one message whose id begins so.
     fn of(&self, given: &str) -> Result<Traced, Refusal> {
         let unknown = || Refusal::Unknown { given: shown(given) };
         let begins_so = beginning(given).ok_or_else(unknown)?;
-        let mut found = self
-            .0
-            .iter()
-            .enumerate()
-            .filter_map(|(at, entry)| match &entry.what {
-                What::Accepted {
-                    message,
-                    from,
-                    to,
-                    kind,
-                } if begins_so(*message) => Some((at, entry.at, *message, from, to.clone(), *kind)),
-                What::Sent {
-                    message,
-                    from,
-                    agent,
-                    seq: _,
-                    kind,
-                } if begins_so(*message) => {
-                    Some((at, entry.at, *message, from, Recipient::agent(agent), *kind))
-                }
-                What::Sent { .. }
-                | What::Accepted { .. }
-                | What::Queued { .. }
-                | What::HandedOver { .. }
-                | What::Read { .. }
-                | What::Awaited { .. }
-                | What::Receipt { .. }
-                | What::Undone { .. }
-                | What::Delivered { .. } => None,
-            });
-        let (place, accepted_at, id, from, to, kind) = found.next().ok_or_else(unknown)?;
+        let mut found = self.accepted().filter(|(_, message)| begins_so(message.id));
+        let (place, message) = found.next().ok_or_else(unknown)?;
         let others = found.count();
         if others > 0 {
             return Err(Refusal::Ambiguous {
@@ -390,12 +436,12 @@ impl Trace {
             });
         }
         Ok(Traced {
-            id,
-            from: from.clone(),
-            to,
-            kind,
-            accepted_at,
-            moments: self.moments(place, id),
+            id: message.id,
+            from: message.from.clone(),
+            to: message.to.clone(),
+            kind: message.kind,
+            accepted_at: message.ts,
+            moments: self.moments(place, message.id),
         })
     }
 
@@ -404,16 +450,13 @@ impl Trace {
         let mut places: BTreeMap<&AgentName, Seq> = BTreeMap::new();
         let mut handovers: BTreeMap<HandoverId, &AgentName> = BTreeMap::new();
         let mut moments = Vec::new();
-        for entry in self.0.range(place..) {
+        for entry in self.since(place) {
             let (agent, what) = match &entry.what {
-                What::Queued { message, agent, seq }
-                | What::Sent {
-                    message,
-                    agent,
-                    seq,
-                    from: _,
-                    kind: _,
-                } if *message == id => {
+                What::Queued { message, agent, seq } if *message == id => {
+                    places.insert(agent, *seq);
+                    (agent, Happened::Queued)
+                }
+                What::Sent { message, agent, seq } if message.id == id => {
                     places.insert(agent, *seq);
                     (agent, Happened::Queued)
                 }
@@ -428,9 +471,15 @@ impl Trace {
                     let (session, carrier) = (*session, *carrier);
                     (agent, Happened::HandedOver { session, carrier })
                 }
-                What::Accepted { .. } | What::Queued { .. } | What::Sent { .. } | What::HandedOver { .. } => {
-                    continue;
+                What::Marked { message, agent } if *message == id && places.contains_key(agent) => {
+                    (agent, Happened::Marked)
                 }
+                What::Accepted(_)
+                | What::Queued { .. }
+                | What::Sent { .. }
+                | What::HandedOver { .. }
+                | What::Marked { .. }
+                | What::Reacted { .. } => continue,
                 What::Read { handover, by } => match handovers.get(handover) {
                     Some(agent) => (*agent, Happened::Read { by: *by }),
                     None => continue,
@@ -515,7 +564,7 @@ impl Engine {
     pub(super) fn trace_events(&mut self, step: &mut Step<'_>) {
         for effect in &step.out[step.traced..] {
             if let Effect::Note(event) = effect {
-                self.trace.record(step.now, event, self.bounds.trace_max);
+                self.trace.record(step.now, event, &self.bounds);
             }
         }
         step.traced = step.out.len();

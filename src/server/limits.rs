@@ -89,8 +89,11 @@ pub const AGENT_CARDS_MAX: usize = 16_384;
 /// Most bytes of that: a paragraph, and a few values.
 pub const AGENT_CARD_BYTES_MAX: usize = 4_096;
 
-/// Most messages of which is kept where they went, for their senders' own replies. The oldest is forgotten first.
-pub const POSTED_MAX: usize = 10_000;
+/// How many messages are shown to whoever goes back to them, if it does not say how many it wants.
+pub const RECORDS_SHOWN: usize = 50;
+
+/// Most messages that are shown at a time.
+pub const RECORDS_SHOWN_MAX: usize = 100;
 
 // Streams.
 
@@ -146,6 +149,9 @@ pub const NODE_FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Most deliveries that an agent is shown at a time: all that its node may have sent it and it has given no receipt for, and then some.
 pub const DELIVERIES_SHOWN_MAX: usize = 2_000;
+
+/// Most news that wait for a node to take them, beside its frames: they wait for nothing, and what there is no room for is not told.
+pub const NODE_NEWS_MAX: usize = 256;
 
 /// How often a node is pinged. One that has not registered by then has ended.
 pub const NODE_PING_EVERY: Duration = Duration::from_secs(15);

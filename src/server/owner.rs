@@ -432,6 +432,7 @@ impl Owner {
                     }
                 }
                 Effect::Deliver { session, frame } => nodes.deliver(session, frame),
+                Effect::Tell { session, told } => nodes.tell(session, told),
                 Effect::Superseded { session } => nodes.supersede(session),
                 Effect::Note(Event::Closed { session, .. }) => {
                     watching.remove(&session);

@@ -363,7 +363,8 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         | Reply::Watches(_)
         | Reply::Nodes(_)
         | Reply::Receipts(_)
-        | Reply::Trace(_) => {
+        | Reply::Trace(_)
+        | Reply::Records(_) => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
         }
     }
@@ -547,6 +548,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Nodes(_)
         | Refusal::Receipts(_)
         | Refusal::Trace(_)
+        | Refusal::Records(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use crate::engine::agents::{self, NamedAs};
 use crate::engine::limits::{
-    ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX, REASON_BYTES_MAX,
-    RECENT_MAX, THREAD_BYTES_MAX,
+    EMOJI_BYTES_MAX, ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX,
+    REASON_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
 };
-use crate::engine::{PERSON, Refusal, groups, mail, nodes, receipts, sessions, trace};
+use crate::engine::{PERSON, Refusal, groups, mail, nodes, receipts, records, sessions, trace};
 
 /// How many names of groups or channels a refusal lists.
 const LISTED_MAX: usize = 32;
@@ -25,7 +25,22 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::Nodes(refusal) => not_a_node(refusal),
         Refusal::Receipts(refusal) => not_receipted(refusal),
         Refusal::Trace(refusal) => not_traced(refusal),
+        Refusal::Records(refusal) => not_recorded(refusal),
         Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
+    }
+}
+
+fn not_recorded(refusal: &records::Refusal) -> String {
+    match refusal {
+        records::Refusal::OnlyThePerson => {
+            "only the person goes back to messages in another's stead".to_owned()
+        }
+        records::Refusal::Unknown { given } => format!(
+            "no message {given:?} that you have sent or got, or that was said in a channel of your project; accepted: the id of one of the latest messages"
+        ),
+        records::Refusal::InvalidEmoji { given } => format!(
+            "\"emoji\" is {given:?}; accepted: 1 to {EMOJI_BYTES_MAX} bytes without control characters, such as \":eyes:\""
+        ),
     }
 }
 

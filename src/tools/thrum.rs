@@ -578,6 +578,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Nodes(_)
         | Refusal::Receipts(_)
         | Refusal::Trace(_)
+        | Refusal::Records(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

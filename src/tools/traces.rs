@@ -45,6 +45,7 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             Happened::Read { by } => ("read", Some(by)),
             Happened::Awaited => ("receipt_awaited", None),
             Happened::Receipt(receipt) => (write_receipt(receipt, object), None),
+            Happened::Marked => ("marked_read", None),
             Happened::Undone { by } => ("undone", Some(by)),
             Happened::Delivered { by } => ("delivered", Some(by)),
         };

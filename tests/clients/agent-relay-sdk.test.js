@@ -93,14 +93,47 @@ test('The Agent Relay SDK: a message that is sent again is there once, and what 
   assert.equal(first.id, second.id);
   await assert.rejects(send('ho'), { statusCode: 409, rawCode: 'idempotency_conflict' });
   assert.deepEqual(await inbox(reading), [['alice', 'hi']]);
-  for (const attempt of [
-    () => alice.react({ messageId: first.id, emoji: ':eyes:' }),
-    () => alice.threads.get(first.id),
-    () => bob.inbox.get(),
-  ]) {
-    await assert.rejects(attempt(), { statusCode: 501, rawCode: 'not_supported' });
-  }
+  await assert.rejects((bob.messaging ?? bob).messages.search('hi'), { statusCode: 501, rawCode: 'not_supported' });
   await assert.rejects(bob.deliveries.ack('del_1'), { statusCode: 404, rawCode: 'delivery_not_found' });
+});
+
+test('The Agent Relay SDK: threads, reactions, readers and an inbox, of what tools have sent, too', async (t) => {
+  const { world, relay, alice, bob } = await begin(t);
+  const { name } = await relay.workspace.info();
+  const tool = await reader(world, 'bob', name);
+  await bob.channels.join('release');
+  const posted = await alice.sendMessage({ to: '#release', text: 'ready, @bob?' });
+  const unread = await bob.inbox.get();
+  assert.deepEqual(unread.unreadChannels, [{ channelName: 'release', unreadCount: 1 }]);
+  assert.deepEqual(unread.mentions.map(({ id, text }) => [id, text]), [[posted.id, 'ready, @bob?']]);
+  assert.match(await tool.text('relay_inbox'), /ready, @bob\?/);
+  await tool.text('relay_inbox');
+  assert.deepEqual((await bob.inbox.get()).unreadChannels, []);
+  const { messages } = alice.messaging ?? alice;
+  assert.deepEqual((await messages.readers(posted.id)).map(({ agentName }) => agentName), ['bob']);
+
+  const reply = await bob.reply({ messageId: posted.id, text: 'ready' });
+  await tool.text('relay_send', { to: '#release', message: 'by a tool', thread: posted.id });
+  const thread = await alice.threads.get(posted.id);
+  assert.equal(thread.parent.id, posted.id);
+  assert.deepEqual(thread.replies.map(({ text, from }) => [text, from?.name]), [['ready', 'bob'], ['by a tool', 'bob']]);
+
+  await alice.react({ messageId: reply.id, emoji: ':tada:' });
+  await alice.react({ messageId: reply.id, emoji: ':tada:' });
+  const [reaction, ...others] = await messages.reactions(reply.id);
+  assert.deepEqual([reaction.emoji, reaction.count, reaction.agents, others], [':tada:', 1, ['alice'], []]);
+  assert.deepEqual((await bob.inbox.get()).recentReactions.map(({ emoji, agentName }) => [emoji, agentName]), [[':tada:', 'alice']]);
+  await messages.unreact(reply.id, ':tada:');
+  assert.deepEqual(await messages.reactions(reply.id), []);
+
+  await messages.markRead(reply.id);
+  const got = await messages.get(reply.id);
+  assert.equal(got.readByCount, 1);
+  assert.deepEqual((await messages.list('release')).map(({ text }) => text), ['ready, @bob?']);
+  assert.equal((await messages.readStatus('release')).find(({ agentName }) => agentName === 'bob').lastReadId, posted.id);
+  const direct = await bob.sendMessage({ to: 'alice', text: 'between us' });
+  assert.deepEqual((await alice.inbox.get()).unreadDms.map(({ from, unreadCount }) => [from, unreadCount]), [['bob', 1]]);
+  assert.equal((await messages.get(direct.id)).text, 'between us');
 });
 
 test('The Agent Relay SDK: what is sent to an agent comes to its listener, across its connections, once and in order', async (t) => {

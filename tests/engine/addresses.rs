@@ -428,8 +428,8 @@ fn a_message_to_many_is_kept_once() {
     };
     assert_eq!(
         Arc::strong_count(message),
-        3,
-        "the event's, and one for each inbox"
+        4,
+        "the event's, the trace's, and one for each inbox"
     );
 }
 

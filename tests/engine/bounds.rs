@@ -219,6 +219,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
         idempotency_max: 10_000,
         hops_max: 100,
         trace_max: 8_192,
+        trace_bytes_max: 4 * 1024 * 1024,
     };
     assert_eq!(Bounds::default(), bounds);
     assert_eq!(DOUBT_MS, 20_000);

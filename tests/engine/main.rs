@@ -20,6 +20,7 @@ mod people;
 mod posting_and_reading;
 mod reading_some;
 mod receipts;
+mod records;
 mod refusals;
 mod registering;
 mod state;
@@ -84,6 +85,7 @@ const ROOMY: Bounds = Bounds {
     idempotency_max: 3,
     hops_max: 3,
     trace_max: 1_000,
+    trace_bytes_max: 1 << 20,
 };
 
 /// An engine, and the time that its next input comes at.
@@ -174,6 +176,7 @@ impl Relay {
                 Effect::Opened { .. }
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
+                | Effect::Tell { .. }
                 | Effect::Superseded { .. } => rest.push(effect),
             }
         }

@@ -93,6 +93,7 @@ pub fn frames(effects: Vec<Effect>) -> Vec<(SessionId, u64, Delivery)> {
         Effect::Opened { .. }
         | Effect::Reply { .. }
         | Effect::Changed { .. }
+        | Effect::Tell { .. }
         | Effect::Superseded { .. }
         | Effect::Note(_) => None,
     });

@@ -117,6 +117,8 @@ impl Follower {
             | Event::Awaited { .. }
             | Event::HeldBack { .. }
             | Event::Receipt { .. }
+            | Event::Marked { .. }
+            | Event::Reacted { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }

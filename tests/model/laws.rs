@@ -137,6 +137,7 @@ impl History<'_> {
                     Effect::Reply { .. }
                     | Effect::Changed { .. }
                     | Effect::Deliver { .. }
+                    | Effect::Tell { .. }
                     | Effect::Superseded { .. }
                     | Effect::Note(_),
                     _,
@@ -185,6 +186,7 @@ impl History<'_> {
                         | Command::Watches(_)
                         | Command::Receipts(_)
                         | Command::Trace(_)
+                        | Command::Records(_)
                 );
                 let its_own = admitted.agent.is_none() || admitted.agent == speaker || !speaks;
                 let persons = speaker.as_ref().is_some_and(AgentName::is_person);
@@ -229,7 +231,8 @@ impl History<'_> {
                         | Reply::Watches(_)
                         | Reply::Nodes(_)
                         | Reply::Receipts(_)
-                        | Reply::Trace(_),
+                        | Reply::Trace(_)
+                        | Reply::Records(_),
                     )
                     | Err(_) => continue,
                 };

@@ -275,9 +275,10 @@ impl Run {
             Effect::Note(relay::engine::Event::Accepted { .. }) | Effect::Opened { .. } => {
                 Some(effect.clone())
             }
-            Effect::Changed { .. } | Effect::Deliver { .. } | Effect::Superseded { .. } => {
-                Some(effect.clone())
-            }
+            Effect::Changed { .. }
+            | Effect::Deliver { .. }
+            | Effect::Tell { .. }
+            | Effect::Superseded { .. } => Some(effect.clone()),
             Effect::Note(_) => None,
         }
     }

@@ -527,6 +527,38 @@ marks! {
     ToldOfMuch,
     /// One session too many.
     TooManySessions,
+    /// Somebody goes back to a message that it is shown.
+    GoneBack,
+    /// It has replies.
+    GoneBackToReplies,
+    /// Somebody has read it.
+    GoneBackToReaders,
+    /// Somebody has shown how it takes it.
+    GoneBackToReactions,
+    /// It was said in a channel, and neither sent nor got by those who are shown it.
+    GoneBackInChannel,
+    /// Those who go back to it are not shown it, or it is forgotten.
+    GoneBackInVain,
+    /// A list leaves out what is older than another message, or newer, or too much.
+    ListedInPart,
+    /// Several of a list are shown.
+    ListedMany,
+    /// An agent goes back in the person's way.
+    GoneBackNotForAgents,
+    /// An agent says that it has read a message.
+    MarkedRead,
+    /// The same again, or of one that it is known to have got.
+    MarkedReadBefore,
+    /// Its own.
+    MarkedOwn,
+    /// An agent shows how it takes a message.
+    Reacted,
+    /// It shows that already.
+    ReactedBefore,
+    /// It shows that no more.
+    ReactionTakenBack,
+    /// No way to take a message.
+    InvalidEmoji,
     /// The person asks what happened to a message.
     Traced,
     /// The same by the first digits of its id.
@@ -537,6 +569,8 @@ marks! {
     TracedBackAndForth,
     /// Something happened to it, and its acceptance is forgotten.
     TraceForgotten,
+    /// Whoever got it has said that it has read it.
+    TracedMarked,
     /// Those who ask have neither sent nor got it.
     TraceNotTheirs,
     /// Those who ask have got it, and see their own deliveries.

@@ -94,6 +94,8 @@ pub struct Plan {
     names: Vec<String>,
     /// Some messages that were seen.
     seen: Vec<MessageId>,
+    /// How many times an agent has asked who it is, or said something of a message instead.
+    asked: usize,
     /// How many sessions in a hundred are the person's, and how many posts in a hundred go to it.
     person: u64,
     /// Turns counted numbers into ones that do not go up; 0 leaves them as they are.
@@ -223,6 +225,8 @@ impl Plan {
             idempotency_max: rng.pick(&[0, 1, 3, 50]),
             hops_max: rng.pick(&[0, 1, 3, 100]),
             trace_max: rng.pick(&[0, 3, 30, 32_768]),
+            // By the seed, so that nothing else is drawn for it.
+            trace_bytes_max: if seed.is_multiple_of(3) { 60 } else { usize::MAX },
         };
         let names = ["pm", "dev-a", "dev-b", "qa"];
         let agents = 1 + rng.index(names.len());
@@ -257,6 +261,7 @@ impl Plan {
             registered: 0,
             keyed: Vec::new(),
             seen: Vec::new(),
+            asked: 0,
             person: rng.pick(&[0, 10, 40]),
             shuffle: rng.pick(&[0, 0x3f, 0x155]),
             numbers: 0,
@@ -422,6 +427,7 @@ impl Plan {
                 Effect::Reply { .. }
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
+                | Effect::Tell { .. }
                 | Effect::Superseded { .. }
                 | Effect::Note(_) => {}
             }

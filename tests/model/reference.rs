@@ -15,6 +15,7 @@ mod gatherings;
 mod keys;
 mod people;
 mod posts;
+mod records;
 mod replies;
 mod sessions;
 mod threads;

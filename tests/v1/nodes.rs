@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// The connection of a node.
-struct Node {
+pub struct Node {
     socket: WebSocket<TcpStream>,
     id: String,
     name: String,
@@ -22,7 +22,7 @@ struct Node {
 
 impl Node {
     /// Connects by a token and registers.
-    fn connect(world: &World, made: &Value) -> Self {
+    pub fn connect(world: &World, made: &Value) -> Self {
         let mut node = Self::open(world, made);
         let answer = node.register(&json!({}));
         assert_eq!(answer["ok"], true, "{answer}");
@@ -30,7 +30,7 @@ impl Node {
     }
 
     /// Connects by a token.
-    fn open(world: &World, made: &Value) -> Self {
+    pub fn open(world: &World, made: &Value) -> Self {
         let text = |names: [&str; 2]| {
             let text = names.iter().find_map(|name| made[*name].as_str());
             text.expect("a text").to_owned()
@@ -61,18 +61,18 @@ impl Node {
     }
 
     /// Says something, and returns what is answered next.
-    fn ask(&mut self, frame: &Value) -> Value {
+    pub fn ask(&mut self, frame: &Value) -> Value {
         self.say(frame);
         self.hear()
     }
 
-    fn acknowledge(&mut self, agent: &str, up_to: u64) {
+    pub fn acknowledge(&mut self, agent: &str, up_to: u64) {
         self.say(&json!({"v": 1, "type": "delivery.ack", "agent": agent, "up_to_seq": up_to}));
     }
 
     /// Returns the next frame.
     #[track_caller]
-    fn hear(&mut self) -> Value {
+    pub fn hear(&mut self) -> Value {
         loop {
             match self.socket.read().expect("a frame comes") {
                 Message::Text(text) => return serde_json::from_str(&text).expect("JSON"),
@@ -84,7 +84,7 @@ impl Node {
 
     /// Returns the number and the text of the next delivery, and whether it comes again.
     #[track_caller]
-    fn delivery(&mut self) -> (u64, String, bool) {
+    pub fn delivery(&mut self) -> (u64, String, bool) {
         let mut frame = self.hear();
         if frame["type"] == "context.update" {
             assert_eq!(frame["event"], "delivery.accepted");
@@ -100,7 +100,7 @@ impl Node {
     }
 
     #[track_caller]
-    fn hears_nothing(&mut self) {
+    pub fn hears_nothing(&mut self) {
         self.socket
             .get_ref()
             .set_read_timeout(Some(SILENCE))
@@ -162,7 +162,7 @@ fn upgrade(world: &World, token: &str) -> Result<WebSocket<TcpStream>, (u16, Str
 }
 
 impl World {
-    fn own_node(&self, token: &str) -> Value {
+    pub fn own_node(&self, token: &str) -> Value {
         self.done("/v1/agent/node-token", token, &json!({}))
     }
 

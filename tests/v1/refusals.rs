@@ -292,12 +292,10 @@ fn what_is_not_there_says_so_over_a_connection_that_goes_on() {
         ("GET", "/v1/ws", "the stream of a workspace's events"),
         (
             "GET",
-            "/v1/inbox",
-            "the inbox of an agent is not supported by relay: not yet",
+            "/v1/search",
+            "search, and the conversations of all agents is not supported by relay: not yet",
         ),
-        ("POST", "/v1/messages/x/reactions", "reactions"),
-        ("GET", "/v1/channels/build/messages", "the history of messages"),
-        ("GET", "/v1/dm/conversations/all", "the history of messages"),
+        ("GET", "/v1/dm/conversations/all", "search, and the conversations"),
         ("DELETE", "/v1/agents/bob", "to change or remove an agent"),
         ("GET", "/v1/directory/agents", "the directory"),
     ] {

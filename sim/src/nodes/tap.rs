@@ -169,6 +169,7 @@ impl NodeTap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Records(_)
             | Command::Resource(_) => None,
         }
     }
@@ -247,7 +248,7 @@ impl NodeTap {
                 Effect::Deliver { frame, .. } => self.sent(frame),
                 Effect::Superseded { .. } => self.marks.hit("node superseded"),
                 Effect::Note(event) => self.note(event),
-                Effect::Opened { .. } | Effect::Changed { .. } => {}
+                Effect::Opened { .. } | Effect::Changed { .. } | Effect::Tell { .. } => {}
             }
         }
     }
@@ -321,6 +322,8 @@ impl NodeTap {
             | Event::Awaited { .. }
             | Event::HeldBack { .. }
             | Event::Receipt { .. }
+            | Event::Marked { .. }
+            | Event::Reacted { .. }
             | Event::Undone { .. }
             | Event::Confirmed { .. }
             | Event::NodeLeft { .. }

@@ -166,7 +166,8 @@ impl Tap {
             | Command::Resource(_)
             | Command::Nodes(_)
             | Command::Receipts(_)
-            | Command::Trace(_) => {}
+            | Command::Trace(_)
+            | Command::Records(_) => {}
         }
     }
 
@@ -327,7 +328,8 @@ impl Tap {
                     | Reply::Watches(_)
                     | Reply::Nodes(_)
                     | Reply::Receipts(_)
-                    | Reply::Trace(_),
+                    | Reply::Trace(_)
+                    | Reply::Records(_),
                 )
                 | Err(_) => {}
             }

@@ -176,12 +176,14 @@ impl Tap {
                     | Refusal::Sessions(_)
                     | Refusal::Receipts(_)
                     | Refusal::Trace(_)
+                    | Refusal::Records(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
                 Effect::Reply { .. }
                 | Effect::Opened { .. }
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
+                | Effect::Tell { .. }
                 | Effect::Superseded { .. } => {}
             }
         }
@@ -307,6 +309,8 @@ impl Tap {
             | Event::Overdue { .. }
             | Event::Awaited { .. }
             | Event::HeldBack { .. }
+            | Event::Marked { .. }
+            | Event::Reacted { .. }
             | Event::Receipt { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }

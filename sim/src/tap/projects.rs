@@ -53,7 +53,8 @@ impl Tap {
             | Command::Resource(_)
             | Command::Nodes(_)
             | Command::Receipts(_)
-            | Command::Trace(_) => {}
+            | Command::Trace(_)
+            | Command::Records(_) => {}
         }
     }
 

@@ -57,11 +57,11 @@ pub(super) fn message_of<'a>(delivery: &'a str, agent: &AgentName) -> Option<&'a
 }
 
 /// Returns the id of the channel that a message was sent to, or else of the conversation that it belongs to.
-pub(super) fn place_of(message: &Message, agent: &AgentName) -> String {
+pub(super) fn place_of(message: &Message) -> String {
     match message.to.by() {
         ResolvedBy::Channel => channel_id(&message.to),
         ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
-            conversation_id(message, agent)
+            conversation_id(message)
         }
     }
 }
@@ -72,8 +72,8 @@ pub(super) fn channel_id(to: &Recipient) -> String {
 }
 
 /// Returns the id of the conversation that a message belongs to: the same for both who talk to each other.
-pub(super) fn conversation_id(message: &Message, agent: &AgentName) -> String {
-    conversation_of(&message.from, agent.as_str())
+pub(super) fn conversation_id(message: &Message) -> String {
+    conversation_of(&message.from, message.to.as_str())
 }
 
 /// Makes the id of a conversation of the names of those who talk, in either order the same. Nothing else is kept of one.
@@ -268,6 +268,11 @@ impl Connection {
                 self.write(accepted.into_iter().chain([outgoing::deliver(&frame)]))
                     .await
             }
+            Some(Outgoing::News { told, room }) => {
+                let step = self.write([outgoing::news(&told)]).await;
+                drop(room);
+                step
+            }
             Some(Outgoing::Superseded) | None => {
                 let superseded = close(
                     close_code::NORMAL,
@@ -415,6 +420,7 @@ impl Connection {
                 | engine::Reply::Channels(_)
                 | engine::Reply::Receipts(_)
                 | engine::Reply::Trace(_)
+                | engine::Reply::Records(_)
                 | engine::Reply::Watches(_)) => unreachable!("a node is answered with {other:?}"),
             },
             Some(Outcome::Parked(_)) => unreachable!("nothing that a node says waits"),
@@ -452,6 +458,7 @@ fn told(refusal: &engine::Refusal) -> (&'static str, String) {
         | engine::Refusal::Groups(_)
         | engine::Refusal::Receipts(_)
         | engine::Refusal::Trace(_)
+        | engine::Refusal::Records(_)
         | engine::Refusal::Stopping => "node_control_failed",
     };
     (code, tools::DEFAULT.refused(refusal))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{agent_id, conversation_id, delivery_id};
 use crate::engine::nodes::{BindingView, NodeView};
-use crate::engine::{AgentName, Frame, Message, ResolvedBy};
+use crate::engine::{AgentName, Frame, Message, News, ResolvedBy, Told};
 
 /// Says that a frame was carried out.
 pub fn reply(id: &str, data: &Value) -> String {
@@ -107,7 +107,7 @@ enum Data<'a> {
         has_attachments: bool,
         thread_id: Option<&'a str>,
         created_at: String,
-        mentions: [(); 0],
+        mentions: Vec<&'a str>,
         attachments: [(); 0],
         injection_mode: &'static str,
         channel_name: String,
@@ -161,7 +161,7 @@ pub fn accepted(frame: &Frame) -> String {
     let data = json!({
         "delivery_id": delivery_id(message, agent),
         "message_id": message.id.to_string(),
-        "reason": reason(message),
+        "reason": reason(message, agent),
     });
     json!({
         "v": 1,
@@ -175,11 +175,58 @@ pub fn accepted(frame: &Frame) -> String {
     .to_string()
 }
 
+/// Writes what an agent says about a message: a frame without a number, which is not sent again.
+pub fn news(told: &Told) -> String {
+    let Told {
+        agent,
+        message,
+        by,
+        at,
+        news,
+    } = told;
+    let (event, data) = match news {
+        News::Read => (
+            "message.read",
+            json!({
+                "message_id": message.id.to_string(),
+                "agent_id": agent_id(by),
+                "agent_name": by.seen_from(agent.project()),
+                "read_at": at.to_string(),
+            }),
+        ),
+        News::Reacted { emoji, given } => (
+            "message.reacted",
+            json!({
+                "message_id": message.id.to_string(),
+                "agent_id": agent_id(by),
+                "agent_name": by.seen_from(agent.project()),
+                "emoji": emoji,
+                "channel_name": message.to.channel_name(),
+                "action": if *given { "added" } else { "removed" },
+                "created_at": at.to_string(),
+            }),
+        ),
+    };
+    json!({
+        "v": 1,
+        "type": "deliver",
+        "delivery_id": format!("evt_{event}_{}_{}", message.id, agent_id(agent)),
+        "agent_id": agent_id(agent),
+        "agent": agent.local(),
+        "msg_id": message.id.to_string(),
+        "seq": 0,
+        "mode": MODE,
+        "payload": {"type": event, "data": data},
+    })
+    .to_string()
+}
+
 /// Says why an agent gets a message.
-pub fn reason(message: &Message) -> &'static str {
+pub fn reason(message: &Message, agent: &AgentName) -> &'static str {
     match message.to.by() {
         _ if is_reply(message) => "thread-reply",
         ResolvedBy::Name => "dm",
+        _ if message.mentions().any(|name| name == agent.local()) => "mention",
         ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => "message",
     }
 }
@@ -200,7 +247,7 @@ fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'
     let text = message.body.as_str();
     let by = message.to.by();
     if by == ResolvedBy::Channel {
-        let name = message.to.as_str().rsplit('#').next().unwrap_or_default();
+        let name = message.to.channel_name().unwrap_or_default();
         let data = Data::Channel {
             id,
             channel_id: super::channel_id(&message.to),
@@ -212,7 +259,7 @@ fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'
             has_attachments: false,
             thread_id: message.thread(),
             created_at,
-            mentions: [],
+            mentions: message.mentions().collect(),
             attachments: [],
             injection_mode: MODE,
             channel_name: name.to_owned(),
@@ -228,7 +275,7 @@ fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'
     let is_direct = by == ResolvedBy::Name;
     let from_id = agent_id(&message.from);
     let data = Data::Direct {
-        conversation_id: conversation_id(message, agent),
+        conversation_id: conversation_id(message),
         message: Body {
             id: id.clone(),
             agent_id: from_id.clone(),

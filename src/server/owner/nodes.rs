@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::{Owner, StepAnswer};
-use crate::engine::{Carrier, Frame, HandoverId, Input, NodeId, Refusal, SessionId, Who};
+use crate::engine::{Carrier, Frame, HandoverId, Input, NodeId, Refusal, SessionId, Told, Who};
+use crate::server::limits::NODE_NEWS_MAX;
 use crate::server::sync::Arc;
 
 /// What goes out over the connection of a node.
@@ -19,6 +20,13 @@ pub enum Outgoing {
         /// The engine has taken it back: it is not to go out any more.
         taken_back: Arc<AtomicBool>,
     },
+    /// What an agent says about a message.
+    News {
+        /// What to tell.
+        told: Box<Told>,
+        /// Of the room that the connection has for news.
+        room: OwnedSemaphorePermit,
+    },
     /// Nothing more: a later connection has taken its place.
     Superseded,
 }
@@ -27,9 +35,16 @@ pub enum Outgoing {
 #[derive(Default)]
 pub(super) struct Connections {
     /// By their sessions, until these are closed.
-    open: BTreeMap<SessionId, mpsc::UnboundedSender<Outgoing>>,
+    open: BTreeMap<SessionId, Open>,
     /// What becomes true for a frame that is taken back, by its hand-over, until that stands no more.
     sent: BTreeMap<HandoverId, Arc<AtomicBool>>,
+}
+
+/// A connection.
+struct Open {
+    outgoing: mpsc::UnboundedSender<Outgoing>,
+    /// For news, which wait for nothing: what there is no room for is not told.
+    room: std::sync::Arc<Semaphore>,
 }
 
 impl Connections {
@@ -41,6 +56,17 @@ impl Connections {
         self.send(session, Outgoing::Frame { frame, taken_back });
     }
 
+    /// Puts news behind the frames, if there is room for it: a node that does not read is told nothing more.
+    pub fn tell(&mut self, session: SessionId, told: Box<Told>) {
+        let room = self
+            .open
+            .get(&session)
+            .map(|open| std::sync::Arc::clone(&open.room));
+        if let Some(Ok(room)) = room.map(Semaphore::try_acquire_owned) {
+            self.send(session, Outgoing::News { told, room });
+        }
+    }
+
     /// Has a connection end.
     pub fn supersede(&self, session: SessionId) {
         self.send(session, Outgoing::Superseded);
@@ -48,7 +74,7 @@ impl Connections {
 
     fn send(&self, session: SessionId, outgoing: Outgoing) {
         if let Some(open) = self.open.get(&session) {
-            let _ended = open.send(outgoing);
+            let _ended = open.outgoing.send(outgoing);
         }
     }
 
@@ -83,7 +109,11 @@ impl Owner {
             };
             result?;
             let (sender, outgoing) = mpsc::unbounded_channel();
-            state.nodes.open.insert(session, sender);
+            let open = Open {
+                outgoing: sender,
+                room: std::sync::Arc::new(Semaphore::new(NODE_NEWS_MAX)),
+            };
+            state.nodes.open.insert(session, open);
             Ok((session, outgoing))
         })
     }

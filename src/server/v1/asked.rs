@@ -215,22 +215,29 @@ impl Asked {
         accepted: &str,
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, Failure> {
+        let [value] = self.query([(parameter, accepted)])?;
+        let read = |value: String| read(&value).ok_or_else(|| not_accepted(parameter, &value, accepted));
+        value.map(read).transpose()
+    }
+
+    /// Reads a query that may name some parameters, each of them once; beside each stands what it accepts. No body is taken.
+    pub fn query<const N: usize>(
+        &self,
+        parameters: [(&str, &str); N],
+    ) -> Result<[Option<String>; N], Failure> {
         let query = self.parts.uri.query().unwrap_or_default();
-        let mut found = None;
+        let mut found = [const { None }; N];
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if name != parameter {
-                let name = shown(&name);
-                let reason = format!("unknown query parameter {name:?}; accepted: {parameter}");
+            let Some(at) = parameters.iter().position(|(known, _)| *known == name) else {
+                let (name, accepted) = (shown(&name), parameters.map(|(known, _)| known).join(", "));
+                let reason = format!("unknown query parameter {name:?}; accepted: {accepted}");
                 return Err(Failure::invalid(reason));
+            };
+            if found[at].is_some() {
+                let (parameter, accepted) = parameters[at];
+                return Err(not_accepted(parameter, &value, accepted));
             }
-            let known = read(&value);
-            if known.is_none() || found.is_some() {
-                let value = shown(&value);
-                let reason =
-                    format!("query parameter {parameter:?} is {value:?}; accepted, once: {accepted}");
-                return Err(Failure::invalid(reason));
-            }
-            found = known;
+            found[at] = Some(value.into_owned());
         }
         if self.body.trim_ascii().is_empty() {
             return Ok(found);
@@ -311,6 +318,13 @@ impl Asked {
     pub async fn call_as(&self, agent: &AgentName, command: impl Into<Command>) -> Result<Reply, Failure> {
         self.call(Who::Agent(Some(agent.to_string())), command).await
     }
+}
+
+/// Says what is accepted as a parameter of a query.
+pub(super) fn not_accepted(parameter: &str, value: &str, accepted: &str) -> Failure {
+    let value = shown(value);
+    let reason = format!("query parameter {parameter:?} is {value:?}; accepted, once: {accepted}");
+    Failure::invalid(reason)
 }
 
 fn wrong_kind(code: &'static str, wanted: Kind, given: Kind) -> Failure {

@@ -113,7 +113,7 @@ fn bare(name: &str) -> Result<&str, Failure> {
     Ok(bare)
 }
 
-async fn seen(asked: &Asked) -> Result<ChannelView, Failure> {
+pub(super) async fn seen(asked: &Asked) -> Result<ChannelView, Failure> {
     let holder = asked.holder()?;
     asked.nothing()?;
     let name = address(asked, holder.workspace())?;

@@ -99,7 +99,7 @@ async fn give(asked: &Asked, receipt: Receipt) -> Answer {
 fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
     let message = &delivery.message;
     let (status, available_at) = words(state);
-    let place = nodes::place_of(message, agent);
+    let place = nodes::place_of(message);
     json!({
         "id": nodes::delivery_id(message, agent),
         "message_id": message.id.to_string(),
@@ -108,7 +108,7 @@ fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
         "status": status,
         "redelivered": delivery.redelivered,
         "mode": "wait",
-        "reason": nodes::reason(message),
+        "reason": nodes::reason(message, agent),
         "available_at": available_at,
         "created_at": message.ts.to_string(),
         "message": {

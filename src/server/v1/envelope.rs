@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::engine::{Class, Refusal, agents, groups, mail, nodes, receipts};
+use crate::engine::{Class, Refusal, agents, groups, mail, nodes, receipts, records};
 use crate::server::status_of;
 use crate::tools;
 
@@ -33,6 +33,14 @@ impl Data {
         }
     }
 
+    /// Nothing, since there is nothing to say.
+    pub fn nothing() -> Self {
+        Self {
+            status: StatusCode::NO_CONTENT,
+            ..Self::ok(Value::Null)
+        }
+    }
+
     /// What was made.
     pub fn created(json: Value) -> Self {
         Self {
@@ -52,6 +60,9 @@ impl Data {
 
 impl IntoResponse for Data {
     fn into_response(self) -> Response {
+        if self.status == StatusCode::NO_CONTENT {
+            return self.status.into_response();
+        }
         let body = axum::Json(json!({"ok": true, "data": self.json}));
         let mut response = (self.status, body).into_response();
         if self.replayed {
@@ -187,6 +198,10 @@ fn code_of(refusal: &Refusal) -> &'static str {
             }
         },
         Refusal::Trace(_) => "message_not_found",
+        Refusal::Records(refusal) => match refusal {
+            records::Refusal::Unknown { .. } => "message_not_found",
+            records::Refusal::OnlyThePerson | records::Refusal::InvalidEmoji { .. } => "invalid_request",
+        },
         Refusal::Sessions(_) => "too_many_sessions",
         Refusal::Stopping => "stopping",
     }

@@ -1,62 +1,22 @@
 //! Messages, posted as those of any tool are: whatever an agent reads with, it reads these.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
-
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::asked::Asked;
-use super::channels;
 use super::envelope::{Answer, Data, Failure};
+use super::tokens::Holder;
+use super::{channels, records};
 use crate::engine::address::Warning;
 use crate::engine::mail::{self, Command, PostOptions};
-use crate::engine::{self, AgentName, Kind, Message, MessageId, Recipient, ResolvedBy, Timestamp, shown};
-use crate::server::limits::POSTED_MAX;
+use crate::engine::{
+    self, AgentName, DEFAULT_PROJECT, Kind, Message, MessageId, PERSON, Recipient, ResolvedBy, Timestamp,
+    shown,
+};
 use crate::server::nodes;
 
 const MODES: [&str; 2] = ["wait", "steer"];
-
-/// The latest messages that were posted here, so that their senders can go on in their threads: what an agent got itself the
-/// engine knows, what it sent it does not.
-#[derive(Default)]
-pub(super) struct Posted(Mutex<Latest>);
-
-#[derive(Default)]
-struct Latest {
-    order: VecDeque<MessageId>,
-    messages: BTreeMap<MessageId, Own>,
-}
-
-/// A message for its own sender.
-#[derive(Clone)]
-struct Own {
-    from: AgentName,
-    to: String,
-    thread: String,
-}
-
-impl Posted {
-    fn keep(&self, id: MessageId, own: Own) {
-        let mut latest = self.0.lock().expect("nothing panics while it holds them");
-        if latest.messages.insert(id, own).is_some() {
-            return;
-        }
-        latest.order.push_back(id);
-        if latest.order.len() > POSTED_MAX
-            && let Some(oldest) = latest.order.pop_front()
-        {
-            latest.messages.remove(&oldest);
-        }
-    }
-
-    fn of(&self, from: &AgentName, id: &str) -> Option<Own> {
-        let id = MessageId(id.parse().ok()?);
-        let latest = self.0.lock().expect("nothing panics while it holds them");
-        latest.messages.get(&id).filter(|own| own.from == *from).cloned()
-    }
-}
 
 /// What `POST /v1/dm` takes.
 #[derive(Deserialize)]
@@ -189,10 +149,16 @@ pub(super) async fn reply(asked: Asked) -> Answer {
     let (to, thread, reply_to) = match asked.call_as(&from, find).await {
         Ok(engine::Reply::Mail(mail::Reply::Found { message })) => (sent_back(&message), None, Some(id)),
         Ok(other) => unreachable!("a message is looked for, not {other:?}"),
-        Err(failure) => match asked.shared.api.posted.of(&from, &id) {
-            Some(own) => (own.to, Some(own.thread), None),
-            None => return Err(failure),
-        },
+        // What it has not got it may have sent, or it was said in a channel.
+        Err(_) => {
+            let message = records::one(&asked, &id, &Holder::Agent(from.clone()))
+                .await?
+                .message;
+            let thread = message
+                .thread()
+                .map_or_else(|| message.id.to_string(), str::to_owned);
+            (whole(message.to.as_str()), Some(thread), None)
+        }
     };
     let draft = Draft {
         thread,
@@ -204,16 +170,19 @@ pub(super) async fn reply(asked: Asked) -> Answer {
 
 /// Returns where an answer to a message goes.
 fn sent_back(message: &Message) -> String {
-    let whole = |address: &str| match address.contains(':') {
-        true => address.to_owned(),
-        false => format!("{}:{address}", engine::DEFAULT_PROJECT),
-    };
-    match message.to.by() {
-        ResolvedBy::Name if message.from.is_person() => message.from.to_string(),
-        ResolvedBy::Name => whole(message.from.as_str()),
+    whole(match message.to.by() {
+        ResolvedBy::Name => message.from.as_str(),
         ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => {
-            whole(message.to.as_str())
+            message.to.as_str()
         }
+    })
+}
+
+/// Returns an address with its project before it, which stands before all but the person's.
+fn whole(address: &str) -> String {
+    match address.contains(':') || address == PERSON {
+        true => address.to_owned(),
+        false => format!("{DEFAULT_PROJECT}:{address}"),
     }
 }
 
@@ -249,12 +218,6 @@ async fn post(asked: &Asked, draft: Draft) -> Result<Accepted, Failure> {
     else {
         unreachable!("a post is answered with {reply:?}")
     };
-    let own = Own {
-        from: draft.from.clone(),
-        to: draft.to.clone(),
-        thread: thread.as_deref().map_or_else(|| id.to_string(), str::to_owned),
-    };
-    asked.shared.api.posted.keep(id, own);
     Ok(Accepted {
         id,
         to,

@@ -2,12 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::routes::{ROUTES, Wants};
 use super::unsupported::UNSUPPORTED;
-use super::{ROUTES, Wants};
 use crate::engine::limits::{Bounds, IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS};
-use crate::server::limits::{
-    AGENT_CARD_BYTES_MAX, AGENT_TOKENS_MAX, POSTED_MAX, WORKSPACE_KEYS_MAX, WORKSPACES_MAX,
-};
+use crate::server::limits::{AGENT_CARD_BYTES_MAX, AGENT_TOKENS_MAX, WORKSPACE_KEYS_MAX, WORKSPACES_MAX};
 
 const HEAD: &str = "# The API
 
@@ -73,7 +71,13 @@ fn write(text: &mut String) -> std::fmt::Result {
         )?;
     }
     let hours = IDEMPOTENCY_MS / 3_600_000;
-    let kept = Bounds::default().idempotency_max;
+    let Bounds {
+        idempotency_max: kept,
+        trace_max: steps,
+        trace_bytes_max,
+        ..
+    } = Bounds::default();
+    let mib = trace_bytes_max / (1024 * 1024);
     write!(
         text,
         "\n## Bounds\n\n| what | bound |\n|---|---|\n\
@@ -83,7 +87,7 @@ fn write(text: &mut String) -> std::fmt::Result {
          | persona and metadata of an agent | {AGENT_CARD_BYTES_MAX} bytes |\n\
          | idempotency key | {IDEMPOTENCY_KEY_BYTES_MAX} bytes |\n\
          | messages whose keys are known | the latest {kept}, for {hours} hours |\n\
-         | own messages that can be replied to | the latest {POSTED_MAX} of all agents |\n"
+         | messages that can be gone back to | the latest: {steps} steps of all, some four for each message and agent, and {mib} MiB of text |\n"
     )?;
     write!(
         text,

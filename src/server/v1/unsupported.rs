@@ -10,8 +10,6 @@ pub(super) struct Unsupported {
     pub routes: &'static [(&'static str, &'static str)],
 }
 
-const HISTORY: &str =
-    "not yet: relay keeps no history so far, only what waits for an agent and the latest that it has read";
 const NO_STORE: &str = "not yet: relay keeps nothing beside a message so far";
 const ACTIONS: &str = "not yet: relay does not carry calls from agent to agent so far; send a message";
 const HOSTED: &str = "it belongs to the hosted service; relay is a bus on one machine";
@@ -38,41 +36,9 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
         ],
     },
     Unsupported {
-        name: "the history of messages",
-        why: HISTORY,
-        routes: &[
-            ("GET", "/v1/channels/{name}/messages"),
-            ("GET", "/v1/messages/{id}"),
-            ("GET", "/v1/messages/{id}/replies"),
-            ("GET", "/v1/search"),
-            ("GET", "/v1/dm/conversations"),
-            ("GET", "/v1/dm/conversations/all"),
-            ("GET", "/v1/dm/conversations/{id}/messages"),
-            ("GET", "/v1/dm/{id}/messages"),
-        ],
-    },
-    Unsupported {
-        name: "the inbox of an agent",
-        why: "not yet: what waits is read with an MCP toolset, or by POST /api/read and /api/peek",
-        routes: &[("GET", "/v1/inbox")],
-    },
-    Unsupported {
-        name: "receipts of reading",
-        why: NO_STORE,
-        routes: &[
-            ("POST", "/v1/messages/{id}/read"),
-            ("GET", "/v1/messages/{id}/readers"),
-            ("GET", "/v1/channels/{name}/read-status"),
-        ],
-    },
-    Unsupported {
-        name: "reactions",
-        why: NO_STORE,
-        routes: &[
-            ("GET", "/v1/messages/{id}/reactions"),
-            ("POST", "/v1/messages/{id}/reactions"),
-            ("DELETE", "/v1/messages/{id}/reactions/{emoji}"),
-        ],
+        name: "search, and the conversations of all agents",
+        why: "not yet: relay looks through the latest messages by their channel or conversation alone",
+        routes: &[("GET", "/v1/search"), ("GET", "/v1/dm/conversations/all")],
     },
     Unsupported {
         name: "direct messages to several agents",

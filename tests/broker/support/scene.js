@@ -11,7 +11,6 @@ export const REFUSED = [
   'POST /v1/agents/:name/events 501',
   'POST /v1/channels 409',
   'POST /v1/channels/:name/mute 501',
-  'POST /v1/messages/:id/read 501',
 ];
 
 /** What one that was started again finds of itself, which it then gets around. */

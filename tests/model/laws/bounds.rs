@@ -94,6 +94,7 @@ impl History<'_> {
                 | Refusal::Nodes(_)
                 | Refusal::Receipts(_)
                 | Refusal::Trace(_)
+                | Refusal::Records(_)
                 | Refusal::Sessions(_) => true,
             };
             holds(at, right, || format!("{body:?} was refused: {refusal:?}"))?;

@@ -198,8 +198,11 @@ impl<'a> History<'a> {
                     });
                 }
             }
-            Effect::Note(_) | Effect::Changed { .. } | Effect::Deliver { .. } | Effect::Superseded { .. } => {
-            }
+            Effect::Note(_)
+            | Effect::Changed { .. }
+            | Effect::Deliver { .. }
+            | Effect::Tell { .. }
+            | Effect::Superseded { .. } => {}
             Effect::Reply { call, result, .. } => self.note_reply(at, *call, result),
         }
     }
@@ -273,7 +276,8 @@ impl<'a> History<'a> {
             | Command::Watches(_)
             | Command::Nodes(_)
             | Command::Receipts(_)
-            | Command::Trace(_) => return None,
+            | Command::Trace(_)
+            | Command::Records(_) => return None,
         };
         let given = match command {
             mail::Command::Post { from, .. } => from,
@@ -320,6 +324,7 @@ impl<'a> History<'a> {
                 | Effect::Opened { .. }
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
+                | Effect::Tell { .. }
                 | Effect::Superseded { .. }
                 | Effect::Note(_) => None,
             });
@@ -524,6 +529,7 @@ fn fenced(steps: &[Step]) -> BTreeMap<SessionId, usize> {
             Effect::Reply { .. }
             | Effect::Changed { .. }
             | Effect::Deliver { .. }
+            | Effect::Tell { .. }
             | Effect::Superseded { .. }
             | Effect::Note(_) => None,
         });

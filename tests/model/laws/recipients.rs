@@ -111,6 +111,7 @@ impl<'a> World<'a> {
             | Effect::Reply { .. }
             | Effect::Changed { .. }
             | Effect::Deliver { .. }
+            | Effect::Tell { .. }
             | Effect::Superseded { .. }
             | Effect::Note(_) => {}
         }

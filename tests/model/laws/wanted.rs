@@ -74,7 +74,8 @@ impl<'a> History<'a> {
             | Command::Resource(_)
             | Command::Nodes(_)
             | Command::Receipts(_)
-            | Command::Trace(_) => {}
+            | Command::Trace(_)
+            | Command::Records(_) => {}
         }
         wanted
     }
@@ -93,7 +94,8 @@ pub(super) fn wait_ms(command: &Command) -> Option<u32> {
         | Command::Resource(_)
         | Command::Nodes(_)
         | Command::Receipts(_)
-        | Command::Trace(_) => None,
+        | Command::Trace(_)
+        | Command::Records(_) => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What sessions ask for.
 
+use relay::engine::records::{self, Of, Range};
 use relay::engine::trace::ShownTo;
 use relay::engine::watches::{self, Watched};
 use relay::engine::{AgentName, DEFAULT_PROJECT};
@@ -176,6 +177,9 @@ impl Plan {
                 message.truncate(self.rng.pick(&[7, 8, 9, 13]));
             }
             // By the id, so that nothing else is drawn for it.
+            if let Some(command) = self.go_back(bound, &message) {
+                return command;
+            }
             let digit = |at: usize| usize::from(message.as_bytes().get(at).copied().unwrap_or(0));
             let shown_to = match digit(2) % 10 {
                 0 | 1 => ShownTo::Project(["default", "web", "nowhere"][digit(3) % 3].to_owned()),
@@ -185,6 +189,11 @@ impl Plan {
             return trace::Command::Trace { message, shown_to }.into();
         }
         if self.rng.percent(30) {
+            // Counted, so that nothing else is drawn for it.
+            self.asked += 1;
+            if bound != Some(PERSON) && !self.asked.is_multiple_of(3) && !self.seen.is_empty() {
+                return self.say_of_a_message();
+            }
             return agents::Command::WhoAmI.into();
         }
         if self.rng.percent(40) {
@@ -209,6 +218,65 @@ impl Plan {
         let project = self.rng.pick(&projects).map(str::to_owned);
         let active_only = self.rng.percent(50);
         agents::Command::List { project, active_only }.into()
+    }
+
+    /// Says something of one of the messages that were seen, several times of the same.
+    fn say_of_a_message(&self) -> Command {
+        let latest = self.seen.len().min(4);
+        let message = self.seen[self.seen.len() - 1 - self.asked / 12 % latest].to_string();
+        let command = match self.asked % 4 {
+            0 => records::Command::Mark { message },
+            way => records::Command::React {
+                message,
+                emoji: [":eyes:", "\u{1f44d}"][self.asked / 5 % 2].to_owned(),
+                given: way != 1,
+            },
+        };
+        command.into()
+    }
+
+    /// Goes back to a message, or says something about it, for two ids of three that are whole.
+    fn go_back(&self, bound: Option<&str>, message: &str) -> Option<Command> {
+        let id = Uuid::parse_str(message).ok()?.as_u128();
+        let digit = |at: u32| usize::try_from(id >> (4 * at) & 0xf).expect("a digit");
+        if digit(0) % 3 == 0 {
+            return None;
+        }
+        let message = message.to_owned();
+        let emoji = [":eyes:", "\u{1f44d}", "", "\n"][(digit(1) * digit(2)) % 3 + usize::from(digit(3) == 0)];
+        let own = |command: records::Command| Some(command.into());
+        if bound != Some(PERSON) && digit(4) != 0 {
+            return match digit(5) % 4 {
+                0 => own(records::Command::Mark { message }),
+                way => own(records::Command::React {
+                    message,
+                    emoji: emoji.to_owned(),
+                    given: way != 1,
+                }),
+            };
+        }
+        let agent = |at| whole(&self.names[digit(at) % self.names.len()]);
+        let shown_to = match digit(5) % 4 {
+            0 => ShownTo::Project(["default", "web"][digit(6) % 2].to_owned()),
+            1 | 2 => ShownTo::Agent(agent(6)),
+            _ => ShownTo::Person,
+        };
+        if digit(7) % 4 == 0 {
+            return own(records::Command::Get { message, shown_to });
+        }
+        let of = match digit(8) % 6 {
+            0 => Of::Sender(agent(9)),
+            1 | 2 => Of::Channel(["#general", "web:#ops", "#ops", "#nowhere"][digit(9) % 4].to_owned()),
+            3 => Of::Replies(message.clone()),
+            4 => Of::Between(agent(9).to_string(), agent(10).to_string()),
+            _ => Of::All,
+        };
+        let range = Range {
+            before: (digit(11) % 4 == 0).then(|| message.clone()),
+            after: (digit(11) % 4 == 1).then_some(message),
+            limit: [0, 2, 5, usize::MAX][digit(12) % 4],
+        };
+        own(records::Command::List { of, range, shown_to })
     }
 
     fn group(&mut self) -> Command {

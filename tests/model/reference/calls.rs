@@ -91,6 +91,7 @@ impl Model {
             Command::Resource(command) => self.carry_out_call(now, open, call, random, *command),
             Command::Nodes(_) | Command::Receipts(_) => unreachable!("no plan has nodes"),
             Command::Trace(command) => self.about_trace(open, call, &command),
+            Command::Records(command) => self.about_records(now, open, call, command),
         }
     }
 

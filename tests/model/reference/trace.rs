@@ -21,6 +21,9 @@ pub(super) enum Told {
     Read(CallId, Sign),
     Undone(CallId, Sign),
     Delivered(CallId, Sign),
+    Marked(MessageId, AgentName),
+    /// An agent shows how it takes a message, or shows that no more.
+    Reacted(MessageId, AgentName, String, bool),
 }
 
 impl Model {
@@ -55,7 +58,7 @@ impl Model {
             is_meant(message).then(|| (at, Arc::clone(message)))
         });
         let accepted: Vec<(usize, Arc<Message>)> = accepted.collect();
-        let forgotten = self.told.len().saturating_sub(self.bounds.trace_max);
+        let forgotten = self.forgotten();
         let (at, message) = match &accepted[..] {
             [] => {
                 self.marks.reach(Mark::TraceUnknown);
@@ -97,6 +100,8 @@ impl Model {
             .enumerate()
             .any(|(at, agent)| handed[..at].contains(agent));
         self.marks.reach(Mark::Traced);
+        let marked = moments.iter().any(|moment| moment.what == Happened::Marked);
+        self.marks.reach_if(marked, Mark::TracedMarked);
         self.marks.reach_if(given.len() < 32, Mark::TracedByItsBeginning);
         self.marks.reach_if(agents.count() > 1, Mark::TracedOfSeveral);
         self.marks.reach_if(again, Mark::TracedBackAndForth);
@@ -130,7 +135,15 @@ impl Model {
                     let (session, carrier) = (*session, *carrier);
                     (agent, Happened::HandedOver { session, carrier })
                 }
-                Told::Accepted(_) | Told::Queued(..) | Told::Sent(..) | Told::HandedOver { .. } => continue,
+                Told::Marked(message, agent) if *message == id && self.got(since, id, agent) => {
+                    (agent, Happened::Marked)
+                }
+                Told::Accepted(_)
+                | Told::Queued(..)
+                | Told::Sent(..)
+                | Told::HandedOver { .. }
+                | Told::Marked(..)
+                | Told::Reacted(..) => continue,
                 Told::Read(call, by) => match self.handed_by(since, id, *call) {
                     Some(agent) => (agent, Happened::Read { by: *by }),
                     None => continue,
@@ -152,7 +165,9 @@ impl Model {
                     | Told::HandedOver { .. }
                     | Told::Read(..)
                     | Told::Undone(..)
-                    | Told::Delivered(..) => return None,
+                    | Told::Delivered(..)
+                    | Told::Marked(..)
+                    | Told::Reacted(..) => return None,
                 };
                 (message == id && to == agent).then_some(seq)
             });
@@ -166,8 +181,36 @@ impl Model {
         moments
     }
 
+    /// Returns how many of the steps are forgotten: all but the latest that are within both bounds.
+    pub(super) fn forgotten(&self) -> usize {
+        let (mut steps, mut bytes) = (0, 0);
+        let latest = self.told.iter().rev().take_while(|(_, told)| {
+            steps += 1;
+            if let Told::Accepted(message) | Told::Sent(message, ..) = told {
+                bytes += message.bytes();
+            }
+            steps <= self.bounds.trace_max && bytes <= self.bounds.trace_bytes_max
+        });
+        self.told.len() - latest.count()
+    }
+
+    /// Tells whether an agent got a message.
+    pub(super) fn got(&self, since: usize, id: MessageId, agent: &AgentName) -> bool {
+        self.told[since..].iter().any(|(_, told)| match told {
+            Told::Queued(message, to, _) => *message == id && to == agent,
+            Told::Sent(message, to, _) => message.id == id && to == agent,
+            Told::Accepted(_)
+            | Told::HandedOver { .. }
+            | Told::Read(..)
+            | Told::Undone(..)
+            | Told::Delivered(..)
+            | Told::Marked(..)
+            | Told::Reacted(..) => false,
+        })
+    }
+
     /// Finds to whom a call's reply handed a message over, if it did.
-    fn handed_by(&self, since: usize, id: MessageId, wanted: CallId) -> Option<&AgentName> {
+    pub(super) fn handed_by(&self, since: usize, id: MessageId, wanted: CallId) -> Option<&AgentName> {
         self.told[since..].iter().find_map(|(_, told)| {
             let Told::HandedOver {
                 message, agent, call, ..
