@@ -259,13 +259,13 @@ impl<'a> Walk<'a> {
         match self.asks(own(agent), give) {
             Ok((Reply::Receipts(receipts::Reply::Is(state)), effects)) => {
                 self.ledger.receipt(agent, id, &receipt, state);
+                // What is deferred to a moment that is over comes at once.
+                self.ledger.time_is(self.now);
                 self.frames(effects);
             }
             Err(Refusal::Receipts(receipts::Refusal::Unknown { .. })) => self.ledger.assert_ended(agent, id),
             other => panic!("{other:?}"),
         }
-        // What is deferred to a moment that is over comes at once.
-        self.pass(0);
     }
 
     /// Reads with a tool; the reply arrives, or is lost.
