@@ -141,6 +141,8 @@ pub struct Bounds {
     pub trace_max: usize,
     /// Most bytes of the messages that are kept with them: of their bodies and metadata. Of more, the oldest step is forgotten.
     pub trace_bytes_max: usize,
+    /// Most reactions to one message, counting each agent's each way to take it.
+    pub reactions_max: usize,
 }
 
 impl Default for Bounds {
@@ -179,6 +181,8 @@ impl Default for Bounds {
             trace_max: 8_192,
             // Two kilobytes for each of them.
             trace_bytes_max: 4 * 1024 * 1024,
+            // More than a person tells apart.
+            reactions_max: 64,
         }
     }
 }

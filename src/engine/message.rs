@@ -103,21 +103,36 @@ impl Message {
         thread.map(MessageId).or(context.reply_to)
     }
 
-    /// Returns the names that are in it as `@name`. What stands right behind another part of a word, or `\\`, is none.
+    /// Returns the names that are in it as `@name` or `@project:name`, whoever has them. What stands right behind another part of a word, or
+    /// `\`, is none.
     pub fn mentions(&self) -> impl Iterator<Item = &str> {
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let name_at = move |text: &str| text.find(|c| !is_of_name(c)).unwrap_or(text.len());
         let mut before = '\n';
         let mut rest = self.body.as_str();
         std::iter::from_fn(move || {
             loop {
                 let (head, tail) = rest.split_once('@')?;
                 let last = head.chars().next_back().unwrap_or(before);
-                let end = tail.find(|c| !is_of_name(c)).unwrap_or(tail.len());
+                let mut end = name_at(tail);
+                if let Some(of_project) = tail[end..].strip_prefix(':').map(name_at)
+                    && of_project > 0
+                {
+                    end += 1 + of_project;
+                }
                 (before, rest) = ('@', tail);
-                if end > 0 && !is_of_name(last) && last != '\\' {
+                if !tail.starts_with(':') && end > 0 && !is_of_name(last) && last != '\\' {
                     return Some(&tail[..end]);
                 }
             }
+        })
+    }
+
+    /// Tells whether an agent is among them: by its name, or by that with its project.
+    pub fn mentions_agent(&self, agent: &AgentName) -> bool {
+        self.mentions().any(|name| match name.split_once(':') {
+            Some((project, name)) => project == agent.project() && name == agent.local(),
+            None => name == agent.local(),
         })
     }
 

@@ -1,6 +1,6 @@
 //! The latest messages, for whoever goes back to them: what was said where, who has read it, and how they take it.
 //!
-//! All of it is read out of the steps that [`super::trace`] keeps: what is forgotten there is not found here. Going back to a message
+//! All of it is read out of what [`super::trace`] keeps: what is forgotten there is not found here. Going back to a message
 //! takes nothing out of an inbox, and what is said about one here is no sign of what became of its deliveries.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -46,7 +46,7 @@ pub enum Command {
     React {
         /// Its id; not checked yet.
         message: String,
-        /// How: 1 to [`EMOJI_BYTES_MAX`] bytes without control characters; not checked yet.
+        /// How: 1 to [`EMOJI_BYTES_MAX`] bytes that are seen; not checked yet.
         emoji: String,
         /// Or it shows that no more.
         given: bool,
@@ -141,6 +141,7 @@ pub struct Record {
 
 /// How some agents take a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Reaction {
     /// How.
     pub emoji: Arc<str>,
@@ -163,6 +164,11 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// Agents show in so many ways how they take the message that nobody needs another one.
+    TooManyReactions {
+        /// How many there are.
+        reactions: usize,
+    },
 }
 
 impl Refusal {
@@ -170,6 +176,7 @@ impl Refusal {
         match self {
             Self::OnlyThePerson | Self::InvalidEmoji { .. } => io::Class::Bad,
             Self::Unknown { .. } => io::Class::Unknown,
+            Self::TooManyReactions { .. } => io::Class::Conflict,
         }
     }
 }
@@ -261,18 +268,21 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> Result<Reply, io::Refusal> {
         let agent = self.speaker(session, NamedAs::Session, None)?.into_agent();
-        if !(1..=EMOJI_BYTES_MAX).contains(&emoji.len()) || emoji.chars().any(char::is_control) {
+        if !(1..=EMOJI_BYTES_MAX).contains(&emoji.len()) || !emoji.chars().all(is_seen) {
             let given = shown(emoji);
             return Err(Refusal::InvalidEmoji { given }.into());
         }
         let (place, message) = self.trace.find(message, &ShownTo::Agent(agent.clone()))?;
         let message = Arc::clone(message);
-        let record = self.trace.records(&[place]).pop().expect("one is asked for");
-        self.acts(session, &agent, step);
-        let mut reactions = record.reactions.iter();
-        let same = reactions.find(|reaction| *reaction.emoji == *emoji);
-        let before = same.and_then(|same| same.agents.iter().find(|(other, _)| *other == agent));
+        let all = self.trace.reactions(message.id).iter();
+        let reactions = all.clone().map(|reaction| reaction.agents.len()).sum();
+        let mut same = all.filter(|reaction| *reaction.emoji == *emoji);
+        let before = same.find_map(|same| same.agents.iter().find(|(other, _)| *other == agent));
         let since = before.map(|(_, at)| *at);
+        if given && since.is_none() && reactions >= self.bounds.reactions_max {
+            return Err(Refusal::TooManyReactions { reactions }.into());
+        }
+        self.acts(session, &agent, step);
         if since.is_some() == given {
             return Ok(Reply::Reacted { message, since });
         }
@@ -329,14 +339,24 @@ impl Engine {
     }
 }
 
+/// Tells whether a character is seen, or joins two that are, as in an emoji of several parts.
+fn is_seen(c: char) -> bool {
+    let is_hidden = matches!(
+        c,
+        '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    );
+    !c.is_control() && !c.is_whitespace() && !is_hidden
+}
+
 /// Going back.
 impl Trace {
     /// Finds a message by its whole id, among those that somebody is shown.
     fn find(&self, given: &str, shown_to: &ShownTo) -> Result<(usize, &Arc<Message>), Refusal> {
         let unknown = || Refusal::Unknown { given: shown(given) };
         let id = MessageId(given.parse().map_err(|_| unknown())?);
-        let mut meant = self.accepted().filter(|(_, message)| message.id == id);
-        let found = meant.next().ok_or_else(unknown)?;
+        // Most go back to what was said a moment ago.
+        let mut latest = self.accepted().rev();
+        let found = latest.find(|(_, message)| message.id == id).ok_or_else(unknown)?;
         match self.is_shown(found, shown_to) {
             true => Ok(found),
             false => Err(unknown()),
@@ -399,7 +419,8 @@ impl Trace {
                     }
                     if wanted.next_if_eq(&&place).is_some() {
                         order.push_front(message.id);
-                        records.insert(message.id, Record::of(Arc::clone(message)));
+                        let reactions = self.reactions(message.id).to_vec();
+                        records.insert(message.id, Record::of(Arc::clone(message), reactions));
                     }
                 }
                 What::HandedOver {
@@ -429,16 +450,6 @@ impl Trace {
                 What::Marked { message, agent } => {
                     if let Some(record) = records.get_mut(message) {
                         record.is_read(agent, entry.at);
-                    }
-                }
-                What::Reacted {
-                    message,
-                    agent,
-                    emoji,
-                    given,
-                } => {
-                    if let Some(record) = records.get_mut(message) {
-                        record.is_taken(agent, emoji, *given, entry.at);
                     }
                 }
                 What::Queued { .. } | What::Awaited { .. } | What::Receipt { .. } => {}
@@ -477,11 +488,11 @@ impl<'a> Holds<'a> {
 }
 
 impl Record {
-    fn of(message: Arc<Message>) -> Self {
+    fn of(message: Arc<Message>, reactions: Vec<Reaction>) -> Self {
         Self {
             message,
             replies: 0,
-            reactions: Vec::new(),
+            reactions,
             readers: Vec::new(),
         }
     }
@@ -499,26 +510,5 @@ impl Record {
             .readers
             .partition_point(|(reader, read_at)| (*read_at, reader) < (at, by));
         self.readers.insert(place, (by.clone(), at));
-    }
-
-    fn is_taken(&mut self, by: &AgentName, emoji: &Arc<str>, given: bool, at: Timestamp) {
-        let same = self
-            .reactions
-            .iter()
-            .position(|reaction| reaction.emoji == *emoji);
-        let same = same.unwrap_or_else(|| {
-            self.reactions.push(Reaction {
-                emoji: Arc::clone(emoji),
-                agents: Vec::new(),
-            });
-            self.reactions.len() - 1
-        });
-        let agents = &mut self.reactions[same].agents;
-        agents.retain(|(agent, _)| agent != by);
-        if given {
-            agents.push((by.clone(), at));
-        } else if agents.is_empty() {
-            self.reactions.remove(same);
-        }
     }
 }

@@ -18,6 +18,7 @@ use super::limits::{Bounds, ID_DIGITS_MIN};
 use super::message::{Kind, Message};
 use super::names::{AgentName, HandoverId, MessageId, Recipient, ResolvedBy, Seq, SessionId, shown};
 use super::receipts::Receipt;
+use super::records::Reaction;
 use super::time::Timestamp;
 use super::{Engine, Step};
 
@@ -182,6 +183,8 @@ pub(super) struct Trace {
     steps: VecDeque<Entry>,
     /// The bytes of the messages in them.
     bytes: usize,
+    /// How agents take those messages, if somebody has said so.
+    reactions: BTreeMap<MessageId, Vec<Reaction>>,
 }
 
 /// A step.
@@ -240,13 +243,6 @@ pub(super) enum What {
         message: MessageId,
         agent: AgentName,
     },
-    /// An agent has shown how it takes a message, or shows that no more.
-    Reacted {
-        message: MessageId,
-        agent: AgentName,
-        emoji: Arc<str>,
-        given: bool,
-    },
 }
 
 impl What {
@@ -261,8 +257,7 @@ impl What {
             | Self::Receipt { .. }
             | Self::Undone { .. }
             | Self::Delivered { .. }
-            | Self::Marked { .. }
-            | Self::Reacted { .. } => None,
+            | Self::Marked { .. } => None,
         }
     }
 }
@@ -280,7 +275,10 @@ impl Trace {
                 let Some(oldest) = self.steps.pop_front() else {
                     break;
                 };
-                self.bytes -= oldest.what.accepted().map_or(0, |message| message.bytes());
+                if let Some(message) = oldest.what.accepted() {
+                    self.bytes -= message.bytes();
+                    self.reactions.remove(&message.id);
+                }
             }
         };
         match event {
@@ -356,12 +354,7 @@ impl Trace {
                 agent,
                 emoji,
                 given,
-            } => push(What::Reacted {
-                message: message.id,
-                agent: agent.clone(),
-                emoji: Arc::clone(emoji),
-                given: *given,
-            }),
+            } => self.react(message.id, agent, emoji, *given, at),
             Event::Opened { .. }
             | Event::Closed { .. }
             | Event::Registered { .. }
@@ -392,6 +385,15 @@ impl Trace {
             self.steps.len() <= bounds.trace_max && bytes <= bounds.trace_bytes_max && self.bytes == bytes,
             "the trace forgets at its bounds"
         );
+        for (message, reactions) in &self.reactions {
+            let agents = reactions.iter().map(|reaction| reaction.agents.len());
+            assert!(
+                self.accepted().any(|(_, kept)| kept.id == *message)
+                    && agents.clone().all(|agents| agents > 0)
+                    && (1..=bounds.reactions_max).contains(&agents.sum()),
+                "reactions are to what is kept, and no more than the bound"
+            );
+        }
     }
 
     /// Goes through the messages whose acceptance is kept, the latest last, with their places.
@@ -415,6 +417,33 @@ impl Trace {
             (*message == id).then_some(agent)
         });
         one.into_iter().chain(many)
+    }
+
+    /// Returns how agents take a message.
+    pub fn reactions(&self, message: MessageId) -> &[Reaction] {
+        self.reactions.get(&message).map_or(&[], Vec::as_slice)
+    }
+
+    fn react(&mut self, message: MessageId, agent: &AgentName, emoji: &Arc<str>, given: bool, at: Timestamp) {
+        let mut reactions = self.reactions.remove(&message).unwrap_or_default();
+        let same = reactions.iter().position(|reaction| reaction.emoji == *emoji);
+        let same = same.unwrap_or_else(|| {
+            reactions.push(Reaction {
+                emoji: Arc::clone(emoji),
+                agents: Vec::new(),
+            });
+            reactions.len() - 1
+        });
+        let agents = &mut reactions[same].agents;
+        agents.retain(|(other, _)| other != agent);
+        if given {
+            agents.push((agent.clone(), at));
+        } else if agents.is_empty() {
+            reactions.remove(same);
+        }
+        if !reactions.is_empty() {
+            self.reactions.insert(message, reactions);
+        }
     }
 
     /// Goes through what has happened since a place.
@@ -478,8 +507,7 @@ impl Trace {
                 | What::Queued { .. }
                 | What::Sent { .. }
                 | What::HandedOver { .. }
-                | What::Marked { .. }
-                | What::Reacted { .. } => continue,
+                | What::Marked { .. } => continue,
                 What::Read { handover, by } => match handovers.get(handover) {
                     Some(agent) => (*agent, Happened::Read { by: *by }),
                     None => continue,

@@ -95,6 +95,10 @@ pub const RECORDS_SHOWN: usize = 50;
 /// Most messages that are shown at a time.
 pub const RECORDS_SHOWN_MAX: usize = 100;
 
+/// Most messages that are looked at for an answer that is about several, as a list of conversations is. Nobody else is served meanwhile: a few
+/// hundred microseconds.
+pub const RECORDS_LOOKED_AT_MAX: usize = 500;
+
 // Streams.
 
 /// How often `relay serve` writes to an idle stream: shorter than the engine's doubt, so that something was written behind

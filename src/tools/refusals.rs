@@ -38,8 +38,13 @@ fn not_recorded(refusal: &records::Refusal) -> String {
         records::Refusal::Unknown { given } => format!(
             "no message {given:?} that you have sent or got, or that was said in a channel of your project; accepted: the id of one of the latest messages"
         ),
+        records::Refusal::TooManyReactions { reactions } => {
+            format!(
+                "there are {reactions} reactions to this message, and no room for another one; take one back, or send a message"
+            )
+        }
         records::Refusal::InvalidEmoji { given } => format!(
-            "\"emoji\" is {given:?}; accepted: 1 to {EMOJI_BYTES_MAX} bytes without control characters, such as \":eyes:\""
+            "\"emoji\" is {given:?}; accepted: 1 to {EMOJI_BYTES_MAX} bytes without spaces and characters that are not seen, such as \":eyes:\""
         ),
     }
 }

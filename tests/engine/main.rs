@@ -86,6 +86,7 @@ const ROOMY: Bounds = Bounds {
     hops_max: 3,
     trace_max: 1_000,
     trace_bytes_max: 1 << 20,
+    reactions_max: 3,
 };
 
 /// An engine, and the time that its next input comes at.

@@ -219,11 +219,29 @@ fn nothing_is_shown_by_what_is_no_emoji() {
     relay.post(B, 1, &nth(1));
     let long = "x".repeat(EMOJI_BYTES_MAX);
     assert!(relay.answer(DEV_A, react(1, &long, true)).is_ok());
-    for emoji in ["", "a\nb", &format!("{long}x")] {
+    for emoji in ["", "a\nb", "a b", "\u{200b}", "\u{202e}x", &format!("{long}x")] {
         let given = relay::engine::shown(emoji);
         let refused = Refusal::Records(No::InvalidEmoji { given });
         assert_eq!(relay.answer(DEV_A, react(1, emoji, true)), Err(refused));
     }
+}
+
+#[test]
+fn a_message_has_so_many_reactions_and_pushes_nothing_out_by_them() {
+    let mut relay = relay();
+    relay.post(B, 1, &nth(1));
+    for emoji in ["1", "2"] {
+        relay.answer(DEV_A, react(1, emoji, true)).expect("there is room");
+    }
+    relay.answer(PM, react(1, "1", true)).expect("there is room");
+    let full = Refusal::Records(No::TooManyReactions { reactions: 3 });
+    assert_eq!(relay.answer(PM, react(1, "2", true)), Err(full));
+    assert!(relay.answer(PM, react(1, "1", true)).is_ok(), "it is there");
+    for given in [false, true].into_iter().cycle().take(4 * ROOMY.trace_max) {
+        relay.answer(PM, react(1, "1", given)).expect("there is room");
+    }
+    let record = relay.shows(1, ShownTo::Person).expect("it is not forgotten");
+    assert_eq!(record.reactions.len(), 2);
 }
 
 #[test]
@@ -362,5 +380,16 @@ fn a_name_is_mentioned_as_a_word_of_its_own() {
     assert_eq!(mentioned("mail pm@dev-a or \\@pm, @ nobody, a@@b"), ["b"]);
     assert_eq!(mentioned("@@pm"), ["pm"]);
     assert_eq!(mentioned("@pm@dev-a"), ["pm"]);
+    assert_eq!(mentioned("@web:pm, @pm: look, @:pm"), ["web:pm", "pm"]);
+    let asks = |body: &str, agent: &AgentName| {
+        let message = Message {
+            body: body.to_owned(),
+            ..Message::clone(&nth(1).message)
+        };
+        message.mentions_agent(agent)
+    };
+    let elsewhere = AgentName::in_project("web", "pm").expect("a good name");
+    assert!(asks("@pm", &elsewhere) && asks("@web:pm", &elsewhere) && asks("@default:pm", &name("pm")));
+    assert!(!asks("@web:pm", &name("pm")) && !asks("@pm-2", &name("pm")));
     assert_eq!(mentioned(""), [""; 0]);
 }

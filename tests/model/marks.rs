@@ -557,6 +557,8 @@ marks! {
     ReactedBefore,
     /// It shows that no more.
     ReactionTakenBack,
+    /// One reaction too many.
+    TooManyReactions,
     /// No way to take a message.
     InvalidEmoji,
     /// The person asks what happened to a message.

@@ -227,6 +227,7 @@ impl Plan {
             trace_max: rng.pick(&[0, 3, 30, 32_768]),
             // By the seed, so that nothing else is drawn for it.
             trace_bytes_max: if seed.is_multiple_of(3) { 60 } else { usize::MAX },
+            reactions_max: if seed.is_multiple_of(2) { 1 } else { 64 },
         };
         let names = ["pm", "dev-a", "dev-b", "qa"];
         let agents = 1 + rng.index(names.len());

@@ -78,6 +78,8 @@ pub struct Model {
     now: Timestamp,
     /// All that ever happened to a message.
     told: Vec<(Timestamp, Told)>,
+    /// How agents took messages, or did no more.
+    reacted: Vec<(MessageId, AgentName, String, bool, Timestamp)>,
     /// What has changed in the step.
     changed: Vec<Changed>,
     stopping: bool,
@@ -343,6 +345,7 @@ impl Model {
             watches: Vec::new(),
             now,
             told: Vec::new(),
+            reacted: Vec::new(),
             changed: Vec::new(),
             stopping: false,
             marks: Marks::default(),

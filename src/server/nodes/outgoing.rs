@@ -226,7 +226,7 @@ pub fn reason(message: &Message, agent: &AgentName) -> &'static str {
     match message.to.by() {
         _ if is_reply(message) => "thread-reply",
         ResolvedBy::Name => "dm",
-        _ if message.mentions().any(|name| name == agent.local()) => "mention",
+        _ if message.mentions_agent(agent) => "mention",
         ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => "message",
     }
 }

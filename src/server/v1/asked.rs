@@ -181,6 +181,11 @@ impl Asked {
             )
         })?;
         let path = self.parts.uri.path();
+        if self.body.trim_ascii_start().first() == Some(&b'[') {
+            // Else it would be taken for the fields of an object in their order.
+            let reason = format!("{} takes a JSON object; this is an array", shown(path));
+            return Err(Failure::invalid(reason));
+        }
         serde_json::from_slice(&self.body)
             .map_err(|error| Failure::invalid(format!("{}: {error}", shown(path))))
     }

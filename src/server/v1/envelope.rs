@@ -200,6 +200,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
         Refusal::Trace(_) => "message_not_found",
         Refusal::Records(refusal) => match refusal {
             records::Refusal::Unknown { .. } => "message_not_found",
+            records::Refusal::TooManyReactions { .. } => "too_many_reactions",
             records::Refusal::OnlyThePerson | records::Refusal::InvalidEmoji { .. } => "invalid_request",
         },
         Refusal::Sessions(_) => "too_many_sessions",

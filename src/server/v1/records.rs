@@ -14,7 +14,7 @@ use crate::engine::trace::ShownTo;
 use crate::engine::{
     self, AgentName, DEFAULT_PROJECT, Message, MessageId, ResolvedBy, Timestamp, Who, mail, shown,
 };
-use crate::server::limits::{RECORDS_SHOWN, RECORDS_SHOWN_MAX};
+use crate::server::limits::{RECORDS_LOOKED_AT_MAX, RECORDS_SHOWN, RECORDS_SHOWN_MAX};
 use crate::server::nodes;
 
 /// Most mentions and reactions that an inbox shows, the latest ones.
@@ -137,11 +137,12 @@ pub(super) async fn read_status(asked: Asked) -> Answer {
     let holder = asked.holder()?;
     let channel = channels::seen(&asked).await?;
     let of = Of::Channel(channels::address(&asked, holder.workspace())?);
-    let records = list(&asked, of, all(), &holder).await?;
+    let records = list(&asked, of, latest(), &holder).await?;
     let read = |member: &AgentName| -> Option<(MessageId, Timestamp)> {
-        records.iter().find_map(|record| {
-            let (_, at) = record.readers.iter().find(|(reader, _)| reader == member)?;
-            Some((record.message.id, *at))
+        records.iter().find_map(|Record { message, readers, .. }| {
+            let reader = readers.iter().find(|(reader, _)| reader == member);
+            let own = (message.from == *member).then_some(message.ts);
+            Some((message.id, reader.map(|(_, at)| *at).or(own)?))
         })
     };
     let members = channel.members.iter().map(|(member, _)| {
@@ -160,7 +161,7 @@ pub(super) async fn conversations(asked: Asked) -> Answer {
     let agent = asked.agent()?;
     asked.nothing()?;
     let waiting = waiting(&asked, &agent).await?;
-    let records = list(&asked, Of::All, all(), &Holder::Agent(agent.clone())).await?;
+    let records = list(&asked, Of::All, latest(), &Holder::Agent(agent.clone())).await?;
     let mut order: Vec<String> = Vec::new();
     let mut latest: BTreeMap<String, &Message> = BTreeMap::new();
     let mut begun: BTreeMap<String, Timestamp> = BTreeMap::new();
@@ -204,7 +205,9 @@ pub(super) async fn of_conversation(asked: Asked) -> Answer {
     let ends = given.strip_prefix("dm_").and_then(|ends| ends.split_once('~'));
     let Some((one, other)) = ends else {
         let given = shown(given);
-        let reason = format!("no conversation {given:?}; accepted: the id of one, such as dm_alice~bob");
+        let reason = format!(
+            "no conversation {given:?}; accepted: the id of one, as GET /v1/dm/conversations lists them"
+        );
         return Err(Failure::new(
             axum::http::StatusCode::NOT_FOUND,
             "conversation_not_found",
@@ -232,7 +235,7 @@ pub(super) async fn inbox(asked: Asked) -> Answer {
                 (*count, *latest) = (*count + 1, message);
             }
         }
-        if message.mentions().any(|name| name == agent.local()) {
+        if message.mentions_agent(&agent) {
             mentions.push(json!({
                 "id": message.id.to_string(),
                 "channel_name": message.to.channel_name(),
@@ -245,7 +248,7 @@ pub(super) async fn inbox(asked: Asked) -> Answer {
     let sent = list(
         &asked,
         Of::Sender(agent.clone()),
-        all(),
+        latest(),
         &Holder::Agent(agent.clone()),
     )
     .await?;
@@ -373,11 +376,12 @@ fn range(asked: &Asked) -> Result<Range, Failure> {
     })
 }
 
-fn all() -> Range {
+/// So many messages as are looked at for an answer that is about several.
+fn latest() -> Range {
     Range {
         before: None,
         after: None,
-        limit: usize::MAX,
+        limit: RECORDS_LOOKED_AT_MAX,
     }
 }
 

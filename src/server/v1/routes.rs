@@ -200,7 +200,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Agent,
         takes: "`{text, mode?, blocks?, data?}`",
         answers: "the same, `thread_id` set",
-        note: "201. A reply to what one agent got goes to its sender, any other to all whom the message went to. It is one that the agent got and relay knows still, or one of the latest messages that it is shown; else 404 `message_not_found`.",
+        note: "201. A reply to what one agent got goes to its sender, any other to all whom the message went to. It is one that the agent got and relay knows still, or one of the latest messages that it is shown; else 404 `message_not_found`. As a message does, a reply makes its channel if it is gone, and its sender joins it.",
         to: || post(messages::reply),
     },
     Route {
@@ -209,7 +209,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Either,
         takes: "`?limit=&before=&after=`",
         answers: "a list of `{id, channel_id, channel_name, agent_id, agent_name, text, blocks, metadata, has_attachments, thread_id, attachments, created_at, mentions, reply_count, reactions, read_by_count}`",
-        note: "The latest messages, the newest first, but for replies: 50, or `limit` of up to 100, older than the message `before`, newer than `after`. relay keeps the latest messages of all, some two thousand, until it stops. A channel is open to all of its workspace.",
+        note: "The latest messages, the newest first, but for replies: 50, or `limit` of up to 100, older than the message `before`, newer than `after`. relay keeps the latest messages of all its workspaces together, some two thousand of them to one agent each, until it stops; what is older is missing here. A channel is open to all of its workspace. `mentions` are the names behind an `@` in the text, whoever has them.",
         to: || get(records::of_channel),
     },
     Route {
@@ -218,7 +218,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Either,
         takes: "",
         answers: "a list of `{agent_name, last_read_id, last_read_at}`",
-        note: "How far each member has read, as far as relay knows.",
+        note: "How far each member has read of the latest 500 messages there but for replies, its own included.",
         to: || get(records::read_status),
     },
     Route {
@@ -254,7 +254,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Agent,
         takes: "`{emoji}`",
         answers: "`{id, message_id, agent_id, agent_name, emoji, created_at}`",
-        note: "201. The same a second time is there once. The nodes of the sender and of all who got the message are told of it.",
+        note: "201. The same a second time is there once. `emoji` has up to 64 bytes without spaces; of more than 64 reactions to a message the next is refused, 409 `too_many_reactions`. The nodes of the sender and of all who got the message are told of it.",
         to: || post(records::react),
     },
     Route {
@@ -281,7 +281,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Either,
         takes: "",
         answers: "a list of `{agent_id, agent_name, read_at}`",
-        note: "Who has got it, by any path, or said that it has read it; but for its sender.",
+        note: "Who is known to have read it, by any path, and who said so; not its sender, nor who has said that it failed.",
         to: || get(records::readers),
     },
     Route {
@@ -290,7 +290,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Agent,
         takes: "",
         answers: "a list of `{id, type, name, participants[{agent_id, agent_name}], last_message{id, text, agent_id, created_at}, unread_count, created_at}`",
-        note: "Of the latest messages, the latest first. What went to a role, a group or everyone is a conversation of `type` `group` with its sender.",
+        note: "Those of the agent's latest 500 messages, the latest first. What went to a role, a group or everyone is a conversation of `type` `group` with its sender.",
         to: || get(records::conversations),
     },
     Route {
@@ -317,7 +317,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Agent,
         takes: "`?limit=`",
         answers: "`{unread_channels[{channel_name, unread_count}], mentions[{id, channel_name, agent_name, text, created_at}], unread_dms[{conversation_id, from, unread_count, last_message}], recent_reactions[{message_id, channel_name, emoji, agent_name, created_at}]}`",
-        note: "What waits for the agent, and stays there; and the latest reactions of others to what it has sent. `limit`, up to 20, is for mentions and reactions.",
+        note: "What waits for the agent, and stays there; and the latest reactions of others to the latest 500 messages that it has sent. `limit`, up to 20, is for mentions and reactions.",
         to: || get(records::inbox),
     },
     Route {

@@ -81,11 +81,17 @@ impl Model {
             return Err(Refusal::Records(No::InvalidEmoji { given }));
         }
         let message = self.goes_back(given_id, &ShownTo::Agent(agent.clone()))?;
-        self.contact(now, open.session, &agent);
         let reactions = self.record(&message).reactions;
+        let count = reactions.iter().flat_map(|reaction| &reaction.agents).count();
         let same = reactions.iter().filter(|reaction| *reaction.emoji == *emoji);
         let mut before = same.flat_map(|reaction| &reaction.agents);
         let since = before.find(|(by, _)| *by == agent).map(|(_, at)| *at);
+        if given && since.is_none() && count >= self.bounds.reactions_max {
+            self.marks.reach(Mark::TooManyReactions);
+            let reactions = count;
+            return Err(Refusal::Records(No::TooManyReactions { reactions }));
+        }
+        self.contact(now, open.session, &agent);
         let since = match (since, given) {
             (Some(at), true) => {
                 self.marks.reach(Mark::ReactedBefore);
@@ -94,12 +100,14 @@ impl Model {
             (None, false) => None,
             (None, true) => {
                 self.marks.reach(Mark::Reacted);
-                self.tell(Told::Reacted(message.id, agent, emoji.to_owned(), true));
+                self.reacted
+                    .push((message.id, agent, emoji.to_owned(), true, now));
                 Some(now)
             }
             (Some(_), false) => {
                 self.marks.reach(Mark::ReactionTakenBack);
-                self.tell(Told::Reacted(message.id, agent, emoji.to_owned(), false));
+                self.reacted
+                    .push((message.id, agent, emoji.to_owned(), false, now));
                 None
             }
         };
@@ -116,8 +124,7 @@ impl Model {
             | Told::Read(..)
             | Told::Undone(..)
             | Told::Delivered(..)
-            | Told::Marked(..)
-            | Told::Reacted(..) => None,
+            | Told::Marked(..) => None,
         });
         messages.collect()
     }
@@ -155,8 +162,7 @@ impl Model {
             | Told::Read(..)
             | Told::Undone(..)
             | Told::Delivered(..)
-            | Told::Marked(..)
-            | Told::Reacted(..) => None,
+            | Told::Marked(..) => None,
         });
         told.collect()
     }
@@ -243,9 +249,6 @@ impl Model {
                     readers.extend(read_at.map(|at| (agent.clone(), at)));
                 }
                 Told::Marked(of, agent) if *of == id => readers.push((agent.clone(), *at)),
-                Told::Reacted(of, agent, emoji, given) if *of == id => {
-                    reacted(&mut reactions, agent, emoji, *given, *at);
-                }
                 Told::Accepted(_)
                 | Told::Queued(..)
                 | Told::Sent(..)
@@ -253,8 +256,7 @@ impl Model {
                 | Told::Read(..)
                 | Told::Undone(..)
                 | Told::Delivered(..)
-                | Told::Marked(..)
-                | Told::Reacted(..) => {}
+                | Told::Marked(..) => {}
             }
         }
         readers.sort_by(|(one, one_at), (other, other_at)| (one_at, one).cmp(&(other_at, other)));
@@ -264,6 +266,9 @@ impl Model {
             nth += 1;
             !all[..nth - 1].iter().any(|(before, _)| before == reader)
         });
+        for (_, agent, emoji, given, at) in self.reacted.iter().filter(|(of, ..)| *of == id) {
+            reacted(&mut reactions, agent, emoji, *given, *at);
+        }
         let replies = self
             .not_forgotten()
             .iter()
@@ -295,8 +300,7 @@ impl Model {
                 | Told::Read(..)
                 | Told::Undone(..)
                 | Told::Delivered(..)
-                | Told::Marked(..)
-                | Told::Reacted(..) => {}
+                | Told::Marked(..) => {}
             }
         }
         read_at

@@ -22,8 +22,6 @@ pub(super) enum Told {
     Undone(CallId, Sign),
     Delivered(CallId, Sign),
     Marked(MessageId, AgentName),
-    /// An agent shows how it takes a message, or shows that no more.
-    Reacted(MessageId, AgentName, String, bool),
 }
 
 impl Model {
@@ -142,8 +140,7 @@ impl Model {
                 | Told::Queued(..)
                 | Told::Sent(..)
                 | Told::HandedOver { .. }
-                | Told::Marked(..)
-                | Told::Reacted(..) => continue,
+                | Told::Marked(..) => continue,
                 Told::Read(call, by) => match self.handed_by(since, id, *call) {
                     Some(agent) => (agent, Happened::Read { by: *by }),
                     None => continue,
@@ -166,8 +163,7 @@ impl Model {
                     | Told::Read(..)
                     | Told::Undone(..)
                     | Told::Delivered(..)
-                    | Told::Marked(..)
-                    | Told::Reacted(..) => return None,
+                    | Told::Marked(..) => return None,
                 };
                 (message == id && to == agent).then_some(seq)
             });
@@ -204,8 +200,7 @@ impl Model {
             | Told::Read(..)
             | Told::Undone(..)
             | Told::Delivered(..)
-            | Told::Marked(..)
-            | Told::Reacted(..) => false,
+            | Told::Marked(..) => false,
         })
     }
 
