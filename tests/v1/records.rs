@@ -180,12 +180,16 @@ fn a_reaction_is_told_to_the_nodes_of_those_whom_it_concerns() {
     let mut frame = node.hear();
     let at = frame["payload"]["data"]["created_at"].take();
     assert_eq!(at, given["created_at"]);
+    let ids = frame["delivery_id"].take();
+    let begins = format!("evt_message.reacted_{id}_agt_web:bob_👍_");
+    let is_own = |id: &str| id.starts_with(&begins) && id.ends_with("_agt_web:alice");
+    assert!(ids.as_str().is_some_and(is_own), "{ids}");
     let data = json!({
         "message_id": id, "agent_id": "agt_web:bob", "agent_name": "bob", "emoji": "👍", "channel_name": null,
         "action": "added", "created_at": null,
     });
     let expected = json!({
-        "v": 1, "type": "deliver", "delivery_id": format!("evt_message.reacted_{id}_agt_web:alice"),
+        "v": 1, "type": "deliver",  "delivery_id": null,
         "agent_id": "agt_web:alice", "agent": "alice", "msg_id": id, "seq": 0, "mode": "wait",
         "payload": {"type": "message.reacted", "data": data},
     });

@@ -184,9 +184,10 @@ pub fn news(told: &Told) -> String {
         at,
         news,
     } = told;
-    let (event, data) = match news {
+    let (event, key, data) = match news {
         News::Read => (
             "message.read",
+            agent_id(by),
             json!({
                 "message_id": message.id.to_string(),
                 "agent_id": agent_id(by),
@@ -196,6 +197,7 @@ pub fn news(told: &Told) -> String {
         ),
         News::Reacted { emoji, given } => (
             "message.reacted",
+            format!("{}_{emoji}_{}", agent_id(by), at.as_millis()),
             json!({
                 "message_id": message.id.to_string(),
                 "agent_id": agent_id(by),
@@ -210,7 +212,7 @@ pub fn news(told: &Told) -> String {
     json!({
         "v": 1,
         "type": "deliver",
-        "delivery_id": format!("evt_{event}_{}_{}", message.id, agent_id(agent)),
+        "delivery_id": format!("evt_{event}_{}_{key}_{}", message.id, agent_id(agent)),
         "agent_id": agent_id(agent),
         "agent": agent.local(),
         "msg_id": message.id.to_string(),
