@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, ChannelName, HandoverId, NodeId, Seq, SessionId};
+use super::nodes::NodeView;
 use super::receipts::Receipt;
 use super::time::Timestamp;
 
@@ -139,6 +140,10 @@ pub enum Event {
     Receipt {
         /// Its hand-over.
         handover: HandoverId,
+        /// Whose delivery it is.
+        agent: AgentName,
+        /// The delivery.
+        deliveries: Arc<Vec<Delivery>>,
         /// What it said.
         receipt: Receipt,
     },
@@ -148,6 +153,8 @@ pub enum Event {
         handover: HandoverId,
         /// What said so.
         by: Sign,
+        /// To whom.
+        agent: AgentName,
         /// What had been handed over. With the last copy of it the messages are freed, which is for the reader to do where
         /// nobody waits for it.
         deliveries: Arc<Vec<Delivery>>,
@@ -158,6 +165,10 @@ pub enum Event {
         handover: HandoverId,
         /// What said so.
         by: Sign,
+        /// In whose inbox they are.
+        agent: AgentName,
+        /// What had been handed over.
+        deliveries: Arc<Vec<Delivery>>,
     },
     /// An agent has said that it has read a message.
     Marked {
@@ -180,19 +191,19 @@ pub enum Event {
     /// A node is connected.
     NodeCame {
         /// Which one.
-        node: NodeId,
+        node: Box<NodeView>,
         /// By which session.
         session: SessionId,
     },
     /// The connection of a node has ended. It holds its agents for a while.
     NodeLeft {
         /// Which one.
-        node: NodeId,
+        node: Box<NodeView>,
     },
     /// A node holds its agents no more.
     NodeLapsed {
         /// Which one.
-        node: NodeId,
+        node: Box<NodeView>,
     },
     /// A node takes the deliveries of an agent.
     Bound {

@@ -259,6 +259,7 @@ impl Engine {
         step.note(Event::Confirmed {
             handover: id,
             by,
+            agent,
             deliveries,
         });
     }
@@ -280,9 +281,14 @@ impl Engine {
         }
         let inbox = self.inbox_mut(&agent);
         inbox.notice_due |= notice;
-        inbox.put_back(Arc::unwrap_or_clone(deliveries));
-        step.note(Event::Undone { handover: id, by });
-        step.wakes(agent);
+        inbox.put_back(deliveries.to_vec());
+        step.wakes(agent.clone());
+        step.note(Event::Undone {
+            handover: id,
+            by,
+            agent,
+            deliveries,
+        });
     }
 
     fn end_handover(&mut self, id: HandoverId) -> Handover {

@@ -98,7 +98,10 @@ impl Engine {
         node.instance = instance;
         node.names_first = names_first;
         let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
-        step.note(Event::NodeCame { node: id, session });
+        step.note(Event::NodeCame {
+            node: Box::new(node.view(id)),
+            session,
+        });
         for agent in agents {
             self.set_named(&agent, false);
             step.wakes(agent);
@@ -114,6 +117,7 @@ impl Engine {
         let until = step.now.plus_millis(NODE_GONE_MS);
         self.nodes.get_mut(node).presence = Presence::Gone(until);
         self.timers.arm(until, Timer::NodeLapses(node));
+        let node = Box::new(self.nodes.get(node).view(node));
         step.note(Event::NodeLeft { node });
     }
 
@@ -125,7 +129,8 @@ impl Engine {
         let node = self.nodes.get_mut(id);
         node.presence = Presence::Absent;
         let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
-        step.note(Event::NodeLapsed { node: id });
+        let view = Box::new(node.view(id));
+        step.note(Event::NodeLapsed { node: view });
         for agent in agents {
             self.let_go_of(&agent, step);
             step.wakes(agent);

@@ -6,6 +6,8 @@
 //!
 //! Receipts only move forward. One for what has arrived before says what became of it, and changes nothing.
 
+use std::sync::Arc;
+
 use super::agents::NamedAs;
 use super::events::Event;
 use super::handover::Handover;
@@ -233,7 +235,12 @@ impl Engine {
             Receipt::Failed { .. } => (Sign::Failed, State::Failed),
             Receipt::Deferred { until, .. } => (Sign::Deferred(*until), State::Deferred { until: *until }),
         };
-        step.note(Event::Receipt { handover, receipt });
+        step.note(Event::Receipt {
+            handover,
+            agent: agent.clone(),
+            deliveries: Arc::clone(&self.handovers[&handover].deliveries),
+            receipt,
+        });
         self.sign(handover, sign, step);
         if matches!(sign, Sign::Deferred(until) if until <= step.now) {
             // That is over already, and whoever reads next is to get it.

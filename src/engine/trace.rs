@@ -329,19 +329,17 @@ impl Trace {
                 by: *by,
             }),
             Event::Awaited { handover } => push(What::Awaited { handover: *handover }),
-            Event::Receipt { handover, receipt } => push(What::Receipt {
+            Event::Receipt {
+                handover, receipt, ..
+            } => push(What::Receipt {
                 handover: *handover,
                 receipt: receipt.clone(),
             }),
-            Event::Undone { handover, by } => push(What::Undone {
+            Event::Undone { handover, by, .. } => push(What::Undone {
                 handover: *handover,
                 by: *by,
             }),
-            Event::Confirmed {
-                handover,
-                by,
-                deliveries: _,
-            } => push(What::Delivered {
+            Event::Confirmed { handover, by, .. } => push(What::Delivered {
                 handover: *handover,
                 by: *by,
             }),

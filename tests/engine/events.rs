@@ -61,14 +61,17 @@ impl Watched {
         Event::Confirmed {
             handover: self.handover(call),
             by,
+            agent: name("dev-a"),
             deliveries: Arc::new(deliveries.to_vec()),
         }
     }
 
-    fn undone(&self, call: u64, by: Sign) -> Event {
+    fn undone(&self, call: u64, by: Sign, deliveries: &[Delivery]) -> Event {
         Event::Undone {
             handover: self.handover(call),
             by,
+            agent: name("dev-a"),
+            deliveries: Arc::new(deliveries.to_vec()),
         }
     }
 
@@ -228,7 +231,7 @@ fn what_undoes_a_hand_over() {
         } else {
             watched.0.sign(2, sign);
         }
-        let undone = watched.undone(2, sign);
+        let undone = watched.undone(2, sign, &[nth(1)]);
         assert_eq!(watched.0.events()[0], undone);
     }
 }

@@ -79,15 +79,17 @@ fn a_later_instance_takes_the_agent_over() {
         call: CallId(6),
         by: WaitEnd::Fenced,
     };
-    let undone = |call: u64| Event::Undone {
+    let undone = |call: u64, deliveries: &[Delivery]| Event::Undone {
         handover: relay.handovers[&call],
         by: Sign::Fenced,
+        agent: name("qa"),
+        deliveries: Arc::new(deliveries.to_vec()),
     };
     let expected = [
         Event::TakenOver { agent: name("qa") },
-        undone(3),
+        undone(3, &[to_qa(1), to_qa(2)]),
         ended,
-        undone(5),
+        undone(5, &[to_qa(3)]),
         Event::Opened {
             session: NEW,
             carrier: Carrier::Stream,

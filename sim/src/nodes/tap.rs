@@ -299,7 +299,7 @@ impl NodeTap {
     fn note(&mut self, event: &Event) {
         match event {
             Event::NodeCame { node, .. } => {
-                let again = !self.came.insert(format!("{node:?}"));
+                let again = !self.came.insert(format!("{:?}", node.node));
                 self.marks
                     .hit(if again { "node came again" } else { "node came" });
             }

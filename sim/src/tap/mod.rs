@@ -276,7 +276,7 @@ impl Tap {
                     }
                 });
             }
-            Event::Undone { handover, by } => {
+            Event::Undone { handover, by, .. } => {
                 let Some(standing) = self.standing.remove(handover) else {
                     return;
                 };
