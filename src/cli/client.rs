@@ -13,7 +13,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
@@ -21,6 +25,10 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role as End;
 
 use super::discover::{DiscoverError, Found, Source, Way, discover_here};
 use super::ourselves;
@@ -145,6 +153,24 @@ pub enum ClientError {
         /// How long was waited.
         patience: Duration,
     },
+}
+
+impl ClientError {
+    /// Tells whether a relay that starts, or comes back, may answer another time.
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::NotRunning { .. }
+            | Self::NoneAtSocket { .. }
+            | Self::Unknown(_)
+            | Self::Elsewhere { .. }
+            | Self::NoPort { .. }
+            | Self::Unreachable { .. }
+            | Self::NoRelay { .. }
+            | Self::WentAway { .. }
+            | Self::NoAnswer { .. } => true,
+            Self::TokenWanted { .. } | Self::TokenRefused { .. } | Self::Refused { .. } => false,
+        }
+    }
 }
 
 /// What a relay says of itself at `/health`.
@@ -329,6 +355,52 @@ impl Client {
         }
     }
 
+    /// Makes the connection a WebSocket, whose end is an orderly one however it comes.
+    ///
+    /// # Errors
+    ///
+    /// The relay's refusal; or that it did not answer, or not as a relay does.
+    pub async fn listen(mut self, path: &str) -> Result<WebSocketStream<TokioIo<Upgraded>>, ClientError> {
+        let place = self.asked.way.clone();
+        let key = generate_key();
+        let mut request = self.asked.request("GET", path, Bytes::new());
+        let headers = request.headers_mut();
+        headers.remove(CONTENT_TYPE);
+        for (name, value) in [
+            (CONNECTION, "Upgrade"),
+            (UPGRADE, "websocket"),
+            (SEC_WEBSOCKET_VERSION, "13"),
+            (SEC_WEBSOCKET_KEY, &key),
+        ] {
+            headers.insert(name, value.parse().expect("it is printable ASCII"));
+        }
+        let asked = timeout(ANSWER_PATIENCE, self.sender.send_request(request)).await;
+        let mut response = match asked {
+            Err(_) => {
+                let patience = ANSWER_PATIENCE;
+                return Err(ClientError::NoAnswer { place, patience });
+            }
+            Ok(Err(_)) => return Err(ClientError::WentAway { place }),
+            Ok(Ok(response)) => response,
+        };
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let answer = timeout(ANSWER_PATIENCE, gather(async { Ok(response) }, HEALTH_BYTES_MAX)).await;
+            let refusal = match answer {
+                Ok(Ok((status, body))) => self.asked.refusal(status, &body),
+                Ok(Err(_)) | Err(_) => None,
+            };
+            return Err(refusal.unwrap_or(ClientError::NoRelay { place }));
+        }
+        let accept = response.headers().get(SEC_WEBSOCKET_ACCEPT);
+        if accept.is_none_or(|accept| accept.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
+            return Err(ClientError::NoRelay { place });
+        }
+        let upgraded = hyper::upgrade::on(&mut response).await;
+        let upgraded = upgraded.map_err(|_| ClientError::WentAway { place })?;
+        self.done();
+        Ok(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), End::Client, None).await)
+    }
+
     /// Where the relay is.
     pub fn place(&self) -> &Way {
         &self.asked.way
@@ -416,7 +488,7 @@ impl Asked {
     ) -> Result<SendRequest<Full<Bytes>>, ClientError> {
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|_| self.no_relay())?;
-        tokio::spawn(connection);
+        tokio::spawn(connection.with_upgrades());
         Ok(sender)
     }
 

@@ -20,6 +20,7 @@ mod send;
 mod serve;
 mod status;
 mod stop;
+mod tail;
 mod trace;
 mod work_tree;
 
@@ -51,6 +52,8 @@ enum Command {
     Peek(peek::Peek),
     /// Tell what happened to a message: who was handed it, and whether it arrived.
     Trace(trace::Trace),
+    /// Show what happens as it does: messages, their deliveries, and trouble.
+    Tail(tail::Tail),
     /// Tell who is connected or waiting, and what is unread.
     Status(status::Status),
     /// Print a new key of a workspace, for programs that speak the API of Agent Relay.
@@ -125,6 +128,7 @@ pub fn main() -> ExitCode {
         Command::Read(args) => read::run(&args),
         Command::Peek(args) => peek::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Tail(args) => tail::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Stop(args) => stop::run(&args),

@@ -155,21 +155,7 @@ fn shown(traced: &Traced) -> String {
 
 /// Says what happened, behind another step.
 fn said(step: &Step, before: &str) -> String {
-    let why = step.by.as_deref().map(|by| match by {
-        "followed" => "more came over its connection",
-        "called_again" => "the session called again",
-        "acknowledged" => "its node acknowledged it",
-        "kept_alive" => "a keep-alive followed",
-        "doubt_over" => "its connection lived on",
-        "ended" => "its connection was closed",
-        "broken" => "its connection broke",
-        "taken_over" => "its reader holds it no more",
-        "cancelled" => "its call was cancelled",
-        "lost" => "the reply was not written",
-        "receipted" => "its agent is done with it",
-        "deferral_over" => "its agent wants it from now on",
-        other => other,
-    });
+    let why = step.by.as_deref().map(sign);
     match (step.step.as_str(), why) {
         ("handed_over", _) => format!(
             "handed over to session {} ({})",
@@ -202,6 +188,25 @@ fn said(step: &Step, before: &str) -> String {
     }
 }
 
+/// Says what a sign means.
+pub(super) fn sign(by: &str) -> &str {
+    match by {
+        "followed" => "more came over its connection",
+        "called_again" => "the session called again",
+        "acknowledged" => "its node acknowledged it",
+        "kept_alive" => "a keep-alive followed",
+        "doubt_over" => "its connection lived on",
+        "ended" => "its connection was closed",
+        "broken" => "its connection broke",
+        "taken_over" => "its reader holds it no more",
+        "cancelled" => "its call was cancelled",
+        "lost" => "the reply was not written",
+        "receipted" => "its agent is done with it",
+        "deferral_over" => "its agent wants it from now on",
+        other => other,
+    }
+}
+
 /// Says why, if its agent did.
 fn because(step: &Step) -> String {
     step.reason
@@ -210,7 +215,7 @@ fn because(step: &Step) -> String {
 }
 
 /// Writes a moment as this machine's clock shows it.
-fn moment(ts: &str, format: &str) -> String {
+pub(super) fn moment(ts: &str, format: &str) -> String {
     match DateTime::parse_from_rfc3339(ts) {
         Ok(time) => time.with_timezone(&Local).format(format).to_string(),
         Err(_) => ts.to_owned(),

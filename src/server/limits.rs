@@ -148,6 +148,35 @@ pub const LINES_MAX: usize = 1_024;
 /// How long the end of a relay waits for the last lines to be written.
 pub const LOG_END_PATIENCE: Duration = Duration::from_millis(500);
 
+// Observers.
+
+/// Most events that are kept for observers, of all workspaces together: some two thousand messages to one agent each. An observer that falls
+/// behind by more has missed something, and is told so.
+pub const EVENTS_MAX: usize = 8_192;
+
+/// Most bytes of the messages in them: as the engine keeps of what happened to messages.
+pub const EVENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How many events are looked at for an observer before others are served.
+pub const EVENTS_AT_ONCE: usize = 128;
+
+/// How many events are shown to whoever asks for them, if it does not say how many it wants.
+pub const EVENTS_SHOWN: usize = 100;
+
+/// Most events that are shown at a time.
+pub const EVENTS_SHOWN_MAX: usize = 1_000;
+
+/// Most tokens of observers in a workspace. Of more, one that was revoked is forgotten; if none was, the next is refused.
+pub const OBSERVER_TOKENS_MAX: usize = 256;
+
+/// How often it is looked whether an observer may look on still: its token expires by the clock.
+pub const OBSERVER_CHECK_EVERY: Duration = Duration::from_secs(5);
+
+/// Longest message of an observer, in bytes: it says nothing but that it is there.
+pub const OBSERVER_MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+// Nodes.
+
 /// Longest frame of a node, in bytes: a list of all agents that it may have.
 pub const NODE_FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -157,17 +186,19 @@ pub const DELIVERIES_SHOWN_MAX: usize = 2_000;
 /// Most news that wait for a node to take them, beside its frames: they wait for nothing, and what there is no room for is not told.
 pub const NODE_NEWS_MAX: usize = 256;
 
-/// How often a node is pinged. One that has not registered by then has ended.
-pub const NODE_PING_EVERY: Duration = Duration::from_secs(15);
+// WebSockets.
 
-/// How long a node may say nothing, not even in answer to a ping.
-pub const NODE_SILENCE: Duration = Duration::from_secs(45);
+/// How often whoever has a WebSocket is pinged. A node that has not registered by then has ended.
+pub const SOCKET_PING_EVERY: Duration = Duration::from_secs(15);
 
-/// How long a node may take for a message that is written to it, beside what its length allows.
-pub const NODE_WRITE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long it may say nothing, not even in answer to a ping.
+pub const SOCKET_SILENCE: Duration = Duration::from_secs(45);
 
-/// How many bytes of a long message a node has to take in a millisecond: a tenth of what a slow tunnel carries.
-pub const NODE_BYTES_PER_MS_MIN: usize = 16;
+/// How long it may take for a message that is written to it, beside what its length allows.
+pub const SOCKET_WRITE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many bytes of a long message it has to take in a millisecond: a tenth of what a slow tunnel carries.
+pub const SOCKET_BYTES_PER_MS_MIN: usize = 16;
 
 #[cfg(test)]
 mod tests {

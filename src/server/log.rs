@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Local, TimeZone, Utc};
 
 use super::limits::{LINES_MAX, LOG_END_PATIENCE};
-use crate::engine::{Kind, Message};
+use crate::engine::{Kind, Message, Timestamp};
 use crate::terminal::preview;
 
 /// Where accepted messages are shown. Must not wait: it is called for every post.
@@ -101,7 +101,7 @@ fn write_lines(banner: &str, items: &Receiver<Item>, left_out: &AtomicU64) {
         for item in std::iter::once(first).chain(items.try_iter()) {
             match item {
                 Item::Line(message) => {
-                    lines.write(&message, &mut text);
+                    lines.write(&Line::from(&*message), &mut text);
                     text.push('\n');
                 }
                 Item::End(last_line, done) => {
@@ -132,12 +132,39 @@ where
     Z::Offset: Display,
 {
     let mut text = String::new();
-    Lines::new(zone.clone(), colour).write(message, &mut text);
+    Lines::new(zone.clone(), colour).write(&Line::from(message), &mut text);
     text
 }
 
+/// What a line is about: a message, wherever it comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// Who sent it.
+    pub from: &'a str,
+    /// Where it was sent.
+    pub to: &'a str,
+    /// What it is for.
+    pub kind: Kind,
+    /// The text.
+    pub body: &'a str,
+    /// When it was accepted.
+    pub at: Timestamp,
+}
+
+impl<'a> From<&'a Message> for Line<'a> {
+    fn from(message: &'a Message) -> Self {
+        Self {
+            from: message.from.as_str(),
+            to: message.to.as_str(),
+            kind: message.kind,
+            body: &message.body,
+            at: message.ts,
+        }
+    }
+}
+
 /// Writes messages as [`line`] does, and asks for the time of a zone once a second: it takes longer than all the rest.
-struct Lines<Z> {
+pub struct Lines<Z> {
     zone: Z,
     colour: bool,
     /// The second of the latest message, since the Unix epoch, and how it is shown.
@@ -148,14 +175,15 @@ impl<Z: TimeZone> Lines<Z>
 where
     Z::Offset: Display,
 {
-    fn new(zone: Z, colour: bool) -> Self {
+    /// In a time zone, in colour or not.
+    pub fn new(zone: Z, colour: bool) -> Self {
         let shown = None;
         Self { zone, colour, shown }
     }
 
     /// Writes a message behind `text`, without an end of the line.
-    fn write(&mut self, message: &Message, text: &mut String) {
-        let Message { from, to, kind, .. } = message;
+    pub fn write(&mut self, line: &Line<'_>, text: &mut String) {
+        let Line { from, to, kind, .. } = line;
         let on = match (self.colour, kind) {
             (false, _) => "",
             (true, Kind::Status) => "\u{1b}[32m",
@@ -164,14 +192,14 @@ where
             (true, Kind::Free) => "\u{1b}[2m",
         };
         let off = if self.colour { "\u{1b}[0m" } else { "" };
-        let time = self.time(message.ts.as_millis());
+        let time = self.time(line.at);
         for part in [
             "[",
             time,
             "] ",
-            from.as_str(),
+            from,
             " → ",
-            to.as_str(),
+            to,
             " ",
             on,
             "[",
@@ -182,12 +210,13 @@ where
         ] {
             text.push_str(part);
         }
-        preview(without_heading(message), PREVIEW_CHARACTERS, text);
+        preview(without_heading(line), PREVIEW_CHARACTERS, text);
         text.push('"');
     }
 
     /// Returns the time of day, `14:32:01`.
-    fn time(&mut self, millis: i64) -> &str {
+    pub fn time(&mut self, at: Timestamp) -> &str {
+        let millis = at.as_millis();
         let second = millis.div_euclid(1_000);
         let shown = self.shown.take().filter(|(shown, _)| *shown == second);
         let (_, text) = self.shown.insert(shown.unwrap_or_else(|| {
@@ -202,9 +231,9 @@ where
 /// Returns the body from its first character that is no space, or from behind a heading that says nothing but what the
 /// line says already: the block's kind, who wrote it and to whom, as in `## QUESTION TO PM — DEV-A`. A body that is only
 /// a heading is returned whole.
-fn without_heading(message: &Message) -> &str {
-    let body = match message.body.trim_start() {
-        "" => return &message.body,
+fn without_heading<'a>(line: &Line<'a>) -> &'a str {
+    let body = match line.body.trim_start() {
+        "" => return line.body,
         body => body,
     };
     // Most bodies are long and have no heading, so the end of the first line is not looked for.
@@ -213,14 +242,14 @@ fn without_heading(message: &Message) -> &str {
     }
     let (heading, rest) = body.split_once(['\n', '\r']).unwrap_or_default();
     let rest = rest.trim_start();
-    if rest.is_empty() || !is_repeated(heading, message) {
+    if rest.is_empty() || !is_repeated(heading, line) {
         return body;
     }
     rest
 }
 
 /// Tells whether all that a heading says is in the line: first the words for the kind, then names.
-fn is_repeated(heading: &str, message: &Message) -> bool {
+fn is_repeated(heading: &str, line: &Line<'_>) -> bool {
     let text = heading.trim_start_matches('#');
     let level = heading.len() - text.len();
     if !(1..=6).contains(&level) || !text.starts_with(' ') {
@@ -233,14 +262,14 @@ fn is_repeated(heading: &str, message: &Message) -> bool {
         .peekable();
     let is =
         |word: Option<&str>, expected: &str| word.is_some_and(|word| word.eq_ignore_ascii_case(expected));
-    let kind = message.kind;
+    let kind = line.kind;
     if kind == Kind::Free || !is(words.next(), kind.as_str()) {
         return false;
     }
     if kind == Kind::Status {
         words.next_if(|word| word.eq_ignore_ascii_case("update"));
     }
-    let (from, to) = (message.from.as_str(), message.to.as_str());
+    let (from, to) = (line.from, line.to);
     while let Some(word) = words.next() {
         let is_said = match word.to_ascii_lowercase().as_str() {
             "to" => is(words.next(), to),
@@ -257,7 +286,7 @@ fn is_repeated(heading: &str, message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{MessageId, Recipient, Roster, Timestamp};
+    use crate::engine::{MessageId, Recipient, Roster};
 
     fn message(kind: Kind, body: &str) -> Message {
         let roster = Roster::default();
@@ -302,13 +331,11 @@ mod tests {
         for millis in [-1, 0, 999, 1_000, 999, 59_999, 60_000, i64::MAX] {
             let mut text = "before ".to_owned();
             let ts = Timestamp::from_millis(millis);
-            lines.write(
-                &Message {
-                    ts,
-                    ..message(Kind::Free, "")
-                },
-                &mut text,
-            );
+            let message = Message {
+                ts,
+                ..message(Kind::Free, "")
+            };
+            lines.write(&Line::from(&message), &mut text);
             times.push(text["before [".len()..][..8].to_owned());
         }
         let expected = [

@@ -32,6 +32,7 @@ mod log;
 mod machine;
 mod nodes;
 mod notes;
+mod observers;
 pub(crate) mod offers;
 mod orphans;
 mod owner;
@@ -50,6 +51,7 @@ mod sync;
 mod tool_calls;
 mod unix;
 mod v1;
+mod websocket;
 mod wire;
 
 use std::sync::Arc;
@@ -70,7 +72,7 @@ pub use clock::{Clock, wall_clock};
 pub use connections::Listener;
 pub use guard::{Guard, Token};
 pub use limits::{ACKNOWLEDGE_PATIENCE, KEEP_ALIVE};
-pub use log::{LogEnd, MessageLog, line, stdout_log};
+pub use log::{Line, Lines, LogEnd, MessageLog, line, stdout_log};
 pub use machine::Machine;
 pub use notes::FileNotes;
 pub use orphans::Notes;
@@ -274,7 +276,7 @@ async fn unknown_path(uri: Uri, request: Request) -> Response {
         return v1::unknown_path(request).await;
     }
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/trace and /api/key, and what docs/API.md lists under /v1",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/trace, /api/key and /api/tail, and what docs/API.md lists under /v1",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)

@@ -14,6 +14,7 @@
 //! - the table of streams, a stream's outbox;
 //! - the table of streams, the calls that wait;
 //! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked;
+//! - the engine's, what observers read ([`super::observers`]), under which nothing else is locked;
 //! - each of the tables of the API ([`super::v1`]) alone, with none held before it or after it.
 //!
 //! What a connection saw goes through the queue: [`Owner::report`] may be called from a `Drop`, also by a thread that holds
@@ -34,6 +35,7 @@ use super::changes::Changes;
 use super::clock::Clock;
 use super::log::MessageLog;
 use super::machine::Machine;
+use super::observers::Journal;
 use super::random::Random;
 use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
@@ -54,6 +56,7 @@ pub struct Owner {
     reports: Mutex<Vec<Input>>,
     clock: Clock,
     log: MessageLog,
+    journal: Journal,
     rearm: Notify,
     numbers: AtomicU64,
     broken: CancellationToken,
@@ -156,8 +159,9 @@ pub struct Receipt {
 impl Owner {
     /// Takes over an engine; `random` gives what it makes the ids of messages of.
     pub fn new(engine: Box<dyn Machine>, clock: Clock, random: Random, log: MessageLog) -> Self {
+        let now = clock();
         let state = State {
-            now: clock(),
+            now,
             engine,
             random,
             effects: Vec::new(),
@@ -175,6 +179,7 @@ impl Owner {
             reports: Mutex::new(Vec::new()),
             clock,
             log,
+            journal: Journal::new(now),
             rearm: Notify::new(),
             numbers: AtomicU64::new(0),
             broken: CancellationToken::new(),
@@ -287,6 +292,11 @@ impl Owner {
         self.with(|state| state.unread_at_stop.clone())
     }
 
+    /// Returns what has happened, for observers.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
     /// Returns the time, as the engine is told it.
     pub fn now(&self) -> Timestamp {
         self.with(|state| state.now)
@@ -390,6 +400,7 @@ impl Owner {
     fn carry_out(&self, state: &mut State, own_call: Option<CallId>) -> Option<StepAnswer> {
         let mut own = None;
         let State {
+            now,
             effects,
             spent,
             parked,
@@ -399,6 +410,9 @@ impl Owner {
             ..
         } = state;
         for effect in effects.drain(..) {
+            if let Effect::Note(event) = &effect {
+                self.journal.note(*now, event);
+            }
             match effect {
                 Effect::Opened { result, .. } => own = Some(StepAnswer::Opened(result)),
                 Effect::Reply {

@@ -35,11 +35,7 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             Happened::Queued => ("queued", None),
             Happened::HandedOver { session, carrier } => {
                 object.member("session").raw(&session.0.to_string());
-                object.member("over").plain(match carrier {
-                    Carrier::Stream => "sse",
-                    Carrier::Exchange => "http",
-                    Carrier::Node => "node",
-                });
+                object.member("over").plain(over(*carrier));
                 ("handed_over", None)
             }
             Happened::Read { by } => ("read", Some(by)),
@@ -75,8 +71,17 @@ fn write_receipt(receipt: &Receipt, object: &mut Object<'_>) -> &'static str {
     step
 }
 
+/// Returns the word that stands for the way to a session.
+pub fn over(carrier: Carrier) -> &'static str {
+    match carrier {
+        Carrier::Stream => "sse",
+        Carrier::Exchange => "http",
+        Carrier::Node => "node",
+    }
+}
+
 /// Returns the word that stands for a sign on the wire.
-fn sign(sign: Sign) -> &'static str {
+pub fn sign(sign: Sign) -> &'static str {
     match sign {
         Sign::Passed => "passed",
         Sign::Followed => "followed",

@@ -1,4 +1,4 @@
-//! The person at the command line: `relay send`, `read`, `peek`, `trace`, `status` and `stop`, and the addresses that they call.
+//! The person at the command line: `relay send`, `read`, `peek`, `trace`, `tail`, `status` and `stop`, and the addresses that they call.
 
 mod api;
 mod no_relay;
@@ -7,6 +7,7 @@ mod read;
 mod send;
 mod status;
 mod stop;
+mod tail;
 mod tokens;
 mod trace;
 
@@ -75,11 +76,12 @@ fn await_wait(relay: &Relay, role: &str) {
 }
 
 /// All that asks a relay.
-const ASKING: [&[&str]; 7] = [
+const ASKING: [&[&str]; 8] = [
     &["send", "pm", "x"],
     &["read"],
     &["peek"],
     &["trace", "3f2a91c0"],
+    &["tail"],
     &["status"],
     &["key"],
     &["stop"],

@@ -36,6 +36,14 @@ impl Request {
         Self::new("GET", target)
     }
 
+    /// The same with another method.
+    pub fn by(self, method: &str) -> Self {
+        Self {
+            method: method.to_owned(),
+            ..self
+        }
+    }
+
     /// A `POST` of JSON as an MCP client sends it.
     pub fn post(target: &str, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();

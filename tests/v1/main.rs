@@ -9,6 +9,7 @@ mod addresses;
 mod deliveries;
 mod messages;
 mod nodes;
+mod observers;
 mod records;
 mod refusals;
 mod tokens;

@@ -147,10 +147,15 @@ impl Node {
 
 /// Asks for a WebSocket; an answer of another kind is given with its status.
 fn upgrade(world: &World, token: &str) -> Result<WebSocket<TcpStream>, (u16, String)> {
+    upgrade_at(world, &format!("/v1/node/ws?token={token}&origin_client=test"))
+}
+
+/// The same at any address.
+pub fn upgrade_at(world: &World, path: &str) -> Result<WebSocket<TcpStream>, (u16, String)> {
     let port = world.relay.port;
     let stream = TcpStream::connect(("127.0.0.1", port)).expect("relay is there");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let url = format!("ws://127.0.0.1:{port}/v1/node/ws?token={token}&origin_client=test");
+    let url = format!("ws://127.0.0.1:{port}{path}");
     match tungstenite::client(url, stream) {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::HandshakeError::Failure(Error::Http(response))) => {

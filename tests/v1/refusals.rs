@@ -289,7 +289,7 @@ fn what_is_not_there_says_so_over_a_connection_that_goes_on() {
         assert_eq!(response.header("allow"), Some(allow));
     }
     for (method, path, words) in [
-        ("GET", "/v1/ws", "the stream of a workspace's events"),
+        ("GET", "/v1/activity", "the activity of a workspace"),
         (
             "GET",
             "/v1/search",

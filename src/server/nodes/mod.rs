@@ -9,9 +9,8 @@ mod outgoing;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message as Text, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{Message as Text, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -20,12 +19,13 @@ use tokio::time::{Instant, MissedTickBehavior};
 use self::incoming::{Incoming, Misunderstood, What};
 pub(super) use self::outgoing::reason;
 use super::Shared;
-use super::limits::{
-    NODE_BYTES_PER_MS_MIN, NODE_FRAME_BYTES_MAX, NODE_PING_EVERY, NODE_SILENCE, NODE_WRITE_PATIENCE,
-};
+use super::limits::{NODE_FRAME_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_SILENCE};
 use super::owner::{Answered, Outcome, Outgoing};
+use super::websocket::{self, Gone, close};
 use crate::engine::nodes::{Instance, NodeView, Refusal, Reply, Said};
-use crate::engine::{self, AgentName, Ending, Message, NodeId, Recipient, ResolvedBy, SessionId, agents};
+use crate::engine::{
+    self, AgentName, Ending, Message, MessageId, NodeId, Recipient, ResolvedBy, SessionId, agents,
+};
 use crate::tools;
 
 /// With this capability a node takes an agent's frames only once it has named it and learned where they go on.
@@ -47,7 +47,12 @@ pub(super) fn agent_of(id: &str) -> Option<&str> {
 
 /// Returns the id of the delivery of a message to an agent.
 pub(super) fn delivery_id(message: &Message, agent: &AgentName) -> String {
-    format!("del_{}_{}", message.id, agent_id(agent))
+    delivery_of(message.id, agent)
+}
+
+/// The same of a message that is not at hand.
+pub(super) fn delivery_of(message: MessageId, agent: &AgentName) -> String {
+    format!("del_{message}_{}", agent_id(agent))
 }
 
 /// Returns the id of the message of an agent's delivery, if the delivery is one of its.
@@ -175,26 +180,6 @@ pub(super) fn upgrade(shared: Arc<Shared>, named: Named, socket: WebSocketUpgrad
         })
 }
 
-fn close(code: u16, reason: &str) -> Text {
-    // A close frame has room for 123 bytes of it.
-    let end = (0..=reason.len().min(123)).rfind(|end| reason.is_char_boundary(*end));
-    let reason = &reason[..end.unwrap_or_default()];
-    Text::Close(Some(CloseFrame {
-        code,
-        reason: reason.into(),
-    }))
-}
-
-/// Returns how long a node may take for a message: the more there is of it, the longer.
-fn write_patience(message: &Text) -> Duration {
-    let bytes = match message {
-        Text::Text(text) => text.len(),
-        Text::Binary(bytes) | Text::Ping(bytes) | Text::Pong(bytes) => bytes.len(),
-        Text::Close(_) => 0,
-    };
-    NODE_WRITE_PATIENCE + Duration::from_millis((bytes / NODE_BYTES_PER_MS_MIN) as u64)
-}
-
 /// The connection of a node.
 struct Connection {
     shared: Arc<Shared>,
@@ -222,7 +207,7 @@ impl Connection {
     async fn serve(&mut self, mut outgoing: UnboundedReceiver<Outgoing>) -> Ended {
         let stop = self.shared.stop.clone();
         let mut heard = Instant::now();
-        let mut pings = tokio::time::interval_at(heard + NODE_PING_EVERY, NODE_PING_EVERY);
+        let mut pings = tokio::time::interval_at(heard + SOCKET_PING_EVERY, SOCKET_PING_EVERY);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let step = tokio::select! {
@@ -285,7 +270,7 @@ impl Connection {
     }
 
     async fn ping(&mut self, heard: Instant) -> ControlFlow<Ended> {
-        if heard.elapsed() >= NODE_SILENCE || !self.registered {
+        if heard.elapsed() >= SOCKET_SILENCE || !self.registered {
             tracing::debug!("a node said nothing for too long, or has not registered");
             return ControlFlow::Break(Ending::Broken);
         }
@@ -297,16 +282,11 @@ impl Connection {
             .await
     }
 
-    /// Writes some messages, one after the other; a node that does not take one in time has ended.
     async fn write_all(&mut self, messages: impl IntoIterator<Item = Text>) -> ControlFlow<Ended> {
-        for message in messages {
-            let patience = write_patience(&message);
-            match tokio::time::timeout(patience, self.socket.send(message)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return ControlFlow::Break(Ending::Broken),
-            }
+        match websocket::write(&mut self.socket, messages).await {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(Gone) => ControlFlow::Break(Ending::Broken),
         }
-        ControlFlow::Continue(())
     }
 
     /// Has the engine hear what the node says, and answers it. What was carried out of a frame without an id is not answered, for nobody

@@ -104,10 +104,12 @@ impl Asked {
         match self.any_holder()? {
             holder @ (Holder::Workspace(_) | Holder::Agent(_)) => Ok(holder),
             Holder::Node(_) => Err(wrong_kind("agent_token_required", Kind::Agent, Kind::Node)),
+            Holder::Observer { .. } => Err(observes_alone()),
         }
     }
 
-    fn any_holder(&self) -> Result<Holder, Failure> {
+    /// Returns whom the request stands for, whoever it is.
+    pub fn any_holder(&self) -> Result<Holder, Failure> {
         let unauthorized = |reason| Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", reason);
         let shown = self.parts.extensions.get::<Shown>();
         let Some(token) = shown.and_then(|shown| shown.0.as_ref()) else {
@@ -124,6 +126,7 @@ impl Asked {
     pub fn workspace(&self) -> Result<String, Failure> {
         match self.any_holder()? {
             Holder::Workspace(workspace) => Ok(workspace),
+            Holder::Observer { .. } => Err(observes_alone()),
             other @ (Holder::Agent(_) | Holder::Node(_)) => Err(wrong_kind(
                 "workspace_key_required",
                 Kind::Workspace,
@@ -136,6 +139,7 @@ impl Asked {
     pub fn agent(&self) -> Result<AgentName, Failure> {
         match self.any_holder()? {
             Holder::Agent(agent) => Ok(agent),
+            Holder::Observer { .. } => Err(observes_alone()),
             other @ (Holder::Workspace(_) | Holder::Node(_)) => {
                 Err(wrong_kind("agent_token_required", Kind::Agent, other.kind()))
             }
@@ -330,6 +334,11 @@ pub(super) fn not_accepted(parameter: &str, value: &str, accepted: &str) -> Fail
     let value = shown(value);
     let reason = format!("query parameter {parameter:?} is {value:?}; accepted, once: {accepted}");
     Failure::invalid(reason)
+}
+
+fn observes_alone() -> Failure {
+    let reason = "the token of an observer (ot_live_…) opens GET /v1/ws and GET /v1/workspace/events alone";
+    Failure::new(StatusCode::UNAUTHORIZED, "observer_token_forbidden", reason)
 }
 
 fn wrong_kind(code: &'static str, wanted: Kind, given: Kind) -> Failure {

@@ -8,8 +8,10 @@ mod asked;
 mod channels;
 mod deliveries;
 mod envelope;
+mod events;
 mod messages;
 mod nodes;
+mod observers;
 mod records;
 mod reference;
 mod routes;
@@ -24,7 +26,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodFilter, on, post};
+use axum::routing::{MethodFilter, get, on, post};
 
 use super::Shared;
 use super::http::collect_body;
@@ -42,6 +44,7 @@ pub(super) struct Api {
     tokens: Tokens,
     workspaces: workspaces::Workspaces,
     cards: agents::Cards,
+    observers: observers::Observers,
 }
 
 impl Api {
@@ -51,6 +54,7 @@ impl Api {
             tokens: Tokens::new(random),
             workspaces: workspaces::Workspaces::default(),
             cards: agents::Cards::default(),
+            observers: observers::Observers::default(),
         }
     }
 }
@@ -63,7 +67,7 @@ impl Api {
     }
 }
 
-/// Makes the routes, and the one by which the person asks for a key.
+/// Makes the routes, and those by which the person asks for a key, and for what happens.
 pub(super) fn routes() -> Router<Arc<Shared>> {
     let routes = ROUTES.iter().map(|route| (route.path, (route.to)()));
     let unsupported = UNSUPPORTED.iter().flat_map(|entry| {
@@ -76,7 +80,9 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         })
     });
     let all = routes.chain(unsupported);
-    let of_person = Router::new().route("/api/key", post(workspaces::key));
+    let of_person = Router::new()
+        .route("/api/key", post(workspaces::key))
+        .route("/api/tail", get(events::tail));
     all.fold(of_person, |router, (path, to)| router.route(path, to))
 }
 

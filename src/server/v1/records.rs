@@ -354,7 +354,7 @@ pub(super) fn shown_to(holder: &Holder) -> ShownTo {
     match holder {
         Holder::Workspace(workspace) => ShownTo::Project(workspace.clone()),
         Holder::Agent(agent) => ShownTo::Agent(agent.clone()),
-        Holder::Node(_) => unreachable!("a node's token is refused"),
+        Holder::Node(_) | Holder::Observer { .. } => unreachable!("such a token is refused"),
     }
 }
 

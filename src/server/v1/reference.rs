@@ -19,7 +19,7 @@ parameter that is not listed is refused and named. A body has at most 8 MiB.
 ## Tokens
 
 A token goes into the header `Authorization: Bearer TOKEN`. The key of a workspace begins with `rk_live_`, the token of an agent with
-`at_live_`, that of a node with `nt_live_`. relay makes each of 32 random bytes and keeps its SHA-256 alone, in memory: after a restart none is good any more (401
+`at_live_`, that of a node with `nt_live_`, that of an observer with `ot_live_`. relay makes each of 32 random bytes and keeps its SHA-256 alone, in memory: after a restart none is good any more (401
 `unauthorized`), and the client creates its workspace and registers its agents again.
 
 - The key of a workspace is given to whoever can reach relay, each time a new one, also if the workspace is there: by
@@ -62,6 +62,7 @@ fn write(text: &mut String) -> std::fmt::Result {
             Wants::Agent => "agent",
             Wants::Either => "either",
             Wants::Node => "node",
+            Wants::Observer => "observer, or workspace",
         };
         let (method, path) = (route.method, shown(route.path));
         let (takes, answers, note) = (route.takes, route.answers, route.note);
@@ -89,6 +90,7 @@ fn write(text: &mut String) -> std::fmt::Result {
          | messages whose keys are known | the latest {kept}, for {hours} hours |\n\
          | messages that can be gone back to | the latest: {steps} steps of all, some four for each message and agent, and {mib} MiB of text |\n"
     )?;
+    text.push_str(&super::events::bounds());
     write!(
         text,
         "\n## What is not supported\n\nThese answer 501 `not_supported`, whatever they carry.\n\n| what | why | addresses |\n|---|---|---|\n"

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use sha2::{Digest as _, Sha256};
 
+use super::observers::ObserverId;
 use crate::engine::{AgentName, NodeId};
 use crate::server::limits::{AGENT_TOKENS_MAX, WORKSPACE_KEYS_MAX};
 use crate::server::nodes::Named;
@@ -21,6 +22,8 @@ pub(super) enum Kind {
     Agent,
     /// `nt_live_`: a node's.
     Node,
+    /// `ot_live_`: an observer's.
+    Observer,
 }
 
 impl Kind {
@@ -29,6 +32,7 @@ impl Kind {
             Self::Workspace => "rk_live_",
             Self::Agent => "at_live_",
             Self::Node => "nt_live_",
+            Self::Observer => "ot_live_",
         }
     }
 
@@ -38,6 +42,7 @@ impl Kind {
             Self::Workspace => "the key of a workspace (rk_live_…)",
             Self::Agent => "the token of an agent (at_live_…)",
             Self::Node => "the token of a node (nt_live_…)",
+            Self::Observer => "the token of an observer (ot_live_…)",
         }
     }
 }
@@ -51,6 +56,15 @@ pub(super) enum Holder {
     Agent(AgentName),
     /// A node.
     Node(Named),
+    /// Whoever is shown what happens in a workspace.
+    Observer {
+        /// Which one.
+        workspace: String,
+        /// What is known of it.
+        id: ObserverId,
+        /// The how-manieth token of it this is.
+        turn: u64,
+    },
 }
 
 impl Holder {
@@ -60,6 +74,7 @@ impl Holder {
             Self::Workspace(_) => Kind::Workspace,
             Self::Agent(_) => Kind::Agent,
             Self::Node(_) => Kind::Node,
+            Self::Observer { .. } => Kind::Observer,
         }
     }
 
@@ -69,6 +84,7 @@ impl Holder {
             Self::Workspace(workspace) => workspace,
             Self::Agent(agent) => agent.project(),
             Self::Node(node) => node.project(),
+            Self::Observer { workspace, .. } => workspace,
         }
     }
 }
@@ -105,6 +121,8 @@ struct Table {
     of_agents: BTreeMap<AgentName, Hash>,
     /// The one token of each node that has one: no more than the engine has nodes.
     of_nodes: BTreeMap<NodeId, Hash>,
+    /// The one token of each observer that has one.
+    of_observers: BTreeMap<ObserverId, Hash>,
     uses: u64,
 }
 
@@ -119,11 +137,12 @@ impl Tokens {
             issued: BTreeMap::new(),
             of_agents: BTreeMap::new(),
             of_nodes: BTreeMap::new(),
+            of_observers: BTreeMap::new(),
             uses: 0,
         }))
     }
 
-    /// Makes a token. One of an agent, or of a node, ends the one before; one of a workspace stands beside the others, of which at a bound the
+    /// Makes a token. One of an agent, of a node or of an observer ends the one before; one of a workspace stands beside the others, of which at a bound the
     /// one that has not been used for the longest is forgotten.
     pub fn issue(&self, holder: Holder) -> Fresh {
         self.table().issue(holder)
@@ -137,6 +156,14 @@ impl Tokens {
         table.uses += 1;
         issued.used = table.uses;
         Some(issued.holder.clone())
+    }
+
+    /// Ends the token of an observer, if it has one.
+    pub fn revoke(&self, observer: ObserverId) {
+        let mut table = self.table();
+        if let Some(hash) = table.of_observers.remove(&observer) {
+            table.issued.remove(&hash);
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -159,6 +186,11 @@ impl Table {
             }
             Holder::Node(node) => {
                 if let Some(before) = self.of_nodes.insert(node.number(), hash) {
+                    self.issued.remove(&before);
+                }
+            }
+            Holder::Observer { id, .. } => {
+                if let Some(before) = self.of_observers.insert(*id, hash) {
                     self.issued.remove(&before);
                 }
             }

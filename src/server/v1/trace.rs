@@ -15,7 +15,7 @@ pub(super) async fn trace(asked: Asked) -> Answer {
     let shown_to = match asked.holder()? {
         Holder::Workspace(workspace) => ShownTo::Project(workspace),
         Holder::Agent(agent) => ShownTo::Agent(agent),
-        Holder::Node(_) => unreachable!("a node's token is refused"),
+        Holder::Node(_) | Holder::Observer { .. } => unreachable!("such a token is refused"),
     };
     asked.nothing()?;
     let message = asked.named().to_owned();

@@ -21,19 +21,9 @@ const FILES: &str = "relay keeps no files; put what matters into the text, or na
 /// All of it.
 pub(super) const UNSUPPORTED: &[Unsupported] = &[
     Unsupported {
-        name: "the stream of a workspace's events",
-        why: "not yet: relay tells no observers so far; relay serve shows each message as it is accepted",
-        routes: &[
-            ("GET", "/v1/ws"),
-            ("GET", "/v1/workspace/events"),
-            ("GET", "/v1/observer-tokens"),
-            ("POST", "/v1/observer-tokens"),
-            ("GET", "/v1/observer-tokens/{id}"),
-            ("PATCH", "/v1/observer-tokens/{id}"),
-            ("DELETE", "/v1/observer-tokens/{id}"),
-            ("POST", "/v1/observer-tokens/{id}/rotate"),
-            ("GET", "/v1/activity"),
-        ],
+        name: "the activity of a workspace",
+        why: "GET /v1/workspace/events has what happened, in order",
+        routes: &[("GET", "/v1/activity")],
     },
     Unsupported {
         name: "search, and the conversations of all agents",

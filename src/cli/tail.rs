@@ -1,0 +1,301 @@
+//! `relay tail`: what happens, as it does, in any terminal.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use chrono::{DateTime, Local};
+use futures_util::StreamExt as _;
+use serde::Deserialize;
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::client::{At, Client, ClientError};
+use super::messages::{check_stdout, write_stdout};
+use super::trace::{moment, sign};
+use super::{End, Failure, block_on, say};
+use crate::engine::limits::ID_DIGITS_MIN;
+use crate::engine::{Kind, Timestamp};
+use crate::server::{Line, Lines};
+use crate::terminal::{preview, visible};
+
+/// How long nothing may come, not even a ping, before the connection counts as broken: relay pings every 15 s.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// How often a relay is looked for that has gone away.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How much of a reason a line shows, in characters as a reader counts them.
+const REASON_CHARACTERS: usize = 60;
+
+/// `relay tail`.
+#[derive(Debug, clap::Args)]
+pub struct Tail {
+    /// Print each event as JSON, one a line.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Why nothing more is shown.
+#[derive(Debug, thiserror::Error)]
+pub enum TailError {
+    /// stdout did not take it.
+    #[error("cannot write to stdout: {0}")]
+    Stdout(#[from] io::Error),
+    /// The relay does not show it.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+impl From<TailError> for Failure {
+    fn from(error: TailError) -> Self {
+        Self::error(format!("relay tail: {error}"))
+    }
+}
+
+/// Shows what happens until it is interrupted, or nobody reads it any more.
+pub fn run(args: &Tail) -> Result<End, Failure> {
+    match block_on(tail(args)) {
+        Err(TailError::Stdout(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(End::Done),
+        Err(error) => Err(error.into()),
+        Ok(never) => match never {},
+    }
+}
+
+/// How far a reader has come.
+#[derive(Default)]
+struct Had {
+    /// In which life of the relay.
+    boot: Option<String>,
+    /// The number of the latest event.
+    seq: Option<u64>,
+}
+
+impl Had {
+    /// Says what is asked for of a relay, so that nothing is shown twice and nothing is left out.
+    fn path(&self, boot: Option<&String>) -> String {
+        let is_first = self.boot.is_none();
+        let since = match self.seq {
+            _ if is_first => None,
+            Some(seq) => Some(seq),
+            // It had seen nothing yet of the one before.
+            None => (boot != self.boot.as_ref()).then_some(0),
+        };
+        match since {
+            None => "/api/tail".to_owned(),
+            Some(since) => format!("/api/tail?since={since}"),
+        }
+    }
+}
+
+async fn tail(args: &Tail) -> Result<std::convert::Infallible, TailError> {
+    check_stdout()?;
+    let mut shown = Shown {
+        json: args.json,
+        is_another: false,
+        lines: Lines::new(Local, io::stdout().is_terminal()),
+    };
+    let mut had = Had::default();
+    let mut ended = follow(&args.at, &mut had, &mut shown).await?;
+    loop {
+        say(&format!(
+            "relay tail: {}; it goes on as soon as relay is there",
+            visible(&ended)
+        ));
+        loop {
+            sleep(LOOK_EVERY).await;
+            match follow(&args.at, &mut had, &mut shown).await {
+                Ok(reason) => {
+                    ended = reason;
+                    break;
+                }
+                Err(TailError::Client(error)) if error.is_away() => {}
+                // It counts from a clock that was set back.
+                Err(TailError::Client(ClientError::Refused { .. })) if had.seq.is_some_and(|seq| seq > 0) => {
+                    had.seq = Some(0);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Shows what comes over one connection, until it ends; returns why.
+async fn follow(at: &At, had: &mut Had, shown: &mut Shown) -> Result<String, TailError> {
+    let client = Client::find(at).await?;
+    let boot = client.health.boot.clone();
+    let path = had.path(boot.as_ref());
+    let mut socket = client.listen(&path).await?;
+    shown.is_another = had.boot.is_some() && had.boot != boot;
+    had.boot = boot;
+    // What has come is written together, so that a burst costs one write.
+    let mut text = String::new();
+    let mut ended = "relay has gone away".to_owned();
+    while let Ok(Some(Ok(message))) = timeout(SILENCE, socket.next()).await {
+        let mut next = Some(message);
+        while let Some(message) = next {
+            match message {
+                Message::Text(json) => had.seq = shown.write(&json, &mut text).or(had.seq),
+                Message::Close(Some(close)) => ended = close.reason.to_string(),
+                Message::Close(None)
+                | Message::Binary(_)
+                | Message::Ping(_)
+                | Message::Pong(_)
+                | Message::Frame(_) => {}
+            }
+            next = match futures_util::poll!(socket.next()) {
+                std::task::Poll::Ready(Some(Ok(message))) => Some(message),
+                std::task::Poll::Ready(_) | std::task::Poll::Pending => None,
+            };
+        }
+        if !text.is_empty() {
+            write_stdout(&text)?;
+            text.clear();
+        }
+    }
+    Ok(ended)
+}
+
+/// How events are shown.
+struct Shown {
+    json: bool,
+    /// The relay is another one than before.
+    is_another: bool,
+    lines: Lines<Local>,
+}
+
+/// What is read of an event. What is not there is empty.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Event {
+    r#type: String,
+    seq: Option<u64>,
+    created_at: String,
+    id: String,
+    to: String,
+    kind: String,
+    message: Body,
+    message_id: String,
+    agent_name: String,
+    from_name: String,
+    by: String,
+    available_at: String,
+    reason: Option<String>,
+    error: Option<String>,
+    emoji: String,
+    action: String,
+    channel: String,
+    agent: Named,
+    node: Named,
+    holds_agents: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    agent_name: String,
+    text: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    name: String,
+}
+
+impl Shown {
+    /// Writes an event, if it is one that is shown, and returns its number.
+    fn write(&mut self, json: &str, text: &mut String) -> Option<u64> {
+        let event: Event = serde_json::from_str(json).ok()?;
+        if self.json {
+            text.push_str(json);
+            text.push('\n');
+            return event.seq;
+        }
+        let at = DateTime::parse_from_rfc3339(&event.created_at);
+        let at = Timestamp::from_millis(at.map_or(0, |at| at.timestamp_millis()));
+        if event.r#type == "events.missed" {
+            text.push_str(if self.is_another {
+                "[relay] relay was started anew\n"
+            } else {
+                "[relay] some of what has happened is forgotten, and not shown\n"
+            });
+        } else if let Some(kind) = Kind::parse(&event.kind) {
+            let line = Line {
+                from: &visible(&event.message.agent_name),
+                to: &visible(&event.to),
+                kind,
+                body: &event.message.text,
+                at,
+            };
+            self.lines.write(&line, text);
+            let _ = writeln!(text, "  {}", short(&event.id));
+        } else if let Some(said) = said(&event) {
+            let _ = writeln!(text, "[{}]   {}", self.lines.time(at), visible(&said));
+        }
+        event.seq
+    }
+}
+
+/// Says what has happened, but that a message was accepted; nothing for what goes as it should and is not at its end.
+fn said(event: &Event) -> Option<String> {
+    let Event {
+        agent_name,
+        from_name,
+        by,
+        emoji,
+        channel,
+        ..
+    } = event;
+    let id = short(&event.message_id);
+    let delivery = || format!("{agent_name} ← {from_name} {id}");
+    Some(match event.r#type.as_str() {
+        "delivery.delivered" => format!("{} delivered", delivery()),
+        "delivery.undone" => format!("{} back in the inbox: {}", delivery(), sign(by)),
+        "delivery.deferred" => {
+            let until = moment(&event.available_at, "%Y-%m-%d %H:%M:%S");
+            format!(
+                "{} deferred until {until}{}",
+                delivery(),
+                because(event.reason.as_deref())
+            )
+        }
+        "delivery.failed" => format!("{} failed{}", delivery(), because(event.error.as_deref())),
+        "message.read" => format!("{agent_name} says that it has read {id}"),
+        "message.reacted" if event.action == "removed" => {
+            format!("{agent_name} takes {emoji} back from {id}")
+        }
+        "message.reacted" => format!("{agent_name} puts {emoji} to {id}"),
+        "agent.status.active" => format!("{} is there", event.agent.name),
+        "agent.status.offline" => format!("{} is gone", event.agent.name),
+        "agent.taken_over" => format!("{} was taken over by a later instance", event.agent.name),
+        "member.joined" => format!("{agent_name} has joined #{channel}"),
+        "member.left" => format!("{agent_name} has left #{channel}"),
+        "node.status.online" => format!("node {} is connected", event.node.name),
+        "node.status.offline" if event.holds_agents => {
+            format!("node {} has lost its connection", event.node.name)
+        }
+        "node.status.offline" => format!(
+            "node {} is gone; what it did not acknowledge is in the inboxes",
+            event.node.name
+        ),
+        _ => return None,
+    })
+}
+
+fn because(reason: Option<&str>) -> String {
+    let mut text = String::new();
+    if let Some(reason) = reason {
+        text.push_str(": ");
+        preview(reason, REASON_CHARACTERS, &mut text);
+    }
+    text
+}
+
+/// Returns as much of an id as names a message.
+fn short(id: &str) -> &str {
+    id.get(..ID_DIGITS_MIN).unwrap_or(id)
+}

@@ -1,0 +1,260 @@
+//! What an event looks like to whoever observes: flat, as Agent Relay has it, and which scope and place it belongs to.
+
+use serde_json::{Value, json};
+
+use super::journal::{About, Entry, Of, Step, What};
+use super::view::Scope;
+use crate::engine::{AgentName, ChannelName, Message, Recipient, ResolvedBy};
+use crate::server::nodes::{self, agent_id, conversation_of};
+use crate::tools::traces;
+
+/// Where something was said.
+pub(super) enum Place {
+    /// In a channel.
+    Channel { id: String, name: String },
+    /// Between two, or to several who are no channel.
+    Conversation(String),
+    /// It is about nothing that was said.
+    Nowhere,
+}
+
+impl Place {
+    fn of(from: &AgentName, to: &Recipient) -> Self {
+        match to.by() {
+            ResolvedBy::Channel => Self::Channel {
+                id: nodes::channel_id(to),
+                name: to.channel_name().unwrap_or_default().to_owned(),
+            },
+            ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
+                Self::Conversation(conversation_of(from, to.as_str()))
+            }
+        }
+    }
+
+    fn of_channel(channel: &ChannelName) -> Self {
+        Self::Channel {
+            id: nodes::channel_id(&Recipient::channel(channel)),
+            name: channel.local().to_owned(),
+        }
+    }
+
+    /// Returns the id of it, if there is one.
+    fn id(self) -> Option<String> {
+        match self {
+            Self::Channel { id, .. } | Self::Conversation(id) => Some(id),
+            Self::Nowhere => None,
+        }
+    }
+}
+
+impl Entry {
+    /// Returns the type of the event.
+    pub(super) fn kind(&self) -> &'static str {
+        match &self.what {
+            What::Message(message) => match message.to.by() {
+                ResolvedBy::Channel if is_reply(message) => "thread.reply",
+                ResolvedBy::Channel => "message.created",
+                ResolvedBy::Name => "dm.received",
+                ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => "group_dm.received",
+            },
+            What::Delivery { step, .. } => match step {
+                Step::Accepted => "delivery.accepted",
+                Step::HandedOver { .. } => "delivery.handed_over",
+                Step::Delivered { .. } => "delivery.delivered",
+                Step::Undone { .. } => "delivery.undone",
+                Step::Deferred { .. } => "delivery.deferred",
+                Step::Failed { .. } => "delivery.failed",
+            },
+            What::Read { .. } => "message.read",
+            What::Reacted { .. } => "message.reacted",
+            What::Agent { is_there: true, .. } => "agent.status.active",
+            What::Agent { is_there: false, .. } => "agent.status.offline",
+            What::TakenOver { .. } => "agent.taken_over",
+            What::Member { is_in: true, .. } => "member.joined",
+            What::Member { is_in: false, .. } => "member.left",
+            What::Node { node, .. } if node.is_live => "node.status.online",
+            What::Node { .. } => "node.status.offline",
+        }
+    }
+
+    /// Returns the scope that it needs, beside that of the stream and that of direct messages if it is about one.
+    pub(super) fn scope(&self) -> Scope {
+        match &self.what {
+            What::Message(message) => match message.to.by() {
+                ResolvedBy::Channel if is_reply(message) => Scope::Threads,
+                ResolvedBy::Channel => Scope::Messages,
+                ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => Scope::Dms,
+            },
+            What::Delivery { .. } => Scope::Deliveries,
+            What::Read { .. } => Scope::Messages,
+            What::Reacted { .. } => Scope::Reactions,
+            What::Agent { .. } | What::TakenOver { .. } => Scope::Agents,
+            What::Member { .. } => Scope::Channels,
+            What::Node { .. } => Scope::Nodes,
+        }
+    }
+
+    /// Returns where that was said which it is about.
+    pub(super) fn place(&self) -> Place {
+        match &self.what {
+            What::Message(message) => Place::of(&message.from, &message.to),
+            What::Delivery { of, .. } | What::Read { of, .. } | What::Reacted { of, .. } => {
+                Place::of(&of.from, &of.to)
+            }
+            What::Member { channel, .. } => Place::of_channel(channel),
+            What::Agent { .. } | What::TakenOver { .. } | What::Node { .. } => Place::Nowhere,
+        }
+    }
+
+    /// Tells whether it is about something that an agent, by its id, has done or got.
+    pub(super) fn concerns(&self, id: &str) -> bool {
+        let is = |agent: &AgentName| agent_id(agent) == id;
+        match &self.what {
+            What::Message(message) => {
+                is(&message.from)
+                    || id
+                        .strip_prefix("agt_")
+                        .is_some_and(|name| name == message.to.as_str())
+            }
+            What::Delivery { of, agent, .. } => is(&of.from) || is(agent),
+            What::Read { of, by } | What::Reacted { of, by, .. } => is(&of.from) || is(by),
+            What::Agent { agent, .. } | What::TakenOver { agent } | What::Member { agent, .. } => is(agent),
+            What::Node { node, .. } => node.agents.iter().any(is),
+        }
+    }
+
+    /// Writes it as it goes over a stream: flat, its number among the rest.
+    pub(super) fn frame(&self, of: &Of, number: u64) -> Value {
+        let mut frame = self.payload(of);
+        frame["seq"] = number.into();
+        frame["created_at"] = self.at.to_string().into();
+        frame
+    }
+
+    /// Writes it as it is listed: what it says on its own.
+    pub(in crate::server) fn row(&self, of: &Of, number: u64) -> Value {
+        json!({
+            "seq": number,
+            "type": self.kind(),
+            "channel_id": self.place().id(),
+            "payload": self.payload(of),
+            "created_at": self.at.to_string(),
+        })
+    }
+
+    fn payload(&self, of: &Of) -> Value {
+        let kind = self.kind();
+        let name = |agent: &AgentName| match of {
+            Of::All => agent.as_str().to_owned(),
+            Of::Workspace(workspace) => agent.seen_from(workspace).into_owned(),
+        };
+        match &self.what {
+            What::Message(message) => said(kind, message, &name),
+            What::Delivery { of, agent, step } => became(kind, of, agent, step, &name),
+            What::Read { of, by } => json!({
+                "type": kind,
+                "message_id": of.id.to_string(),
+                "agent_id": agent_id(by),
+                "agent_name": name(by),
+                "read_at": self.at.to_string(),
+            }),
+            What::Reacted { of, by, emoji, given } => json!({
+                "type": kind,
+                "message_id": of.id.to_string(),
+                "agent_id": agent_id(by),
+                "agent_name": name(by),
+                "emoji": **emoji,
+                "action": if *given { "added" } else { "removed" },
+            }),
+            What::Agent { agent, is_there } => json!({
+                "type": kind,
+                "agent": {"id": agent_id(agent), "name": name(agent)},
+                "status": if *is_there { "active" } else { "offline" },
+            }),
+            What::TakenOver { agent } => json!({
+                "type": kind,
+                "agent": {"id": agent_id(agent), "name": name(agent)},
+            }),
+            What::Member { channel, agent, .. } => json!({
+                "type": kind,
+                "channel": channel.local(),
+                "agent_id": agent_id(agent),
+                "agent_name": name(agent),
+            }),
+            What::Node { node, is_held } => json!({
+                "type": kind,
+                "node": {"id": nodes::node_id(node), "name": nodes::node_name(node), "workspace": node.project},
+                "status": if node.is_live { "online" } else { "offline" },
+                "holds_agents": is_held,
+                "agents": node.agents.iter().map(name).collect::<Vec<String>>(),
+            }),
+        }
+    }
+}
+
+fn is_reply(message: &Message) -> bool {
+    let context = message.context.as_ref();
+    context.is_some_and(|context| context.reply_to.is_some())
+}
+
+fn said(kind: &str, message: &Message, name: &impl Fn(&AgentName) -> String) -> Value {
+    let id = message.id.to_string();
+    let mut said = json!({
+        "type": kind,
+        "id": id,
+        "to": message.to.as_str(),
+        "kind": message.kind.as_str(),
+        "message": {
+            "id": id,
+            "agent_id": agent_id(&message.from),
+            "agent_name": name(&message.from),
+            "text": message.body,
+            "attachments": [],
+            "thread_id": message.thread(),
+        },
+    });
+    match Place::of(&message.from, &message.to) {
+        Place::Channel { name, .. } => said["channel"] = name.into(),
+        Place::Conversation(id) => said["conversation_id"] = id.into(),
+        Place::Nowhere => {}
+    }
+    if let Some(answered) = message.answers() {
+        said["parent_id"] = answered.to_string().into();
+    }
+    said
+}
+
+fn became(
+    kind: &str,
+    of: &About,
+    agent: &AgentName,
+    step: &Step,
+    name: &impl Fn(&AgentName) -> String,
+) -> Value {
+    let mut became = json!({
+        "type": kind,
+        "delivery_id": nodes::delivery_of(of.id, agent),
+        "message_id": of.id.to_string(),
+        "channel_id": Place::of(&of.from, &of.to).id(),
+        "agent_id": agent_id(agent),
+        "agent_name": name(agent),
+        "from_name": name(&of.from),
+    });
+    match step {
+        Step::Accepted => {}
+        Step::HandedOver { session, carrier } => {
+            became["session"] = session.0.into();
+            became["over"] = traces::over(*carrier).into();
+        }
+        Step::Delivered { by } | Step::Undone { by } => became["by"] = traces::sign(*by).into(),
+        Step::Deferred { until, reason } => {
+            became["available_at"] = until.to_string().into();
+            became["reason"] = reason.as_deref().into();
+        }
+        Step::Failed { reason, retryable } => {
+            became["error"] = reason.as_deref().into();
+            became["retryable"] = (*retryable).into();
+        }
+    }
+    became
+}

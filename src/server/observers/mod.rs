@@ -1,0 +1,13 @@
+//! Observers: whoever is shown what happens, and takes no part in it. Nothing is delivered here, and nobody waits for one.
+//!
+//! [`journal`] keeps the latest events, [`view`] says what of them somebody is shown, [`events`] how each is written, and [`stream`] has them
+//! go out over a WebSocket as they come.
+
+mod events;
+mod journal;
+mod stream;
+mod view;
+
+pub(super) use journal::{Ahead, Journal, Of, Page, Since};
+pub(super) use stream::{Start, upgrade};
+pub(super) use view::{Filters, Limits, Scope, View};

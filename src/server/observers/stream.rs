@@ -1,0 +1,200 @@
+//! The stream of an observer: a WebSocket over which each event goes out as it comes, once and in order.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::journal::{Cursor, Forgotten, Journal, Page, Since};
+use super::view::View;
+use crate::server::Shared;
+use crate::server::limits::{
+    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_MESSAGE_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_SILENCE,
+};
+use crate::server::websocket::{self, Gone, close};
+
+/// What an observer is told whose events were forgotten before it took them.
+const TOO_SLOW: &str =
+    "too slow: events were forgotten before they were taken; come back with ?since=SEQ, the latest you have";
+
+/// Where a stream begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum Start {
+    /// With what comes next.
+    Now,
+    /// Behind what an observer has had.
+    Behind(Since),
+}
+
+/// Takes the connection of an observer. `may` says, each time anew, what it is shown; or why it is shown nothing any more.
+pub(in crate::server) fn upgrade(
+    shared: Arc<Shared>,
+    start: Start,
+    socket: WebSocketUpgrade,
+    may: impl Fn(&Shared) -> Result<View, String> + Send + Sync + 'static,
+) -> Response {
+    // Before it is a WebSocket, so that nothing is left out which happens after its client was answered.
+    let (cursor, missed) = match start {
+        Start::Now => (shared.owner.journal().end(), false),
+        Start::Behind(Since { cursor, missed }) => (cursor, missed),
+    };
+    // Once it is a WebSocket, its connection is waited for here alone.
+    let under_way = shared.sockets.token();
+    socket
+        .max_message_size(OBSERVER_MESSAGE_BYTES_MAX)
+        .max_frame_size(OBSERVER_MESSAGE_BYTES_MAX)
+        .on_upgrade(async move |socket| {
+            let mut stream = Stream { socket, cursor };
+            let ending = match stream.begin(missed).await {
+                Ok(()) => stream.serve(&shared, &may).await,
+                Err(Gone) => Ending::Gone,
+            };
+            if let Ending::Told { code, reason } = ending {
+                let _gone = websocket::write(&mut stream.socket, [close(code, &reason)]).await;
+            }
+            drop(under_way);
+        })
+}
+
+/// How a stream ends.
+enum Ending {
+    /// Its observer is gone.
+    Gone,
+    /// It is told why.
+    Told { code: u16, reason: String },
+}
+
+impl From<Gone> for Ending {
+    fn from(Gone: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+/// What an observer says.
+#[derive(Deserialize)]
+struct Said {
+    r#type: String,
+}
+
+fn text(frame: &Value) -> Message {
+    Message::Text(frame.to_string().into())
+}
+
+struct Stream {
+    socket: WebSocket,
+    /// Where it goes on.
+    cursor: Cursor,
+}
+
+impl Stream {
+    /// Tells whether some of what was asked for is forgotten.
+    async fn begin(&mut self, missed: bool) -> Result<(), Gone> {
+        if !missed {
+            return Ok(());
+        }
+        let reason = "some of the events behind \"since\" are forgotten; these are all that are kept";
+        let told = text(&json!({"type": "events.missed", "reason": reason}));
+        websocket::write(&mut self.socket, [told]).await
+    }
+
+    async fn serve(&mut self, shared: &Shared, may: &impl Fn(&Shared) -> Result<View, String>) -> Ending {
+        let journal = shared.owner.journal();
+        let mut heard = Instant::now();
+        let mut pinged = heard;
+        let mut checks = tokio::time::interval(OBSERVER_CHECK_EVERY);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            // Before it is read what there is, so that nothing comes in between unnoticed.
+            let grown = journal.grown();
+            let more = match self.catch_up(shared, journal, may).await {
+                Ok(more) => more,
+                Err(ending) => return ending,
+            };
+            let waited = async {
+                if !more {
+                    grown.await;
+                }
+            };
+            let step = tokio::select! {
+                biased;
+                () = shared.stop.cancelled() => {
+                    let reason = "relay is stopping".to_owned();
+                    return Ending::Told { code: close_code::AWAY, reason };
+                }
+                said = self.socket.recv() => {
+                    heard = Instant::now();
+                    self.hear(said).await
+                }
+                _ = checks.tick() => {
+                    if heard.elapsed() >= SOCKET_SILENCE {
+                        return Ending::Gone;
+                    }
+                    if pinged.elapsed() < SOCKET_PING_EVERY {
+                        continue;
+                    }
+                    pinged = Instant::now();
+                    self.write(Message::Ping(bytes::Bytes::new())).await
+                }
+                () = waited => ControlFlow::Continue(()),
+            };
+            if step.is_break() {
+                return Ending::Gone;
+            }
+        }
+    }
+
+    /// Writes some of what has happened, and tells whether there is more.
+    async fn catch_up(
+        &mut self,
+        shared: &Shared,
+        journal: &Journal,
+        may: &impl Fn(&Shared) -> Result<View, String>,
+    ) -> Result<bool, Ending> {
+        let view = may(shared).map_err(|reason| Ending::Told {
+            code: close_code::POLICY,
+            reason,
+        })?;
+        let read = journal.read(&view.of, self.cursor, EVENTS_AT_ONCE);
+        let Page { entries, next, more } = read.map_err(|Forgotten| Ending::Told {
+            code: close_code::AGAIN,
+            reason: TOO_SLOW.to_owned(),
+        })?;
+        let shown = entries.iter().filter(|(_, entry)| view.shows(entry));
+        let frames = shown.map(|(number, entry)| text(&entry.frame(&view.of, *number)));
+        let frames: Vec<Message> = frames.collect();
+        websocket::write(&mut self.socket, frames).await?;
+        self.cursor = next;
+        Ok(more)
+    }
+
+    async fn write(&mut self, message: Message) -> ControlFlow<()> {
+        match websocket::write(&mut self.socket, [message]).await {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(Gone) => ControlFlow::Break(()),
+        }
+    }
+
+    /// Takes what an observer says, which changes nothing: that it is there still, at the most.
+    async fn hear(&mut self, said: Option<Result<Message, axum::Error>>) -> ControlFlow<()> {
+        let said = match said {
+            Some(Ok(Message::Text(said))) => said,
+            // An end is answered when the next thing is read, which is nothing.
+            Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Close(_))) => {
+                return ControlFlow::Continue(());
+            }
+            Some(Err(error)) => {
+                tracing::debug!(%error, "the connection of an observer broke");
+                return ControlFlow::Break(());
+            }
+            None => return ControlFlow::Break(()),
+        };
+        match serde_json::from_str::<Said>(&said) {
+            Ok(Said { r#type }) if r#type == "ping" => self.write(text(&json!({"type": "pong"}))).await,
+            Ok(_) | Err(_) => ControlFlow::Continue(()),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+use std::io::{BufRead as _, BufReader};
+use std::process::ChildStdout;
+use std::sync::mpsc::{Receiver, channel};
+
+use super::*;
+
+/// A `relay tail` that runs.
+struct Tail {
+    process: Process,
+    lines: Receiver<String>,
+}
+
+impl Tail {
+    /// Starts one, and waits until it is connected.
+    fn start(relay: &Relay, arguments: &[&str]) -> Self {
+        let mut command = relay_command();
+        command.arg("tail").args(arguments);
+        command.args(["--port", &relay.port.to_string()]);
+        let mut process = Process::start(command.stdout(Stdio::piped()));
+        let stdout = process.child.stdout.take().expect("it is piped");
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            BufReader::new(stdout)
+                .lines()
+                .map_while(Result::ok)
+                .all(|line| sender.send(line).is_ok())
+        });
+        let tail = Self { process, lines };
+        // Nothing else says that it has begun.
+        let mut number = 0;
+        until("its first line", || {
+            number += 1;
+            ask(
+                relay.port,
+                &["send", "pm", &format!("begin {number}"), "--from", "dev-b"],
+            )
+            .assert()
+            .code(0);
+            tail.lines.recv_timeout(Duration::from_millis(200)).is_ok()
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        tail.lines.try_iter().for_each(drop);
+        tail
+    }
+
+    #[track_caller]
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
+    }
+
+    /// Returns what stands behind the time.
+    #[track_caller]
+    fn said(&self) -> String {
+        let line = self.line();
+        let (time, said) = line.split_at("[14:32:01] ".len());
+        assert!(time.starts_with('[') && time.ends_with("] "), "{line:?}");
+        said.to_owned()
+    }
+}
+
+#[test]
+fn messages_and_what_becomes_of_them_are_shown_as_they_happen() {
+    let relay = told();
+    let tail = Tail::start(&relay, &[]);
+    let sent = ask(
+        relay.port,
+        &[
+            "send",
+            "dev-a",
+            "a task\nin lines \u{1b}[2J",
+            "--from",
+            "pm",
+            "--json",
+        ],
+    )
+    .assert();
+    let sent: Value = serde_json::from_str(&stdout_of(&sent.code(0))).expect("JSON");
+    let id = &sent["id"].as_str().expect("an id")[..8];
+    assert_eq!(
+        tail.said(),
+        format!("pm → dev-a [free] \"a task in lines \\u{{1b}}[2J\"  {id}")
+    );
+    let mut session = relay.session(Way::Sse);
+    assert_eq!(session.read("dev-a").bodies().len(), 1);
+    drop(session);
+    assert_eq!(
+        tail.said(),
+        format!("  dev-a ← pm {id} back in the inbox: its connection broke")
+    );
+    ask(relay.port, &["read", "dev-a"]).assert().code(0);
+    assert_eq!(tail.said(), format!("  dev-a ← pm {id} delivered"));
+    let _registered = relay.bound_session(Way::Sse, "alice&role=reviewer");
+    assert_eq!(tail.said(), "  alice is there");
+    assert!(tail.lines.try_recv().is_err());
+}
+
+#[test]
+fn json_has_each_event_in_a_line_with_the_next_number() {
+    let relay = told();
+    let tail = Tail::start(&relay, &["--json"]);
+    ask(relay.port, &["send", "dev-a", "task", "--from", "pm"])
+        .assert()
+        .code(0);
+    let events = [tail.line(), tail.line()].map(|line| serde_json::from_str::<Value>(&line).expect("JSON"));
+    assert_eq!(events[0]["type"], "dm.received");
+    assert_eq!(events[0]["message"]["text"], "task");
+    assert_eq!(events[1]["type"], "delivery.accepted");
+    let number = |event: &Value| event["seq"].as_u64().expect("a number");
+    assert_eq!(number(&events[0]) + 1, number(&events[1]));
+}
+
+#[test]
+fn it_goes_on_when_relay_is_back() {
+    let mut relay = told();
+    let tail = Tail::start(&relay, &[]);
+    relay.kill();
+    ask(relay.port, &["tail"])
+        .assert()
+        .code(1)
+        .stderr(contains("relay is not running"));
+    relay.restart();
+    ask(relay.port, &["send", "dev-a", "again", "--from", "pm"])
+        .assert()
+        .code(0);
+    assert_eq!(tail.line(), "[relay] relay was started anew");
+    assert!(tail.said().starts_with("pm → dev-a [free] \"again\""));
+    let mut process = tail.process;
+    let said = process.kill();
+    assert_eq!(
+        said,
+        "relay tail: relay has gone away; it goes on as soon as relay is there\n"
+    );
+}
+
+#[test]
+fn it_ends_when_nobody_reads_it() {
+    let relay = told();
+    let mut command = relay_command();
+    command.args(["tail", "--port", &relay.port.to_string()]);
+    let mut process = Process::start(command.stdout(Stdio::piped()));
+    let stdout: ChildStdout = process.child.stdout.take().expect("it is piped");
+    drop(stdout);
+    let mut ended = None;
+    until("its end", || {
+        ask(relay.port, &["send", "pm", "x", "--from", "dev-b"])
+            .assert()
+            .code(0);
+        ended = process.child.try_wait().expect("it is a child of this test");
+        ended.is_some()
+    });
+    assert_eq!(ended.and_then(|status| status.code()), Some(0));
+    assert_eq!(process.kill(), "");
+}
