@@ -409,10 +409,8 @@ impl Owner {
             nodes,
             ..
         } = state;
+        self.journal.note(*now, effects);
         for effect in effects.drain(..) {
-            if let Effect::Note(event) = &effect {
-                self.journal.note(*now, event);
-            }
             match effect {
                 Effect::Opened { result, .. } => own = Some(StepAnswer::Opened(result)),
                 Effect::Reply {

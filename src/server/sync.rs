@@ -4,11 +4,11 @@
 #[cfg(not(feature = "interleavings"))]
 pub use std::sync::{
     Arc, Mutex, MutexGuard, TryLockError,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 #[cfg(feature = "interleavings")]
 pub use shuttle::sync::{
     Arc, Mutex, MutexGuard, TryLockError,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };

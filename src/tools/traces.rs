@@ -72,7 +72,7 @@ fn write_receipt(receipt: &Receipt, object: &mut Object<'_>) -> &'static str {
 }
 
 /// Returns the word that stands for the way to a session.
-pub fn over(carrier: Carrier) -> &'static str {
+fn over(carrier: Carrier) -> &'static str {
     match carrier {
         Carrier::Stream => "sse",
         Carrier::Exchange => "http",

@@ -59,7 +59,6 @@ impl Entry {
             },
             What::Delivery { step, .. } => match step {
                 Step::Accepted => "delivery.accepted",
-                Step::HandedOver { .. } => "delivery.handed_over",
                 Step::Delivered { .. } => "delivery.delivered",
                 Step::Undone { .. } => "delivery.undone",
                 Step::Deferred { .. } => "delivery.deferred",
@@ -242,10 +241,6 @@ fn became(
     });
     match step {
         Step::Accepted => {}
-        Step::HandedOver { session, carrier } => {
-            became["session"] = session.0.into();
-            became["over"] = traces::over(*carrier).into();
-        }
         Step::Delivered { by } | Step::Undone { by } => became["by"] = traces::sign(*by).into(),
         Step::Deferred { until, reason } => {
             became["available_at"] = until.to_string().into();

@@ -1,9 +1,9 @@
 //! The latest events of all workspaces, in order: what observers read, each at its own pace.
 //!
-//! It is written under the engine's lock, and holds what is needed to tell of an event, not the words: these are made where somebody
+//! It begins when somebody first asks for it: until then nothing is kept, and it costs nothing. It is written under the engine's lock, and holds what is needed to tell of an event, not the words: these are made where somebody
 //! reads it. Nobody waits for a reader: who falls so far behind that events are forgotten before it has read them is told so.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -11,16 +11,28 @@ use tokio::sync::futures::Notified;
 use crate::engine::nodes::NodeView;
 use crate::engine::receipts::Receipt;
 use crate::engine::{
-    AgentName, Carrier, ChannelName, DEFAULT_PROJECT, Event, Message, MessageId, Recipient, SessionId, Sign,
-    Timestamp,
+    AgentName, ChannelName, DEFAULT_PROJECT, Effect, Event, Message, MessageId, Recipient, Sign, Timestamp,
 };
 use crate::server::limits::{EVENTS_BYTES_MAX, EVENTS_MAX};
-use crate::server::sync::{Arc, Mutex, MutexGuard};
+use crate::server::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The latest events.
 pub(in crate::server) struct Journal {
     kept: Mutex<Kept>,
+    /// Somebody has asked for it.
+    begun: AtomicBool,
+    /// How many streams are open: nobody else is woken.
+    streams: AtomicU64,
     grown: Notify,
+}
+
+/// That a stream is open, until it is dropped.
+pub(in crate::server) struct Reading<'a>(&'a Journal);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 struct Kept {
@@ -29,10 +41,19 @@ struct Kept {
     entries: VecDeque<Entry>,
     /// The bytes of the messages in them.
     bytes: usize,
-    /// The number of the latest event in each workspace that has had one.
-    latest: BTreeMap<Arc<str>, u64>,
+    /// Those that have had an event.
+    workspaces: Vec<Workspace>,
+    /// Whose event the latest one was: most often the next one's, too.
+    latest_place: usize,
     /// What numbers are counted from, here and in each workspace.
     base: u64,
+}
+
+/// A workspace that has had an event.
+struct Workspace {
+    name: Box<str>,
+    /// The number of the latest one.
+    latest: u64,
 }
 
 /// An event.
@@ -46,10 +67,17 @@ pub(in crate::server) struct Entry {
     places: Places,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The place of the workspace among all.
+    workspace: usize,
+    number: u64,
+}
+
 #[derive(Debug, Clone)]
 enum Places {
-    One(Arc<str>, u64),
-    Many(Arc<[(Arc<str>, u64)]>),
+    One(Place),
+    Many(Arc<[Place]>),
 }
 
 /// What has happened.
@@ -105,8 +133,6 @@ impl From<&Message> for About {
 pub(in crate::server) enum Step {
     /// It is in the inbox.
     Accepted,
-    /// It is in a reply, or in a frame.
-    HandedOver { session: SessionId, carrier: Carrier },
     /// It is known to have arrived.
     Delivered { by: Sign },
     /// It is back in the inbox.
@@ -165,18 +191,22 @@ pub(in crate::server) struct Since {
     pub missed: bool,
 }
 
+/// Whose events are read: of one workspace, by its place, or of all.
+type Whose = Option<usize>;
+
 impl Entry {
     /// Returns the number that it has for whoever reads those events; none if it is not one of them. `number` is the one that it has
     /// among all.
-    fn number(&self, of: &Of, number: u64) -> Option<u64> {
-        match (of, &self.places) {
-            (Of::All, _) => Some(number),
-            (Of::Workspace(name), Places::One(place, number)) => (**place == **name).then_some(*number),
-            (Of::Workspace(name), Places::Many(places)) => {
-                let place = places.iter().find(|(place, _)| **place == **name);
-                place.map(|(_, number)| *number)
-            }
-        }
+    fn number(&self, whose: Whose, number: u64) -> Option<u64> {
+        let Some(workspace) = whose else {
+            return Some(number);
+        };
+        let places = match &self.places {
+            Places::One(place) => std::slice::from_ref(place),
+            Places::Many(places) => places,
+        };
+        let place = places.iter().find(|place| place.workspace == workspace);
+        place.map(|place| place.number)
     }
 
     fn bytes(&self) -> usize {
@@ -206,23 +236,47 @@ impl Journal {
                 first: base,
                 entries: VecDeque::new(),
                 bytes: 0,
-                latest: BTreeMap::new(),
+                workspaces: Vec::new(),
+                latest_place: 0,
                 base,
             }),
+            begun: AtomicBool::new(false),
+            streams: AtomicU64::new(0),
             grown: Notify::new(),
         }
     }
 
-    /// Takes an event in.
-    pub fn note(&self, at: Timestamp, event: &Event) {
-        let mut kept = self.kept();
-        if kept.take_in(at, event) {
-            drop(kept);
+    /// Takes in what a step has come to.
+    pub fn note(&self, at: Timestamp, effects: &[Effect]) {
+        if !self.begun.load(Ordering::Acquire) {
+            return;
+        }
+        // It is locked, and who reads is woken, once for all of them, and not at all for what nobody is told of, as most steps are.
+        let mut kept = None;
+        for effect in effects {
+            if let Effect::Note(event) = effect
+                && is_told(event)
+            {
+                kept.get_or_insert_with(|| self.lock()).take_in(at, event);
+            }
+        }
+        if kept.is_none() {
+            return;
+        }
+        drop(kept);
+        // A stream that has read before this was written was counted before that.
+        if self.streams.load(Ordering::Relaxed) > 0 {
             self.grown.notify_waiters();
         }
     }
 
-    /// Completes when something more was taken in, or [`Self::wake`] was called, after it was made.
+    /// Counts a stream that reads from now on, so that it is woken.
+    pub fn reading(&self) -> Reading<'_> {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        Reading(self)
+    }
+
+    /// Completes when something more was taken in, while somebody is [`Self::reading`], or [`Self::wake`] was called, after it was made.
     pub fn grown(&self) -> Notified<'_> {
         self.grown.notified()
     }
@@ -253,7 +307,7 @@ impl Journal {
         if number > latest {
             return Err(Ahead { latest });
         }
-        let mut numbers = kept.numbers(of).map(|(at, _, number)| (at, number));
+        let mut numbers = kept.numbers(of);
         let next = numbers.find(|(_, other)| *other > number);
         let (cursor, next) = match next {
             Some((at, next)) => (Cursor(at), next),
@@ -273,19 +327,23 @@ impl Journal {
         if from.0 < kept.first {
             return Err(Forgotten);
         }
-        let end = kept.end();
+        let (end, whose) = (kept.end(), kept.whose(of));
         let to = Cursor(end.0.min(from.0.saturating_add(looked_at_max as u64)));
-        let entries = kept
-            .between(from, to)
-            .filter_map(|(at, entry)| Some((entry.number(of, at)?, entry.clone())));
+        let numbered = |(at, entry): (u64, &Entry)| Some((entry.number(whose?, at)?, entry.clone()));
         Ok(Page {
-            entries: entries.collect(),
+            entries: kept.between(from, to).filter_map(numbered).collect(),
             next: to,
             more: to != end,
         })
     }
 
+    /// Returns what is kept, for somebody who asks for it.
     fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.begun.store(true, Ordering::Release);
+        self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept
             .lock()
             .expect("nothing panics while it holds the journal")
@@ -302,8 +360,19 @@ impl Kept {
             // The first one has the number that is counted from.
             Of::All => self.end().0.saturating_sub(1),
             Of::Workspace(name) => {
-                let latest = self.latest.get(name.as_str());
-                latest.copied().unwrap_or(self.base.saturating_sub(1))
+                let workspace = self.workspaces.iter().find(|other| *other.name == **name);
+                workspace.map_or(self.base.saturating_sub(1), |workspace| workspace.latest)
+            }
+        }
+    }
+
+    /// Returns whose events they are; none if there has been no such one.
+    fn whose(&self, of: &Of) -> Option<Whose> {
+        match of {
+            Of::All => Some(None),
+            Of::Workspace(name) => {
+                let place = self.workspaces.iter().position(|other| *other.name == **name);
+                place.map(Some)
             }
         }
     }
@@ -315,14 +384,15 @@ impl Kept {
         (from.0..).zip(self.entries.range(places))
     }
 
-    /// Goes through some of the entries, with their places and their numbers.
-    fn numbers<'a>(&'a self, of: &'a Of) -> impl Iterator<Item = (u64, &'a Entry, u64)> {
+    /// Goes through some of the entries: their places and their numbers.
+    fn numbers(&self, of: &Of) -> impl Iterator<Item = (u64, u64)> {
+        let whose = self.whose(of);
         let all = self.between(Cursor(self.first), self.end());
-        all.filter_map(move |(at, entry)| Some((at, entry, entry.number(of, at)?)))
+        all.filter_map(move |(at, entry)| Some((at, entry.number(whose?, at)?)))
     }
 
-    /// Takes an event in; says whether it is one that is told of.
-    fn take_in(&mut self, at: Timestamp, event: &Event) -> bool {
+    /// Takes in an event that is told of.
+    fn take_in(&mut self, at: Timestamp, event: &Event) {
         match event {
             Event::Accepted { message, agents, .. } => {
                 let all = std::iter::once(&message.from).chain(agents);
@@ -330,24 +400,7 @@ impl Kept {
                 for agent in agents {
                     self.push_step(at, message, agent, Step::Accepted);
                 }
-                true
             }
-            Event::HandedOver {
-                session,
-                carrier,
-                agent,
-                deliveries,
-                ..
-            } => {
-                for delivery in deliveries.iter() {
-                    let (session, carrier) = (*session, *carrier);
-                    let step = Step::HandedOver { session, carrier };
-                    self.push_step(at, &delivery.message, agent, step);
-                }
-                !deliveries.is_empty()
-            }
-            // Its agent has said so in its receipt.
-            Event::Confirmed { by: Sign::Failed, .. } => false,
             Event::Confirmed {
                 by,
                 agent,
@@ -357,7 +410,6 @@ impl Kept {
                 for delivery in deliveries.iter() {
                     self.push_step(at, &delivery.message, agent, Step::Delivered { by: *by });
                 }
-                !deliveries.is_empty()
             }
             Event::Undone {
                 by,
@@ -368,7 +420,6 @@ impl Kept {
                 for delivery in deliveries.iter() {
                     self.push_step(at, &delivery.message, agent, Step::Undone { by: *by });
                 }
-                !deliveries.is_empty()
             }
             Event::Receipt {
                 agent,
@@ -376,29 +427,16 @@ impl Kept {
                 receipt,
                 ..
             } => {
-                let step = match receipt {
-                    // It has arrived with that.
-                    Receipt::Done => return false,
-                    Receipt::Failed { reason, retryable } => Step::Failed {
-                        reason: reason.clone(),
-                        retryable: *retryable,
-                    },
-                    Receipt::Deferred { until, reason } => Step::Deferred {
-                        until: *until,
-                        reason: reason.clone(),
-                    },
-                };
                 for delivery in deliveries.iter() {
-                    self.push_step(at, &delivery.message, agent, step.clone());
+                    self.push_receipt(at, &delivery.message, agent, receipt);
                 }
-                true
             }
             Event::Marked { message, agent } => {
                 let what = What::Read {
                     of: About::from(&**message),
                     by: agent.clone(),
                 };
-                self.push(at, what, [&message.from, agent])
+                self.push(at, what, [&message.from, agent]);
             }
             Event::Reacted {
                 message,
@@ -412,13 +450,13 @@ impl Kept {
                     emoji: emoji.clone(),
                     given: *given,
                 };
-                self.push(at, what, [&message.from, agent])
+                self.push(at, what, [&message.from, agent]);
             }
             Event::Registered { agent } => self.push_agent(at, agent, true),
             Event::Gone { agent } => self.push_agent(at, agent, false),
             Event::TakenOver { agent } => {
                 let what = What::TakenOver { agent: agent.clone() };
-                self.push(at, what, [agent])
+                self.push(at, what, [agent]);
             }
             Event::Joined { channel, agent } => self.push_member(at, channel, agent, true),
             Event::Left { channel, agent } => self.push_member(at, channel, agent, false),
@@ -428,6 +466,7 @@ impl Kept {
             | Event::Closed { .. }
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
+            | Event::HandedOver { .. }
             | Event::Passed { .. }
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
@@ -436,7 +475,7 @@ impl Kept {
             | Event::HeldBack { .. }
             | Event::Bound { .. }
             | Event::Unbound { .. }
-            | Event::Stopping => false,
+            | Event::Stopping => {}
         }
     }
 
@@ -449,69 +488,89 @@ impl Kept {
         self.push(at, what, [&message.from, agent]);
     }
 
-    fn push_agent(&mut self, at: Timestamp, agent: &AgentName, is_there: bool) -> bool {
+    fn push_receipt(&mut self, at: Timestamp, message: &Message, agent: &AgentName, receipt: &Receipt) {
+        let step = match receipt {
+            // That it has arrived says it.
+            Receipt::Done => return,
+            Receipt::Failed { reason, retryable } => Step::Failed {
+                reason: reason.clone(),
+                retryable: *retryable,
+            },
+            Receipt::Deferred { until, reason } => Step::Deferred {
+                until: *until,
+                reason: reason.clone(),
+            },
+        };
+        self.push_step(at, message, agent, step);
+    }
+
+    fn push_agent(&mut self, at: Timestamp, agent: &AgentName, is_there: bool) {
         let what = What::Agent {
             agent: agent.clone(),
             is_there,
         };
-        self.push(at, what, [agent])
+        self.push(at, what, [agent]);
     }
 
-    fn push_member(&mut self, at: Timestamp, channel: &ChannelName, agent: &AgentName, is_in: bool) -> bool {
+    fn push_member(&mut self, at: Timestamp, channel: &ChannelName, agent: &AgentName, is_in: bool) {
         let what = What::Member {
             channel: channel.clone(),
             agent: agent.clone(),
             is_in,
         };
-        self.push(at, what, [agent])
+        self.push(at, what, [agent]);
     }
 
-    fn push_node(&mut self, at: Timestamp, node: &NodeView, is_held: bool) -> bool {
+    fn push_node(&mut self, at: Timestamp, node: &NodeView, is_held: bool) {
         let what = What::Node {
             node: Box::new(node.clone()),
             is_held,
         };
         let place = self.place(&node.project);
-        self.keep(at, what, Places::One(place.0, place.1))
+        self.keep(at, what, Places::One(place));
     }
 
     /// Keeps an event that is told in the workspaces of some agents; the person is in none.
-    fn push<'a>(
-        &mut self,
-        at: Timestamp,
-        what: What,
-        agents: impl IntoIterator<Item = &'a AgentName>,
-    ) -> bool {
+    fn push<'a>(&mut self, at: Timestamp, what: What, agents: impl IntoIterator<Item = &'a AgentName>) {
         let agents = agents.into_iter().filter(|agent| !agent.is_person());
         let mut agents = agents.map(AgentName::project);
         // What the person tells itself.
         let first = agents.next().unwrap_or(DEFAULT_PROJECT);
         let mut others: Vec<&str> = agents.filter(|project| *project != first).collect();
-        let (place, number) = self.place(first);
+        let place = self.place(first);
         if others.is_empty() {
-            return self.keep(at, what, Places::One(place, number));
+            return self.keep(at, what, Places::One(place));
         }
         others.sort_unstable();
         others.dedup();
         let others = others.into_iter().map(|project| self.place(project));
-        let places = std::iter::once((place, number)).chain(others).collect();
-        self.keep(at, what, Places::Many(places))
+        let places = std::iter::once(place).chain(others).collect();
+        self.keep(at, what, Places::Many(places));
     }
 
     /// Draws the next number of a workspace.
-    fn place(&mut self, project: &str) -> (Arc<str>, u64) {
-        if let Some(latest) = self.latest.get_mut(project) {
-            *latest += 1;
-            let number = *latest;
-            let (name, _) = self.latest.get_key_value(project).expect("it is there");
-            return (Arc::clone(name), number);
-        }
-        let name: Arc<str> = project.into();
-        self.latest.insert(Arc::clone(&name), self.base);
-        (name, self.base)
+    fn place(&mut self, project: &str) -> Place {
+        let is_it = |workspace: &Workspace| *workspace.name == *project;
+        let known = if self.workspaces.get(self.latest_place).is_some_and(is_it) {
+            Some(self.latest_place)
+        } else {
+            self.workspaces.iter().position(is_it)
+        };
+        let workspace = known.unwrap_or_else(|| {
+            self.workspaces.push(Workspace {
+                name: project.into(),
+                latest: self.base.saturating_sub(1),
+            });
+            self.workspaces.len() - 1
+        });
+        self.latest_place = workspace;
+        let latest = &mut self.workspaces[workspace].latest;
+        *latest += 1;
+        let number = *latest;
+        Place { workspace, number }
     }
 
-    fn keep(&mut self, at: Timestamp, what: What, places: Places) -> bool {
+    fn keep(&mut self, at: Timestamp, what: What, places: Places) {
         let entry = Entry { at, what, places };
         self.bytes += entry.bytes();
         self.entries.push_back(entry);
@@ -522,7 +581,41 @@ impl Kept {
             self.bytes -= oldest.bytes();
             self.first += 1;
         }
-        true
+    }
+}
+
+/// Tells whether observers are told of an event.
+fn is_told(event: &Event) -> bool {
+    match event {
+        Event::Accepted { .. }
+        | Event::Undone { .. }
+        | Event::Receipt { .. }
+        | Event::Marked { .. }
+        | Event::Reacted { .. }
+        | Event::Registered { .. }
+        | Event::Gone { .. }
+        | Event::TakenOver { .. }
+        | Event::Joined { .. }
+        | Event::Left { .. }
+        | Event::NodeCame { .. }
+        | Event::NodeLeft { .. }
+        | Event::NodeLapsed { .. } => true,
+        // What has failed its agent has said in a receipt.
+        Event::Confirmed { by, .. } => *by != Sign::Failed,
+        Event::Opened { .. }
+        | Event::Closed { .. }
+        | Event::Parked { .. }
+        | Event::WaitEnded { .. }
+        | Event::HandedOver { .. }
+        | Event::Passed { .. }
+        | Event::KeptAlive { .. }
+        | Event::Overdue { .. }
+        | Event::Read { .. }
+        | Event::Awaited { .. }
+        | Event::HeldBack { .. }
+        | Event::Bound { .. }
+        | Event::Unbound { .. }
+        | Event::Stopping => false,
     }
 }
 
@@ -544,12 +637,12 @@ mod tests {
         Of::Workspace(name.to_owned())
     }
 
-    fn registered(agent: &str) -> Event {
+    fn registered(agent: &str) -> [Effect; 1] {
         let agent = name(agent);
-        Event::Registered { agent }
+        [Effect::Note(Event::Registered { agent })]
     }
 
-    fn accepted(from: AgentName, to: &str, bytes: usize) -> Event {
+    fn accepted(from: AgentName, to: &str, bytes: usize) -> [Effect; 1] {
         let message = Message {
             id: MessageId(uuid::Uuid::nil()),
             from,
@@ -559,11 +652,12 @@ mod tests {
             ts: START,
             context: None,
         };
-        Event::Accepted {
+        let accepted = Event::Accepted {
             message: Arc::new(message),
             agents: vec![name(to)],
             places: Inboxes::One(Seq(1)),
-        }
+        };
+        [Effect::Note(accepted)]
     }
 
     fn numbers(journal: &Journal, of: &Of, since: u64) -> Vec<u64> {
@@ -604,8 +698,18 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_kept_before_somebody_asks() {
+        let journal = Journal::new(START);
+        journal.note(START, &registered("web:a"));
+        assert_eq!(numbers(&journal, &Of::All, 0), [0; 0]);
+        journal.note(START, &registered("web:a"));
+        assert_eq!(numbers(&journal, &Of::All, 0), [BASE]);
+    }
+
+    #[test]
     fn what_is_forgotten_is_missed_and_whoever_was_about_to_read_it_is_told() {
         let journal = Journal::new(START);
+        journal.end();
         let of = workspace("web");
         journal.note(START, &registered("web:a"));
         let first = journal.since(&of, 0).expect("it is there");
@@ -636,6 +740,7 @@ mod tests {
     #[test]
     fn no_more_text_is_kept_than_the_bound_and_it_is_freed() {
         let journal = Journal::new(START);
+        journal.end();
         let half = EVENTS_BYTES_MAX / 2;
         let kept = |journal: &Journal| {
             let page = journal.since(&Of::All, 0).expect("it was").cursor;
@@ -657,13 +762,17 @@ mod tests {
     #[tokio::test]
     async fn who_waits_is_woken_by_what_came_before_it_waited() {
         let journal = Journal::new(START);
+        journal.end();
+        let reading = journal.reading();
         let grown = journal.grown();
         journal.note(START, &registered("web:a"));
         grown.await;
         let grown = journal.grown();
-        journal.note(START, &Event::Stopping);
+        journal.note(START, &[Effect::Note(Event::Stopping)]);
         let waited = tokio::time::timeout(std::time::Duration::from_millis(20), grown).await;
         assert!(waited.is_err(), "nothing that is told");
+        drop(reading);
+        assert_eq!(journal.streams.load(Ordering::Relaxed), 0);
         let grown = journal.grown();
         journal.wake();
         grown.await;

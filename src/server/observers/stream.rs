@@ -103,6 +103,7 @@ impl Stream {
 
     async fn serve(&mut self, shared: &Shared, may: &impl Fn(&Shared) -> Result<View, String>) -> Ending {
         let journal = shared.owner.journal();
+        let _reading = journal.reading();
         let mut heard = Instant::now();
         let mut pinged = heard;
         let mut checks = tokio::time::interval(OBSERVER_CHECK_EVERY);

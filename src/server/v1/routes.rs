@@ -453,7 +453,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Observer,
         takes: "`?since=&limit=`",
         answers: "`{events[{seq, type, channel_id, payload, created_at}], latest_seq, next_since, missed}`",
-        note: "The events behind the number `since`, the oldest first: 100, or `limit` of up to 1,000; without `since`, or with 0, all that are kept. The next ones are behind `next_since`. `missed` says that some behind `since` are forgotten. 400 `since_ahead`.",
+        note: "The events behind the number `since`, the oldest first: 100, or `limit` of up to 1,000; without `since`, or with 0, all that are kept: none from before anybody asked for events. The next ones are behind `next_since`. `missed` says that some behind `since` are forgotten. 400 `since_ahead`.",
         to: || get(events::list),
     },
     Route {
