@@ -5,7 +5,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sim::nodes::laws::{AFTER, LOST, MARKED, NAMES, NUMBERS, OVERTAKEN, RECEIPT, SENT_AGAIN, THIN_AIR};
+use sim::nodes::laws::{
+    AFTER, LOST, MARKED, NAMES, NUMBERS, OBSERVED, OVERTAKEN, RECEIPT, SENT_AGAIN, THIN_AIR,
+};
 use sim::nodes::tap::Bug;
 use sim::nodes::{campaign, run_seed};
 
@@ -13,7 +15,7 @@ use sim::nodes::{campaign, run_seed};
 const SEEDS: u64 = 40;
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it.
-const BUGS: [(Bug, u64, &[&str]); 8] = [
+const BUGS: [(Bug, u64, &[&str]); 11] = [
     (Bug::FrameLost, 5, &[LOST, NUMBERS]),
     (Bug::SentAfterReceipt, 5, &[AFTER, SENT_AGAIN, NUMBERS]),
     (Bug::MarkMissing, 10, &[MARKED, OVERTAKEN]),
@@ -22,6 +24,9 @@ const BUGS: [(Bug, u64, &[&str]); 8] = [
     (Bug::AcknowledgedTooFar, 20, &[LOST, RECEIPT]),
     (Bug::ReceiptsForgotten, 5, &[AFTER]),
     (Bug::Astray, 20, &[THIN_AIR, LOST, RECEIPT, MARKED]),
+    (Bug::EventLeftOut, 5, &[OBSERVED]),
+    (Bug::EventTwice, 5, &[OBSERVED]),
+    (Bug::EventsSwapped, 5, &[OBSERVED]),
 ];
 
 #[test]

@@ -13,6 +13,12 @@ pub struct History {
     pub posts: Vec<Post>,
     /// What targets got.
     pub shown: Vec<Shown>,
+    /// What there was to be told in each life of the server.
+    pub told: Vec<Told>,
+    /// The run has ended.
+    pub is_over: bool,
+    /// What observers were told.
+    pub observed: Vec<Observed>,
     /// The receipts that relay has.
     pub receipts: Vec<Given>,
     /// What the tap found to be wrong.
@@ -66,6 +72,28 @@ pub struct Shown {
     pub attempts: u32,
     /// When.
     pub at_ms: u64,
+}
+
+/// What there was to be told in a life of the server, in order.
+#[derive(Debug)]
+pub struct Told {
+    /// What the numbers of events are counted from.
+    pub base: u64,
+    /// The events.
+    pub events: Vec<String>,
+    /// How many of them there were some seconds before the end: what comes after them may still be on its way then.
+    pub settled: usize,
+}
+
+/// An event, as an observer was told of it.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// Who was.
+    pub observer: usize,
+    /// Its number.
+    pub seq: u64,
+    /// Which it was.
+    pub what: String,
 }
 
 /// A receipt that relay has.

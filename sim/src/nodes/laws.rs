@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{Given, History, Post, Posted, Shown};
+use super::history::{Given, History, Observed, Post, Posted, Shown};
 use super::plan::Plan;
 use crate::laws::Violation;
 
@@ -18,14 +18,16 @@ pub const MARKED: &str = "what comes again is marked";
 pub const OVERTAKEN: &str = "no message overtakes another on its way to a node";
 /// Nothing is handed over that nobody posted, or to somebody else.
 pub const THIN_AIR: &str = "a node gets what was sent to it";
+/// Observers see all that happens.
+pub const OBSERVED: &str = "an observer is told of each event once and in order";
 /// The tap's: numbers have no gap, and are used once.
 pub const NUMBERS: &str = "frames are numbered without a gap";
 /// The tap's: no number is acknowledged that the node did not acknowledge.
 pub const SENT_AGAIN: &str = "no frame goes out after its receipt";
 
 /// All of them.
-pub const NAMES: [&str; 8] = [
-    LOST, RECEIPT, AFTER, MARKED, OVERTAKEN, THIN_AIR, NUMBERS, SENT_AGAIN,
+pub const NAMES: [&str; 9] = [
+    LOST, RECEIPT, AFTER, MARKED, OVERTAKEN, THIN_AIR, OBSERVED, NUMBERS, SENT_AGAIN,
 ];
 
 type Verdict = Result<(), String>;
@@ -35,13 +37,14 @@ type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// Judges a run: returns every law that it broke.
 pub fn judge(plan: &Plan, history: &History) -> Vec<Violation> {
-    let laws: [Law<'_>; 6] = [
+    let laws: [Law<'_>; 7] = [
         (LOST, Case::what_was_accepted_is_handed_over),
         (RECEIPT, Case::each_delivery_has_a_receipt),
         (AFTER, Case::nothing_is_handed_over_after_its_receipt),
         (MARKED, Case::what_comes_again_is_marked),
         (OVERTAKEN, Case::no_message_overtakes_another),
         (THIN_AIR, Case::a_node_gets_what_was_sent_to_it),
+        (OBSERVED, Case::an_observer_is_told_of_each_event),
     ];
     let case = Case { plan, history };
     let broken = laws.into_iter().filter_map(|(law, keeps)| {
@@ -185,6 +188,57 @@ impl Case<'_> {
             let is_it = |post: &&Post| post.text == shown.text && post.to.is_none_or(|to| to == shown.node);
             if !self.history.posts.iter().any(|post| is_it(&post)) && !self.is_under_way(shown) {
                 return Err(format!("node {} got {:?}", shown.node, shown.text));
+            }
+        }
+        Ok(())
+    }
+
+    fn an_observer_is_told_of_each_event(&self) -> Verdict {
+        let lives = &self.history.told;
+        for (number, life) in lives.iter().enumerate() {
+            let is_last = number + 1 == lives.len();
+            let next = lives.get(number + 1).map_or(u64::MAX, |next| next.base);
+            let in_it = |observed: &&Observed| (life.base..next).contains(&observed.seq);
+            let all: Vec<&Observed> = self.history.observed.iter().filter(in_it).collect();
+            // Nothing is kept before somebody looks on, so that it is not known how many of the first ones nobody is told of: as many as may be.
+            let agrees = |before: &usize| {
+                all.iter().all(|observed| {
+                    let place = usize::try_from(observed.seq - life.base).unwrap_or(usize::MAX);
+                    life.events.get(before.saturating_add(place)) == Some(&observed.what)
+                })
+            };
+            let Some(before) = (0..=life.events.len()).rev().find(agrees) else {
+                return Err(format!("in life {number} it was told of something else: {all:?}"));
+            };
+            let end = life.base + life.settled.saturating_sub(before) as u64;
+            for observer in 0..self.plan.observers.len() {
+                let own = all.iter().filter(|observed| observed.observer == observer);
+                let own: Vec<u64> = own.map(|observed| observed.seq).collect();
+                if let Some(pair) = own.windows(2).find(|pair| pair[0] + 1 != pair[1]) {
+                    return Err(format!(
+                        "observer {observer} was told of {pair:?}, one behind the other"
+                    ));
+                }
+                let had_before = self
+                    .history
+                    .observed
+                    .iter()
+                    .any(|observed| observed.observer == observer && observed.seq < life.base);
+                if had_before && own.first().is_some_and(|first| *first != life.base) {
+                    return Err(format!(
+                        "observer {observer} began life {number} with {:?}",
+                        own.first()
+                    ));
+                }
+                let has_looked_on = !own.is_empty() || had_before;
+                let has_all = own.last().is_some_and(|last| last + 1 >= end);
+                if is_last && !all.is_empty() && has_looked_on && !has_all {
+                    let last = own.last();
+                    return Err(format!(
+                        "observer {observer} was told of {last:?} at the last, not of {}",
+                        end - 1
+                    ));
+                }
             }
         }
         Ok(())

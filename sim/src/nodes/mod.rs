@@ -3,10 +3,11 @@
 //!
 //! - [`plan`]: who there is, what is posted, what its target will say of it, and what goes wrong.
 //! - [`world`]: the hosts. [`tap`]: what passes in and out of the engine, the laws that only it can see, and the seeded bugs.
-//! - [`history`]: what posters and targets saw. [`laws`]: what must hold of it.
+//! - [`observers`]: programs that look on. [`history`]: what posters, targets and observers saw. [`laws`]: what must hold of it.
 
 pub mod history;
 pub mod laws;
+pub mod observers;
 pub mod plan;
 pub mod tap;
 pub mod world;
@@ -24,7 +25,7 @@ use plan::Plan;
 use tap::Bug;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 14] = [
+pub const REQUIRED: [(&str, u64); 16] = [
     ("node came", 20),
     ("node came again", 20),
     ("node lapsed", 100),
@@ -39,6 +40,8 @@ pub const REQUIRED: [(&str, u64); 14] = [
     ("handed over again after a restart of its program", 200),
     ("target failed by an error", 20),
     ("post unknown to its sender", 200),
+    ("observer went on where it was", 40),
+    ("observer missed events", 40),
 ];
 
 /// What a run came to.

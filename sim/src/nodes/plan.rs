@@ -21,6 +21,8 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// Who posts.
     pub posters: Vec<PosterPlan>,
+    /// On which machines somebody looks on.
+    pub observers: Vec<usize>,
     /// What goes wrong.
     pub faults: Vec<Fault>,
 }
@@ -159,8 +161,10 @@ impl Plan {
             .collect();
         let mut faults = draw_faults(&mut rng, boxes, duration_ms);
         draw_stops(&mut rng, duration_ms, &mut faults);
+        let observers = (0..rng.usize(1..=2)).map(|_| rng.usize(..boxes)).collect();
         Self {
             seed,
+            observers,
             boxes,
             duration_ms,
             latency_ms_max: [0, 2, 20, 100][rng.usize(..4)],

@@ -11,8 +11,9 @@ use relay::engine::{
 };
 use relay::server::Machine;
 
-use super::history::Log;
+use super::history::{Log, Told};
 use super::laws::{NUMBERS, SENT_AGAIN};
+use super::observers::{Spoiler, told};
 use crate::laws::Violation;
 use crate::marks::Marks;
 
@@ -35,11 +36,17 @@ pub enum Bug {
     ReceiptsForgotten,
     /// A frame goes to another agent's node.
     Astray,
+    /// Observers are not told of a message.
+    EventLeftOut,
+    /// They are told twice of one.
+    EventTwice,
+    /// They are told of two in the wrong order.
+    EventsSwapped,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::FrameLost,
         Self::SentAfterReceipt,
         Self::MarkMissing,
@@ -48,6 +55,9 @@ impl Bug {
         Self::AcknowledgedTooFar,
         Self::ReceiptsForgotten,
         Self::Astray,
+        Self::EventLeftOut,
+        Self::EventTwice,
+        Self::EventsSwapped,
     ];
 }
 
@@ -77,11 +87,19 @@ pub struct NodeTap {
     /// Counts what a bug may hit, and what it keeps.
     hits: u64,
     kept: Option<(SessionId, Box<Frame>)>,
+    spoiler: Spoiler,
 }
 
 impl NodeTap {
     /// Watches an engine that starts now.
-    pub fn new(engine: Engine, marks: Marks, bug: Option<Bug>, log: Log) -> Self {
+    pub fn new(engine: Engine, now: Timestamp, marks: Marks, bug: Option<Bug>, log: Log) -> Self {
+        let base = u64::try_from(now.as_millis()).expect("after the epoch") * 1_000;
+        let events = Vec::new();
+        log.history().told.push(Told {
+            base,
+            events,
+            settled: 0,
+        });
         Self {
             engine,
             marks,
@@ -94,6 +112,7 @@ impl NodeTap {
             came: BTreeSet::new(),
             hits: 0,
             kept: None,
+            spoiler: Spoiler::default(),
         }
     }
 
@@ -297,6 +316,13 @@ impl NodeTap {
     }
 
     fn note(&mut self, event: &Event) {
+        let mut history = self.log.history();
+        if history.is_over {
+            return;
+        }
+        let life = history.told.last_mut().expect("it has begun");
+        life.events.extend(told(event));
+        drop(history);
         match event {
             Event::NodeCame { node, .. } => {
                 let again = !self.came.insert(format!("{:?}", node.node));
@@ -344,6 +370,7 @@ impl Machine for NodeTap {
         let mut new = out.split_off(from);
         self.spoil(&mut new);
         self.see(&new);
+        self.spoiler.spoil(self.bug, &mut new);
         out.append(&mut new);
     }
 
@@ -357,6 +384,7 @@ impl Machine for NodeTap {
         let mut new = out.split_off(from);
         self.spoil(&mut new);
         self.see(&new);
+        self.spoiler.spoil(self.bug, &mut new);
         out.append(&mut new);
     }
 

@@ -6,8 +6,8 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use relay::engine::limits::Bounds;
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::Run;
 use super::history::{Given, Log, Post, Posted, Shown};
 use super::laws::judge;
+use super::observers::{self, Had};
 use super::plan::{Fate, Plan, fate_of, node_name, poster_name, text};
 use super::tap::{Bug, NodeTap};
 use crate::client::{SERVER, now_ms, set_step_ms};
@@ -33,6 +34,9 @@ use crate::world::{EPOCH_S, Event, Schedule, TICK, box_name, clock, random};
 
 /// How long all is well at the end: a node may be held for 45 s by one that is gone, and a deferral lasts 10 s.
 const QUIET_MS: u64 = 150_000;
+
+/// How long before the end it is looked at what observers must have been told of.
+const SETTLED_MS: u64 = 5_000;
 
 /// How long a program waits before it asks again for what it cannot do without.
 const ASK_AGAIN: Duration = Duration::from_millis(700);
@@ -85,6 +89,8 @@ struct World {
     next_posts: Arc<Vec<AtomicUsize>>,
     /// How many messages targets are busy with, by machine.
     busy: Arc<Vec<AtomicUsize>>,
+    /// How far each observer is.
+    had: Had,
 }
 
 /// Runs a plan, with a seeded bug or without.
@@ -102,6 +108,7 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
         processes: Arc::default(),
         next_posts: counters(plan.posters.len()),
         busy: counters(plan.boxes),
+        had: Arc::new(plan.observers.iter().map(|_| Mutex::default()).collect()),
     };
     world.drive();
     let history = std::mem::take(&mut *world.log.history());
@@ -150,6 +157,7 @@ impl World {
             sleep(end).await;
             Ok(())
         });
+        let settled_ms = plan.duration_ms + QUIET_MS - SETTLED_MS;
         let mut schedule = Schedule::new(&plan.faults, plan.boxes, plan.duration_ms);
         loop {
             let now_ms = u64::try_from(sim.elapsed().as_millis()).expect("a run is short");
@@ -157,10 +165,17 @@ impl World {
             while let Some((event, fault)) = schedule.due(now_ms) {
                 self.apply(&mut sim, event, &fault, now_ms);
             }
+            if now_ms <= settled_ms
+                && let Some(life) = self.log.history().told.last_mut()
+            {
+                life.settled = life.events.len();
+            }
             if self.ended.take() {
                 self.end_life(&mut sim, now_ms);
             }
             if sim.step().expect("neither the server nor a client panics") {
+                // What still happens while it is cleared away is no part of it.
+                self.log.history().is_over = true;
                 return;
             }
         }
@@ -177,7 +192,7 @@ impl World {
         let engine = Engine::new(clock(), roster.clone(), Bounds::default(), message_random());
         self.log.trace(now_ms(), format_args!("server start {boot}"));
         self.log.history().boots.push((now_ms(), None));
-        let tap = NodeTap::new(engine, self.marks.clone(), self.bug, self.log.clone());
+        let tap = NodeTap::new(engine, clock(), self.marks.clone(), self.bug, self.log.clone());
         let config = Config {
             engine: Box::new(tap),
             roster,
@@ -264,6 +279,17 @@ impl World {
                 let process = self.processes.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(self.program(node, process, number));
             }
+        }
+        for (observer, _) in self
+            .plan
+            .observers
+            .iter()
+            .enumerate()
+            .filter(|(_, on)| **on == number)
+        {
+            let (had, log) = (Arc::clone(&self.had), self.log.clone());
+            let (marks, ledger) = (self.marks.clone(), self.ledger.clone());
+            tokio::spawn(observers::observer(observer, had, log, marks, ledger));
         }
         let mut posting = Vec::new();
         for (poster, plan) in self.plan.posters.iter().enumerate() {
