@@ -1,5 +1,6 @@
 //! What posters and targets saw, and what the tap did.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::laws::Violation;
@@ -19,8 +20,10 @@ pub struct History {
     pub is_over: bool,
     /// What observers were told.
     pub observed: Vec<Observed>,
-    /// The receipts that relay has.
+    /// The receipts that programs know relay to have.
     pub receipts: Vec<Given>,
+    /// The deliveries whose last receipt relay has, whether a program has lived to hear of that or not.
+    pub settled: BTreeSet<String>,
     /// What the tap found to be wrong.
     pub seen_by_tap: Vec<Violation>,
     /// All of it, line by line.
@@ -96,7 +99,7 @@ pub struct Observed {
     pub what: String,
 }
 
-/// A receipt that relay has.
+/// A receipt that relay is known to have.
 #[derive(Debug, Clone)]
 pub struct Given {
     /// Whose node's.

@@ -102,11 +102,13 @@ impl Case<'_> {
 
     fn each_delivery_has_a_receipt(&self) -> Verdict {
         for (post, node) in self.in_the_last_life() {
+            // Its program may have gone before it heard that relay has the receipt.
             let given = |shown: &Shown| {
                 let receipts = self.history.receipts.iter();
                 receipts
                     .filter(|given| given.is_final)
                     .any(|given| given.node == node && given.delivery == shown.delivery)
+                    || self.history.settled.contains(&shown.delivery)
             };
             if let Some(shown) = self.showings(&post.text).find(|shown| shown.node == node)
                 && !given(shown)

@@ -280,6 +280,8 @@ impl NodeTap {
             State::Queued | State::Delivered => {}
         }
         if matches!(state, State::Done | State::Failed) {
+            let delivery = format!("del_{message}_agt_{agent}");
+            self.log.history().settled.insert(delivery);
             self.done.insert((agent, message));
         }
     }
