@@ -355,12 +355,16 @@ impl Client {
         }
     }
 
-    /// Makes the connection a WebSocket, whose end is an orderly one however it comes.
+    /// Makes the connection a WebSocket, whose end is an orderly one however it comes; returns with it the number behind which its events
+    /// begin, if the relay says so.
     ///
     /// # Errors
     ///
     /// The relay's refusal; or that it did not answer, or not as a relay does.
-    pub async fn listen(mut self, path: &str) -> Result<WebSocketStream<TokioIo<Upgraded>>, ClientError> {
+    pub async fn listen(
+        mut self,
+        path: &str,
+    ) -> Result<(WebSocketStream<TokioIo<Upgraded>>, Option<u64>), ClientError> {
         let place = self.asked.way.clone();
         let key = generate_key();
         let mut request = self.asked.request("GET", path, Bytes::new());
@@ -395,10 +399,13 @@ impl Client {
         if accept.is_none_or(|accept| accept.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
             return Err(ClientError::NoRelay { place });
         }
+        let seq = response.headers().get("relay-seq");
+        let seq = seq.and_then(|seq| seq.to_str().ok()?.parse().ok());
         let upgraded = hyper::upgrade::on(&mut response).await;
         let upgraded = upgraded.map_err(|_| ClientError::WentAway { place })?;
         self.done();
-        Ok(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), End::Client, None).await)
+        let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), End::Client, None).await;
+        Ok((socket, seq))
     }
 
     /// Where the relay is.

@@ -70,21 +70,14 @@ pub fn run(args: &Tail) -> Result<End, Failure> {
 struct Had {
     /// In which life of the relay.
     boot: Option<String>,
-    /// The number of the latest event.
+    /// The number of the latest event, or of the one behind which it began.
     seq: Option<u64>,
 }
 
 impl Had {
     /// Says what is asked for of a relay, so that nothing is shown twice and nothing is left out.
-    fn path(&self, boot: Option<&String>) -> String {
-        let is_first = self.boot.is_none();
-        let since = match self.seq {
-            _ if is_first => None,
-            Some(seq) => Some(seq),
-            // It had seen nothing yet of the one before.
-            None => (boot != self.boot.as_ref()).then_some(0),
-        };
-        match since {
+    fn path(&self) -> String {
+        match self.seq {
             None => "/api/tail".to_owned(),
             Some(since) => format!("/api/tail?since={since}"),
         }
@@ -127,8 +120,8 @@ async fn tail(args: &Tail) -> Result<std::convert::Infallible, TailError> {
 async fn follow(at: &At, had: &mut Had, shown: &mut Shown) -> Result<String, TailError> {
     let client = Client::find(at).await?;
     let boot = client.health.boot.clone();
-    let path = had.path(boot.as_ref());
-    let mut socket = client.listen(&path).await?;
+    let (mut socket, seq) = client.listen(&had.path()).await?;
+    had.seq = had.seq.or(seq);
     shown.is_another = had.boot.is_some() && had.boot != boot;
     had.boot = boot;
     // What has come is written together, so that a burst costs one write.

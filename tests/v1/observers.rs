@@ -380,6 +380,24 @@ fn an_observer_that_comes_back_goes_on_where_it_was() {
 }
 
 #[test]
+fn who_has_had_nothing_yet_learns_from_where_it_can_go_on() {
+    let world = World::new();
+    world.latest();
+    world.write("one");
+    for path in [format!("/v1/ws?token={}", world.key), "/api/tail?".to_owned()] {
+        let stream = TcpStream::connect(("127.0.0.1", world.relay.port)).expect("relay is there");
+        let url = format!("ws://127.0.0.1:{}{path}", world.relay.port);
+        let (socket, answer) = tungstenite::client(url, stream).expect("it is let in");
+        drop(socket);
+        let behind = answer.headers()["relay-seq"].to_str().expect("text").to_owned();
+        world.write("two");
+        let path = format!("{path}&since={behind}");
+        let mut observer = Observer(upgrade_at(&world, &path).expect("it is let in"));
+        assert_eq!(observer.event()["message"]["text"], "two");
+    }
+}
+
+#[test]
 fn a_token_shows_what_its_scopes_and_filters_allow() {
     let world = World::new();
     let all = [
@@ -445,6 +463,21 @@ fn a_token_shows_what_its_scopes_and_filters_allow() {
     // A page ends behind what was looked at, shown or not.
     let page = world.events(&format!("?since={since}"), &future);
     assert_eq!(page["next_since"], page["latest_seq"]);
+    // An agent is concerned by what it got, wherever that was sent.
+    let later = world.latest();
+    world.done("/v1/channels/both/join", &world.bob, &json!({}));
+    world.done(
+        "/v1/channels/both/messages",
+        &world.alice,
+        &json!({"text": "both"}),
+    );
+    let listed = world.events(&format!("?since={later}"), &bobs);
+    let rows = listed["events"].as_array().expect("a list").iter();
+    let kinds_of_bobs: Vec<&str> = rows.map(|row| text(&row["type"])).collect();
+    assert_eq!(
+        kinds_of_bobs,
+        ["member.joined", "message.created", "delivery.accepted"]
+    );
     // The stream shows the same.
     let mut observer = Observer::open(&world, &ops, &format!("&since={since}"));
     assert_eq!(observer.types(2).join(" "), in_channels);

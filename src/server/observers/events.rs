@@ -51,7 +51,7 @@ impl Entry {
     /// Returns the type of the event.
     pub(super) fn kind(&self) -> &'static str {
         match &self.what {
-            What::Message(message) => match message.to.by() {
+            What::Message { message, .. } => match message.to.by() {
                 ResolvedBy::Channel if is_reply(message) => "thread.reply",
                 ResolvedBy::Channel => "message.created",
                 ResolvedBy::Name => "dm.received",
@@ -79,7 +79,7 @@ impl Entry {
     /// Returns the scope that it needs, beside that of the stream and that of direct messages if it is about one.
     pub(super) fn scope(&self) -> Scope {
         match &self.what {
-            What::Message(message) => match message.to.by() {
+            What::Message { message, .. } => match message.to.by() {
                 ResolvedBy::Channel if is_reply(message) => Scope::Threads,
                 ResolvedBy::Channel => Scope::Messages,
                 ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => Scope::Dms,
@@ -96,7 +96,7 @@ impl Entry {
     /// Returns where that was said which it is about.
     pub(super) fn place(&self) -> Place {
         match &self.what {
-            What::Message(message) => Place::of(&message.from, &message.to),
+            What::Message { message, .. } => Place::of(&message.from, &message.to),
             What::Delivery { of, .. } | What::Read { of, .. } | What::Reacted { of, .. } => {
                 Place::of(&of.from, &of.to)
             }
@@ -109,12 +109,7 @@ impl Entry {
     pub(super) fn concerns(&self, id: &str) -> bool {
         let is = |agent: &AgentName| agent_id(agent) == id;
         match &self.what {
-            What::Message(message) => {
-                is(&message.from)
-                    || id
-                        .strip_prefix("agt_")
-                        .is_some_and(|name| name == message.to.as_str())
-            }
+            What::Message { message, agents } => is(&message.from) || agents.iter().any(is),
             What::Delivery { of, agent, .. } => is(&of.from) || is(agent),
             What::Read { of, by } | What::Reacted { of, by, .. } => is(&of.from) || is(by),
             What::Agent { agent, .. } | What::TakenOver { agent } | What::Member { agent, .. } => is(agent),
@@ -148,7 +143,7 @@ impl Entry {
             Of::Workspace(workspace) => agent.seen_from(workspace).into_owned(),
         };
         match &self.what {
-            What::Message(message) => said(kind, message, &name),
+            What::Message { message, .. } => said(kind, message, &name),
             What::Delivery { of, agent, step } => became(kind, of, agent, step, &name),
             What::Read { of, by } => json!({
                 "type": kind,

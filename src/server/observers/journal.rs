@@ -84,7 +84,11 @@ enum Places {
 #[derive(Debug, Clone)]
 pub(in crate::server) enum What {
     /// A message was accepted.
-    Message(std::sync::Arc<Message>),
+    Message {
+        message: std::sync::Arc<Message>,
+        /// Whose inboxes it is in.
+        agents: Vec<AgentName>,
+    },
     /// Something became of a delivery.
     Delivery { of: About, agent: AgentName, step: Step },
     /// An agent has said that it has read a message.
@@ -187,6 +191,8 @@ pub(in crate::server) struct Ahead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) struct Since {
     pub cursor: Cursor,
+    /// The number of the event before them.
+    pub behind: u64,
     /// Some of them are forgotten.
     pub missed: bool,
 }
@@ -211,7 +217,7 @@ impl Entry {
 
     fn bytes(&self) -> usize {
         match &self.what {
-            What::Message(message) => message.bytes(),
+            What::Message { message, .. } => message.bytes(),
             What::Delivery { .. }
             | What::Read { .. }
             | What::Reacted { .. }
@@ -286,9 +292,14 @@ impl Journal {
         self.grown.notify_waiters();
     }
 
-    /// Returns where the next event will be.
-    pub fn end(&self) -> Cursor {
-        self.kept().end()
+    /// Finds where the events that are yet to come begin.
+    pub fn now(&self, of: &Of) -> Since {
+        let kept = self.kept();
+        Since {
+            cursor: kept.end(),
+            behind: kept.latest(of),
+            missed: false,
+        }
     }
 
     /// Returns the number of the latest of some events.
@@ -314,7 +325,12 @@ impl Journal {
             None => (kept.end(), latest + 1),
         };
         let missed = number > 0 && next > number + 1;
-        Ok(Since { cursor, missed })
+        let behind = next.saturating_sub(1);
+        Ok(Since {
+            cursor,
+            behind,
+            missed,
+        })
     }
 
     /// Reads on, and looks at no more than some events.
@@ -396,7 +412,11 @@ impl Kept {
         match event {
             Event::Accepted { message, agents, .. } => {
                 let all = std::iter::once(&message.from).chain(agents);
-                self.push(at, What::Message(message.clone()), all);
+                let what = What::Message {
+                    message: message.clone(),
+                    agents: agents.clone(),
+                };
+                self.push(at, what, all);
                 for agent in agents {
                     self.push_step(at, message, agent, Step::Accepted);
                 }
@@ -709,7 +729,7 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_missed_and_whoever_was_about_to_read_it_is_told() {
         let journal = Journal::new(START);
-        journal.end();
+        journal.now(&Of::All);
         let of = workspace("web");
         journal.note(START, &registered("web:a"));
         let first = journal.since(&of, 0).expect("it is there");
@@ -740,7 +760,7 @@ mod tests {
     #[test]
     fn no_more_text_is_kept_than_the_bound_and_it_is_freed() {
         let journal = Journal::new(START);
-        journal.end();
+        journal.now(&Of::All);
         let half = EVENTS_BYTES_MAX / 2;
         let kept = |journal: &Journal| {
             let page = journal.since(&Of::All, 0).expect("it was").cursor;
@@ -762,7 +782,7 @@ mod tests {
     #[tokio::test]
     async fn who_waits_is_woken_by_what_came_before_it_waited() {
         let journal = Journal::new(START);
-        journal.end();
+        journal.now(&Of::All);
         let reading = journal.reading();
         let grown = journal.grown();
         journal.note(START, &registered("web:a"));

@@ -9,5 +9,5 @@ mod stream;
 mod view;
 
 pub(super) use journal::{Ahead, Journal, Of, Page, Since};
-pub(super) use stream::{Start, upgrade};
+pub(super) use stream::upgrade;
 pub(super) use view::{Filters, Limits, Scope, View};

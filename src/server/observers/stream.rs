@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::HeaderName;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,30 +22,24 @@ use crate::server::websocket::{self, Gone, close};
 const TOO_SLOW: &str =
     "too slow: events were forgotten before they were taken; come back with ?since=SEQ, the latest you have";
 
-/// Where a stream begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum Start {
-    /// With what comes next.
-    Now,
-    /// Behind what an observer has had.
-    Behind(Since),
-}
+/// Says in the answer to an upgrade behind which event the stream begins, for those who have none of it yet.
+const SEQ: HeaderName = HeaderName::from_static("relay-seq");
 
 /// Takes the connection of an observer. `may` says, each time anew, what it is shown; or why it is shown nothing any more.
 pub(in crate::server) fn upgrade(
     shared: Arc<Shared>,
-    start: Start,
+    since: Since,
     socket: WebSocketUpgrade,
     may: impl Fn(&Shared) -> Result<View, String> + Send + Sync + 'static,
 ) -> Response {
-    // Before it is a WebSocket, so that nothing is left out which happens after its client was answered.
-    let (cursor, missed) = match start {
-        Start::Now => (shared.owner.journal().end(), false),
-        Start::Behind(Since { cursor, missed }) => (cursor, missed),
-    };
+    let Since {
+        cursor,
+        behind,
+        missed,
+    } = since;
     // Once it is a WebSocket, its connection is waited for here alone.
     let under_way = shared.sockets.token();
-    socket
+    let mut response = socket
         .max_message_size(OBSERVER_MESSAGE_BYTES_MAX)
         .max_frame_size(OBSERVER_MESSAGE_BYTES_MAX)
         .on_upgrade(async move |socket| {
@@ -57,7 +52,9 @@ pub(in crate::server) fn upgrade(
                 let _gone = websocket::write(&mut stream.socket, [close(code, &reason)]).await;
             }
             drop(under_way);
-        })
+        });
+    response.headers_mut().insert(SEQ, behind.into());
+    response
 }
 
 /// How a stream ends.

@@ -17,7 +17,7 @@ use crate::server::Shared;
 use crate::server::limits::{
     EVENTS_AT_ONCE, EVENTS_BYTES_MAX, EVENTS_MAX, EVENTS_SHOWN, EVENTS_SHOWN_MAX, OBSERVER_TOKENS_MAX,
 };
-use crate::server::observers::{self, Ahead, Of, Page, Since, Start, View};
+use crate::server::observers::{self, Ahead, Of, Page, Since, View};
 
 /// `GET /v1/workspace/events`: the events behind a number, the oldest first.
 pub(super) async fn list(asked: Asked) -> Answer {
@@ -47,7 +47,9 @@ pub(super) async fn list(asked: Asked) -> Answer {
         }
     };
     let journal = asked.shared.owner.journal();
-    let Since { mut cursor, missed } = behind(journal.since(&view.of, since))?;
+    let Since {
+        mut cursor, missed, ..
+    } = behind(journal.since(&view.of, since))?;
     let latest = journal.latest(&view.of);
     let mut rows: Vec<Value> = Vec::new();
     let mut next = since;
@@ -117,13 +119,13 @@ pub(super) async fn socket(State(shared): State<Arc<Shared>>, request: Request) 
         Ok(view) => view,
         Err(reason) => return forbidden(reason).into_response(),
     };
-    let start = match since.as_deref().map(|since| start(&shared, &view.of, since)) {
-        None => Start::Now,
-        Some(Ok(start)) => start,
+    let since = match since.map(|since| start(&shared, &view.of, &since)) {
+        None => shared.owner.journal().now(&view.of),
+        Some(Ok(since)) => since,
         Some(Err(failure)) => return failure.into_response(),
     };
     match WebSocketUpgrade::from_request_parts(&mut parts, &shared).await {
-        Ok(socket) => observers::upgrade(shared, start, socket, move |shared| may.view(shared)),
+        Ok(socket) => observers::upgrade(shared, since, socket, move |shared| may.view(shared)),
         Err(rejection) => {
             Failure::new(rejection.status(), "not_a_websocket", rejection.body_text()).into_response()
         }
@@ -143,13 +145,13 @@ pub(super) async fn tail(State(shared): State<Arc<Shared>>, request: Request) ->
         }
         since = Some(value.into_owned());
     }
-    let start = match since.map(|since| start(&shared, &Of::All, &since)) {
-        None => Start::Now,
-        Some(Ok(start)) => start,
+    let since = match since.map(|since| start(&shared, &Of::All, &since)) {
+        None => shared.owner.journal().now(&Of::All),
+        Some(Ok(since)) => since,
         Some(Err(failure)) => return failure.in_persons_words(),
     };
     match WebSocketUpgrade::from_request_parts(&mut parts, &shared).await {
-        Ok(socket) => observers::upgrade(shared, start, socket, |_| Ok(View::all(Of::All))),
+        Ok(socket) => observers::upgrade(shared, since, socket, |_| Ok(View::all(Of::All))),
         Err(rejection) => {
             Failure::new(rejection.status(), "not_a_websocket", rejection.body_text()).in_persons_words()
         }
@@ -157,9 +159,9 @@ pub(super) async fn tail(State(shared): State<Arc<Shared>>, request: Request) ->
 }
 
 /// Finds where a stream begins that goes on behind a number.
-fn start(shared: &Shared, of: &Of, since: &str) -> Result<Start, Failure> {
+fn start(shared: &Shared, of: &Of, since: &str) -> Result<Since, Failure> {
     let since = number(since)?;
-    behind(shared.owner.journal().since(of, since)).map(Start::Behind)
+    behind(shared.owner.journal().since(of, since))
 }
 
 /// By what somebody may look on.

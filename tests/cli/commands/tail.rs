@@ -119,10 +119,10 @@ fn it_goes_on_when_relay_is_back() {
         .code(1)
         .stderr(contains("relay is not running"));
     relay.restart();
+    assert_eq!(tail.line(), "[relay] relay was started anew");
     ask(relay.port, &["send", "dev-a", "again", "--from", "pm"])
         .assert()
         .code(0);
-    assert_eq!(tail.line(), "[relay] relay was started anew");
     assert!(tail.said().starts_with("pm → dev-a [free] \"again\""));
     let mut process = tail.process;
     let said = process.kill();
