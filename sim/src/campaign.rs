@@ -1,16 +1,12 @@
 //! Many seeds, with a line of progress, and what they came to.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a campaign takes real time, on as many threads as it is given"
-)]
+#![expect(clippy::disallowed_methods, reason = "a campaign takes real time")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::alone::alone;
 use crate::laws::{NOTHING_PANICS, Report, Violation};
 use crate::marks::{REQUIRED, add};
 use crate::plan::Plan;
@@ -24,8 +20,6 @@ pub struct Campaign {
     pub from: u64,
     /// How many seeds.
     pub seeds: u64,
-    /// On how many threads.
-    pub jobs: usize,
     /// When to stop, if not all seeds are done by then.
     pub time_max: Option<Duration>,
     /// Whether to write a line of progress to stderr.
@@ -62,6 +56,7 @@ pub fn run_seed(seed: u64, bug: Option<Bug>) -> Result<crate::world::Run, Violat
 ///
 /// The panic's message.
 pub fn run_plan(plan: &Plan, bug: Option<Bug>) -> Result<crate::world::Run, Violation> {
+    let _alone = alone();
     catch_unwind(AssertUnwindSafe(|| run(plan, bug))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -72,30 +67,15 @@ pub fn run_plan(plan: &Plan, bug: Option<Bug>) -> Result<crate::world::Run, Viol
     })
 }
 
-/// Runs all seeds, or until the first violation.
+/// Runs all seeds, one after the other, or until the first violation.
 pub fn campaign(campaign: Campaign) -> Summary {
     let started = Instant::now();
-    let next = AtomicU64::new(campaign.from);
-    let stop = AtomicBool::new(false);
-    let summary = Mutex::new(Summary::default());
-    std::thread::scope(|scope| {
-        for _ in 0..campaign.jobs.max(1) {
-            scope.spawn(|| work(campaign, started, &next, &stop, &summary));
-        }
-    });
-    let mut summary = summary.into_inner().expect("violations are caught");
-    summary.took = started.elapsed();
-    summary
-}
-
-fn work(campaign: Campaign, started: Instant, next: &AtomicU64, stop: &AtomicBool, summary: &Mutex<Summary>) {
-    while !stop.load(Ordering::Relaxed) && campaign.time_max.is_none_or(|max| started.elapsed() < max) {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= campaign.from + campaign.seeds {
-            return;
+    let mut summary = Summary::default();
+    for seed in campaign.from..campaign.from + campaign.seeds {
+        if campaign.time_max.is_some_and(|max| started.elapsed() >= max) {
+            break;
         }
         let outcome = run_seed(seed, None);
-        let mut summary = summary.lock().expect("violations are caught");
         summary.seeds += 1;
         let verdict = outcome.and_then(|run| {
             let counts = run.marks.counts();
@@ -107,12 +87,9 @@ fn work(campaign: Campaign, started: Instant, next: &AtomicU64, stop: &AtomicBoo
             summary.report.add(&run.report);
             run.violations.into_iter().next().map_or(Ok(()), Err)
         });
-        match verdict {
-            Ok(()) => {}
-            Err(violation) => {
-                summary.failure.get_or_insert((seed, violation));
-                stop.store(true, Ordering::Relaxed);
-            }
+        if let Err(violation) = verdict {
+            summary.failure = Some((seed, violation));
+            break;
         }
         if campaign.progress && summary.seeds.is_multiple_of(50) {
             let rate = summary.seeds as f64 / started.elapsed().as_secs_f64();
@@ -122,6 +99,8 @@ fn work(campaign: Campaign, started: Instant, next: &AtomicU64, stop: &AtomicBoo
             );
         }
     }
+    summary.took = started.elapsed();
+    summary
 }
 
 impl Summary {

@@ -17,6 +17,7 @@
 //! - [`campaign`]: many seeds; [`shrink`]: a failing plan made smaller.
 
 pub mod agent;
+pub mod alone;
 pub mod campaign;
 pub mod client;
 pub mod history;

@@ -37,9 +37,6 @@ enum Command {
         /// The first one.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// On how many threads.
-        #[arg(long, default_value_t = 2)]
-        jobs: usize,
         /// Stop after that many minutes.
         #[arg(long)]
         minutes: Option<u64>,
@@ -67,11 +64,8 @@ enum Command {
         /// The first one.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// On how many threads.
-        #[arg(long, default_value_t = 2)]
-        jobs: usize,
         /// This one alone, with all that happened.
-        #[arg(long, conflicts_with_all = ["seeds", "from", "jobs"])]
+        #[arg(long, conflicts_with_all = ["seeds", "from"])]
         seed: Option<u64>,
         /// With a seeded bug, by its name.
         #[arg(long, requires = "seed")]
@@ -88,15 +82,9 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run { seed, trace } => run(seed, trace),
-        Command::Campaign {
-            seeds,
-            from,
-            jobs,
-            minutes,
-        } => run_campaign(Campaign {
+        Command::Campaign { seeds, from, minutes } => run_campaign(Campaign {
             from,
             seeds,
-            jobs,
             time_max: minutes.map(|minutes| Duration::from_secs(60 * minutes)),
             progress: true,
         }),
@@ -105,12 +93,11 @@ fn main() -> ExitCode {
         Command::Nodes {
             seeds,
             from,
-            jobs,
             seed,
             bug,
         } => match seed {
             Some(seed) => run_nodes(seed, bug.as_deref()),
-            None => nodes_campaign(from, seeds, jobs),
+            None => nodes_campaign(from, seeds),
         },
         Command::Shrink { seed } => shrink(seed),
     }
@@ -202,8 +189,8 @@ fn fail_nodes(seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn nodes_campaign(from: u64, seeds: u64, jobs: usize) -> ExitCode {
-    let summary = nodes::campaign(from, seeds, jobs);
+fn nodes_campaign(from: u64, seeds: u64) -> ExitCode {
+    let summary = nodes::campaign(from, seeds);
     println!("{summary}");
     if let Some((seed, violation)) = &summary.failure {
         return fail_nodes(*seed, violation);

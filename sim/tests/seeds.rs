@@ -57,7 +57,6 @@ fn a_campaign_of_100_seeds_reaches_the_marks_that_are_required_of_it() {
     let summary = campaign(Campaign {
         from: 1_000,
         seeds: 100,
-        jobs: 2,
         time_max: None,
         progress: false,
     });

@@ -15,9 +15,8 @@ pub mod world;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::alone::alone;
 use crate::laws::{NOTHING_PANICS, Violation};
 use crate::marks::add;
 use history::History;
@@ -61,6 +60,7 @@ pub struct Run {
 /// The panic that it ended in.
 pub fn run_seed(seed: u64, bug: Option<Bug>) -> Result<Run, Violation> {
     let plan = Plan::draw(seed);
+    let _alone = alone();
     catch_unwind(AssertUnwindSafe(|| world::run(&plan, bug))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -111,39 +111,25 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Runs many seeds on some threads, until the first violation.
-pub fn campaign(from: u64, seeds: u64, jobs: usize) -> Summary {
-    let next = AtomicU64::new(from);
-    let stop = AtomicBool::new(false);
-    let summary = Mutex::new(Summary::default());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= from + seeds {
-                        return;
-                    }
-                    let outcome = run_seed(seed, None);
-                    let mut summary = summary.lock().expect("violations are caught");
-                    summary.seeds += 1;
-                    let broken = match outcome {
-                        Ok(run) => {
-                            add(&mut summary.marks, &run.marks);
-                            summary.accepted += run.history.accepted() as u64;
-                            summary.handed_over += run.history.shown.len() as u64;
-                            summary.lost_by_restart += laws::lost_by_restart(&run.history) as u64;
-                            run.violations.into_iter().next()
-                        }
-                        Err(violation) => Some(violation),
-                    };
-                    if let Some(violation) = broken {
-                        summary.failure.get_or_insert((seed, violation));
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                }
-            });
+/// Runs many seeds, one after the other, until the first violation.
+pub fn campaign(from: u64, seeds: u64) -> Summary {
+    let mut summary = Summary::default();
+    for seed in from..from + seeds {
+        summary.seeds += 1;
+        let broken = match run_seed(seed, None) {
+            Ok(run) => {
+                add(&mut summary.marks, &run.marks);
+                summary.accepted += run.history.accepted() as u64;
+                summary.handed_over += run.history.shown.len() as u64;
+                summary.lost_by_restart += laws::lost_by_restart(&run.history) as u64;
+                run.violations.into_iter().next()
+            }
+            Err(violation) => Some(violation),
+        };
+        if let Some(violation) = broken {
+            summary.failure = Some((seed, violation));
+            break;
         }
-    });
-    summary.into_inner().expect("violations are caught")
+    }
+    summary
 }
