@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::journal::{About, Entry, Of, Step, What};
+use super::entry::{About, Entry, Step, What};
+use super::journal::Of;
 use super::view::Scope;
 use crate::engine::{AgentName, ChannelName, Message, Recipient, ResolvedBy};
 use crate::server::nodes::{self, agent_id, conversation_of};

@@ -3,18 +3,17 @@
 //! It begins when somebody first asks for it: until then nothing is kept, and it costs nothing. It is written under the engine's lock, and holds what is needed to tell of an event, not the words: these are made where somebody
 //! reads it. Nobody waits for a reader: who falls so far behind that events are forgotten before it has read them is told so.
 
+mod taking_in;
+
 use std::collections::VecDeque;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::engine::nodes::NodeView;
-use crate::engine::receipts::Receipt;
-use crate::engine::{
-    AgentName, ChannelName, DEFAULT_PROJECT, Effect, Event, Message, MessageId, Recipient, Sign, Timestamp,
-};
+use super::entry::{Entry, Place, Places, What, Whose};
+use crate::engine::{AgentName, DEFAULT_PROJECT, Effect, Timestamp};
 use crate::server::limits::{EVENTS_BYTES_MAX, EVENTS_MAX};
-use crate::server::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::server::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The latest events.
 pub(in crate::server) struct Journal {
@@ -54,103 +53,6 @@ struct Workspace {
     name: Box<str>,
     /// The number of the latest one.
     latest: u64,
-}
-
-/// An event.
-#[derive(Debug, Clone)]
-pub(in crate::server) struct Entry {
-    /// When it was.
-    pub at: Timestamp,
-    /// What it was.
-    pub what: What,
-    /// In which workspaces it is told, and its number there.
-    places: Places,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    /// The place of the workspace among all.
-    workspace: usize,
-    number: u64,
-}
-
-#[derive(Debug, Clone)]
-enum Places {
-    One(Place),
-    Many(Arc<[Place]>),
-}
-
-/// What has happened.
-#[derive(Debug, Clone)]
-pub(in crate::server) enum What {
-    /// A message was accepted.
-    Message {
-        message: std::sync::Arc<Message>,
-        /// Whose inboxes it is in.
-        agents: Vec<AgentName>,
-    },
-    /// Something became of a delivery.
-    Delivery { of: About, agent: AgentName, step: Step },
-    /// An agent has said that it has read a message.
-    Read { of: About, by: AgentName },
-    /// An agent has shown how it takes a message, or shows it no more.
-    Reacted {
-        of: About,
-        by: AgentName,
-        emoji: std::sync::Arc<str>,
-        given: bool,
-    },
-    /// An agent is there that was not, or the other way round.
-    Agent { agent: AgentName, is_there: bool },
-    /// A later instance has taken an agent over.
-    TakenOver { agent: AgentName },
-    /// An agent is in a channel, or not any more.
-    Member {
-        channel: ChannelName,
-        agent: AgentName,
-        is_in: bool,
-    },
-    /// A node is connected, or not any more, or holds its agents no more.
-    Node { node: Box<NodeView>, is_held: bool },
-}
-
-/// The message that an event is about, without its text.
-#[derive(Debug, Clone)]
-pub(in crate::server) struct About {
-    pub id: MessageId,
-    pub from: AgentName,
-    pub to: Recipient,
-}
-
-impl From<&Message> for About {
-    fn from(message: &Message) -> Self {
-        Self {
-            id: message.id,
-            from: message.from.clone(),
-            to: message.to.clone(),
-        }
-    }
-}
-
-/// What became of a delivery.
-#[derive(Debug, Clone)]
-pub(in crate::server) enum Step {
-    /// It is in the inbox.
-    Accepted,
-    /// It is known to have arrived.
-    Delivered { by: Sign },
-    /// It is back in the inbox.
-    Undone { by: Sign },
-    /// Its agent does not want it yet.
-    Deferred {
-        until: Timestamp,
-        reason: Option<Box<str>>,
-    },
-    /// Its agent could not do what was to be done.
-    Failed {
-        reason: Option<Box<str>>,
-        retryable: bool,
-    },
 }
 
 /// Whose events are read.
@@ -197,38 +99,6 @@ pub(in crate::server) struct Since {
     pub missed: bool,
 }
 
-/// Whose events are read: of one workspace, by its place, or of all.
-type Whose = Option<usize>;
-
-impl Entry {
-    /// Returns the number that it has for whoever reads those events; none if it is not one of them. `number` is the one that it has
-    /// among all.
-    fn number(&self, whose: Whose, number: u64) -> Option<u64> {
-        let Some(workspace) = whose else {
-            return Some(number);
-        };
-        let places = match &self.places {
-            Places::One(place) => std::slice::from_ref(place),
-            Places::Many(places) => places,
-        };
-        let place = places.iter().find(|place| place.workspace == workspace);
-        place.map(|place| place.number)
-    }
-
-    fn bytes(&self) -> usize {
-        match &self.what {
-            What::Message { message, .. } => message.bytes(),
-            What::Delivery { .. }
-            | What::Read { .. }
-            | What::Reacted { .. }
-            | What::Agent { .. }
-            | What::TakenOver { .. }
-            | What::Member { .. }
-            | What::Node { .. } => 0,
-        }
-    }
-}
-
 impl Journal {
     /// Begins one. Numbers are counted from the microseconds of its start, so that they go on growing over a restart: an observer that
     /// comes back goes on behind what it has read, whichever relay told of that.
@@ -261,7 +131,7 @@ impl Journal {
         let mut kept = None;
         for effect in effects {
             if let Effect::Note(event) = effect
-                && is_told(event)
+                && taking_in::is_told(event)
             {
                 kept.get_or_insert_with(|| self.lock()).take_in(at, event);
             }
@@ -407,149 +277,6 @@ impl Kept {
         all.filter_map(move |(at, entry)| Some((at, entry.number(whose?, at)?)))
     }
 
-    /// Takes in an event that is told of.
-    fn take_in(&mut self, at: Timestamp, event: &Event) {
-        match event {
-            Event::Accepted { message, agents, .. } => {
-                let all = std::iter::once(&message.from).chain(agents);
-                let what = What::Message {
-                    message: message.clone(),
-                    agents: agents.clone(),
-                };
-                self.push(at, what, all);
-                for agent in agents {
-                    self.push_step(at, message, agent, Step::Accepted);
-                }
-            }
-            Event::Confirmed {
-                by,
-                agent,
-                deliveries,
-                ..
-            } => {
-                for delivery in deliveries.iter() {
-                    self.push_step(at, &delivery.message, agent, Step::Delivered { by: *by });
-                }
-            }
-            Event::Undone {
-                by,
-                agent,
-                deliveries,
-                ..
-            } => {
-                for delivery in deliveries.iter() {
-                    self.push_step(at, &delivery.message, agent, Step::Undone { by: *by });
-                }
-            }
-            Event::Receipt {
-                agent,
-                deliveries,
-                receipt,
-                ..
-            } => {
-                for delivery in deliveries.iter() {
-                    self.push_receipt(at, &delivery.message, agent, receipt);
-                }
-            }
-            Event::Marked { message, agent } => {
-                let what = What::Read {
-                    of: About::from(&**message),
-                    by: agent.clone(),
-                };
-                self.push(at, what, [&message.from, agent]);
-            }
-            Event::Reacted {
-                message,
-                agent,
-                emoji,
-                given,
-            } => {
-                let what = What::Reacted {
-                    of: About::from(&**message),
-                    by: agent.clone(),
-                    emoji: emoji.clone(),
-                    given: *given,
-                };
-                self.push(at, what, [&message.from, agent]);
-            }
-            Event::Registered { agent } => self.push_agent(at, agent, true),
-            Event::Gone { agent } => self.push_agent(at, agent, false),
-            Event::TakenOver { agent } => {
-                let what = What::TakenOver { agent: agent.clone() };
-                self.push(at, what, [agent]);
-            }
-            Event::Joined { channel, agent } => self.push_member(at, channel, agent, true),
-            Event::Left { channel, agent } => self.push_member(at, channel, agent, false),
-            Event::NodeCame { node, .. } | Event::NodeLeft { node } => self.push_node(at, node, true),
-            Event::NodeLapsed { node } => self.push_node(at, node, false),
-            Event::Opened { .. }
-            | Event::Closed { .. }
-            | Event::Parked { .. }
-            | Event::WaitEnded { .. }
-            | Event::HandedOver { .. }
-            | Event::Passed { .. }
-            | Event::KeptAlive { .. }
-            | Event::Overdue { .. }
-            | Event::Read { .. }
-            | Event::Awaited { .. }
-            | Event::HeldBack { .. }
-            | Event::Bound { .. }
-            | Event::Unbound { .. }
-            | Event::Stopping => {}
-        }
-    }
-
-    fn push_step(&mut self, at: Timestamp, message: &Message, agent: &AgentName, step: Step) {
-        let what = What::Delivery {
-            of: About::from(message),
-            agent: agent.clone(),
-            step,
-        };
-        self.push(at, what, [&message.from, agent]);
-    }
-
-    fn push_receipt(&mut self, at: Timestamp, message: &Message, agent: &AgentName, receipt: &Receipt) {
-        let step = match receipt {
-            // That it has arrived says it.
-            Receipt::Done => return,
-            Receipt::Failed { reason, retryable } => Step::Failed {
-                reason: reason.clone(),
-                retryable: *retryable,
-            },
-            Receipt::Deferred { until, reason } => Step::Deferred {
-                until: *until,
-                reason: reason.clone(),
-            },
-        };
-        self.push_step(at, message, agent, step);
-    }
-
-    fn push_agent(&mut self, at: Timestamp, agent: &AgentName, is_there: bool) {
-        let what = What::Agent {
-            agent: agent.clone(),
-            is_there,
-        };
-        self.push(at, what, [agent]);
-    }
-
-    fn push_member(&mut self, at: Timestamp, channel: &ChannelName, agent: &AgentName, is_in: bool) {
-        let what = What::Member {
-            channel: channel.clone(),
-            agent: agent.clone(),
-            is_in,
-        };
-        self.push(at, what, [agent]);
-    }
-
-    fn push_node(&mut self, at: Timestamp, node: &NodeView, is_held: bool) {
-        let what = What::Node {
-            node: Box::new(node.clone()),
-            is_held,
-        };
-        let place = self.place(&node.project);
-        self.keep(at, what, Places::One(place));
-    }
-
     /// Keeps an event that is told in the workspaces of some agents; the person is in none.
     fn push<'a>(&mut self, at: Timestamp, what: What, agents: impl IntoIterator<Item = &'a AgentName>) {
         let agents = agents.into_iter().filter(|agent| !agent.is_person());
@@ -604,197 +331,6 @@ impl Kept {
     }
 }
 
-/// Tells whether observers are told of an event.
-fn is_told(event: &Event) -> bool {
-    match event {
-        Event::Accepted { .. }
-        | Event::Undone { .. }
-        | Event::Receipt { .. }
-        | Event::Marked { .. }
-        | Event::Reacted { .. }
-        | Event::Registered { .. }
-        | Event::Gone { .. }
-        | Event::TakenOver { .. }
-        | Event::Joined { .. }
-        | Event::Left { .. }
-        | Event::NodeCame { .. }
-        | Event::NodeLeft { .. }
-        | Event::NodeLapsed { .. } => true,
-        // What has failed its agent has said in a receipt.
-        Event::Confirmed { by, .. } => *by != Sign::Failed,
-        Event::Opened { .. }
-        | Event::Closed { .. }
-        | Event::Parked { .. }
-        | Event::WaitEnded { .. }
-        | Event::HandedOver { .. }
-        | Event::Passed { .. }
-        | Event::KeptAlive { .. }
-        | Event::Overdue { .. }
-        | Event::Read { .. }
-        | Event::Awaited { .. }
-        | Event::HeldBack { .. }
-        | Event::Bound { .. }
-        | Event::Unbound { .. }
-        | Event::Stopping => false,
-    }
-}
-
 #[cfg(test)]
 #[cfg(not(feature = "interleavings"))]
-mod tests {
-    use super::*;
-    use crate::engine::{Kind, Places as Inboxes, Seq};
-
-    const START: Timestamp = Timestamp::from_millis(1_777_732_321_000);
-    const BASE: u64 = 1_777_732_321_000_000;
-
-    fn name(name: &str) -> AgentName {
-        let (project, name) = name.split_once(':').expect("one with its project");
-        AgentName::in_project(project, name).expect("a good name")
-    }
-
-    fn workspace(name: &str) -> Of {
-        Of::Workspace(name.to_owned())
-    }
-
-    fn registered(agent: &str) -> [Effect; 1] {
-        let agent = name(agent);
-        [Effect::Note(Event::Registered { agent })]
-    }
-
-    fn accepted(from: AgentName, to: &str, bytes: usize) -> [Effect; 1] {
-        let message = Message {
-            id: MessageId(uuid::Uuid::nil()),
-            from,
-            to: Recipient::agent(&name(to)),
-            kind: Kind::Free,
-            body: "x".repeat(bytes),
-            ts: START,
-            context: None,
-        };
-        let accepted = Event::Accepted {
-            message: Arc::new(message),
-            agents: vec![name(to)],
-            places: Inboxes::One(Seq(1)),
-        };
-        [Effect::Note(accepted)]
-    }
-
-    fn numbers(journal: &Journal, of: &Of, since: u64) -> Vec<u64> {
-        let Since { mut cursor, .. } = journal.since(of, since).expect("it was");
-        let mut numbers = Vec::new();
-        loop {
-            let page = journal.read(of, cursor, 3).expect("it is kept");
-            numbers.extend(page.entries.iter().map(|(number, _)| *number));
-            if !page.more {
-                return numbers;
-            }
-            cursor = page.next;
-        }
-    }
-
-    #[test]
-    fn each_workspace_counts_for_itself_and_one_event_may_be_in_two() {
-        let journal = Journal::new(START);
-        assert_eq!(journal.latest(&Of::All), BASE - 1);
-        for agent in ["web:a", "app:a", "web:b"] {
-            journal.note(START, &registered(agent));
-        }
-        journal.note(START, &accepted(name("web:a"), "app:a", 1));
-        journal.note(START, &accepted(AgentName::person(), "app:a", 1));
-        let from_base = |count: u64| (BASE..BASE + count).collect::<Vec<u64>>();
-        assert_eq!(numbers(&journal, &workspace("web"), 0), from_base(4));
-        assert_eq!(numbers(&journal, &workspace("app"), 0), from_base(5));
-        assert_eq!(numbers(&journal, &Of::All, 0), from_base(7));
-        assert_eq!(
-            numbers(&journal, &workspace("default"), 0),
-            [0; 0],
-            "the person is in none"
-        );
-        assert_eq!(numbers(&journal, &workspace("app"), BASE + 3), [BASE + 4]);
-        let ahead = journal.since(&workspace("web"), BASE + 4);
-        assert_eq!(ahead, Err(Ahead { latest: BASE + 3 }));
-        assert_eq!(journal.latest(&workspace("none")), BASE - 1);
-    }
-
-    #[test]
-    fn nothing_is_kept_before_somebody_asks() {
-        let journal = Journal::new(START);
-        journal.note(START, &registered("web:a"));
-        assert_eq!(numbers(&journal, &Of::All, 0), [0; 0]);
-        journal.note(START, &registered("web:a"));
-        assert_eq!(numbers(&journal, &Of::All, 0), [BASE]);
-    }
-
-    #[test]
-    fn what_is_forgotten_is_missed_and_whoever_was_about_to_read_it_is_told() {
-        let journal = Journal::new(START);
-        journal.now(&Of::All);
-        let of = workspace("web");
-        journal.note(START, &registered("web:a"));
-        let first = journal.since(&of, 0).expect("it is there");
-        assert!(!first.missed, "all that is kept was asked for");
-        let behind = |number| journal.since(&of, number).expect("it was").missed;
-        assert!(behind(1), "an event of a relay before this one");
-        assert!(!behind(BASE - 1));
-        for _ in 0..EVENTS_MAX - 1 {
-            journal.note(START, &registered("web:a"));
-        }
-        assert!(journal.read(&of, first.cursor, 1).is_ok(), "as many are kept");
-        journal.note(START, &registered("app:a"));
-        assert_eq!(journal.read(&of, first.cursor, 1).err(), Some(Forgotten));
-        assert!(!behind(BASE), "the second is kept");
-        journal.note(START, &registered("app:a"));
-        assert!(behind(BASE));
-        assert_eq!(numbers(&journal, &of, 0).len(), EVENTS_MAX - 2);
-        for _ in 0..EVENTS_MAX {
-            journal.note(START, &registered("app:a"));
-        }
-        let latest = journal.latest(&of);
-        assert!(
-            !behind(latest) && behind(latest - 1),
-            "of the workspace nothing is kept"
-        );
-    }
-
-    #[test]
-    fn no_more_text_is_kept_than_the_bound_and_it_is_freed() {
-        let journal = Journal::new(START);
-        journal.now(&Of::All);
-        let half = EVENTS_BYTES_MAX / 2;
-        let kept = |journal: &Journal| {
-            let page = journal.since(&Of::All, 0).expect("it was").cursor;
-            journal
-                .read(&Of::All, page, EVENTS_MAX)
-                .expect("it is kept")
-                .entries
-                .len()
-        };
-        journal.note(START, &accepted(name("web:a"), "web:b", half));
-        journal.note(START, &accepted(name("web:a"), "web:b", half));
-        assert_eq!(kept(&journal), 4);
-        journal.note(START, &accepted(name("web:a"), "web:b", 1));
-        assert_eq!(kept(&journal), 5, "the first message is forgotten");
-        journal.note(START, &accepted(name("web:a"), "web:b", half - 1));
-        assert_eq!(kept(&journal), 7, "its text counts no more");
-    }
-
-    #[tokio::test]
-    async fn who_waits_is_woken_by_what_came_before_it_waited() {
-        let journal = Journal::new(START);
-        journal.now(&Of::All);
-        let reading = journal.reading();
-        let grown = journal.grown();
-        journal.note(START, &registered("web:a"));
-        grown.await;
-        let grown = journal.grown();
-        journal.note(START, &[Effect::Note(Event::Stopping)]);
-        let waited = tokio::time::timeout(std::time::Duration::from_millis(20), grown).await;
-        assert!(waited.is_err(), "nothing that is told");
-        drop(reading);
-        assert_eq!(journal.streams.load(Ordering::Relaxed), 0);
-        let grown = journal.grown();
-        journal.wake();
-        grown.await;
-    }
-}
+mod tests;

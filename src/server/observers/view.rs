@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::entry::Entry;
 use super::events::Place;
-use super::journal::{Entry, Of};
+use super::journal::Of;
 use crate::engine::Timestamp;
 
 /// Something that a token allows.

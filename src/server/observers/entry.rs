@@ -1,0 +1,134 @@
+//! An event as it is kept: what it was, and in which workspaces it is told.
+
+use crate::engine::nodes::NodeView;
+use crate::engine::{AgentName, ChannelName, Message, MessageId, Recipient, Sign, Timestamp};
+use crate::server::sync::Arc;
+
+/// An event.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct Entry {
+    /// When it was.
+    pub at: Timestamp,
+    /// What it was.
+    pub what: What,
+    /// In which workspaces it is told, and its number there.
+    pub(super) places: Places,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// The place of the workspace among all.
+    pub workspace: usize,
+    pub number: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Places {
+    One(Place),
+    Many(Arc<[Place]>),
+}
+
+/// What has happened.
+#[derive(Debug, Clone)]
+pub(in crate::server) enum What {
+    /// A message was accepted.
+    Message {
+        message: std::sync::Arc<Message>,
+        /// Whose inboxes it is in.
+        agents: Vec<AgentName>,
+    },
+    /// Something became of a delivery.
+    Delivery { of: About, agent: AgentName, step: Step },
+    /// An agent has said that it has read a message.
+    Read { of: About, by: AgentName },
+    /// An agent has shown how it takes a message, or shows it no more.
+    Reacted {
+        of: About,
+        by: AgentName,
+        emoji: std::sync::Arc<str>,
+        given: bool,
+    },
+    /// An agent is there that was not, or the other way round.
+    Agent { agent: AgentName, is_there: bool },
+    /// A later instance has taken an agent over.
+    TakenOver { agent: AgentName },
+    /// An agent is in a channel, or not any more.
+    Member {
+        channel: ChannelName,
+        agent: AgentName,
+        is_in: bool,
+    },
+    /// A node is connected, or not any more, or holds its agents no more.
+    Node { node: Box<NodeView>, is_held: bool },
+}
+
+/// The message that an event is about, without its text.
+#[derive(Debug, Clone)]
+pub(in crate::server) struct About {
+    pub id: MessageId,
+    pub from: AgentName,
+    pub to: Recipient,
+}
+
+impl From<&Message> for About {
+    fn from(message: &Message) -> Self {
+        Self {
+            id: message.id,
+            from: message.from.clone(),
+            to: message.to.clone(),
+        }
+    }
+}
+
+/// What became of a delivery.
+#[derive(Debug, Clone)]
+pub(in crate::server) enum Step {
+    /// It is in the inbox.
+    Accepted,
+    /// It is known to have arrived.
+    Delivered { by: Sign },
+    /// It is back in the inbox.
+    Undone { by: Sign },
+    /// Its agent does not want it yet.
+    Deferred {
+        until: Timestamp,
+        reason: Option<Box<str>>,
+    },
+    /// Its agent could not do what was to be done.
+    Failed {
+        reason: Option<Box<str>>,
+        retryable: bool,
+    },
+}
+
+/// Whose events are read: of one workspace, by its place, or of all.
+pub(super) type Whose = Option<usize>;
+
+impl Entry {
+    /// Returns the number that it has for whoever reads those events; none if it is not one of them. `number` is the one that it has
+    /// among all.
+    pub(super) fn number(&self, whose: Whose, number: u64) -> Option<u64> {
+        let Some(workspace) = whose else {
+            return Some(number);
+        };
+        let places = match &self.places {
+            Places::One(place) => std::slice::from_ref(place),
+            Places::Many(places) => places,
+        };
+        let place = places.iter().find(|place| place.workspace == workspace);
+        place.map(|place| place.number)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match &self.what {
+            What::Message { message, .. } => message.bytes(),
+            What::Delivery { .. }
+            | What::Read { .. }
+            | What::Reacted { .. }
+            | What::Agent { .. }
+            | What::TakenOver { .. }
+            | What::Member { .. }
+            | What::Node { .. } => 0,
+        }
+    }
+}

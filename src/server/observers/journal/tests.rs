@@ -1,0 +1,156 @@
+use super::*;
+use crate::engine::{AgentName, Event, Kind, Message, MessageId, Places as Inboxes, Recipient, Seq};
+use crate::server::sync::Arc;
+
+const START: Timestamp = Timestamp::from_millis(1_777_732_321_000);
+const BASE: u64 = 1_777_732_321_000_000;
+
+fn name(name: &str) -> AgentName {
+    let (project, name) = name.split_once(':').expect("one with its project");
+    AgentName::in_project(project, name).expect("a good name")
+}
+
+fn workspace(name: &str) -> Of {
+    Of::Workspace(name.to_owned())
+}
+
+fn registered(agent: &str) -> [Effect; 1] {
+    let agent = name(agent);
+    [Effect::Note(Event::Registered { agent })]
+}
+
+fn accepted(from: AgentName, to: &str, bytes: usize) -> [Effect; 1] {
+    let message = Message {
+        id: MessageId(uuid::Uuid::nil()),
+        from,
+        to: Recipient::agent(&name(to)),
+        kind: Kind::Free,
+        body: "x".repeat(bytes),
+        ts: START,
+        context: None,
+    };
+    let accepted = Event::Accepted {
+        message: Arc::new(message),
+        agents: vec![name(to)],
+        places: Inboxes::One(Seq(1)),
+    };
+    [Effect::Note(accepted)]
+}
+
+fn numbers(journal: &Journal, of: &Of, since: u64) -> Vec<u64> {
+    let Since { mut cursor, .. } = journal.since(of, since).expect("it was");
+    let mut numbers = Vec::new();
+    loop {
+        let page = journal.read(of, cursor, 3).expect("it is kept");
+        numbers.extend(page.entries.iter().map(|(number, _)| *number));
+        if !page.more {
+            return numbers;
+        }
+        cursor = page.next;
+    }
+}
+
+#[test]
+fn each_workspace_counts_for_itself_and_one_event_may_be_in_two() {
+    let journal = Journal::new(START);
+    assert_eq!(journal.latest(&Of::All), BASE - 1);
+    for agent in ["web:a", "app:a", "web:b"] {
+        journal.note(START, &registered(agent));
+    }
+    journal.note(START, &accepted(name("web:a"), "app:a", 1));
+    journal.note(START, &accepted(AgentName::person(), "app:a", 1));
+    let from_base = |count: u64| (BASE..BASE + count).collect::<Vec<u64>>();
+    assert_eq!(numbers(&journal, &workspace("web"), 0), from_base(4));
+    assert_eq!(numbers(&journal, &workspace("app"), 0), from_base(5));
+    assert_eq!(numbers(&journal, &Of::All, 0), from_base(7));
+    assert_eq!(
+        numbers(&journal, &workspace("default"), 0),
+        [0; 0],
+        "the person is in none"
+    );
+    assert_eq!(numbers(&journal, &workspace("app"), BASE + 3), [BASE + 4]);
+    let ahead = journal.since(&workspace("web"), BASE + 4);
+    assert_eq!(ahead, Err(Ahead { latest: BASE + 3 }));
+    assert_eq!(journal.latest(&workspace("none")), BASE - 1);
+}
+
+#[test]
+fn nothing_is_kept_before_somebody_asks() {
+    let journal = Journal::new(START);
+    journal.note(START, &registered("web:a"));
+    assert_eq!(numbers(&journal, &Of::All, 0), [0; 0]);
+    journal.note(START, &registered("web:a"));
+    assert_eq!(numbers(&journal, &Of::All, 0), [BASE]);
+}
+
+#[test]
+fn what_is_forgotten_is_missed_and_whoever_was_about_to_read_it_is_told() {
+    let journal = Journal::new(START);
+    journal.now(&Of::All);
+    let of = workspace("web");
+    journal.note(START, &registered("web:a"));
+    let first = journal.since(&of, 0).expect("it is there");
+    assert!(!first.missed, "all that is kept was asked for");
+    let behind = |number| journal.since(&of, number).expect("it was").missed;
+    assert!(behind(1), "an event of a relay before this one");
+    assert!(!behind(BASE - 1));
+    for _ in 0..EVENTS_MAX - 1 {
+        journal.note(START, &registered("web:a"));
+    }
+    assert!(journal.read(&of, first.cursor, 1).is_ok(), "as many are kept");
+    journal.note(START, &registered("app:a"));
+    assert_eq!(journal.read(&of, first.cursor, 1).err(), Some(Forgotten));
+    assert!(!behind(BASE), "the second is kept");
+    journal.note(START, &registered("app:a"));
+    assert!(behind(BASE));
+    assert_eq!(numbers(&journal, &of, 0).len(), EVENTS_MAX - 2);
+    for _ in 0..EVENTS_MAX {
+        journal.note(START, &registered("app:a"));
+    }
+    let latest = journal.latest(&of);
+    assert!(
+        !behind(latest) && behind(latest - 1),
+        "of the workspace nothing is kept"
+    );
+}
+
+#[test]
+fn no_more_text_is_kept_than_the_bound_and_it_is_freed() {
+    let journal = Journal::new(START);
+    journal.now(&Of::All);
+    let half = EVENTS_BYTES_MAX / 2;
+    let kept = |journal: &Journal| {
+        let page = journal.since(&Of::All, 0).expect("it was").cursor;
+        journal
+            .read(&Of::All, page, EVENTS_MAX)
+            .expect("it is kept")
+            .entries
+            .len()
+    };
+    journal.note(START, &accepted(name("web:a"), "web:b", half));
+    journal.note(START, &accepted(name("web:a"), "web:b", half));
+    assert_eq!(kept(&journal), 4);
+    journal.note(START, &accepted(name("web:a"), "web:b", 1));
+    assert_eq!(kept(&journal), 5, "the first message is forgotten");
+    journal.note(START, &accepted(name("web:a"), "web:b", half - 1));
+    assert_eq!(kept(&journal), 7, "its text counts no more");
+}
+
+#[tokio::test]
+async fn who_waits_is_woken_by_what_came_before_it_waited() {
+    let journal = Journal::new(START);
+    journal.now(&Of::All);
+    let reading = journal.reading();
+    let grown = journal.grown();
+    journal.note(START, &registered("web:a"));
+    grown.await;
+    let grown = journal.grown();
+    journal.note(START, &[Effect::Note(Event::Stopping)]);
+    let waited = tokio::time::timeout(std::time::Duration::from_millis(20), grown).await;
+    assert!(waited.is_err(), "nothing that is told");
+    drop(reading);
+    assert_eq!(journal.streams.load(Ordering::Relaxed), 0);
+    let grown = journal.grown();
+    journal.wake();
+    grown.await;
+}
