@@ -99,6 +99,22 @@ pub const RECORDS_SHOWN_MAX: usize = 100;
 /// hundred microseconds.
 pub const RECORDS_LOOKED_AT_MAX: usize = 500;
 
+/// Most events of agents' sessions that are kept, of all agents together; of more, the oldest is forgotten. A busy worker says some hundred
+/// of them an hour.
+pub const SESSION_EVENTS_MAX: usize = 4_096;
+
+/// Most bytes of what they say.
+pub const SESSION_EVENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Most bytes that one says: the end of a tool's output.
+pub const SESSION_EVENT_BYTES_MAX: usize = 64 * 1024;
+
+/// How many of them are shown to whoever asks, if it does not say how many it wants.
+pub const SESSION_EVENTS_SHOWN: usize = 50;
+
+/// Most of them that are shown at a time.
+pub const SESSION_EVENTS_SHOWN_MAX: usize = 500;
+
 // Streams.
 
 /// How often `relay serve` writes to an idle stream: shorter than the engine's doubt, so that something was written behind

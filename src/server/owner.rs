@@ -15,7 +15,8 @@
 //! - the table of streams, the calls that wait;
 //! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked;
 //! - the engine's, what observers read ([`super::observers`]), under which nothing else is locked;
-//! - each of the tables of the API ([`super::v1`]) alone, with none held before it or after it.
+//! - what agents say of their sessions ([`super::v1`]), what observers read, under which nothing else is locked;
+//! - each other table of the API alone, with none held before it or after it.
 //!
 //! What a connection saw goes through the queue: [`Owner::report`] may be called from a `Drop`, also by a thread that holds
 //! the engine's lock, and never waits for it. Whoever holds that lock carries out what is in the queue, before its own

@@ -9,9 +9,11 @@ mod addresses;
 mod deliveries;
 mod messages;
 mod nodes;
+mod observer_tokens;
 mod observers;
 mod records;
 mod refusals;
+mod sessions;
 mod tokens;
 
 #[expect(dead_code, reason = "each test file uses a part of what they share")]

@@ -1,7 +1,10 @@
 //! An event as it is kept: what it was, and in which workspaces it is told.
 
+use serde_json::Value;
+
 use crate::engine::nodes::NodeView;
 use crate::engine::{AgentName, ChannelName, Message, MessageId, Recipient, Sign, Timestamp};
+use crate::server::nodes::agent_id;
 use crate::server::sync::Arc;
 
 /// An event.
@@ -58,6 +61,8 @@ pub(in crate::server) enum What {
         agent: AgentName,
         is_in: bool,
     },
+    /// An agent has said something of its session.
+    Session(std::sync::Arc<SessionEvent>),
     /// A node is connected, or not any more, or holds its agents no more.
     Node { node: Box<NodeView>, is_held: bool },
 }
@@ -77,6 +82,45 @@ impl From<&Message> for About {
             from: message.from.clone(),
             to: message.to.clone(),
         }
+    }
+}
+
+/// What an agent says of its own session.
+#[derive(Debug, PartialEq)]
+pub(in crate::server) struct SessionEvent {
+    pub agent: AgentName,
+    /// The how-manieth of the agent it is, from 1.
+    pub number: u64,
+    /// Its type, which relay does not know.
+    pub kind: String,
+    /// What else is in it, as JSON.
+    pub payload: Value,
+    pub at: Timestamp,
+}
+
+impl SessionEvent {
+    /// Returns its id.
+    pub fn id(&self) -> String {
+        format!("evt_{}_{}", agent_id(&self.agent), self.number)
+    }
+
+    /// Returns the bytes that the bounds count, about.
+    pub fn bytes(&self) -> usize {
+        self.kind.len() + bytes(&self.payload)
+    }
+}
+
+fn bytes(json: &Value) -> usize {
+    // What a value takes beside its text.
+    let own = size_of::<Value>();
+    own + match json {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(all) => all.iter().map(bytes).sum(),
+        Value::Object(all) => all
+            .iter()
+            .map(|(name, value)| name.len() + own + bytes(value))
+            .sum(),
     }
 }
 
@@ -122,6 +166,7 @@ impl Entry {
     pub(super) fn bytes(&self) -> usize {
         match &self.what {
             What::Message { message, .. } => message.bytes(),
+            What::Session(event) => event.bytes(),
             What::Delivery { .. }
             | What::Read { .. }
             | What::Reacted { .. }

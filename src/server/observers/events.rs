@@ -1,5 +1,7 @@
 //! What an event looks like to whoever observes: flat, as Agent Relay has it, and which scope and place it belongs to.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::entry::{About, Entry, Step, What};
@@ -50,8 +52,9 @@ impl Place {
 
 impl Entry {
     /// Returns the type of the event.
-    pub(super) fn kind(&self) -> &'static str {
-        match &self.what {
+    pub(super) fn kind(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match &self.what {
+            What::Session(event) => return format!("harness.{}", event.kind).into(),
             What::Message { message, .. } => match message.to.by() {
                 ResolvedBy::Channel if is_reply(message) => "thread.reply",
                 ResolvedBy::Channel => "message.created",
@@ -74,7 +77,7 @@ impl Entry {
             What::Member { is_in: false, .. } => "member.left",
             What::Node { node, .. } if node.is_live => "node.status.online",
             What::Node { .. } => "node.status.offline",
-        }
+        })
     }
 
     /// Returns the scope that it needs, beside that of the stream and that of direct messages if it is about one.
@@ -90,6 +93,7 @@ impl Entry {
             What::Reacted { .. } => Scope::Reactions,
             What::Agent { .. } | What::TakenOver { .. } => Scope::Agents,
             What::Member { .. } => Scope::Channels,
+            What::Session(_) => Scope::Activity,
             What::Node { .. } => Scope::Nodes,
         }
     }
@@ -102,7 +106,9 @@ impl Entry {
                 Place::of(&of.from, &of.to)
             }
             What::Member { channel, .. } => Place::of_channel(channel),
-            What::Agent { .. } | What::TakenOver { .. } | What::Node { .. } => Place::Nowhere,
+            What::Agent { .. } | What::TakenOver { .. } | What::Session(_) | What::Node { .. } => {
+                Place::Nowhere
+            }
         }
     }
 
@@ -114,6 +120,7 @@ impl Entry {
             What::Delivery { of, agent, .. } => is(&of.from) || is(agent),
             What::Read { of, by } | What::Reacted { of, by, .. } => is(&of.from) || is(by),
             What::Agent { agent, .. } | What::TakenOver { agent } | What::Member { agent, .. } => is(agent),
+            What::Session(event) => is(&event.agent),
             What::Node { node, .. } => node.agents.iter().any(is),
         }
     }
@@ -138,7 +145,7 @@ impl Entry {
     }
 
     fn payload(&self, of: &Of) -> Value {
-        let kind = self.kind();
+        let kind = &*self.kind();
         let name = |agent: &AgentName| match of {
             Of::All => agent.as_str().to_owned(),
             Of::Workspace(workspace) => agent.seen_from(workspace).into_owned(),
@@ -175,6 +182,17 @@ impl Entry {
                 "channel": channel.local(),
                 "agent_id": agent_id(agent),
                 "agent_name": name(agent),
+            }),
+            What::Session(event) => json!({
+                "type": kind,
+                "agent_id": agent_id(&event.agent),
+                "agent_name": name(&event.agent),
+                "event": {
+                    "id": event.id(),
+                    "type": event.kind,
+                    "payload": event.payload,
+                    "sequence": event.number,
+                },
             }),
             What::Node { node, is_held } => json!({
                 "type": kind,

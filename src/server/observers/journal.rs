@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::entry::{Entry, Place, Places, What, Whose};
+use super::entry::{Entry, Place, Places, SessionEvent, What, Whose};
 use crate::engine::{AgentName, DEFAULT_PROJECT, Effect, Timestamp};
 use crate::server::limits::{EVENTS_BYTES_MAX, EVENTS_MAX};
 use crate::server::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
@@ -142,6 +142,15 @@ impl Journal {
         drop(kept);
         // A stream that has read before this was written was counted before that.
         if self.streams.load(Ordering::Relaxed) > 0 {
+            self.grown.notify_waiters();
+        }
+    }
+
+    /// Takes in what an agent says of its session.
+    pub fn tell(&self, event: &std::sync::Arc<SessionEvent>) {
+        if self.begun.load(Ordering::Acquire) {
+            let what = What::Session(std::sync::Arc::clone(event));
+            self.lock().push(event.at, what, [&event.agent]);
             self.grown.notify_waiters();
         }
     }

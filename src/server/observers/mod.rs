@@ -9,6 +9,7 @@ mod journal;
 mod stream;
 mod view;
 
+pub(super) use entry::SessionEvent;
 pub(super) use journal::{Ahead, Journal, Of, Page, Since};
 pub(super) use stream::upgrade;
 pub(super) use view::{Filters, Limits, Scope, View};

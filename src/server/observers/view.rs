@@ -37,7 +37,7 @@ pub(in crate::server) enum Scope {
     /// What becomes of deliveries.
     #[serde(rename = "deliveries:read")]
     Deliveries,
-    /// Nothing yet.
+    /// What agents say of their sessions.
     #[serde(rename = "activity:read")]
     Activity,
     /// Nothing: relay keeps no files.
@@ -114,7 +114,7 @@ impl Limits {
             && may(entry.scope())
             && self.is_in_place(entry, may(Scope::Dms))
             && self.after.is_none_or(|after| entry.at > after)
-            && has(&self.filters.event_types, |kind| kind == entry.kind())
+            && has(&self.filters.event_types, |kind| *kind == entry.kind())
             && has(&self.filters.agent_ids, |id| entry.concerns(id))
     }
 

@@ -181,7 +181,8 @@ async fn presence(asked: &Asked, agent: &AgentName) -> Answer {
     })))
 }
 
-async fn named(asked: &Asked, workspace: &str) -> Result<AgentView, Failure> {
+/// Finds the agent that the path names.
+pub(super) async fn named(asked: &Asked, workspace: &str) -> Result<AgentView, Failure> {
     let name = asked.named_in(workspace)?;
     view_of(asked, workspace, name).await
 }

@@ -1,7 +1,7 @@
 //! The API that Agent Relay's own clients speak, under `/v1`: JSON to commands of the engine, its replies to JSON.
 //!
 //! It decides nothing about messages: they are posted as those of any tool are, and read with any. It keeps what the engine has
-//! no use for: tokens, when workspaces were made, and what an agent says of itself.
+//! no use for: tokens, when workspaces were made, and what an agent says of itself and of its sessions.
 
 mod agents;
 mod asked;
@@ -15,6 +15,7 @@ mod observers;
 mod records;
 mod reference;
 mod routes;
+mod sessions;
 mod tokens;
 mod trace;
 mod unsupported;
@@ -45,6 +46,7 @@ pub(super) struct Api {
     workspaces: workspaces::Workspaces,
     cards: agents::Cards,
     observers: observers::Observers,
+    sessions: sessions::Sessions,
 }
 
 impl Api {
@@ -55,6 +57,7 @@ impl Api {
             workspaces: workspaces::Workspaces::default(),
             cards: agents::Cards::default(),
             observers: observers::Observers::default(),
+            sessions: sessions::Sessions::default(),
         }
     }
 }

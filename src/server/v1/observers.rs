@@ -377,7 +377,8 @@ fn not_revoked(observer: &Observer) -> Result<(), Failure> {
     ))
 }
 
-fn checked(what: &str, text: String, bytes_max: usize) -> Result<String, Failure> {
+/// Checks a text of one line.
+pub(super) fn checked(what: &str, text: String, bytes_max: usize) -> Result<String, Failure> {
     if (1..=bytes_max).contains(&text.len()) && !text.chars().any(char::is_control) {
         return Ok(text);
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, delete, get, patch, post};
 
-use super::{agents, channels, deliveries, events, messages, nodes, observers, records, trace, workspaces};
+use super::{
+    agents, channels, deliveries, events, messages, nodes, observers, records, sessions, trace, workspaces,
+};
 use crate::server::Shared;
 
 /// Whose token an address wants.
@@ -122,6 +124,24 @@ pub(super) const ROUTES: &[Route] = &[
         answers: "`{agent_id, agent_name, status}`",
         note: "Ends nothing, since nothing is open: the status is what it is, `offline` two minutes after the agent's last call.",
         to: || post(agents::disconnect),
+    },
+    Route {
+        method: "POST",
+        path: "/v1/agents/{name}/events",
+        wants: Wants::Either,
+        takes: "`{type, payload?}`",
+        answers: "`{id, agent_id, type, payload, sequence, created_at}`",
+        note: "201. What the agent says of its session, of any type: relay keeps it, tells observers, and does nothing by it. `sequence` counts those of the agent from 1. With an agent's token it is the agent's own (403 `agent_mismatch`). `payload` has up to 64 KiB.",
+        to: || post(sessions::say),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/agents/{name}/events",
+        wants: Wants::Either,
+        takes: "`?type=&limit=`",
+        answers: "a list of them",
+        note: "The newest first: 50, or `limit` of up to 500. Of all agents together the latest 4,096 are kept, and 4 MiB.",
+        to: || get(sessions::list),
     },
     Route {
         method: "POST",
@@ -462,7 +482,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Workspace,
         takes: "`{name, scopes, description?, filters?, expires_at?}`",
         answers: "`{id, name, description, scopes, filters, status, expires_at, created_at, updated_at, revoked_at, last_used_at, token}`",
-        note: "201; 409 `observer_token_already_exists`. `scopes` are of `stream:read`, without which nothing is shown, and `messages:read`, `threads:read`, `dms:read`, `channels:read`, `agents:read`, `nodes:read`, `deliveries:read`, `reactions:read`; `search:read`, `activity:read` and `files:read` are accepted, and there are no events of theirs. `filters` are `{channel_ids, channel_names, include_dms, dm_conversation_ids, agent_ids, event_types, created_after}`, each optional; direct messages, and all that is about one, are shown by `dms:read` and `include_dms` together alone.",
+        note: "201; 409 `observer_token_already_exists`. `scopes` are of `stream:read`, without which nothing is shown, and `messages:read`, `threads:read`, `dms:read`, `channels:read`, `agents:read`, `nodes:read`, `deliveries:read`, `reactions:read`, `activity:read`; `search:read` and `files:read` are accepted, and there are no events of theirs. `filters` are `{channel_ids, channel_names, include_dms, dm_conversation_ids, agent_ids, event_types, created_after}`, each optional; direct messages, and all that is about one, are shown by `dms:read` and `include_dms` together alone.",
         to: || post(observers::create),
     },
     Route {

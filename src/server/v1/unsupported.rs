@@ -10,7 +10,6 @@ pub(super) struct Unsupported {
     pub routes: &'static [(&'static str, &'static str)],
 }
 
-const NO_STORE: &str = "not yet: relay keeps nothing beside a message so far";
 const ACTIONS: &str = "not yet: relay does not carry calls from agent to agent so far; send a message";
 const HOSTED: &str = "it belongs to the hosted service; relay is a bus on one machine";
 const STAYS: &str = "what is registered stays until relay stops";
@@ -71,14 +70,6 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
         name: "the presence of agents",
         why: "GET /v1/agents says the same, as \"status\"",
         routes: &[("GET", "/v1/agents/presence")],
-    },
-    Unsupported {
-        name: "session events of an agent",
-        why: NO_STORE,
-        routes: &[
-            ("GET", "/v1/agents/{name}/events"),
-            ("POST", "/v1/agents/{name}/events"),
-        ],
     },
     Unsupported {
         name: "to start and stop agents",

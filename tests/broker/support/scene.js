@@ -8,7 +8,6 @@ import { Proxy } from './proxy.js';
 /** What the broker always asks and relay does not carry out. docs/DELIVERY.md says what comes of it. */
 export const REFUSED = [
   'GET /v1/node/terminal/ws 404',
-  'POST /v1/agents/:name/events 501',
   'POST /v1/channels 409',
   'POST /v1/channels/:name/mute 501',
 ];

@@ -1,0 +1,152 @@
+//! What agents say of their own sessions: that one starts, that a turn begins, what a tool does. It is kept for whoever asks, told to
+//! observers, and changes nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::asked::{Asked, not_accepted};
+use super::envelope::{Answer, Data, Failure};
+use super::tokens::Holder;
+use super::{agents, observers};
+use crate::engine::{AgentName, shown};
+use crate::server::limits::{
+    SESSION_EVENT_BYTES_MAX, SESSION_EVENTS_BYTES_MAX, SESSION_EVENTS_MAX, SESSION_EVENTS_SHOWN,
+    SESSION_EVENTS_SHOWN_MAX,
+};
+use crate::server::nodes::agent_id;
+use crate::server::observers::SessionEvent;
+
+/// Longest name of a type, in bytes.
+const TYPE_BYTES_MAX: usize = 128;
+
+/// The latest events of all agents' sessions.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<Said>);
+
+#[derive(Default)]
+struct Said {
+    /// The oldest first.
+    latest: VecDeque<Arc<SessionEvent>>,
+    /// The bytes of what they say.
+    bytes: usize,
+    /// How many each agent has said.
+    said: BTreeMap<AgentName, u64>,
+}
+
+/// What `POST /v1/agents/:name/events` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Say {
+    r#type: String,
+    payload: Option<Value>,
+}
+
+impl Sessions {
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.0.lock().expect("nothing panics while it holds them")
+    }
+}
+
+impl Said {
+    /// Draws the next number of an agent.
+    fn number(&mut self, agent: &AgentName) -> u64 {
+        let number = self.said.entry(agent.clone()).or_default();
+        *number += 1;
+        *number
+    }
+
+    fn keep(&mut self, event: Arc<SessionEvent>) {
+        self.bytes += event.bytes();
+        self.latest.push_back(event);
+        while self.latest.len() > SESSION_EVENTS_MAX || self.bytes > SESSION_EVENTS_BYTES_MAX {
+            let Some(oldest) = self.latest.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.bytes();
+        }
+    }
+}
+
+/// `POST /v1/agents/:name/events`.
+pub(super) async fn say(asked: Asked) -> Answer {
+    let agent = agent(&asked).await?;
+    let Say { r#type, payload } = asked.json()?;
+    let kind = observers::checked("type", r#type, TYPE_BYTES_MAX)?;
+    let payload = payload.unwrap_or_else(|| json!({}));
+    let bytes = payload.to_string().len();
+    if bytes > SESSION_EVENT_BYTES_MAX {
+        let reason = format!("\"payload\" has {bytes} bytes; accepted: at most {SESSION_EVENT_BYTES_MAX}");
+        return Err(Failure::invalid(reason));
+    }
+    let owner = &asked.shared.owner;
+    let at = owner.now();
+    let mut said = asked.shared.api.sessions.said();
+    let event = Arc::new(SessionEvent {
+        number: said.number(&agent),
+        agent,
+        kind,
+        payload,
+        at,
+    });
+    said.keep(Arc::clone(&event));
+    // Still under the lock, so that observers are told of them in the order of their numbers.
+    owner.journal().tell(&event);
+    drop(said);
+    Ok(Data::created(row(&event)))
+}
+
+/// `GET /v1/agents/:name/events`: the newest first.
+pub(super) async fn list(asked: Asked) -> Answer {
+    let agent = agent(&asked).await?;
+    let accepted = format!("1 to {SESSION_EVENTS_SHOWN_MAX}");
+    let [kind, limit] = asked.query([("type", "the type of an event"), ("limit", &accepted)])?;
+    let limit = match limit {
+        None => SESSION_EVENTS_SHOWN,
+        Some(limit) => {
+            let read = limit.parse().ok();
+            let read = read.filter(|limit| (1..=SESSION_EVENTS_SHOWN_MAX).contains(limit));
+            read.ok_or_else(|| not_accepted("limit", &limit, &accepted))?
+        }
+    };
+    let said = asked.shared.api.sessions.said();
+    let own = said
+        .latest
+        .iter()
+        .rev()
+        .filter(|event| event.agent == agent && kind.as_ref().is_none_or(|kind| *kind == event.kind));
+    let own: Vec<Arc<SessionEvent>> = own.take(limit).cloned().collect();
+    drop(said);
+    Ok(Data::ok(own.iter().map(|event| row(event)).collect()))
+}
+
+/// Returns whose session is meant: its own by an agent's token, any of the workspace by its key.
+async fn agent(asked: &Asked) -> Result<AgentName, Failure> {
+    let holder = asked.holder()?;
+    let view = agents::named(asked, holder.workspace()).await?;
+    match holder {
+        Holder::Agent(own) if own != view.name => {
+            let reason = format!(
+                "this is the token of {:?}, and {:?} tells of its own session; use its token, or the key of the workspace",
+                shown(own.local()),
+                shown(view.name.local())
+            );
+            Err(Failure::new(StatusCode::FORBIDDEN, "agent_mismatch", reason))
+        }
+        Holder::Agent(_) | Holder::Workspace(_) | Holder::Node(_) | Holder::Observer { .. } => Ok(view.name),
+    }
+}
+
+fn row(event: &SessionEvent) -> Value {
+    json!({
+        "id": event.id(),
+        "agent_id": agent_id(&event.agent),
+        "type": event.kind,
+        "payload": event.payload,
+        "sequence": event.number,
+        "created_at": event.at.to_string(),
+    })
+}
