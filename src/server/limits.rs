@@ -204,6 +204,10 @@ pub const NODE_NEWS_MAX: usize = 256;
 
 // WebSockets.
 
+/// How many bytes of a WebSocket are read at a time: each has a buffer of that size for as long as it is open. What is read is small, but for
+/// a list of agents now and then.
+pub const SOCKET_READ_BYTES: usize = 8 * 1024;
+
 /// How often whoever has a WebSocket is pinged. A node that has not registered by then has ended.
 pub const SOCKET_PING_EVERY: Duration = Duration::from_secs(15);
 

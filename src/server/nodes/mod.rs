@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use self::incoming::{Incoming, Misunderstood, What};
 pub(super) use self::outgoing::reason;
 use super::Shared;
-use super::limits::{NODE_FRAME_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_SILENCE};
+use super::limits::{NODE_FRAME_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_READ_BYTES, SOCKET_SILENCE};
 use super::owner::{Answered, Outcome, Outgoing};
 use super::websocket::{self, Gone, close};
 use crate::engine::nodes::{Instance, NodeView, Refusal, Reply, Said};
@@ -155,6 +155,7 @@ pub(super) fn upgrade(shared: Arc<Shared>, named: Named, socket: WebSocketUpgrad
     // Once it is a WebSocket, its connection is waited for here alone.
     let under_way = shared.sockets.token();
     socket
+        .read_buffer_size(SOCKET_READ_BYTES)
         .max_message_size(NODE_FRAME_BYTES_MAX)
         .max_frame_size(NODE_FRAME_BYTES_MAX)
         .on_upgrade(move |mut socket| async move {

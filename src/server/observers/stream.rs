@@ -14,7 +14,8 @@ use super::journal::{Cursor, Forgotten, Journal, Page, Since};
 use super::view::View;
 use crate::server::Shared;
 use crate::server::limits::{
-    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_MESSAGE_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_SILENCE,
+    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_MESSAGE_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_READ_BYTES,
+    SOCKET_SILENCE,
 };
 use crate::server::websocket::{self, Gone, close};
 
@@ -40,6 +41,7 @@ pub(in crate::server) fn upgrade(
     // Once it is a WebSocket, its connection is waited for here alone.
     let under_way = shared.sockets.token();
     let mut response = socket
+        .read_buffer_size(SOCKET_READ_BYTES)
         .max_message_size(OBSERVER_MESSAGE_BYTES_MAX)
         .max_frame_size(OBSERVER_MESSAGE_BYTES_MAX)
         .on_upgrade(async move |socket| {
