@@ -104,6 +104,7 @@ fn post_and_read(c: &mut Criterion) {
                         | Effect::Changed { .. }
                         | Effect::Deliver { .. }
                         | Effect::Tell { .. }
+                        | Effect::Invoke { .. }
                         | Effect::Superseded { .. }
                         | Effect::Note(_) => None,
                     });

@@ -180,6 +180,9 @@ struct Event {
     error: Option<String>,
     emoji: String,
     action: String,
+    action_name: String,
+    caller_name: String,
+    handler_name: String,
     channel: String,
     agent: Named,
     node: Named,
@@ -262,6 +265,21 @@ fn said(event: &Event) -> Option<String> {
             format!("{agent_name} takes {emoji} back from {id}")
         }
         "message.reacted" => format!("{agent_name} puts {emoji} to {id}"),
+        "action.invoked" => format!(
+            "{} asks {} for {}",
+            event.caller_name, event.handler_name, event.action_name
+        ),
+        "action.completed" => format!(
+            "{} has done {} for {}",
+            event.handler_name, event.action_name, event.caller_name
+        ),
+        "action.failed" => format!(
+            "{} for {} failed{}",
+            event.action_name,
+            event.caller_name,
+            because(event.error.as_deref())
+        ),
+        "action.denied" => format!("{} is not available to {}", event.action_name, event.caller_name),
         "agent.status.active" => format!("{} is there", event.agent.name),
         "agent.status.offline" => format!("{} is gone", event.agent.name),
         "agent.taken_over" => format!("{} was taken over by a later instance", event.agent.name),

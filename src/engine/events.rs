@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::invocations::InvocationView;
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, ChannelName, HandoverId, NodeId, Seq, SessionId};
@@ -187,6 +188,23 @@ pub enum Event {
         emoji: Arc<str>,
         /// Or it shows that no more.
         given: bool,
+    },
+    /// An agent has asked for an action.
+    Invoked {
+        /// What it asks.
+        invocation: Box<InvocationView>,
+    },
+    /// What an agent has asked of an action has ended.
+    InvocationEnded {
+        /// How.
+        invocation: Box<InvocationView>,
+    },
+    /// An agent has asked for an action that is not for it.
+    ActionDenied {
+        /// Its name, in the agent's project.
+        action: Arc<str>,
+        /// Who.
+        caller: AgentName,
     },
     /// A node is connected.
     NodeCame {

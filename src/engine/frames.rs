@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::events::Event;
+use super::invocations::InvocationView;
 use super::io::{Effect, Sign};
 use super::limits::FRAMES_MAX;
 use super::message::{Delivery, Message};
@@ -37,27 +38,39 @@ pub struct Frame {
 pub struct Told {
     /// Which agent it is for.
     pub agent: AgentName,
-    /// About which message.
-    pub message: Arc<Message>,
-    /// By whom.
-    pub by: AgentName,
     /// When it was.
     pub at: Timestamp,
     /// What it is.
     pub news: News,
 }
 
-/// What an agent says about a message.
+/// What is no delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// That it has read it.
-    Read,
-    /// How it takes it.
+    /// An agent says that it has read a message.
+    Read {
+        /// Which message.
+        message: Arc<Message>,
+        /// Who.
+        by: AgentName,
+    },
+    /// An agent shows how it takes a message.
     Reacted {
+        /// Which message.
+        message: Arc<Message>,
+        /// Who.
+        by: AgentName,
         /// How.
         emoji: Arc<str>,
         /// Or that it shows that no more.
         given: bool,
+    },
+    /// What the agent has asked of an action has ended.
+    Ended(Box<InvocationView>),
+    /// The agent is none of those that may ask for an action.
+    Denied {
+        /// Its name.
+        action: Arc<str>,
     },
 }
 
@@ -106,6 +119,7 @@ impl Engine {
             frames: BTreeMap::new(),
         });
         self.stays(agent);
+        step.moves_handlers = true;
         let agent = agent.clone();
         step.wakes(agent.clone());
         step.note(Event::Bound { agent, node });
@@ -167,6 +181,30 @@ impl Engine {
         match node.presence {
             Presence::Live(session) if binding.named || !node.names_first => Some(session),
             Presence::Live(_) | Presence::Gone(_) | Presence::Absent => None,
+        }
+    }
+
+    /// Tells the nodes of some agents some news, as far as they are connected.
+    pub(super) fn tell_nodes<'a>(
+        &self,
+        agents: impl IntoIterator<Item = &'a AgentName>,
+        news: &News,
+        step: &mut Step<'_>,
+    ) {
+        for agent in agents {
+            // An agent may be gone, and its inbox with it.
+            if !self.inboxes.contains_key(agent) {
+                continue;
+            }
+            if let Some(session) = self.takes_frames(agent) {
+                let told = Told {
+                    agent: agent.clone(),
+                    at: step.now,
+                    news: news.clone(),
+                };
+                let told = Box::new(told);
+                step.out.push(Effect::Tell { session, told });
+            }
         }
     }
 

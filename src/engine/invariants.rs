@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::inbox::{Inbox, body_bytes};
+use super::invocations::{Invocation, Progress};
 use super::limits::FRAMES_MAX;
 use super::nodes::Presence;
 use super::signs::Passage;
@@ -22,6 +23,7 @@ impl Engine {
         self.check_sessions();
         self.check_watches();
         self.check_nodes();
+        self.check_actions();
         self.check_timers();
         self.trace.check(&self.bounds);
     }
@@ -293,6 +295,34 @@ impl Engine {
         }
     }
 
+    fn check_actions(&self) {
+        let (actions, bounds) = (&self.actions, &self.bounds);
+        assert!(
+            actions.all.len() <= bounds.actions_max && actions.invocations.len() <= bounds.invocations_max,
+            "there are no more actions and invocations than the bounds"
+        );
+        let bytes = actions.invocations.values().map(Invocation::bytes);
+        assert!(
+            actions.bytes == bytes.sum::<usize>(),
+            "the bytes of invocations are counted"
+        );
+        let ended: BTreeSet<_> = actions.ended.iter().copied().collect();
+        let all = actions.invocations.iter();
+        let have_ended = all.clone().filter(|(_, invocation)| invocation.has_ended());
+        assert!(
+            ended.len() == actions.ended.len() && have_ended.map(|(id, _)| *id).eq(ended),
+            "those that have ended are listed once"
+        );
+        let mut open = all.filter(|(_, invocation)| !invocation.has_ended());
+        assert!(
+            open.all(|(_, invocation)| match self.connection_of(&invocation.handler) {
+                Some(session) => invocation.progress == Progress::Sent { session },
+                None => true,
+            }),
+            "a handler that is there was sent what it is to do"
+        );
+    }
+
     fn check_timers(&self) {
         let waits = self
             .waits
@@ -309,7 +339,15 @@ impl Engine {
         let held_back = handovers
             .clone()
             .filter_map(|(id, h)| Some((h.passage.held_back_until()?, Timer::DeferralEnds(*id))));
-        let exact: BTreeSet<_> = waits.chain(doubts).chain(nodes).chain(held_back).collect();
+        let invocations = self.actions.invocations.iter();
+        let open = invocations.filter(|(_, invocation)| !invocation.has_ended());
+        let open = open.map(|(id, invocation)| (invocation.until(), Timer::InvocationEnds(*id)));
+        let exact: BTreeSet<_> = waits
+            .chain(doubts)
+            .chain(nodes)
+            .chain(held_back)
+            .chain(open)
+            .collect();
         let settling: BTreeSet<_> = handovers
             .filter_map(|(id, h)| Some((h.passage.settles_at()?, *id)))
             .collect();

@@ -2,9 +2,10 @@
 
 use super::events::Event;
 use super::frames::{Frame, Told};
+use super::invocations::InvocationView;
 use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
 use super::time::Timestamp;
-use super::{agents, channels, groups, mail, nodes, receipts, records, sessions, trace, watches};
+use super::{actions, agents, channels, groups, mail, nodes, receipts, records, sessions, trace, watches};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,6 +153,8 @@ pub enum Command {
     Watches(watches::Command),
     /// To take deliveries for agents.
     Nodes(nodes::Command),
+    /// To offer actions, to ask for them, and to say what came of it.
+    Actions(actions::Command),
     /// To list an agent's deliveries, and to say what became of one.
     Receipts(receipts::Command),
     /// To see what happened to a message.
@@ -172,6 +175,7 @@ impl Command {
             | Self::Groups(_)
             | Self::Channels(_)
             | Self::Nodes(_)
+            | Self::Actions(_)
             | Self::Receipts(_)
             | Self::Trace(_)
             | Self::Records(_) => true,
@@ -216,7 +220,15 @@ pub enum Effect {
         /// What to send.
         frame: Box<Frame>,
     },
-    /// Tell a node what an agent says about a message, if its connection has room for it. Nothing depends on that.
+    /// Send the handler of an action what it is to do, over the connection of its node. It is sent again over another connection, until it
+    /// has ended.
+    Invoke {
+        /// The node's session.
+        session: SessionId,
+        /// What to do.
+        invocation: Box<InvocationView>,
+    },
+    /// Tell a node what is no delivery, if its connection has room for it. Nothing depends on that.
     Tell {
         /// The node's session.
         session: SessionId,
@@ -274,6 +286,8 @@ pub enum Reply {
     Watches(watches::Reply),
     /// To a [`Command::Nodes`].
     Nodes(Box<nodes::Reply>),
+    /// To a [`Command::Actions`].
+    Actions(Box<actions::Reply>),
     /// To a [`Command::Receipts`].
     Receipts(receipts::Reply),
     /// To a [`Command::Trace`].
@@ -295,6 +309,8 @@ pub enum Refusal {
     Groups(groups::Refusal),
     /// A node cannot do so.
     Nodes(nodes::Refusal),
+    /// An action cannot be so, or an invocation.
+    Actions(actions::Refusal),
     /// There is no such delivery.
     Receipts(receipts::Refusal),
     /// Nothing can be shown of a message.
@@ -314,6 +330,7 @@ impl Refusal {
             Self::Mail(refusal) => refusal.class(),
             Self::Groups(refusal) => refusal.class(),
             Self::Nodes(refusal) => refusal.class(),
+            Self::Actions(refusal) => refusal.class(),
             Self::Receipts(refusal) => refusal.class(),
             Self::Trace(refusal) => refusal.class(),
             Self::Records(refusal) => refusal.class(),

@@ -54,6 +54,18 @@ pub const INSTANCE_MS: i64 = 24_000;
 /// Most frames of an agent that its node has not acknowledged. A node that is slow with one agent takes those of the others.
 pub const FRAMES_MAX: usize = 64;
 
+/// Longest name of an action, in bytes.
+pub const ACTION_NAME_BYTES_MAX: usize = 128;
+
+/// Longest schema of what an action takes or gives, in bytes.
+pub const SCHEMA_BYTES_MAX: usize = 16 * 1024;
+
+/// Longest input, output or error of an invocation, in bytes: what is larger belongs into a file.
+pub const INVOCATION_BYTES_MAX: usize = 64 * 1024;
+
+/// How long the handler of an action has to answer, in milliseconds: an hour, in which an agent does a piece of work.
+pub const INVOCATION_MS: i64 = 60 * 60 * 1_000;
+
 /// Longest time that a read may wait, in seconds: Claude Code gives up on a call after 300 silent ones.
 pub const WAIT_SECONDS_MAX: u32 = 280;
 
@@ -131,6 +143,13 @@ pub struct Bounds {
     pub channels_max: usize,
     /// Most nodes, over all projects.
     pub nodes_max: usize,
+    /// Most actions, over all projects.
+    pub actions_max: usize,
+    /// Most invocations that are kept, those that have ended included. Of more, the one that ended first is forgotten; if none has ended,
+    /// the next is refused.
+    pub invocations_max: usize,
+    /// Most bytes of what they ask and answer. Of more, the same.
+    pub invocations_bytes_max: usize,
     /// Most posts whose idempotency keys are known. Of more, the oldest is forgotten, and a post with its key is a new one.
     pub idempotency_max: usize,
     /// How many times senders may take turns in a thread, or along replies, before a person has to say something there.
@@ -173,6 +192,12 @@ impl Default for Bounds {
             channels_max: 1_024,
             // One for every agent that could be there.
             nodes_max: 16_384,
+            // Dozens for each of a large team's agents.
+            actions_max: 1_024,
+            // What a team asks of each other in a day.
+            invocations_max: 1_024,
+            // Several kilobytes for each of them; 64 of the longest inputs.
+            invocations_bytes_max: 4 * 1024 * 1024,
             // Hours of a busy team; some 300 bytes each.
             idempotency_max: 10_000,
             // Two agents that agree with each other for ever get here within the hour.

@@ -8,7 +8,7 @@
 //!
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
 //! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts (`posts`) and reads; `nodes`, which take deliveries for agents, and
-//! `node_sessions`, what they say. A topic's commands,
+//! `node_sessions`, what they say; `actions`, which agents and nodes offer, and `invocations`, what is asked of them. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
@@ -32,6 +32,7 @@
 //! - Every transition is told of by an [`Event`].
 
 pub mod absence;
+pub mod actions;
 pub mod address;
 pub mod agents;
 pub mod channels;
@@ -42,6 +43,7 @@ mod handover;
 mod idempotency;
 mod inbox;
 mod invariants;
+pub mod invocations;
 mod io;
 pub mod limits;
 pub mod mail;
@@ -65,6 +67,7 @@ pub mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use actions::Actions;
 use agents::Agent;
 pub use events::{Event, Places, WaitEnd};
 pub use frames::{Frame, News, Told};
@@ -78,8 +81,8 @@ use limits::Bounds;
 pub use message::{Context, Delivery, Kind, Message};
 pub use names::{
     AgentName, Boot, CallId, ChannelName, DEFAULT_PROJECT, GroupName, HandoverId, InvalidName, InvalidRoster,
-    Known, MessageId, NodeId, PERSON, RandomBytes, Recipient, ResolvedBy, Role, Roster, Seq, SessionId,
-    check_name, shown, uuid_v4,
+    InvocationId, Known, MessageId, NodeId, PERSON, RandomBytes, Recipient, ResolvedBy, Role, Roster, Seq,
+    SessionId, check_name, shown, uuid_v4,
 };
 use nodes::Nodes;
 pub use overview::{InboxView, Overview, SessionView, WaitView};
@@ -117,6 +120,7 @@ pub struct Engine {
     waits: BTreeMap<CallId, Wait>,
     watches: Watches,
     nodes: Nodes,
+    actions: Actions,
     trace: Trace,
     /// The ends of all waits, and of all doubts that are still to end.
     timers: Timers,
@@ -131,6 +135,8 @@ struct Step<'a> {
     news: Vec<AgentName>,
     /// Which sessions are to be told of what has changed, some of them more than once.
     changes: Vec<(SessionId, Watched)>,
+    /// Handlers of actions may be reached over other connections than before.
+    moves_handlers: bool,
     /// How many of the effects the trace has taken in, or were there before the step.
     traced: usize,
 }
@@ -143,6 +149,7 @@ impl<'a> Step<'a> {
             out,
             news: Vec::new(),
             changes: Vec::new(),
+            moves_handlers: false,
         }
     }
 
@@ -197,6 +204,7 @@ impl Engine {
             waits: BTreeMap::new(),
             watches: Watches::default(),
             nodes: Nodes::default(),
+            actions: Actions::default(),
             trace: Trace::default(),
             timers: Timers::default(),
             stopping: false,
@@ -289,6 +297,7 @@ impl Engine {
                 Timer::DoubtEnds(handover) => self.end_doubt(handover, step),
                 Timer::NodeLapses(node) => self.lapse(node, step),
                 Timer::DeferralEnds(handover) => self.sign(handover, Sign::DeferralOver, step),
+                Timer::InvocationEnds(invocation) => self.time_out(invocation, step),
             }
         }
         self.let_go(step);
@@ -304,6 +313,9 @@ impl Engine {
         for agent in news {
             self.wake(&agent, step);
             self.send_frames(&agent, step);
+        }
+        if step.moves_handlers {
+            self.send_invocations(step);
         }
         self.tell_of_changes(step);
         self.trace_events(step);
@@ -355,6 +367,7 @@ impl Engine {
             Command::Channels(command) => self.about_channels(session, command, step),
             Command::Watches(command) => Ok(self.about_watches(session, command)?),
             Command::Nodes(command) => Ok(self.about_nodes(session, command, step)?.into()),
+            Command::Actions(command) => Ok(self.about_actions(session, command, random, step)?.into()),
             Command::Receipts(command) => Ok(self.about_receipts(session, command, step)?.into()),
             Command::Trace(command) => Ok(self.about_trace(session, &command, step)?),
             Command::Records(command) => Ok(self.about_records(session, command, step)?.into()),
@@ -365,6 +378,7 @@ impl Engine {
     fn stop(&mut self, step: &mut Step<'_>) {
         self.stopping = true;
         step.note(Event::Stopping);
+        self.end_invocations(step);
         self.lapse_all(step);
         self.end_deferrals(step);
         while let Some((&call, _)) = self.waits.first_key_value() {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -481,6 +482,27 @@ impl fmt::Display for MessageId {
     }
 }
 
+/// The identity of an invocation: a uuid of version 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct InvocationId(pub Uuid);
+
+/// Writes `inv_` before it, so that nobody takes it for a message's.
+impl fmt::Display for InvocationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "inv_{}", self.0)
+    }
+}
+
+impl FromStr for InvocationId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let id = text.strip_prefix("inv_").and_then(|id| id.parse().ok());
+        id.map(Self).ok_or(())
+    }
+}
+
 /// One start of a relay: what was sent before it is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -497,4 +519,13 @@ pub type RandomBytes = [u8; 16];
 /// Makes a uuid of version 4 from random bytes.
 pub fn uuid_v4(random: RandomBytes) -> Uuid {
     uuid::Builder::from_random_bytes(random).into_uuid()
+}
+
+/// Tells whether a character is seen, or joins two that are, as in an emoji of several parts.
+pub(super) fn is_seen(c: char) -> bool {
+    let is_hidden = matches!(
+        c,
+        '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+    );
+    !c.is_control() && !c.is_whitespace() && !is_hidden
 }

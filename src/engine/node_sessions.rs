@@ -24,9 +24,12 @@ impl Engine {
             Said::Registers {
                 instance,
                 names_first,
+                offers,
             } => {
                 self.come(node, session, instance, names_first, step)?;
-                Reply::Node(self.nodes.get(node).view(node))
+                let offers = self.offer(node, offers, step);
+                let view = self.nodes.get(node).view(node);
+                Reply::Registered { view, offers }
             }
             Said::Beats
             | Said::Leaves
@@ -34,18 +37,21 @@ impl Engine {
             | Said::Drops { .. }
             | Said::Has { .. }
             | Said::Acknowledges { .. }
+            | Said::Ends { .. }
                 if !is_live =>
             {
                 return Err(Refusal::NotRegistered.into());
             }
             Said::Beats => Reply::Noted,
             Said::Leaves => {
+                self.withdraw(node);
                 self.lapse(node, step);
                 Reply::Noted
             }
             Said::Adopts { agent } => {
                 let agent = self.adopt(node, &agent, step)?;
                 self.send_again(&agent, step);
+                self.send_invocations_again(&agent);
                 Reply::Bound(self.binding_view(&agent))
             }
             Said::Drops { agent } => {
@@ -56,6 +62,10 @@ impl Engine {
             Said::Acknowledges { agent, up_to } => {
                 let agent = self.bound_to(node, &agent)?;
                 self.acknowledge(session, &agent, up_to, step)?;
+                Reply::Noted
+            }
+            Said::Ends { invocation, result } => {
+                self.end_as_node(node, &invocation, result, step)?;
                 Reply::Noted
             }
         };
@@ -102,6 +112,7 @@ impl Engine {
             node: Box::new(node.view(id)),
             session,
         });
+        step.moves_handlers = true;
         for agent in agents {
             self.set_named(&agent, false);
             step.wakes(agent);
@@ -131,6 +142,7 @@ impl Engine {
         let agents: Vec<AgentName> = node.agents.iter().cloned().collect();
         let view = Box::new(node.view(id));
         step.note(Event::NodeLapsed { node: view });
+        self.node_is_gone(id, step);
         for agent in agents {
             self.let_go_of(&agent, step);
             step.wakes(agent);
@@ -179,6 +191,7 @@ impl Engine {
         self.register(&agent, registration, step);
         self.bind(node, &agent, step);
         self.set_named(&agent, true);
+        step.moves_handlers = true;
         step.wakes(agent.clone());
         Ok(agent)
     }

@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::actions::{self, Offer};
 use super::agents::{self, NamedAs};
 use super::io;
 use super::limits::NODE_NAME_BYTES_MAX;
@@ -71,6 +72,8 @@ pub enum Said {
         instance: Option<Instance>,
         /// It takes the frames of an agent only once it has named it over this connection, and learned which number comes next.
         names_first: bool,
+        /// The actions that it offers, and no others.
+        offers: Vec<Offer>,
     },
     /// It is still there.
     Beats,
@@ -97,6 +100,13 @@ pub enum Said {
         agent: String,
         /// The number of the last of them.
         up_to: u64,
+    },
+    /// An invocation has ended that the node was sent.
+    Ends {
+        /// Its id.
+        invocation: String,
+        /// What it came to, or why to nothing.
+        result: Result<Box<str>, Box<str>>,
     },
 }
 
@@ -127,6 +137,13 @@ impl From<Said> for io::Command {
 pub enum Reply {
     /// A node, as it is now.
     Node(NodeView),
+    /// A node has registered.
+    Registered {
+        /// As it is now.
+        view: NodeView,
+        /// The actions that it offers, and why one of them is not taken.
+        offers: Vec<(String, Option<actions::Refusal>)>,
+    },
     /// An agent is bound to a node.
     Bound(BindingView),
     /// An agent is bound to the node no more, or never was.

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use super::agents::NamedAs;
 use super::events::Event;
-use super::frames::{News, Told};
-use super::io::{self, Effect, Sign};
+use super::frames::News;
+use super::io::{self, Sign};
 use super::limits::EMOJI_BYTES_MAX;
 use super::message::Message;
-use super::names::{AgentName, ChannelName, DEFAULT_PROJECT, HandoverId, MessageId, SessionId, shown};
+use super::names::{
+    AgentName, ChannelName, DEFAULT_PROJECT, HandoverId, MessageId, SessionId, is_seen, shown,
+};
 use super::time::Timestamp;
 use super::trace::{ShownTo, Trace, What};
 use super::{Engine, Step};
@@ -247,8 +249,11 @@ impl Engine {
             Some((_, at)) => *at,
             None if message.from == agent => message.ts,
             None => {
-                let news = News::Read;
-                self.tell_nodes(&message, [&message.from], &agent, &news, step);
+                let news = News::Read {
+                    message: Arc::clone(&message),
+                    by: agent.clone(),
+                };
+                self.tell_nodes([&message.from], &news, step);
                 step.note(Event::Marked {
                     message: Arc::clone(&message),
                     agent,
@@ -288,18 +293,14 @@ impl Engine {
         }
         let emoji: Arc<str> = emoji.into();
         let news = News::Reacted {
+            message: Arc::clone(&message),
+            by: agent.clone(),
             emoji: Arc::clone(&emoji),
             given,
         };
         let recipients: Vec<AgentName> = self.trace.recipients(place).cloned().collect();
         let concerned = recipients.iter().chain([&message.from]);
-        self.tell_nodes(
-            &message,
-            concerned.filter(|other| **other != agent),
-            &agent,
-            &news,
-            step,
-        );
+        self.tell_nodes(concerned.filter(|other| **other != agent), &news, step);
         step.note(Event::Reacted {
             message: Arc::clone(&message),
             agent,
@@ -309,43 +310,6 @@ impl Engine {
         let since = given.then_some(step.now);
         Ok(Reply::Reacted { message, since })
     }
-
-    /// Tells the nodes of some agents what another says about a message, as far as they are connected.
-    fn tell_nodes<'a>(
-        &self,
-        message: &Arc<Message>,
-        agents: impl IntoIterator<Item = &'a AgentName>,
-        by: &AgentName,
-        news: &News,
-        step: &mut Step<'_>,
-    ) {
-        for agent in agents {
-            // An agent may be gone, and its inbox with it.
-            if !self.inboxes.contains_key(agent) {
-                continue;
-            }
-            if let Some(session) = self.takes_frames(agent) {
-                let told = Told {
-                    agent: agent.clone(),
-                    message: Arc::clone(message),
-                    by: by.clone(),
-                    at: step.now,
-                    news: news.clone(),
-                };
-                let told = Box::new(told);
-                step.out.push(Effect::Tell { session, told });
-            }
-        }
-    }
-}
-
-/// Tells whether a character is seen, or joins two that are, as in an emoji of several parts.
-fn is_seen(c: char) -> bool {
-    let is_hidden = matches!(
-        c,
-        '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-    );
-    !c.is_control() && !c.is_whitespace() && !is_hidden
 }
 
 /// Going back.

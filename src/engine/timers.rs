@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::limits::SETTLE_SLACK_MS;
-use super::names::{CallId, HandoverId, NodeId};
+use super::names::{CallId, HandoverId, InvocationId, NodeId};
 use super::time::Timestamp;
 
 /// Something that ends by itself. Of what is due at the same moment, waits come first, then lower numbers.
@@ -18,6 +18,8 @@ pub(super) enum Timer {
     NodeLapses(NodeId),
     /// The time before which an agent does not want a delivery.
     DeferralEnds(HandoverId),
+    /// The time that the handler of an action has to answer.
+    InvocationEnds(InvocationId),
 }
 
 /// What the engine waits for next.
@@ -31,6 +33,8 @@ pub enum Reason {
     NodeLapses,
     /// An agent wants a delivery from now on.
     DeferralEnds,
+    /// An invocation has taken too long.
+    InvocationEnds,
     /// A transient agent goes, and somebody is to be told of that.
     AgentLeaves,
 }
@@ -78,6 +82,7 @@ impl Timers {
             Timer::DoubtEnds(_) => (*at, Reason::DoubtEnds),
             Timer::NodeLapses(_) => (*at, Reason::NodeLapses),
             Timer::DeferralEnds(_) => (*at, Reason::DeferralEnds),
+            Timer::InvocationEnds(_) => (*at, Reason::InvocationEnds),
         });
         let settling = self.settling.first();
         let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));

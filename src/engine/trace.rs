@@ -3,9 +3,8 @@
 //! A reader of the events and of nothing else: [`Trace::record`] takes each of them in once, with its time, so that a new event is
 //! one arm more there. It decides nothing about deliveries, and nothing is decided about them by it.
 //!
-//! The latest steps of all messages are kept, up to [`super::limits::Bounds::trace_max`], and [`super::limits::Bounds::trace_bytes_max`] of what
-//! they said; of more, the oldest is forgotten first. A message is shown for as long as its acceptance is kept, and so with all that
-//! happened to it, here and in [`super::records`]. A restart forgets all.
+//! The latest steps of all messages are kept, up to [`Bounds::trace_max`], and [`Bounds::trace_bytes_max`] of what they said; of more, the
+//! oldest is forgotten first. A message is shown, here and in [`super::records`], while its acceptance is kept. A restart forgets all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -366,6 +365,9 @@ impl Trace {
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::HeldBack { .. }
+            | Event::Invoked { .. }
+            | Event::InvocationEnded { .. }
+            | Event::ActionDenied { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }

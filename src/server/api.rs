@@ -222,6 +222,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
         | engine::Reply::Groups(_)
         | engine::Reply::Channels(_)
         | engine::Reply::Watches(_)
+        | engine::Reply::Actions(_)
         | engine::Reply::Receipts(_)
         | engine::Reply::Records(_)
         | engine::Reply::Nodes(_) => {

@@ -445,6 +445,7 @@ impl Owner {
                     }
                 }
                 Effect::Deliver { session, frame } => nodes.deliver(session, frame),
+                Effect::Invoke { session, invocation } => nodes.invoke(session, invocation),
                 Effect::Tell { session, told } => nodes.tell(session, told),
                 Effect::Superseded { session } => nodes.supersede(session),
                 Effect::Note(Event::Closed { session, .. }) => {

@@ -362,6 +362,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         | Reply::Channels(_)
         | Reply::Watches(_)
         | Reply::Nodes(_)
+        | Reply::Actions(_)
         | Reply::Receipts(_)
         | Reply::Trace(_)
         | Reply::Records(_) => {
@@ -546,6 +547,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Mail(_)
         | Refusal::Groups(_)
         | Refusal::Nodes(_)
+        | Refusal::Actions(_)
         | Refusal::Receipts(_)
         | Refusal::Trace(_)
         | Refusal::Records(_)

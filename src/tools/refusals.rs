@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use crate::engine::agents::{self, NamedAs};
 use crate::engine::limits::{
-    EMOJI_BYTES_MAX, ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX,
-    REASON_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
+    ACTION_NAME_BYTES_MAX, EMOJI_BYTES_MAX, ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX,
+    PROFILE_BYTES_MAX, REASON_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
 };
-use crate::engine::{PERSON, Refusal, groups, mail, nodes, receipts, records, sessions, trace};
+use crate::engine::{PERSON, Refusal, actions, groups, mail, nodes, receipts, records, sessions, trace};
 
 /// How many names of groups or channels a refusal lists.
 const LISTED_MAX: usize = 32;
@@ -23,6 +23,7 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::Mail(refusal) => not_carried(refusal),
         Refusal::Groups(refusal) => not_grouped(refusal),
         Refusal::Nodes(refusal) => not_a_node(refusal),
+        Refusal::Actions(refusal) => not_acted(refusal),
         Refusal::Receipts(refusal) => not_receipted(refusal),
         Refusal::Trace(refusal) => not_traced(refusal),
         Refusal::Records(refusal) => not_recorded(refusal),
@@ -46,6 +47,47 @@ fn not_recorded(refusal: &records::Refusal) -> String {
         records::Refusal::InvalidEmoji { given } => format!(
             "\"emoji\" is {given:?}; accepted: 1 to {EMOJI_BYTES_MAX} bytes without spaces and characters that are not seen, such as \":eyes:\""
         ),
+    }
+}
+
+fn not_acted(refusal: &actions::Refusal) -> String {
+    match refusal {
+        actions::Refusal::NotYours => {
+            "an agent registers what it does itself; all else about actions is the workspace's to ask"
+                .to_owned()
+        }
+        actions::Refusal::Unknown { given, known } if known.is_empty() => {
+            format!("no action {given:?}, nor any other; register it first")
+        }
+        actions::Refusal::Unknown { given, known } => {
+            format!("no action {given:?}; there is {}", known.join(", "))
+        }
+        actions::Refusal::UnknownInvocation { given } => format!(
+            "no invocation {given:?} that you have asked for or are to carry out; accepted: the id of one of the latest"
+        ),
+        actions::Refusal::InvalidName { given } => format!(
+            "invalid name of an action {given:?}; accepted: 1 to {ACTION_NAME_BYTES_MAX} bytes without spaces and characters that are not seen, such as \"tests.run\""
+        ),
+        actions::Refusal::Taken { action, by } => {
+            format!("{by:?} has an action {action:?} already; choose another name")
+        }
+        actions::Refusal::Denied { action } => {
+            format!("the action {action:?} is not available to you; ask whoever has registered it")
+        }
+        actions::Refusal::Away { action, node } => {
+            format!("the node {node:?}, which does {action:?}, is not connected; ask again when it is")
+        }
+        actions::Refusal::TooLong { what, bytes, max } => {
+            format!("{what:?} has {bytes} bytes; accepted: at most {max}")
+        }
+        actions::Refusal::TooMany { actions } => {
+            format!("as many actions are registered already as are accepted: {actions}; remove one")
+        }
+        actions::Refusal::TooManyOpen { open } => {
+            format!(
+                "{open} invocations wait for their answers, and there is no room for another one; ask again later"
+            )
+        }
     }
 }
 

@@ -576,6 +576,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Mail(_)
         | Refusal::Groups(_)
         | Refusal::Nodes(_)
+        | Refusal::Actions(_)
         | Refusal::Receipts(_)
         | Refusal::Trace(_)
         | Refusal::Records(_)

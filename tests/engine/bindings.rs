@@ -133,6 +133,7 @@ fn an_agent_that_another_node_holds_is_not_adopted() {
         Said::Registers {
             instance: None,
             names_first: false,
+            offers: Vec::new(),
         },
     );
     let adopts = || Said::Adopts {
@@ -215,6 +216,7 @@ fn an_agents_own_node_has_no_other_agent() {
         Said::Registers {
             instance: None,
             names_first: false,
+            offers: Vec::new(),
         },
     );
     let anothers = || no_node(NoNode::AnothersOwn { owner: name("dev-a") });

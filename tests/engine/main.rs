@@ -1,6 +1,7 @@
 //! The rules of the engine, one small test each: whole effects compared, named by the fact that they show.
 
 mod absence;
+mod actions;
 mod addresses;
 mod answers;
 mod bindings;
@@ -14,6 +15,7 @@ mod groups_of_agents;
 mod handing_over;
 mod idempotency;
 mod inputs_for_nothing;
+mod invocations;
 mod names_and_times;
 mod nodes;
 mod people;
@@ -82,6 +84,9 @@ const ROOMY: Bounds = Bounds {
     description_bytes_max: 20,
     channels_max: 2,
     nodes_max: 2,
+    actions_max: 3,
+    invocations_max: 3,
+    invocations_bytes_max: 100,
     idempotency_max: 3,
     hops_max: 3,
     trace_max: 1_000,
@@ -178,6 +183,7 @@ impl Relay {
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
                 | Effect::Tell { .. }
+                | Effect::Invoke { .. }
                 | Effect::Superseded { .. } => rest.push(effect),
             }
         }

@@ -62,6 +62,7 @@ impl Relay {
             Said::Registers {
                 instance,
                 names_first: false,
+                offers: Vec::new(),
             },
         )
     }
@@ -94,6 +95,7 @@ pub fn frames(effects: Vec<Effect>) -> Vec<(SessionId, u64, Delivery)> {
         | Effect::Reply { .. }
         | Effect::Changed { .. }
         | Effect::Tell { .. }
+        | Effect::Invoke { .. }
         | Effect::Superseded { .. }
         | Effect::Note(_) => None,
     });
@@ -355,6 +357,7 @@ fn another_instance_takes_the_place_of_one_that_has_been_silent_for_a_while() {
         Said::Registers {
             instance,
             names_first: false,
+            offers: Vec::new(),
         },
     );
     assert_eq!(effects[0], Effect::Superseded { session: NODE });
@@ -384,6 +387,7 @@ fn a_node_that_names_its_agents_first_gets_nothing_before() {
     let registers = Said::Registers {
         instance: None,
         names_first: true,
+        offers: Vec::new(),
     };
     assert_eq!(frames(relay.said(NEXT, registers)), []);
     assert_eq!(relay.posts(4..=4), []);

@@ -62,6 +62,7 @@ fn answer_of(effects: Vec<Effect>) -> Result<Answer, Refusal> {
         | Effect::Changed { .. }
         | Effect::Deliver { .. }
         | Effect::Tell { .. }
+        | Effect::Invoke { .. }
         | Effect::Superseded { .. }
         | Effect::Note(_) => None,
     });
@@ -80,6 +81,7 @@ fn told(effects: &[Effect]) -> Vec<(SessionId, &Told)> {
         | Effect::Changed { .. }
         | Effect::Deliver { .. }
         | Effect::Superseded { .. }
+        | Effect::Invoke { .. }
         | Effect::Note(_) => None,
     });
     told.collect()
@@ -250,32 +252,37 @@ fn the_nodes_of_those_whom_it_concerns_are_told_once() {
     relay.bind(FIRST, "pm");
     relay.post(B, 1, &nth(1));
     let effects = relay.call(DEV_A, 2, react(1, ":eyes:", true).into());
-    let news = |by: &str, to: &str, news: News| Told {
+    let news = |to: &str, news: News| Told {
         agent: name(to),
-        message: Arc::clone(&nth(1).message),
-        by: name(by),
         at: START,
         news,
     };
+    let message = || Arc::clone(&nth(1).message);
     let emoji = || Arc::from(":eyes:");
-    let given = |given| News::Reacted {
+    let given = |by: &str, given| News::Reacted {
+        message: message(),
+        by: name(by),
         emoji: emoji(),
         given,
     };
     assert_eq!(
         told(&effects),
-        [(NODE, &news("dev-a", "pm", given(true)))],
+        [(NODE, &news("pm", given("dev-a", true)))],
         "not itself"
     );
     let again = relay.call(DEV_A, 3, react(1, ":eyes:", true).into());
     assert_eq!(told(&again), []);
     let back = relay.call(DEV_A, 4, react(1, ":eyes:", false).into());
-    assert_eq!(told(&back), [(NODE, &news("dev-a", "pm", given(false)))]);
+    assert_eq!(told(&back), [(NODE, &news("pm", given("dev-a", false)))]);
     let own = relay.call(PM, 5, react(1, ":eyes:", true).into());
-    assert_eq!(told(&own), [(NODE, &news("pm", "dev-a", given(true)))]);
-    let message = id(1).to_string();
-    let marked = relay.call(DEV_A, 6, Asked::Mark { message }.into());
-    assert_eq!(told(&marked), [(NODE, &news("dev-a", "pm", News::Read))]);
+    assert_eq!(told(&own), [(NODE, &news("dev-a", given("pm", true)))]);
+    let given = id(1).to_string();
+    let marked = relay.call(DEV_A, 6, Asked::Mark { message: given }.into());
+    let read = News::Read {
+        message: message(),
+        by: name("dev-a"),
+    };
+    assert_eq!(told(&marked), [(NODE, &news("pm", read))]);
 }
 
 #[test]

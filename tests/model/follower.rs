@@ -119,6 +119,9 @@ impl Follower {
             | Event::Receipt { .. }
             | Event::Marked { .. }
             | Event::Reacted { .. }
+            | Event::Invoked { .. }
+            | Event::InvocationEnded { .. }
+            | Event::ActionDenied { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }

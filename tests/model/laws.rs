@@ -138,6 +138,7 @@ impl History<'_> {
                     | Effect::Changed { .. }
                     | Effect::Deliver { .. }
                     | Effect::Tell { .. }
+                    | Effect::Invoke { .. }
                     | Effect::Superseded { .. }
                     | Effect::Note(_),
                     _,
@@ -186,6 +187,7 @@ impl History<'_> {
                         | Command::Watches(_)
                         | Command::Receipts(_)
                         | Command::Trace(_)
+                        | Command::Actions(_)
                         | Command::Records(_)
                 );
                 let its_own = admitted.agent.is_none() || admitted.agent == speaker || !speaks;
@@ -232,6 +234,7 @@ impl History<'_> {
                         | Reply::Nodes(_)
                         | Reply::Receipts(_)
                         | Reply::Trace(_)
+                        | Reply::Actions(_)
                         | Reply::Records(_),
                     )
                     | Err(_) => continue,

@@ -278,6 +278,7 @@ impl Run {
             Effect::Changed { .. }
             | Effect::Deliver { .. }
             | Effect::Tell { .. }
+            | Effect::Invoke { .. }
             | Effect::Superseded { .. } => Some(effect.clone()),
             Effect::Note(_) => None,
         }

@@ -222,6 +222,9 @@ impl Plan {
             description_bytes_max: 3,
             channels_max: rng.pick(&[1, 2, 4]),
             nodes_max: 1,
+            actions_max: 1,
+            invocations_max: 1,
+            invocations_bytes_max: 1,
             idempotency_max: rng.pick(&[0, 1, 3, 50]),
             hops_max: rng.pick(&[0, 1, 3, 100]),
             trace_max: rng.pick(&[0, 3, 30, 32_768]),
@@ -429,6 +432,7 @@ impl Plan {
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
                 | Effect::Tell { .. }
+                | Effect::Invoke { .. }
                 | Effect::Superseded { .. }
                 | Effect::Note(_) => {}
             }

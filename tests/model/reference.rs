@@ -438,7 +438,9 @@ impl Model {
                     effects.push(self.end_in_vain(now, &wait));
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
-                Reason::NodeLapses | Reason::DeferralEnds => unreachable!("no plan has nodes"),
+                Reason::NodeLapses | Reason::DeferralEnds | Reason::InvocationEnds => {
+                    unreachable!("no plan has nodes")
+                }
                 Reason::AgentLeaves => unreachable!("no call does"),
             }
         }

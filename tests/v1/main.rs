@@ -5,6 +5,7 @@
     reason = "a test waits for another process by the clock, and reads its output in threads"
 )]
 
+mod actions;
 mod addresses;
 mod deliveries;
 mod messages;

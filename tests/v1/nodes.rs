@@ -43,7 +43,7 @@ impl Node {
         }
     }
 
-    fn register(&mut self, more: &Value) -> Value {
+    pub fn register(&mut self, more: &Value) -> Value {
         let mut frame = json!({
             "v": 1, "id": "r", "type": "node.register", "node_id": self.id, "name": self.name, "capabilities": [],
             "max_agents": 0, "tags": [], "version": "1",
@@ -171,7 +171,7 @@ impl World {
         self.done("/v1/agent/node-token", token, &json!({}))
     }
 
-    fn fleet(&self, more: Value) -> Value {
+    pub fn fleet(&self, more: Value) -> Value {
         let mut asked = json!({"name": "fleet"});
         for (field, value) in more.as_object().expect("an object") {
             asked[field] = value.clone();
@@ -313,7 +313,7 @@ fn a_node_that_registers_an_agent_gets_its_token() {
     let registered = node.register(&json!({"capabilities": capabilities}));
     let accepted = json!([
         {"name": "spawn:claude", "kind": "capacity", "accepted": true},
-        {"name": "sum", "kind": "action", "accepted": false, "reason": "relay does not hand out actions yet"},
+        {"name": "sum", "kind": "action", "accepted": true},
         {"name": "relay:delivery-cursor-v1", "kind": "capacity", "accepted": true},
     ]);
     assert_eq!(registered["data"]["accepted_capabilities"], accepted);

@@ -3,6 +3,7 @@
 //! Whoever takes part sees all that the engine sends at once; what is lost on the way is the simulation's. A failure names its seed;
 //! `RELAY_WALK_SEED=7` walks that one alone, `RELAY_WALK_SEED=0..5000` a range.
 
+mod invocations;
 mod ledger;
 
 use std::collections::BTreeMap;
@@ -64,16 +65,32 @@ struct Walk<'a> {
 
 #[test]
 fn each_message_becomes_what_the_documents_say() {
+    let walk = |seed, marks: &mut Marks| {
+        let mut walk = Walk::new(seed, marks);
+        for _ in 0..STEPS {
+            walk.step();
+        }
+        walk.end();
+    };
+    let check = |marks: &Marks| {
+        for mark in MARKS {
+            assert!(marks.contains_key(mark), "never: {mark}");
+        }
+    };
+    walk_all(walk, check);
+}
+
+#[test]
+fn each_invocation_becomes_what_the_documents_say() {
+    walk_all(invocations::walk, invocations::check);
+}
+
+/// Walks all seeds that are asked for, and checks what has happened in the usual ones.
+fn walk_all(walk: impl Fn(u64, &mut Marks), check: impl FnOnce(&Marks)) {
     let (seeds, chosen) = seeds();
     let mut marks = Marks::new();
     for seed in seeds {
-        let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut walk = Walk::new(seed, &mut marks);
-            for _ in 0..STEPS {
-                walk.step();
-            }
-            walk.end();
-        }));
+        let walked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| walk(seed, &mut marks)));
         if let Err(panic) = walked {
             eprintln!(
                 "replay: RELAY_WALK_SEED={seed} cargo test -p relay --no-default-features --test walks"
@@ -82,9 +99,7 @@ fn each_message_becomes_what_the_documents_say() {
         }
     }
     if !chosen {
-        for mark in MARKS {
-            assert!(marks.contains_key(mark), "never: {mark}");
-        }
+        check(&marks);
     }
 }
 
@@ -311,6 +326,7 @@ impl<'a> Walk<'a> {
         let registers = Said::Registers {
             instance: None,
             names_first: false,
+            offers: Vec::new(),
         };
         let effects = self.says(session, registers);
         let superseded = effects.iter().find_map(|effect| {

@@ -150,7 +150,11 @@ pub fn told(event: &Event) -> Vec<String> {
         Event::NodeCame { node: came, .. } => vec![node("online", came)],
         Event::NodeLeft { node: left } => vec![node("offline", left)],
         Event::NodeLapsed { node: lapsed } => vec![node("offline", lapsed)],
-        Event::Marked { .. } | Event::Reacted { .. } => unreachable!("nobody does so here"),
+        Event::Marked { .. }
+        | Event::Reacted { .. }
+        | Event::Invoked { .. }
+        | Event::InvocationEnded { .. }
+        | Event::ActionDenied { .. } => unreachable!("nobody does so here"),
         Event::Opened { .. }
         | Event::Closed { .. }
         | Event::Parked { .. }

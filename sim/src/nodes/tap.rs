@@ -188,6 +188,7 @@ impl NodeTap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Actions(_)
             | Command::Records(_)
             | Command::Resource(_) => None,
         }
@@ -267,7 +268,10 @@ impl NodeTap {
                 Effect::Deliver { frame, .. } => self.sent(frame),
                 Effect::Superseded { .. } => self.marks.hit("node superseded"),
                 Effect::Note(event) => self.note(event),
-                Effect::Opened { .. } | Effect::Changed { .. } | Effect::Tell { .. } => {}
+                Effect::Opened { .. }
+                | Effect::Changed { .. }
+                | Effect::Tell { .. }
+                | Effect::Invoke { .. } => {}
             }
         }
     }
@@ -352,6 +356,9 @@ impl NodeTap {
             | Event::Receipt { .. }
             | Event::Marked { .. }
             | Event::Reacted { .. }
+            | Event::Invoked { .. }
+            | Event::InvocationEnded { .. }
+            | Event::ActionDenied { .. }
             | Event::Undone { .. }
             | Event::Confirmed { .. }
             | Event::NodeLeft { .. }

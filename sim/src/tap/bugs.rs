@@ -167,6 +167,7 @@ impl Tap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Actions(_)
             | Command::Records(_) => {}
         }
     }
@@ -329,6 +330,7 @@ impl Tap {
                     | Reply::Nodes(_)
                     | Reply::Receipts(_)
                     | Reply::Trace(_)
+                    | Reply::Actions(_)
                     | Reply::Records(_),
                 )
                 | Err(_) => {}

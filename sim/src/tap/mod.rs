@@ -176,6 +176,7 @@ impl Tap {
                     | Refusal::Sessions(_)
                     | Refusal::Receipts(_)
                     | Refusal::Trace(_)
+                    | Refusal::Actions(_)
                     | Refusal::Records(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
@@ -184,6 +185,7 @@ impl Tap {
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
                 | Effect::Tell { .. }
+                | Effect::Invoke { .. }
                 | Effect::Superseded { .. } => {}
             }
         }
@@ -311,6 +313,9 @@ impl Tap {
             | Event::HeldBack { .. }
             | Event::Marked { .. }
             | Event::Reacted { .. }
+            | Event::Invoked { .. }
+            | Event::InvocationEnded { .. }
+            | Event::ActionDenied { .. }
             | Event::Receipt { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }

@@ -1,9 +1,10 @@
 //! What a node says: a frame of JSON to what it means. Strict: what is not known is refused by name.
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use crate::engine::actions::Offer;
 use crate::engine::nodes::{Instance, Said};
 use crate::engine::shown;
 
@@ -44,8 +45,8 @@ pub enum What {
         node_id: String,
         /// Which instance of which program it is.
         instance: Option<Instance>,
-        /// The names and kinds of what it says that it can do.
-        capabilities: Vec<(String, String)>,
+        /// What it says that it can do.
+        capabilities: Vec<Capability>,
     },
     /// An agent runs on it, and is to have a token.
     Adopts {
@@ -87,16 +88,63 @@ impl From<Provider> for Instance {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Capability {
+struct SaidOfCapability {
     name: String,
     kind: Option<String>,
     #[serde(rename = "global")]
     _global: Option<bool>,
-    #[serde(rename = "queue")]
-    _queue: Option<Value>,
+    queue: Option<bool>,
     #[serde(rename = "metadata")]
     _metadata: Option<Map<String, Value>>,
 }
+
+/// What a node says that it can do.
+#[derive(Debug, PartialEq)]
+pub struct Capability {
+    /// What it is called.
+    pub name: String,
+    /// `capacity`, which relay has no use for, or else an action.
+    pub kind: String,
+    /// It may be asked for while the node is not there.
+    queues: bool,
+}
+
+impl Capability {
+    /// Tells whether it is an action: whatever is of no kind that is known is one.
+    pub fn is_action(&self) -> bool {
+        self.kind == ACTION
+    }
+
+    /// Offers it to the engine.
+    pub fn offer(&self) -> Offer {
+        Offer {
+            name: self.name.clone(),
+            queues: self.queues,
+        }
+    }
+}
+
+impl From<SaidOfCapability> for Capability {
+    fn from(
+        SaidOfCapability {
+            name, kind, queue, ..
+        }: SaidOfCapability,
+    ) -> Self {
+        let by_name = || kind_of(&name);
+        let known = kind.as_deref().filter(|kind| [ACTION, CAPACITY].contains(kind));
+        Self {
+            kind: known.unwrap_or_else(by_name).to_owned(),
+            queues: queue.unwrap_or(false),
+            name,
+        }
+    }
+}
+
+/// An action that a node carries out.
+const ACTION: &str = "action";
+
+/// What a node has room for.
+const CAPACITY: &str = "capacity";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -104,7 +152,7 @@ struct Register {
     name: String,
     node_id: String,
     provider: Option<Provider>,
-    capabilities: Vec<Capability>,
+    capabilities: Vec<SaidOfCapability>,
     #[serde(rename = "max_agents")]
     _max_agents: u32,
     #[serde(rename = "tags")]
@@ -137,7 +185,7 @@ struct Heartbeat {
     #[serde(rename = "node_id")]
     _node_id: Option<String>,
     #[serde(rename = "capabilities")]
-    _capabilities: Option<Vec<Capability>>,
+    _capabilities: Option<Vec<SaidOfCapability>>,
     #[serde(rename = "max_agents")]
     _max_agents: Option<u32>,
     #[serde(rename = "version")]
@@ -182,6 +230,21 @@ struct AgentDeregister {
 struct Acknowledge {
     agent: String,
     up_to_seq: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ended {
+    invocation_id: String,
+    /// Null is an output, too.
+    #[serde(default, deserialize_with = "said")]
+    output: Option<Value>,
+    error: Option<String>,
+}
+
+/// Reads a value that is there, be it null.
+fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -247,15 +310,11 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
                 capabilities,
                 ..
             } = fields(kind, frame)?;
-            let capabilities = capabilities.into_iter().map(|Capability { name, kind, .. }| {
-                let kind = kind.unwrap_or_else(|| kind_of(&name).to_owned());
-                (name, kind)
-            });
             Ok(What::Registers {
                 name,
                 node_id,
                 instance: provider.map(Instance::from),
-                capabilities: capabilities.collect(),
+                capabilities: capabilities.into_iter().map(Capability::from).collect(),
             })
         }
         "node.heartbeat" => fields(kind, frame).map(|Heartbeat { .. }| What::Says(Said::Beats)),
@@ -296,10 +355,26 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
             let agents = agents.into_iter().map(|agent| agent.name).collect();
             Ok(What::Says(Said::Has { agents }))
         }
-        "node.spawn" | "action.result" => {
-            let message =
-                format!("relay does not take {kind} yet: it neither starts agents nor hands out actions");
-            Err(("not_supported", message))
+        "action.result" => {
+            let Ended {
+                invocation_id: invocation,
+                output,
+                error,
+            } = fields(kind, frame)?;
+            let result = match (output, error) {
+                (Some(output), None) => Ok(output.to_string().into()),
+                (None, Some(error)) => Err(error.into()),
+                (Some(_), Some(_)) | (None, None) => {
+                    let message =
+                        "action.result has \"output\", or \"error\", which is a string: one of them";
+                    return Err(("invalid_message", message.to_owned()));
+                }
+            };
+            Ok(What::Says(Said::Ends { invocation, result }))
+        }
+        "node.spawn" => {
+            let message = "relay does not take node.spawn yet: it starts no agents";
+            Err(("not_supported", message.to_owned()))
         }
         _ => {
             let (given, known) = (shown(kind), TYPES.join(", "));
@@ -312,9 +387,9 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
 /// Returns the kind of a capability that does not say it.
 fn kind_of(name: &str) -> &'static str {
     if name.starts_with("spawn:") || name.starts_with("relay:") || name == "release" {
-        "capacity"
+        CAPACITY
     } else {
-        "action"
+        ACTION
     }
 }
 
@@ -353,7 +428,7 @@ mod tests {
         let provider = json!({"name": "broker", "instance_id": "i"});
         let mut broker = register();
         broker["provider"] = provider;
-        broker["capabilities"] = json!([{"name": "spawn:claude", "metadata": {}}, {"name": "sum"}, {"name": "odd", "kind": "of a kind"}]);
+        broker["capabilities"] = json!([{"name": "spawn:claude", "metadata": {}}, {"name": "sum", "queue": true}, {"name": "odd", "kind": "of a kind"}]);
         broker["resume_cursor"] = Value::Null;
         let What::Registers {
             instance,
@@ -367,11 +442,15 @@ mod tests {
         assert_eq!(
             capabilities,
             [
-                ("spawn:claude", "capacity"),
-                ("sum", "action"),
-                ("odd", "of a kind")
+                ("spawn:claude", "capacity", false),
+                ("sum", "action", true),
+                ("odd", "action", false)
             ]
-            .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+            .map(|(name, kind, queues)| Capability {
+                name: name.to_owned(),
+                kind: kind.to_owned(),
+                queues
+            })
         );
         let beat = json!({
             "v": 1, "type": "node.heartbeat", "node_id": "n", "load": null, "active_agents": 1, "handlers_live": false,
@@ -389,6 +468,31 @@ mod tests {
         let drop = json!({"v": 1, "type": "agent.deregister", "agent_id": "agt_w"});
         let agent = "w".to_owned();
         assert_eq!(said(drop), Ok(What::Says(Said::Drops { agent })));
+        let ended = |result: Value| {
+            let mut frame = json!({"v": 1, "type": "action.result", "invocation_id": "inv_1"});
+            frame
+                .as_object_mut()
+                .expect("one")
+                .extend(result.as_object().expect("one").clone());
+            match super::tests::said(frame) {
+                Ok(What::Says(Said::Ends { invocation, result })) => {
+                    assert_eq!(invocation, "inv_1");
+                    Ok(result)
+                }
+                Ok(other) => panic!("that is {other:?}"),
+                Err(told) => Err(told.message),
+            }
+        };
+        assert_eq!(
+            ended(json!({"output": {"sum": 3}})),
+            Ok(Ok(r#"{"sum":3}"#.into()))
+        );
+        assert_eq!(ended(json!({"output": null})), Ok(Ok("null".into())));
+        assert_eq!(ended(json!({"error": "no"})), Ok(Err("no".into())));
+        for neither_nor_both in [json!({}), json!({"output": 1, "error": "no"})] {
+            let told = ended(neither_nor_both).expect_err("one of them is wanted");
+            assert!(told.contains("one of them"), "{told}");
+        }
         let recover = json!({"v": 1, "type": "agent.recover", "name": "w", "expected_agent_id": "agt_w"});
         let agent = "w".to_owned();
         assert_eq!(said(recover), Ok(What::Adopts { agent }));
@@ -405,6 +509,24 @@ mod tests {
             json!({"v": 1, "id": "1", "type": "delivery.ack", "agent": "w", "up_to_seq": 1}),
             json!({"v": 1, "id": "1", "type": "inventory.sync", "agents": []}),
         ];
+        let result =
+            json!({"v": 1, "id": "1", "type": "action.result", "invocation_id": "inv_1", "output": 1});
+        let mut extra = result.clone();
+        extra["colour"] = json!("red");
+        assert!(
+            said(extra)
+                .expect_err("nobody knows it")
+                .message
+                .contains("`colour`")
+        );
+        let mut less = result;
+        less.as_object_mut().expect("an object").remove("invocation_id");
+        assert!(
+            said(less)
+                .expect_err("it is needed")
+                .message
+                .contains("`invocation_id`")
+        );
         for frame in frames {
             assert!(said(frame.clone()).is_ok(), "{frame}");
             let mut extra = frame.clone();

@@ -4,6 +4,7 @@
 //! a frame looks like is Agent Relay's: docs/DELIVERY.md.
 
 mod incoming;
+pub(super) mod invocations;
 mod outgoing;
 
 use std::ops::ControlFlow;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use self::incoming::{Incoming, Misunderstood, What};
+use self::incoming::{Capability, Incoming, Misunderstood, What};
 pub(super) use self::outgoing::reason;
 use super::Shared;
 use super::limits::{NODE_FRAME_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_READ_BYTES, SOCKET_SILENCE};
@@ -24,7 +25,7 @@ use super::owner::{Answered, Outcome, Outgoing};
 use super::websocket::{self, Gone, close};
 use crate::engine::nodes::{Instance, NodeView, Refusal, Reply, Said};
 use crate::engine::{
-    self, AgentName, Ending, Message, MessageId, NodeId, Recipient, ResolvedBy, SessionId, agents,
+    self, AgentName, Ending, Message, MessageId, NodeId, Recipient, ResolvedBy, SessionId, actions, agents,
 };
 use crate::tools;
 
@@ -254,6 +255,10 @@ impl Connection {
                 self.write(accepted.into_iter().chain([outgoing::deliver(&frame)]))
                     .await
             }
+            Some(Outgoing::Invoke(invocation)) => {
+                let told = outgoing::invoke(&invocation, self.named.is_own);
+                self.write([told]).await
+            }
             Some(Outgoing::News { told, room }) => {
                 let step = self.write([outgoing::news(&told)]).await;
                 drop(room);
@@ -334,7 +339,7 @@ impl Connection {
                 node_id,
                 instance,
                 capabilities,
-            } => Some(self.register(&name, &node_id, instance, &capabilities)),
+            } => Some(self.register(&name, &node_id, instance, capabilities)),
         }
     }
 
@@ -343,7 +348,7 @@ impl Connection {
         name: &str,
         id: &str,
         instance: Option<Instance>,
-        capabilities: &[(String, String)],
+        capabilities: Vec<Capability>,
     ) -> Result<Value, (&'static str, String)> {
         let provider = instance
             .as_ref()
@@ -358,19 +363,26 @@ impl Connection {
             let message = format!("\"name\" is {given:?}; this node is called {own:?}");
             return Err(("node_name_conflict", message));
         }
+        let actions = capabilities.iter().filter(|capability| capability.is_action());
         let said = Said::Registers {
             instance,
-            names_first: capabilities.iter().any(|(name, _)| name == CURSOR),
+            names_first: capabilities.iter().any(|capability| capability.name == CURSOR),
+            offers: actions.map(Capability::offer).collect(),
         };
         let reply = self.say(said).map_err(|refusal| told(&refusal))?;
+        let Reply::Registered { offers, .. } = &reply else {
+            unreachable!("a node registers, and is answered with {reply:?}")
+        };
         self.registered = true;
         let mut data = data(&reply);
-        let accepted = capabilities.iter().map(|(name, kind)| match kind.as_str() {
-            "capacity" => json!({"name": name, "kind": kind, "accepted": true}),
-            _ => {
-                let reason = "relay does not hand out actions yet";
-                json!({"name": name, "kind": kind, "accepted": false, "reason": reason})
+        let accepted = capabilities.iter().map(|Capability { name, kind, .. }| {
+            let mut accepted = json!({"name": name, "kind": kind, "accepted": true});
+            let refused = offers.iter().filter(|(offered, _)| offered == name);
+            if let Some(refusal) = refused.filter_map(|(_, refusal)| refusal.clone()).next() {
+                accepted["accepted"] = false.into();
+                accepted["reason"] = tools::DEFAULT.refused(&refusal.into()).into();
             }
+            accepted
         });
         data["accepted_capabilities"] = accepted.collect();
         if let Some(provider) = provider {
@@ -399,6 +411,7 @@ impl Connection {
                 | engine::Reply::Agents(_)
                 | engine::Reply::Groups(_)
                 | engine::Reply::Channels(_)
+                | engine::Reply::Actions(_)
                 | engine::Reply::Receipts(_)
                 | engine::Reply::Trace(_)
                 | engine::Reply::Records(_)
@@ -413,7 +426,7 @@ impl Connection {
 /// Shows the answer to what a node said.
 fn data(reply: &Reply) -> Value {
     match reply {
-        Reply::Node(view) => outgoing::node(view),
+        Reply::Node(view) | Reply::Registered { view, .. } => outgoing::node(view),
         Reply::Bound(view) => outgoing::binding(view),
         Reply::Has(views) => {
             let rebound: Vec<Value> = views.iter().map(outgoing::binding).collect();
@@ -432,11 +445,14 @@ fn data(reply: &Reply) -> Value {
 fn told(refusal: &engine::Refusal) -> (&'static str, String) {
     let code = match refusal {
         engine::Refusal::Nodes(refusal) => code_of(refusal),
-        engine::Refusal::Agents(agents::Refusal::InvalidName(_)) => "invalid_message",
+        engine::Refusal::Actions(actions::Refusal::UnknownInvocation { .. }) => "invocation_not_found",
+        engine::Refusal::Actions(actions::Refusal::TooLong { .. })
+        | engine::Refusal::Agents(agents::Refusal::InvalidName(_)) => "invalid_message",
         engine::Refusal::Agents(_)
         | engine::Refusal::Sessions(_)
         | engine::Refusal::Mail(_)
         | engine::Refusal::Groups(_)
+        | engine::Refusal::Actions(_)
         | engine::Refusal::Receipts(_)
         | engine::Refusal::Trace(_)
         | engine::Refusal::Records(_)

@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{agent_id, conversation_id, delivery_id};
+use super::{agent_id, conversation_id, delivery_id, invocations};
+use crate::engine::actions::HandlerView;
+use crate::engine::invocations::InvocationView;
 use crate::engine::nodes::{BindingView, NodeView};
 use crate::engine::{AgentName, Frame, Message, News, ResolvedBy, Told};
 
@@ -177,17 +179,12 @@ pub fn accepted(frame: &Frame) -> String {
 
 /// Writes what an agent says about a message: a frame without a number, which is not sent again.
 pub fn news(told: &Told) -> String {
-    let Told {
-        agent,
-        message,
-        by,
-        at,
-        news,
-    } = told;
-    let (event, key, data) = match news {
-        News::Read => (
+    let Told { agent, at, news } = told;
+    let (event, about, key, data) = match news {
+        News::Read { message, by } => (
             "message.read",
-            agent_id(by),
+            message.id.to_string(),
+            format!("{}_{}", message.id, agent_id(by)),
             json!({
                 "message_id": message.id.to_string(),
                 "agent_id": agent_id(by),
@@ -195,9 +192,15 @@ pub fn news(told: &Told) -> String {
                 "read_at": at.to_string(),
             }),
         ),
-        News::Reacted { emoji, given } => (
+        News::Reacted {
+            message,
+            by,
+            emoji,
+            given,
+        } => (
             "message.reacted",
-            format!("{}_{emoji}_{}", agent_id(by), at.as_millis()),
+            message.id.to_string(),
+            format!("{}_{}_{emoji}_{}", message.id, agent_id(by), at.as_millis()),
             json!({
                 "message_id": message.id.to_string(),
                 "agent_id": agent_id(by),
@@ -208,17 +211,63 @@ pub fn news(told: &Told) -> String {
                 "created_at": at.to_string(),
             }),
         ),
+        News::Ended(invocation) => {
+            let id = invocation.id.to_string();
+            let (event, data) = invocations::ended(invocation);
+            (event, id.clone(), id, data)
+        }
+        News::Denied { action } => (
+            "action.denied",
+            format!("{action}_{}", at.as_millis()),
+            format!("{action}_{}", at.as_millis()),
+            invocations::denied(action, agent),
+        ),
     };
+    unnumbered(agent, event, &about, &key, &data)
+}
+
+/// Writes a frame without a number, about something that has an id.
+fn unnumbered(agent: &AgentName, event: &str, about: &str, key: &str, data: &Value) -> String {
     json!({
         "v": 1,
         "type": "deliver",
-        "delivery_id": format!("evt_{event}_{}_{key}_{}", message.id, agent_id(agent)),
+        "delivery_id": format!("evt_{event}_{key}_{}", agent_id(agent)),
         "agent_id": agent_id(agent),
         "agent": agent.local(),
-        "msg_id": message.id.to_string(),
+        "msg_id": about,
         "seq": 0,
         "mode": MODE,
         "payload": {"type": event, "data": data},
+    })
+    .to_string()
+}
+
+/// Writes what the handler of an action is to do. The client of an agent's own node does not say to its program who asks, unless the
+/// frame is one of those that have no number.
+pub fn invoke(invocation: &InvocationView, is_own: bool) -> String {
+    let (id, input) = (invocation.id.to_string(), invocations::json(&invocation.input));
+    let HandlerView::Agent(agent) = &invocation.handler else {
+        return json!({
+            "v": 1,
+            "type": "action.invoke",
+            "invocation_id": id,
+            "action": invocation.action,
+            "input": input,
+        })
+        .to_string();
+    };
+    if is_own {
+        let data = invocations::invoked(invocation);
+        return unnumbered(agent, "action.invoked", &id, &id, &data);
+    }
+    json!({
+        "v": 1,
+        "type": "action.invoke",
+        "invocation_id": id,
+        "action": invocation.action,
+        "agent_id": agent_id(agent),
+        "agent_name": agent.local(),
+        "input": input,
     })
     .to_string()
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::engine::invocations::InvocationView;
 use crate::engine::nodes::NodeView;
 use crate::engine::{AgentName, ChannelName, Message, MessageId, Recipient, Sign, Timestamp};
 use crate::server::nodes::agent_id;
@@ -63,6 +64,13 @@ pub(in crate::server) enum What {
     },
     /// An agent has said something of its session.
     Session(std::sync::Arc<SessionEvent>),
+    /// An agent has asked for an action, or what it has asked for has ended.
+    Invocation(Box<InvocationView>),
+    /// An agent has asked for an action that is not for it.
+    Denied {
+        action: std::sync::Arc<str>,
+        caller: AgentName,
+    },
     /// A node is connected, or not any more, or holds its agents no more.
     Node { node: Box<NodeView>, is_held: bool },
 }
@@ -167,12 +175,14 @@ impl Entry {
         match &self.what {
             What::Message { message, .. } => message.bytes(),
             What::Session(event) => event.bytes(),
+            What::Invocation(invocation) => invocation.bytes(),
             What::Delivery { .. }
             | What::Read { .. }
             | What::Reacted { .. }
             | What::Agent { .. }
             | What::TakenOver { .. }
             | What::Member { .. }
+            | What::Denied { .. }
             | What::Node { .. } => 0,
         }
     }

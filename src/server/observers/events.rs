@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use super::entry::{About, Entry, Step, What};
 use super::journal::Of;
 use super::view::Scope;
+use crate::engine::actions::HandlerView;
+use crate::engine::invocations::Progress;
 use crate::engine::{AgentName, ChannelName, Message, Recipient, ResolvedBy};
-use crate::server::nodes::{self, agent_id, conversation_of};
+use crate::server::nodes::{self, agent_id, conversation_of, invocations};
 use crate::tools::traces;
 
 /// Where something was said.
@@ -75,6 +77,11 @@ impl Entry {
             What::TakenOver { .. } => "agent.taken_over",
             What::Member { is_in: true, .. } => "member.joined",
             What::Member { is_in: false, .. } => "member.left",
+            What::Invocation(invocation) => match &invocation.progress {
+                Progress::Waits | Progress::Sent { .. } => "action.invoked",
+                Progress::Ended { .. } => invocations::ended(invocation).0,
+            },
+            What::Denied { .. } => "action.denied",
             What::Node { node, .. } if node.is_live => "node.status.online",
             What::Node { .. } => "node.status.offline",
         })
@@ -93,7 +100,7 @@ impl Entry {
             What::Reacted { .. } => Scope::Reactions,
             What::Agent { .. } | What::TakenOver { .. } => Scope::Agents,
             What::Member { .. } => Scope::Channels,
-            What::Session(_) => Scope::Activity,
+            What::Session(_) | What::Invocation(_) | What::Denied { .. } => Scope::Activity,
             What::Node { .. } => Scope::Nodes,
         }
     }
@@ -106,9 +113,12 @@ impl Entry {
                 Place::of(&of.from, &of.to)
             }
             What::Member { channel, .. } => Place::of_channel(channel),
-            What::Agent { .. } | What::TakenOver { .. } | What::Session(_) | What::Node { .. } => {
-                Place::Nowhere
-            }
+            What::Agent { .. }
+            | What::TakenOver { .. }
+            | What::Session(_)
+            | What::Invocation(_)
+            | What::Denied { .. }
+            | What::Node { .. } => Place::Nowhere,
         }
     }
 
@@ -121,6 +131,14 @@ impl Entry {
             What::Read { of, by } | What::Reacted { of, by, .. } => is(&of.from) || is(by),
             What::Agent { agent, .. } | What::TakenOver { agent } | What::Member { agent, .. } => is(agent),
             What::Session(event) => is(&event.agent),
+            What::Invocation(invocation) => {
+                is(&invocation.caller)
+                    || match &invocation.handler {
+                        HandlerView::Agent(agent) => is(agent),
+                        HandlerView::Node(_) => false,
+                    }
+            }
+            What::Denied { caller, .. } => is(caller),
             What::Node { node, .. } => node.agents.iter().any(is),
         }
     }
@@ -194,6 +212,26 @@ impl Entry {
                     "sequence": event.number,
                 },
             }),
+            What::Invocation(invocation) => {
+                let mut data = match &invocation.progress {
+                    Progress::Waits | Progress::Sent { .. } => invocations::invoked(invocation),
+                    Progress::Ended { .. } => invocations::ended(invocation).1,
+                };
+                data["type"] = kind.into();
+                data["caller_name"] = name(&invocation.caller).into();
+                data["handler_name"] = match &invocation.handler {
+                    HandlerView::Agent(agent) => name(agent),
+                    HandlerView::Node(node) => nodes::node_name(node),
+                }
+                .into();
+                data
+            }
+            What::Denied { action, caller } => {
+                let mut data = invocations::denied(action, caller);
+                data["type"] = kind.into();
+                data["caller_name"] = name(caller).into();
+                data
+            }
             What::Node { node, is_held } => json!({
                 "type": kind,
                 "node": {"id": nodes::node_id(node), "name": nodes::node_name(node), "workspace": node.project},

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::{Owner, StepAnswer};
+use crate::engine::invocations::InvocationView;
 use crate::engine::{Carrier, Frame, HandoverId, Input, NodeId, Refusal, SessionId, Told, Who};
 use crate::server::limits::NODE_NEWS_MAX;
 use crate::server::sync::Arc;
@@ -20,7 +21,9 @@ pub enum Outgoing {
         /// The engine has taken it back: it is not to go out any more.
         taken_back: Arc<AtomicBool>,
     },
-    /// What an agent says about a message.
+    /// What the handler of an action is to do. The engine lets no more of them be open than its bound.
+    Invoke(Box<InvocationView>),
+    /// What is no delivery.
     News {
         /// What to tell.
         told: Box<Told>,
@@ -54,6 +57,11 @@ impl Connections {
         let taken_back = Arc::new(AtomicBool::new(false));
         self.sent.insert(frame.handover, Arc::clone(&taken_back));
         self.send(session, Outgoing::Frame { frame, taken_back });
+    }
+
+    /// Puts what a handler is to do behind the frames.
+    pub fn invoke(&mut self, session: SessionId, invocation: Box<InvocationView>) {
+        self.send(session, Outgoing::Invoke(invocation));
     }
 
     /// Puts news behind the frames, if there is room for it: a node that does not read is told nothing more.

@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::engine::{Class, Refusal, agents, groups, mail, nodes, receipts, records};
+use crate::engine::{Class, Refusal, actions, agents, groups, mail, nodes, receipts, records};
 use crate::server::status_of;
 use crate::tools;
 
@@ -141,6 +141,7 @@ impl From<Refusal> for Failure {
         let code = code_of(&refusal);
         let status = match refusal.class() {
             Class::Unknown => StatusCode::NOT_FOUND,
+            Class::Bad if code == "action_denied" => StatusCode::FORBIDDEN,
             class @ (Class::Bad | Class::Fenced | Class::Full | Class::Unsupported | Class::Conflict) => {
                 status_of(class)
             }
@@ -191,6 +192,18 @@ fn code_of(refusal: &Refusal) -> &'static str {
             | groups::Refusal::TooManyMembers { .. } => "invalid_request",
         },
         Refusal::Nodes(refusal) => crate::server::nodes::code_of(refusal),
+        Refusal::Actions(refusal) => match refusal {
+            actions::Refusal::Unknown { .. } => "action_not_found",
+            actions::Refusal::UnknownInvocation { .. } => "invocation_not_found",
+            actions::Refusal::Taken { .. } => "action_already_exists",
+            actions::Refusal::Denied { .. } => "action_denied",
+            actions::Refusal::Away { .. } => "node_offline",
+            actions::Refusal::TooMany { .. } => "too_many_actions",
+            actions::Refusal::TooManyOpen { .. } => "too_many_invocations",
+            actions::Refusal::NotYours
+            | actions::Refusal::InvalidName { .. }
+            | actions::Refusal::TooLong { .. } => "invalid_request",
+        },
         Refusal::Receipts(refusal) => match refusal {
             receipts::Refusal::Unknown { .. } => "delivery_not_found",
             receipts::Refusal::ReasonTooLong { .. } | receipts::Refusal::DeferredForTooLong { .. } => {

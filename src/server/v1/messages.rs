@@ -37,9 +37,29 @@ struct Text {
     blocks: Option<Vec<Value>>,
     data: Option<Map<String, Value>>,
     attachments: Option<Vec<Value>>,
+    /// For which of its agents a node posts.
+    from: Option<String>,
 }
 
 impl Text {
+    /// Reads it, and who posts it.
+    async fn read(asked: &Asked) -> Result<(AgentName, Self), Failure> {
+        let holder = asked.any_holder()?;
+        let Holder::Node(node) = holder else {
+            let (agent, text) = (asked.agent()?, asked.json::<Self>()?);
+            if text.from.is_some() {
+                let reason = "\"from\" is for the token of a node; an agent posts by its own";
+                return Err(Failure::invalid(reason));
+            }
+            return Ok((agent, text));
+        };
+        let mut text: Self = asked.json()?;
+        let from = text.from.take().ok_or_else(|| {
+            Failure::invalid("\"from\" is missing; accepted: the name of an agent that is bound to this node")
+        })?;
+        Ok((super::nodes::agent_of(asked, &node, &from).await?, text))
+    }
+
     /// Makes the message of it that goes to an address.
     fn draft(self, from: AgentName, to: String) -> Result<Draft, Failure> {
         no_attachments(self.attachments)?;
@@ -131,16 +151,14 @@ pub(super) async fn dm(asked: Asked) -> Answer {
 
 /// `POST /v1/channels/:name/messages`.
 pub(super) async fn to_channel(asked: Asked) -> Answer {
-    let from = asked.agent()?;
-    let text: Text = asked.json()?;
+    let (from, text) = Text::read(&asked).await?;
     let to = channels::address(&asked, from.project())?;
     Ok(post(&asked, text.draft(from, to)?).await?.answer())
 }
 
 /// `POST /v1/messages/:id/replies`: to whoever sent it, or to all whom it went to.
 pub(super) async fn reply(asked: Asked) -> Answer {
-    let from = asked.agent()?;
-    let text: Text = asked.json()?;
+    let (from, text) = Text::read(&asked).await?;
     let id = asked.named().to_owned();
     let find = Command::Find {
         agent: None,

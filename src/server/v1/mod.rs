@@ -3,6 +3,7 @@
 //! It decides nothing about messages: they are posted as those of any tool are, and read with any. It keeps what the engine has
 //! no use for: tokens, when workspaces were made, and what an agent says of itself and of its sessions.
 
+mod actions;
 mod agents;
 mod asked;
 mod channels;

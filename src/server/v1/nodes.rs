@@ -13,7 +13,7 @@ use super::asked::{Asked, Shown};
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::{Holder, Kind};
 use crate::engine::nodes::{BindingView, Command, NodeView, Refusal, Reply};
-use crate::engine::{self, Who, shown};
+use crate::engine::{self, AgentName, Who, shown};
 use crate::server::Shared;
 use crate::server::nodes::{self, Named};
 
@@ -225,14 +225,29 @@ async fn of_workspace(asked: &Asked, project: String) -> Result<Vec<NodeView>, F
 }
 
 async fn named(asked: &Asked, workspace: String) -> Result<NodeView, Failure> {
-    let name = asked.named();
-    let all = of_workspace(asked, workspace).await?;
+    named_node(asked, &workspace, asked.named()).await
+}
+
+/// Finds a node by its name or its id.
+pub(super) async fn named_node(asked: &Asked, workspace: &str, name: &str) -> Result<NodeView, Failure> {
+    let all = of_workspace(asked, workspace.to_owned()).await?;
     let found = all
         .into_iter()
         .find(|view| nodes::node_name(view) == name || nodes::node_id(view) == name);
     found.ok_or_else(|| {
         let reason = format!("no node {:?}; make it by POST /v1/nodes", shown(name));
         Failure::new(StatusCode::NOT_FOUND, "node_not_found", reason)
+    })
+}
+
+/// Finds an agent of a node's by its name.
+pub(super) async fn agent_of(asked: &Asked, node: &Named, name: &str) -> Result<AgentName, Failure> {
+    let all = of_workspace(asked, node.project().to_owned()).await?;
+    let own = all.into_iter().filter(|view| view.node == node.number());
+    let mut agents = own.flat_map(|view| view.agents);
+    agents.find(|agent| agent.local() == name).ok_or_else(|| {
+        let agent = shown(name);
+        Refusal::NotBound { agent }.into()
     })
 }
 

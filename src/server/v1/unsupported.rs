@@ -10,7 +10,6 @@ pub(super) struct Unsupported {
     pub routes: &'static [(&'static str, &'static str)],
 }
 
-const ACTIONS: &str = "not yet: relay does not carry calls from agent to agent so far; send a message";
 const HOSTED: &str = "it belongs to the hosted service; relay is a bus on one machine";
 const STAYS: &str = "what is registered stays until relay stops";
 const CHANNELS: &str =
@@ -75,19 +74,6 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
         name: "to start and stop agents",
         why: "not yet: relay starts no programs so far",
         routes: &[("POST", "/v1/agents/spawn"), ("POST", "/v1/agents/release")],
-    },
-    Unsupported {
-        name: "actions",
-        why: ACTIONS,
-        routes: &[
-            ("GET", "/v1/actions"),
-            ("POST", "/v1/actions"),
-            ("GET", "/v1/actions/{name}"),
-            ("DELETE", "/v1/actions/{name}"),
-            ("POST", "/v1/actions/{name}/invoke"),
-            ("GET", "/v1/actions/{name}/invocations/{id}"),
-            ("POST", "/v1/actions/{name}/invocations/{id}/complete"),
-        ],
     },
     Unsupported {
         name: "files",

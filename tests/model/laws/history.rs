@@ -202,6 +202,7 @@ impl<'a> History<'a> {
             | Effect::Changed { .. }
             | Effect::Deliver { .. }
             | Effect::Tell { .. }
+            | Effect::Invoke { .. }
             | Effect::Superseded { .. } => {}
             Effect::Reply { call, result, .. } => self.note_reply(at, *call, result),
         }
@@ -277,6 +278,7 @@ impl<'a> History<'a> {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Actions(_)
             | Command::Records(_) => return None,
         };
         let given = match command {
@@ -325,6 +327,7 @@ impl<'a> History<'a> {
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
                 | Effect::Tell { .. }
+                | Effect::Invoke { .. }
                 | Effect::Superseded { .. }
                 | Effect::Note(_) => None,
             });
@@ -530,6 +533,7 @@ fn fenced(steps: &[Step]) -> BTreeMap<SessionId, usize> {
             | Effect::Changed { .. }
             | Effect::Deliver { .. }
             | Effect::Tell { .. }
+            | Effect::Invoke { .. }
             | Effect::Superseded { .. }
             | Effect::Note(_) => None,
         });

@@ -112,6 +112,7 @@ impl<'a> World<'a> {
             | Effect::Changed { .. }
             | Effect::Deliver { .. }
             | Effect::Tell { .. }
+            | Effect::Invoke { .. }
             | Effect::Superseded { .. }
             | Effect::Note(_) => {}
         }

@@ -89,7 +89,9 @@ impl Model {
             Command::Channels(command) => self.about_channels(now, open, call, command),
             Command::Watches(command) => self.about_watches(open, call, command),
             Command::Resource(command) => self.carry_out_call(now, open, call, random, *command),
-            Command::Nodes(_) | Command::Receipts(_) => unreachable!("no plan has nodes"),
+            Command::Nodes(_) | Command::Receipts(_) | Command::Actions(_) => {
+                unreachable!("no plan has nodes")
+            }
             Command::Trace(command) => self.about_trace(open, call, &command),
             Command::Records(command) => self.about_records(now, open, call, command),
         }

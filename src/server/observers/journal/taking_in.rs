@@ -2,6 +2,7 @@
 
 use super::super::entry::{About, Places, Step, What};
 use super::Kept;
+use crate::engine::actions::HandlerView;
 use crate::engine::nodes::NodeView;
 use crate::engine::receipts::Receipt;
 use crate::engine::{AgentName, ChannelName, Event, Message, Sign, Timestamp};
@@ -19,6 +20,9 @@ pub(super) fn is_told(event: &Event) -> bool {
         | Event::TakenOver { .. }
         | Event::Joined { .. }
         | Event::Left { .. }
+        | Event::Invoked { .. }
+        | Event::InvocationEnded { .. }
+        | Event::ActionDenied { .. }
         | Event::NodeCame { .. }
         | Event::NodeLeft { .. }
         | Event::NodeLapsed { .. } => true,
@@ -115,6 +119,21 @@ impl Kept {
             }
             Event::Joined { channel, agent } => self.push_member(at, channel, agent, true),
             Event::Left { channel, agent } => self.push_member(at, channel, agent, false),
+            Event::Invoked { invocation } | Event::InvocationEnded { invocation } => {
+                let handler = match &invocation.handler {
+                    HandlerView::Agent(agent) => Some(agent),
+                    HandlerView::Node(_) => None,
+                };
+                let concerned = std::iter::once(&invocation.caller).chain(handler);
+                self.push(at, What::Invocation(invocation.clone()), concerned);
+            }
+            Event::ActionDenied { action, caller } => {
+                let what = What::Denied {
+                    action: action.clone(),
+                    caller: caller.clone(),
+                };
+                self.push(at, what, [caller]);
+            }
             Event::NodeCame { node, .. } | Event::NodeLeft { node } => self.push_node(at, node, true),
             Event::NodeLapsed { node } => self.push_node(at, node, false),
             Event::Opened { .. }
