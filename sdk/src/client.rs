@@ -337,6 +337,27 @@ impl Workspace {
         ))
     }
 
+    /// Has relay push what comes for an agent to a web hook, and counts it as delivered when the web hook answers with 2xx. It is signed as
+    /// Standard Webhooks has it: with `secret`, which is base64, `whsec_` before it or not.
+    ///
+    /// The web hook is on relay's own machine, or on a host that relay was started with as `--push-allow`. What is set again is
+    /// changed by it. A restart of relay forgets it.
+    ///
+    /// # Errors
+    ///
+    /// Relay's, and those of the connection.
+    pub async fn web_hook(&self, agent: &str, url: &str, secret: &str) -> Result<(), Error> {
+        let name = format!("hook-{agent}");
+        let auth = json!({"type": "hmac_sha256", "secret": secret, "signature_scheme": "standard-webhooks"});
+        let delivery = json!({"url": url, "ack_mode": "on_2xx", "auth": auth});
+        let node = json!({"name": name, "kind": "http_push", "delivery": delivery});
+        self.client.call(Call::post("/v1/nodes", &self.key, node)).await?;
+        let path = format!("/v1/nodes/{}/agents", segment(&name));
+        let call = Call::post(path, &self.key, json!({"agent_name": agent}));
+        self.client.call(call).await?;
+        Ok(())
+    }
+
     async fn token(&self, name: &str) -> Result<String, Error> {
         let call = Call::post("/v1/agents", &self.key, json!({"name": name}));
         match self.client.call(call).await {

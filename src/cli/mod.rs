@@ -15,6 +15,7 @@ mod place;
 mod project;
 mod prompt;
 mod read;
+mod redrive;
 mod register;
 mod send;
 mod serve;
@@ -54,6 +55,8 @@ enum Command {
     Trace(trace::Trace),
     /// Show what happens as it does: messages, their deliveries, and trouble.
     Tail(tail::Tail),
+    /// Send again what was pushed to a web hook in vain and given up, or list it.
+    Redrive(redrive::Redrive),
     /// Tell who is connected or waiting, and what is unread.
     Status(status::Status),
     /// Print a new key of a workspace, for programs that speak the API of Agent Relay.
@@ -129,6 +132,7 @@ pub fn main() -> ExitCode {
         Command::Peek(args) => peek::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Tail(args) => tail::run(&args),
+        Command::Redrive(args) => redrive::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Stop(args) => stop::run(&args),

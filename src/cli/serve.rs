@@ -17,8 +17,8 @@ use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
 use crate::server::{
-    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, Notes, Random, SocketFile, SocketFileError, Token,
-    serve, stdout_log, wall_clock,
+    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, Notes, Random, SocketFile, SocketFileError, System,
+    Token, serve, stdout_log, wall_clock,
 };
 use crate::tools;
 
@@ -60,6 +60,10 @@ pub struct Serve {
     /// How many times agents may answer each other in a thread before you have to say something in it, by relay send --thread.
     #[arg(long, value_name = "TURNS", default_value_t = Bounds::default().hops_max)]
     hops_max: u32,
+
+    /// A host beside this machine that nodes of kind http_push may be on; may be given several times.
+    #[arg(long, value_name = "HOST")]
+    push_allow: Vec<String>,
 }
 
 /// Why the relay could not be started, or what ended it.
@@ -161,6 +165,8 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         },
         roster: args.roles,
         keep_alive: KEEP_ALIVE,
+        network: std::sync::Arc::new(System),
+        push_allow: args.push_allow,
     };
     let unread = serve(doors, config, stop).await?;
     log_end.write(format!("[relay] stopped{}", unread_text(unread.into_iter())));

@@ -173,6 +173,11 @@ fn said(step: &Step, before: &str) -> String {
             };
             format!("failed{again}{}", because(step))
         }
+        ("push_failed", _) => {
+            let again = moment(step.until.as_deref().unwrap_or_default(), "%H:%M:%S");
+            format!("its target did not take it{}; again at {again}", because(step))
+        }
+        ("given_up", _) => format!("given up{}; relay redrive sends it again", because(step)),
         ("deferred", _) => {
             let until = step.until.as_deref().unwrap_or_default();
             format!(
@@ -195,6 +200,8 @@ pub(super) fn sign(by: &str) -> &str {
         "called_again" => "the session called again",
         "acknowledged" => "its node acknowledged it",
         "kept_alive" => "a keep-alive followed",
+        "given_up" => "its target did not take it, however often",
+        "redriven" => "you have asked for it",
         "doubt_over" => "its connection lived on",
         "ended" => "its connection was closed",
         "broken" => "its connection broke",

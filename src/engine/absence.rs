@@ -1,11 +1,15 @@
 //! Whether anybody is there to read a message: what its sender is told if nobody is.
 //!
 //! An agent is there if a session that is bound to it is open, if the one that last acted in its name is, if that was a moment ago, or if
-//! somebody waits for its inbox. Of one that is on a node, or was, nothing is said. The person comes and goes as it likes, and is never missed.
+//! somebody waits for its inbox. Of one that is on a node, or was, nothing is said, but that relay
+//! pushes to its node in vain. The person comes and goes as it likes, and is never missed.
+
+use std::sync::Arc;
 
 use super::Engine;
 use super::agents::is_recent;
 use super::names::AgentName;
+use super::pushes::Failing;
 use super::time::Timestamp;
 
 /// Why a message may wait for long: none of those who got it is there.
@@ -25,6 +29,28 @@ pub enum Absence {
         /// When it last did so; of several, the one that did so last.
         last_contact: Timestamp,
     },
+    /// Its node is one that relay pushes to, and does not take what is pushed.
+    PushFailing {
+        /// Whose.
+        agent: AgentName,
+        /// Since when.
+        since: Timestamp,
+        /// Why, the last time.
+        error: Arc<str>,
+    },
+}
+
+impl Engine {
+    /// Returns that the target of an agent's pushes does not take them, if it is so.
+    fn push_failing(&self, agent: &AgentName) -> Option<Box<Absence>> {
+        let binding = self.inboxes.get(agent)?.binding.as_ref()?;
+        let Failing { since, error, .. } = binding.pushing.failing.as_ref()?;
+        Some(Box::new(Absence::PushFailing {
+            agent: agent.clone(),
+            since: *since,
+            error: Arc::clone(error),
+        }))
+    }
 }
 
 /// Who is not there.
@@ -44,6 +70,9 @@ impl Engine {
         };
         if agents.iter().any(|agent| self.is_there(agent, now)) {
             return None;
+        }
+        if let Some(failing) = agents.iter().find_map(|agent| self.push_failing(agent)) {
+            return Some(failing);
         }
         let who = if others.is_empty() {
             Absent::One(first.clone())
@@ -68,6 +97,9 @@ impl Engine {
             let session = self.sessions.get(&session);
             session.is_some_and(|session| !session.fenced)
         };
+        if self.push_failing(agent).is_some() {
+            return false;
+        }
         let inbox = &self.inboxes[agent];
         // What a node does for an agent is no act of its own.
         let is_on_node = inbox.binding.is_some() || inbox.frames_made > 0;

@@ -148,6 +148,19 @@ pub enum Event {
         /// What it said.
         receipt: Receipt,
     },
+    /// The target of a push did not take a delivery.
+    PushFailed {
+        /// Its hand-over.
+        handover: HandoverId,
+        /// Whose it is.
+        agent: AgentName,
+        /// The delivery.
+        deliveries: Arc<Vec<Delivery>>,
+        /// Why.
+        error: Arc<str>,
+        /// When it is tried again; none if it is given up.
+        again_at: Option<Timestamp>,
+    },
     /// A hand-over is known to have arrived: its messages never appear again.
     Confirmed {
         /// Which one.

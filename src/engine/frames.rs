@@ -1,7 +1,7 @@
 //! What is on its way to a node: each delivery of a bound agent in a frame of its own.
 //!
 //! The frames of an agent are numbered from 1, and no number is ever used for another delivery. They go out in order, at most
-//! [`FRAMES_MAX`] of them unacknowledged. An acknowledgement is for all frames up to its number, and says that their hand-overs
+//! [`super::limits::FRAMES_MAX`] of them unacknowledged. An acknowledgement is for all frames up to its number, and says that their hand-overs
 //! were read; nothing else does, but a receipt of the agent's. When the node's connection ends, what it did not acknowledge goes back to the inbox and keeps its number;
 //! over the next connection it is sent again, before anything new. When the node holds the agent no more, the numbers are given up,
 //! and the next frame has the number after the last that was ever given out: the node learns it when it binds the agent again
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use super::events::Event;
 use super::invocations::InvocationView;
 use super::io::{Effect, Sign};
-use super::limits::FRAMES_MAX;
 use super::message::{Delivery, Message};
 use super::names::{AgentName, HandoverId, NodeId, Seq, SessionId};
 use super::nodes::{BindingView, Presence, Refusal};
+use super::pushes::Pushing;
 use super::time::Timestamp;
 use super::{Engine, Step};
 
@@ -83,6 +83,8 @@ pub(super) struct Binding {
     pub named: bool,
     /// What has a number and is not acknowledged. None while the node does not hold the agent.
     pub frames: BTreeMap<u64, Sent>,
+    /// How it goes, if relay itself takes them to a target.
+    pub pushing: Pushing,
 }
 
 /// A frame that is not acknowledged.
@@ -93,6 +95,8 @@ pub(super) struct Sent {
     pub seq: Seq,
     /// On its way over the node's connection; none while it is back in the inbox, to be sent again.
     pub handover: Option<HandoverId>,
+    /// How often a target has not taken it.
+    pub attempts: u32,
 }
 
 impl Engine {
@@ -117,6 +121,7 @@ impl Engine {
             node,
             named: false,
             frames: BTreeMap::new(),
+            pushing: Pushing::default(),
         });
         self.stays(agent);
         step.moves_handlers = true;
@@ -145,6 +150,11 @@ impl Engine {
         BindingView {
             agent: agent.clone(),
             acknowledged: first.map_or(inbox.frames_made, |(number, _)| number - 1),
+            failing: inbox
+                .binding
+                .as_ref()
+                .and_then(|binding| binding.pushing.failing.clone()),
+            dead: inbox.dead.len(),
         }
     }
 
@@ -153,7 +163,7 @@ impl Engine {
         let Some(session) = self.takes_frames(agent) else {
             return;
         };
-        while let Some((number, seq)) = self.next_frame(agent) {
+        while let Some((number, seq, attempts)) = self.next_frame(agent) {
             let inbox = self.inbox_mut(agent);
             let delivery = inbox.take_one(seq);
             inbox.frames_made = inbox.frames_made.max(number);
@@ -161,6 +171,7 @@ impl Engine {
             let sent = Sent {
                 seq,
                 handover: Some(handover),
+                attempts,
             };
             self.frames_mut(agent).insert(number, sent);
             let frame = Frame {
@@ -222,17 +233,22 @@ impl Engine {
         binding.expect("the agent is bound").named = named;
     }
 
-    /// Finds what is to be sent next: first what has a number already.
-    fn next_frame(&self, agent: &AgentName) -> Option<(u64, Seq)> {
+    /// Finds what is to be sent next: first what has a number already. Returns how often it was not taken, too.
+    fn next_frame(&self, agent: &AgentName) -> Option<(u64, Seq, u32)> {
         let inbox = &self.inboxes[agent];
-        let frames = &inbox.binding.as_ref()?.frames;
+        let binding = inbox.binding.as_ref()?;
+        if Self::is_paused(binding) {
+            return None;
+        }
+        let frames = &binding.frames;
         let mut again = frames.iter().filter(|(_, sent)| sent.handover.is_none());
         if let Some((number, sent)) = again.next() {
-            return Some((*number, sent.seq));
+            return Some((*number, sent.seq, sent.attempts));
         }
-        let has_room = frames.len() < FRAMES_MAX && inbox.awaited.len() < self.bounds.awaited_max;
+        let window = self.nodes.get(binding.node).window();
+        let has_room = frames.len() < window && inbox.awaited.len() < self.bounds.awaited_max;
         let first = inbox.waiting().next().filter(|_| has_room)?;
-        Some((inbox.frames_made + 1, first.seq))
+        Some((inbox.frames_made + 1, first.seq, 0))
     }
 
     /// Takes an acknowledgement of all frames up to a number. One that was made before is repeated to no effect.
@@ -251,7 +267,7 @@ impl Engine {
         while let Some(entry) = self.frames_mut(agent).first_entry()
             && *entry.key() <= up_to
         {
-            let Sent { seq, handover } = entry.remove();
+            let Sent { seq, handover, .. } = entry.remove();
             // It may have come over the connection before, and not have been sent over this one yet.
             let handover = handover.unwrap_or_else(|| {
                 let delivery = self.inbox_mut(agent).take_one(seq);
@@ -262,6 +278,7 @@ impl Engine {
                 self.sign(handover, Sign::Listed, step);
             }
         }
+        self.push_succeeded(agent);
         step.wakes(agent.clone());
         Ok(())
     }
@@ -279,12 +296,14 @@ impl Engine {
 
     /// Gives up the numbers of what was not acknowledged, and waits for receipts no more: all that is back in the inbox.
     pub(super) fn let_go_of(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        self.push_succeeded(agent);
         let frames = std::mem::take(self.frames_mut(agent));
         let inbox = self.inbox_mut(agent);
         inbox.listed.clear();
         let awaited = inbox.awaited.iter().copied();
+        let dead = inbox.dead.keys().copied();
         let sent = frames.into_values().filter_map(|sent| sent.handover);
-        for handover in sent.chain(awaited).collect::<Vec<_>>() {
+        for handover in sent.chain(awaited).chain(dead).collect::<Vec<_>>() {
             self.sign(handover, Sign::Fenced, step);
         }
     }

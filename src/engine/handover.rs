@@ -164,6 +164,7 @@ impl Engine {
                 self.set_passage(id, Passage::HeldBack { until });
                 step.note(Event::HeldBack { handover: id, until });
             }
+            Verdict::GivenUp => self.set_passage(id, Passage::GivenUp),
             Verdict::Confirmed => self.confirm(id, sign, step),
             Verdict::Undone => self.undo(id, sign, step),
         }
@@ -183,7 +184,8 @@ impl Engine {
                 | Passage::Overdue { .. }
                 | Passage::Read { .. }
                 | Passage::Awaited
-                | Passage::HeldBack { .. } => self.sign(id, Sign::KeptAlive, step),
+                | Passage::HeldBack { .. }
+                | Passage::GivenUp => self.sign(id, Sign::KeptAlive, step),
             }
         }
     }
@@ -253,7 +255,8 @@ impl Engine {
             | Passage::Overdue { .. }
             | Passage::Read { .. }
             | Passage::Awaited
-            | Passage::HeldBack { .. } => by,
+            | Passage::HeldBack { .. }
+            | Passage::GivenUp => by,
         };
         self.inbox_mut(&agent).release(&deliveries, by == Sign::Failed);
         step.note(Event::Confirmed {
@@ -335,7 +338,7 @@ impl Engine {
                     put_in(&mut self.inbox_mut(&agent).read, (settles_at, id));
                 }
                 Passage::Awaited => drop(self.inbox_mut(&agent).awaited.insert(id)),
-                Passage::HeldBack { .. } => {}
+                Passage::HeldBack { .. } | Passage::GivenUp => {}
             }
         }
         if let Some(at) = passage.doubt_ends() {
@@ -358,6 +361,7 @@ impl Engine {
             Passage::Read { settles_at, .. } => take_out(&mut self.inbox_mut(agent).read, (settles_at, id)),
             Passage::Awaited => drop(self.inbox_mut(agent).awaited.remove(&id)),
             Passage::HeldBack { .. } => {}
+            Passage::GivenUp => drop(self.inbox_mut(agent).dead.remove(&id)),
         }
     }
 

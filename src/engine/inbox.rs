@@ -9,6 +9,7 @@ use super::frames::Binding;
 use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, Seq};
+use super::pushes::GivenUp;
 use super::time::Timestamp;
 
 /// Which of what waits is meant.
@@ -120,6 +121,8 @@ pub(super) struct Inbox {
     pub read: VecDeque<(Timestamp, HandoverId)>,
     /// Those of them for which the agent is to give a receipt.
     pub awaited: BTreeSet<HandoverId>,
+    /// What was pushed in vain and is not pushed any more.
+    pub dead: BTreeMap<HandoverId, GivenUp>,
     /// The places of what the agent was shown among its deliveries, and has given no receipt for.
     pub listed: BTreeSet<Seq>,
     /// Parked reads, longest waiting first. None for which there are news.
@@ -154,6 +157,7 @@ impl Inbox {
             standing: VecDeque::new(),
             read: VecDeque::new(),
             awaited: BTreeSet::new(),
+            dead: BTreeMap::new(),
             listed: BTreeSet::new(),
             waits: VecDeque::new(),
             notice_due: true,

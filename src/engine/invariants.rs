@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::inbox::{Inbox, body_bytes};
 use super::invocations::{Invocation, Progress};
-use super::limits::FRAMES_MAX;
 use super::nodes::Presence;
 use super::signs::Passage;
 use super::timers::Timer;
@@ -200,6 +199,12 @@ impl Engine {
                 inbox.awaited.iter().eq(awaited.map(|(id, _)| id)),
                 "an inbox knows for which of its hand-overs a receipt is missing"
             );
+            let of_inbox = self.handovers.iter().filter(|(_, h)| h.agent == *agent);
+            let dead = of_inbox.filter(|(_, h)| h.passage == Passage::GivenUp);
+            assert!(
+                inbox.dead.keys().eq(dead.map(|(id, _)| id)),
+                "an inbox knows which of its hand-overs were given up"
+            );
         }
         let in_line = self.inboxes.iter();
         let in_line = in_line.flat_map(|(agent, inbox)| inbox.waits.iter().map(move |call| (*call, agent)));
@@ -280,7 +285,7 @@ impl Engine {
                 "what is to be sent again waits"
             );
             assert!(
-                self.takes_frames(agent).is_none() || to_send.is_empty(),
+                self.takes_frames(agent).is_none() || Self::is_paused(binding) || to_send.is_empty(),
                 "whoever takes frames was sent all that has a number"
             );
             assert!(
@@ -288,7 +293,7 @@ impl Engine {
                 "a node that holds nothing is to acknowledge nothing"
             );
             assert!(
-                binding.frames.len() <= FRAMES_MAX
+                binding.frames.len() <= self.nodes.get(binding.node).window()
                     && binding.frames.keys().all(|number| *number <= inbox.frames_made),
                 "no more frames are unacknowledged than the bound, with numbers that were given out"
             );
@@ -342,12 +347,12 @@ impl Engine {
         let invocations = self.actions.invocations.iter();
         let open = invocations.filter(|(_, invocation)| !invocation.has_ended());
         let open = open.map(|(id, invocation)| (invocation.until(), Timer::InvocationEnds(*id)));
-        let exact: BTreeSet<_> = waits
-            .chain(doubts)
-            .chain(nodes)
-            .chain(held_back)
-            .chain(open)
-            .collect();
+        let pauses = self.inboxes.iter().filter_map(|(agent, inbox)| {
+            let failing = inbox.binding.as_ref()?.pushing.failing.as_ref()?;
+            Some((failing.again_at?, Timer::PushResumes(agent.clone())))
+        });
+        let of_nodes = nodes.chain(open).chain(pauses);
+        let exact: BTreeSet<_> = waits.chain(doubts).chain(held_back).chain(of_nodes).collect();
         let settling: BTreeSet<_> = handovers
             .filter_map(|(id, h)| Some((h.passage.settles_at()?, *id)))
             .collect();

@@ -89,6 +89,10 @@ pub enum Sign {
     Deferred(Timestamp),
     /// That moment has come.
     DeferralOver,
+    /// The target that it was to be pushed to did not take it, however often.
+    GivenUp,
+    /// It is to be pushed again all the same.
+    Redriven,
     /// The session is gone.
     Ended(Ending),
     /// A later instance has taken the session's agent over, or a later connection the session's node, or the agent is that node's no

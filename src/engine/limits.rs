@@ -54,6 +54,15 @@ pub const INSTANCE_MS: i64 = 24_000;
 /// Most frames of an agent that its node has not acknowledged. A node that is slow with one agent takes those of the others.
 pub const FRAMES_MAX: usize = 64;
 
+/// How long after the first failure a push is tried again, in milliseconds, at the most; each further failure in a row doubles it.
+pub const PUSH_BACKOFF_MS: i64 = 1_000;
+
+/// How long it becomes, in milliseconds: five minutes, so that a target that comes back is found soon.
+pub const PUSH_BACKOFF_MS_MAX: i64 = 5 * 60 * 1_000;
+
+/// After how many attempts a delivery is given up that the target does not take: about an hour after the first.
+pub const PUSH_ATTEMPTS_MAX: u32 = 20;
+
 /// Longest name of an action, in bytes.
 pub const ACTION_NAME_BYTES_MAX: usize = 128;
 

@@ -8,7 +8,7 @@
 //!
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
 //! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts (`posts`) and reads; `nodes`, which take deliveries for agents, and
-//! `node_sessions`, what they say; `actions`, which agents and nodes offer, and `invocations`, what is asked of them. A topic's commands,
+//! `node_sessions`, what they say; `pushes`, what relay itself takes to them; `actions`, which agents and nodes offer, and `invocations`, what is asked of them. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
@@ -53,6 +53,7 @@ mod node_sessions;
 pub mod nodes;
 mod overview;
 mod posts;
+pub mod pushes;
 pub mod receipts;
 pub mod records;
 mod registry;
@@ -298,6 +299,7 @@ impl Engine {
                 Timer::NodeLapses(node) => self.lapse(node, step),
                 Timer::DeferralEnds(handover) => self.sign(handover, Sign::DeferralOver, step),
                 Timer::InvocationEnds(invocation) => self.time_out(invocation, step),
+                Timer::PushResumes(agent) => self.resume(&agent, step),
             }
         }
         self.let_go(step);
@@ -366,7 +368,7 @@ impl Engine {
             Command::Groups(command) => self.about_groups(session, command, step),
             Command::Channels(command) => self.about_channels(session, command, step),
             Command::Watches(command) => Ok(self.about_watches(session, command)?),
-            Command::Nodes(command) => Ok(self.about_nodes(session, command, step)?.into()),
+            Command::Nodes(command) => Ok(self.about_nodes(session, command, random, step)?.into()),
             Command::Actions(command) => Ok(self.about_actions(session, command, random, step)?.into()),
             Command::Receipts(command) => Ok(self.about_receipts(session, command, step)?.into()),
             Command::Trace(command) => Ok(self.about_trace(session, &command, step)?),

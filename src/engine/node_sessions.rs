@@ -2,20 +2,102 @@
 
 use std::collections::BTreeSet;
 
+use super::actions::Offer;
 use super::agents::{self, Registration};
 use super::events::Event;
 use super::io::{self, Effect, Sign};
 use super::limits::{INSTANCE_MS, NODE_GONE_MS};
-use super::names::{AgentName, NodeId, SessionId, shown};
-use super::nodes::{Instance, Node, Presence, Refusal, Reply, Said};
+use super::names::{AgentName, NodeId, RandomBytes, SessionId, shown};
+use super::nodes::{Command, Node, Presence, Refusal, Reply};
 use super::timers::Timer;
 use super::{Engine, Step};
+
+/// What the session of a node may say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Said {
+    /// It is there, and takes frames from now on.
+    Registers {
+        /// Which instance of which program it is, if it says so.
+        instance: Option<Instance>,
+        /// It takes the frames of an agent only once it has named it over this connection, and learned which number comes next.
+        names_first: bool,
+        /// The actions that it offers, and no others.
+        offers: Vec<Offer>,
+    },
+    /// It is still there.
+    Beats,
+    /// It leaves, and will acknowledge nothing more.
+    Leaves,
+    /// An agent runs on it. One that is not there is made.
+    Adopts {
+        /// Its name.
+        agent: String,
+    },
+    /// An agent runs on it no more.
+    Drops {
+        /// Its name.
+        agent: String,
+    },
+    /// These agents run on it, and no others.
+    Has {
+        /// Their names.
+        agents: Vec<String>,
+    },
+    /// An agent has got all frames up to a number.
+    Acknowledges {
+        /// Its name.
+        agent: String,
+        /// The number of the last of them.
+        up_to: u64,
+    },
+    /// The target of its pushes has taken a frame, and the agent will give a receipt for it.
+    Took {
+        /// The name of the agent.
+        agent: String,
+        /// The number of the frame.
+        number: u64,
+    },
+    /// The target of its pushes has not taken a frame.
+    Failed {
+        /// The name of the agent.
+        agent: String,
+        /// The number of the frame.
+        number: u64,
+        /// Why.
+        error: String,
+    },
+    /// An invocation has ended that the node was sent.
+    Ends {
+        /// Its id.
+        invocation: String,
+        /// What it came to, or why to nothing.
+        result: Result<Box<str>, Box<str>>,
+    },
+}
+
+/// Which instance of which program a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Instance {
+    /// The program.
+    pub provider: String,
+    /// The instance.
+    pub id: String,
+}
+
+impl From<Said> for io::Command {
+    fn from(said: Said) -> Self {
+        Self::Nodes(Command::Says(said))
+    }
+}
 
 impl Engine {
     pub(super) fn node_says(
         &mut self,
         session: SessionId,
         said: Said,
+        random: RandomBytes,
         step: &mut Step<'_>,
     ) -> Result<Reply, io::Refusal> {
         let node = self.sessions[&session].node.ok_or(Refusal::NotYours)?;
@@ -37,6 +119,8 @@ impl Engine {
             | Said::Drops { .. }
             | Said::Has { .. }
             | Said::Acknowledges { .. }
+            | Said::Took { .. }
+            | Said::Failed { .. }
             | Said::Ends { .. }
                 if !is_live =>
             {
@@ -62,6 +146,16 @@ impl Engine {
             Said::Acknowledges { agent, up_to } => {
                 let agent = self.bound_to(node, &agent)?;
                 self.acknowledge(session, &agent, up_to, step)?;
+                Reply::Noted
+            }
+            Said::Took { agent, number } => {
+                let agent = self.bound_to(node, &agent)?;
+                self.push_taken(node, session, &agent, number, step)?;
+                Reply::Noted
+            }
+            Said::Failed { agent, number, error } => {
+                let agent = self.bound_to(node, &agent)?;
+                self.push_failed(node, &agent, number, &error, random, step)?;
                 Reply::Noted
             }
             Said::Ends { invocation, result } => {
@@ -115,7 +209,7 @@ impl Engine {
         step.moves_handlers = true;
         for agent in agents {
             self.set_named(&agent, false);
-            step.wakes(agent);
+            self.resume(&agent, step);
         }
         Ok(())
     }

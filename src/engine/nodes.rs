@@ -14,13 +14,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::actions::{self, Offer};
+use super::actions;
 use super::agents::{self, NamedAs};
 use super::io;
 use super::limits::NODE_NAME_BYTES_MAX;
-use super::names::{AgentName, NodeId, SessionId, check_name, shown};
+use super::names::{AgentName, NodeId, RandomBytes, SessionId, check_name, shown};
+use super::pushes::{DeadLetter, Failing};
 use super::time::Timestamp;
 use super::{Engine, Step};
+
+pub use super::node_sessions::{Instance, Said};
 
 /// What may be asked about nodes. Names are as given, not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub enum Command {
         label: Option<String>,
         /// How many agents it takes at the most; any number if it is left out.
         agents_max: Option<usize>,
+        /// Relay itself takes its deliveries to a target.
+        pushes: bool,
     },
     /// Binds an agent to a node, whichever it was bound to. The person's to ask.
     Bind {
@@ -58,77 +63,28 @@ pub enum Command {
         /// Which project.
         project: String,
     },
+    /// Lists the agents of a node. The person's to ask.
+    Bindings {
+        /// The node.
+        node: NodeId,
+    },
+    /// Lists what was pushed in vain, of one agent, as the person writes it, or of all. The person's to ask.
+    DeadLetters {
+        /// Whose.
+        agent: Option<String>,
+    },
+    /// Has it go out again, and what waits for its next attempt. The person's to ask.
+    Redrive {
+        /// Whose.
+        agent: Option<String>,
+    },
     /// What the session of a node says.
     Says(Said),
-}
-
-/// What the session of a node may say.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Said {
-    /// It is there, and takes frames from now on.
-    Registers {
-        /// Which instance of which program it is, if it says so.
-        instance: Option<Instance>,
-        /// It takes the frames of an agent only once it has named it over this connection, and learned which number comes next.
-        names_first: bool,
-        /// The actions that it offers, and no others.
-        offers: Vec<Offer>,
-    },
-    /// It is still there.
-    Beats,
-    /// It leaves, and will acknowledge nothing more.
-    Leaves,
-    /// An agent runs on it. One that is not there is made.
-    Adopts {
-        /// Its name.
-        agent: String,
-    },
-    /// An agent runs on it no more.
-    Drops {
-        /// Its name.
-        agent: String,
-    },
-    /// These agents run on it, and no others.
-    Has {
-        /// Their names.
-        agents: Vec<String>,
-    },
-    /// An agent has got all frames up to a number.
-    Acknowledges {
-        /// Its name.
-        agent: String,
-        /// The number of the last of them.
-        up_to: u64,
-    },
-    /// An invocation has ended that the node was sent.
-    Ends {
-        /// Its id.
-        invocation: String,
-        /// What it came to, or why to nothing.
-        result: Result<Box<str>, Box<str>>,
-    },
-}
-
-/// Which instance of which program a node is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Instance {
-    /// The program.
-    pub provider: String,
-    /// The instance.
-    pub id: String,
 }
 
 impl From<Command> for io::Command {
     fn from(command: Command) -> Self {
         Self::Nodes(command)
-    }
-}
-
-impl From<Said> for io::Command {
-    fn from(said: Said) -> Self {
-        Self::Nodes(Command::Says(said))
     }
 }
 
@@ -153,8 +109,12 @@ pub enum Reply {
     },
     /// Nodes, in the order in which they were made.
     Listed(Vec<NodeView>),
-    /// The agents of the session's node, after it has said which ones it has.
+    /// The agents of a node: of the session's, after it has said which ones it has, or of the one that was asked about.
     Has(Vec<BindingView>),
+    /// What was pushed in vain.
+    DeadLetters(Vec<DeadLetter>),
+    /// How much of it goes out again.
+    Redriven(usize),
     /// It was taken note of.
     Noted,
 }
@@ -182,6 +142,8 @@ pub struct NodeView {
     pub agents_max: Option<usize>,
     /// The agents that are bound to it, in the order of their names.
     pub agents: Vec<AgentName>,
+    /// Relay itself takes its deliveries to a target.
+    pub pushes: bool,
     /// It is connected.
     pub is_live: bool,
     /// When it was made.
@@ -197,6 +159,10 @@ pub struct BindingView {
     pub agent: AgentName,
     /// How many frames of its have been acknowledged, or will never be sent again: the next one has the number after it.
     pub acknowledged: u64,
+    /// The target of its pushes does not take them.
+    pub failing: Option<Failing>,
+    /// How many of its deliveries were given up.
+    pub dead: usize,
 }
 
 /// Why a [`Command`] was not carried out. Nothing was changed by it.
@@ -254,6 +220,11 @@ pub enum Refusal {
         /// By what, if by anything.
         known: Option<String>,
     },
+    /// A node of that name is there, and is none that is pushed to, or the other way round.
+    OtherKind {
+        /// Relay pushes to it.
+        pushes: bool,
+    },
     /// There are as many nodes as there may be.
     TooMany {
         /// How many there are.
@@ -269,9 +240,10 @@ impl Refusal {
             }
             Self::Unknown | Self::NotBound { .. } => io::Class::Unknown,
             Self::NotRegistered => io::Class::Fenced,
-            Self::InstanceConflict { .. } | Self::Elsewhere { .. } | Self::OtherLabel { .. } => {
-                io::Class::Conflict
-            }
+            Self::InstanceConflict { .. }
+            | Self::Elsewhere { .. }
+            | Self::OtherLabel { .. }
+            | Self::OtherKind { .. } => io::Class::Conflict,
             Self::Full { .. } | Self::TooMany { .. } => io::Class::Full,
         }
     }
@@ -302,6 +274,7 @@ pub(super) struct Node {
     label: Option<String>,
     pub agents_max: Option<usize>,
     pub agents: BTreeSet<AgentName>,
+    pub pushes: bool,
     pub presence: Presence,
     pub instance: Option<Instance>,
     /// Over its latest connection it takes an agent's frames only once it has named it.
@@ -332,6 +305,7 @@ impl Node {
             label: self.label.clone(),
             agents_max: self.agents_max,
             agents: self.agents.iter().cloned().collect(),
+            pushes: self.pushes,
             is_live: matches!(self.presence, Presence::Live(_)),
             created_at: self.created_at,
             last_contact: self.last_contact,
@@ -369,6 +343,7 @@ impl Engine {
         &mut self,
         session: SessionId,
         command: Command,
+        random: RandomBytes,
         step: &mut Step<'_>,
     ) -> Result<Reply, io::Refusal> {
         match command {
@@ -378,10 +353,11 @@ impl Engine {
                 name,
                 label,
                 agents_max,
+                pushes,
             } => {
                 self.check_person(session)?;
                 Ok(Reply::Node(
-                    self.create_node(project, name, label, agents_max, step)?,
+                    self.create_node(project, name, label, agents_max, pushes, step)?,
                 ))
             }
             Command::Bind { node, agent } => {
@@ -408,7 +384,23 @@ impl Engine {
                     of_project.map(|(id, node)| node.view(id)).collect(),
                 ))
             }
-            Command::Says(said) => self.node_says(session, said, step),
+            Command::Bindings { node } => {
+                self.check_person(session)?;
+                if !self.nodes.contains(node) {
+                    return Err(Refusal::Unknown.into());
+                }
+                let agents = self.nodes.get(node).agents.iter();
+                Ok(Reply::Has(agents.map(|agent| self.binding_view(agent)).collect()))
+            }
+            Command::DeadLetters { agent } => {
+                self.check_person(session)?;
+                self.dead_letters(agent.as_deref())
+            }
+            Command::Redrive { agent } => {
+                self.check_person(session)?;
+                self.redrive(agent.as_deref(), step)
+            }
+            Command::Says(said) => self.node_says(session, said, random, step),
         }
     }
 
@@ -466,6 +458,7 @@ impl Engine {
                 label: None,
                 agents_max: Some(1),
                 agents: BTreeSet::new(),
+                pushes: false,
                 presence: Presence::Absent,
                 instance: None,
                 names_first: false,
@@ -483,6 +476,7 @@ impl Engine {
         name: String,
         label: Option<String>,
         agents_max: Option<usize>,
+        pushes: bool,
         step: &Step<'_>,
     ) -> Result<NodeView, io::Refusal> {
         check_name("project", &project).map_err(agents::Refusal::InvalidName)?;
@@ -495,7 +489,15 @@ impl Engine {
         let is_it = |node: &Node| node.name == name && node.own.is_none();
         let id = match self.nodes.find(&project, is_it) {
             Some(id) => {
-                let known = &self.nodes.get(id).label;
+                let Node {
+                    label: known,
+                    pushes: known_to_push,
+                    ..
+                } = self.nodes.get(id);
+                if pushes != *known_to_push {
+                    let pushes = *known_to_push;
+                    return Err(Refusal::OtherKind { pushes }.into());
+                }
                 if label.is_some() && label != *known {
                     let known = known.clone();
                     return Err(Refusal::OtherLabel { known }.into());
@@ -509,6 +511,7 @@ impl Engine {
                 label,
                 agents_max,
                 agents: BTreeSet::new(),
+                pushes,
                 presence: Presence::Absent,
                 instance: None,
                 names_first: false,

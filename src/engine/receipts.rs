@@ -93,6 +93,8 @@ pub enum State {
         /// From when on it does.
         until: Timestamp,
     },
+    /// It was pushed in vain, and is not pushed any more.
+    GivenUp,
     /// The agent is done with it.
     Done,
     /// The agent failed to do with it what was to be done.
@@ -168,6 +170,7 @@ impl Engine {
                 // Of what a node that is no more has acknowledged, nobody waits for a receipt.
                 (Carrier::Node, Passage::Read { .. }) if !is_held => return None,
                 (Carrier::Node, Passage::Read { .. } | Passage::Awaited) => State::Delivered,
+                (Carrier::Node, Passage::GivenUp) => State::GivenUp,
                 (Carrier::Node, passage) if passage.is_on_its_way() => State::Queued,
                 (Carrier::Stream | Carrier::Exchange | Carrier::Node, _) => return None,
             };

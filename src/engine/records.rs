@@ -314,6 +314,41 @@ impl Engine {
 
 /// Going back.
 impl Trace {
+    /// Returns how agents take a message.
+    pub fn reactions(&self, message: MessageId) -> &[Reaction] {
+        self.reactions.get(&message).map_or(&[], Vec::as_slice)
+    }
+
+    /// Keeps how an agent takes a message, or that it does so no more.
+    pub(super) fn react(
+        &mut self,
+        message: MessageId,
+        agent: &AgentName,
+        emoji: &Arc<str>,
+        given: bool,
+        at: Timestamp,
+    ) {
+        let mut reactions = self.reactions.remove(&message).unwrap_or_default();
+        let same = reactions.iter().position(|reaction| reaction.emoji == *emoji);
+        let same = same.unwrap_or_else(|| {
+            reactions.push(Reaction {
+                emoji: Arc::clone(emoji),
+                agents: Vec::new(),
+            });
+            reactions.len() - 1
+        });
+        let agents = &mut reactions[same].agents;
+        agents.retain(|(other, _)| other != agent);
+        if given {
+            agents.push((agent.clone(), at));
+        } else if agents.is_empty() {
+            reactions.remove(same);
+        }
+        if !reactions.is_empty() {
+            self.reactions.insert(message, reactions);
+        }
+    }
+
     /// Finds a message by its whole id, among those that somebody is shown.
     fn find(&self, given: &str, shown_to: &ShownTo) -> Result<(usize, &Arc<Message>), Refusal> {
         let unknown = || Refusal::Unknown { given: shown(given) };
@@ -416,7 +451,10 @@ impl Trace {
                         record.is_read(agent, entry.at);
                     }
                 }
-                What::Queued { .. } | What::Awaited { .. } | What::Receipt { .. } => {}
+                What::Queued { .. }
+                | What::Awaited { .. }
+                | What::PushFailed { .. }
+                | What::Receipt { .. } => {}
             }
         }
         for holds in handovers.values() {

@@ -13,6 +13,7 @@
 //! | listed by its agent | - | - | - | a receipt is awaited, if it was a node's |
 //! | a receipt | confirmed | confirmed | confirmed | confirmed |
 //! | deferred | held back | held back | held back | held back |
+//! | given up by the one that pushes it | - | - | given up | - |
 //! | a keep-alive, behind it | confirmed, once the doubt is over | - | - | - |
 //! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - | - |
 //! | settled | - | - | - | confirmed |
@@ -27,7 +28,8 @@
 //! room, and where more of its inbox was read than is kept ([`super::limits::Bounds::read_max`]).
 //!
 //! Once a receipt is awaited, only that ends the hand-over, or that the agent's node lets go of the agent, which undoes it. What is
-//! held back is undone when its time has come, and confirmed by a receipt.
+//! held back is undone when its time has come, and confirmed by a receipt. What is given up is undone when it is to be pushed again, or when the
+//! agent's node lets go of the agent, and confirmed by a receipt.
 //!
 //! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed. One whose end is acted on later than
 //! [`DOUBT_LATE_MS_MAX`] does not count: the machine was asleep, and so was whoever could have said that the reply was lost.
@@ -69,6 +71,8 @@ pub(super) enum Passage {
         /// When it does.
         until: Timestamp,
     },
+    /// The target that it was to be pushed to did not take it.
+    GivenUp,
 }
 
 impl Passage {
@@ -80,7 +84,8 @@ impl Passage {
             | Self::Overdue { .. }
             | Self::Read { .. }
             | Self::Awaited
-            | Self::HeldBack { .. } => None,
+            | Self::HeldBack { .. }
+            | Self::GivenUp => None,
         }
     }
 
@@ -92,7 +97,8 @@ impl Passage {
             | Self::Passed { .. }
             | Self::Overdue { .. }
             | Self::Read { .. }
-            | Self::Awaited => None,
+            | Self::Awaited
+            | Self::GivenUp => None,
         }
     }
 
@@ -100,7 +106,7 @@ impl Passage {
     pub fn is_on_its_way(self) -> bool {
         match self {
             Self::Written | Self::Passed { .. } | Self::Overdue { .. } => true,
-            Self::Read { .. } | Self::Awaited | Self::HeldBack { .. } => false,
+            Self::Read { .. } | Self::Awaited | Self::HeldBack { .. } | Self::GivenUp => false,
         }
     }
 
@@ -112,7 +118,8 @@ impl Passage {
             | Self::Passed { .. }
             | Self::Overdue { .. }
             | Self::Awaited
-            | Self::HeldBack { .. } => None,
+            | Self::HeldBack { .. }
+            | Self::GivenUp => None,
         }
     }
 }
@@ -134,6 +141,8 @@ pub(super) enum Verdict {
     Awaited,
     /// Its agent does not want it before that moment.
     HeldBack(Timestamp),
+    /// It is not pushed any more.
+    GivenUp,
     /// It has arrived.
     Confirmed,
     /// It has not, or nobody can tell.
@@ -143,7 +152,9 @@ pub(super) enum Verdict {
 /// The table: what a sign means for a reply that has come so far on such a carrier.
 pub(super) fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
     use Carrier::{Exchange, Node, Stream};
-    use Verdict::{Awaited, Confirmed, DoubtBegins, HeldBack, KeptAlive, Overdue, Read, Stands, Undone};
+    use Verdict::{
+        Awaited, Confirmed, DoubtBegins, GivenUp, HeldBack, KeptAlive, Overdue, Read, Stands, Undone,
+    };
     match (sign, carrier, passage) {
         (Sign::Cancelled, _, _) => Undone,
 
@@ -151,6 +162,10 @@ pub(super) fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
         (Sign::Deferred(until), _, _) => HeldBack(until),
         (Sign::DeferralOver, _, Passage::HeldBack { .. }) => Undone,
         (Sign::DeferralOver, _, _) | (_, _, Passage::HeldBack { .. }) => Stands,
+
+        (Sign::GivenUp, Node, Passage::Written) => GivenUp,
+        (Sign::Redriven | Sign::Fenced, _, Passage::GivenUp) => Undone,
+        (Sign::GivenUp | Sign::Redriven, _, _) | (_, _, Passage::GivenUp) => Stands,
 
         (Sign::Fenced, _, Passage::Awaited) => Undone,
         (_, _, Passage::Awaited) => Stands,
@@ -296,6 +311,9 @@ mod tests {
             assert_eq!(row(sign), [Undone, Undone, Undone, Undone, Stands], "{sign:?}");
         }
         assert_eq!(row(Sign::Cancelled), [Undone; 5]);
+        // It is pushed, and nothing says how far it has come.
+        let given_up = [Verdict::GivenUp, Stands, Stands, Stands, Stands];
+        assert_eq!(row(Sign::GivenUp), given_up);
     }
 
     #[test]
@@ -326,9 +344,34 @@ mod tests {
                 (Sign::Lost, Stands, Stands),
                 (Sign::Ended(Ending::Broken), Stands, Stands),
                 (Sign::DoubtOver, Stands, Stands),
+                (Sign::GivenUp, Stands, Stands),
+                (Sign::Redriven, Stands, Stands),
             ] {
                 let verdicts = [Passage::Awaited, HELD_BACK].map(|passage| judge(carrier, passage, sign));
                 assert_eq!(verdicts, [awaited, held_back], "{sign:?}");
+            }
+            for (sign, given_up) in [
+                (Sign::Receipted, Confirmed),
+                (Sign::Failed, Confirmed),
+                (Sign::Deferred(until), HeldBack(until)),
+                (Sign::DeferralOver, Stands),
+                (Sign::GivenUp, Stands),
+                (Sign::Redriven, Undone),
+                (Sign::Fenced, Undone),
+                (Sign::Cancelled, Undone),
+                (Sign::Acknowledged, Stands),
+                (Sign::Listed, Stands),
+                (Sign::Settled, Stands),
+                (Sign::Lost, Stands),
+                (Sign::Ended(Ending::Broken), Stands),
+                (Sign::Ended(Ending::Orderly), Stands),
+                (Sign::DoubtOver, Stands),
+            ] {
+                assert_eq!(judge(carrier, Passage::GivenUp, sign), given_up, "{sign:?}");
+            }
+            assert_eq!(row(carrier, Sign::Redriven), [Stands; 5]);
+            if carrier != Carrier::Node {
+                assert_eq!(row(carrier, Sign::GivenUp), [Stands; 5]);
             }
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::limits::SETTLE_SLACK_MS;
-use super::names::{CallId, HandoverId, InvocationId, NodeId};
+use super::names::{AgentName, CallId, HandoverId, InvocationId, NodeId};
 use super::time::Timestamp;
 
 /// Something that ends by itself. Of what is due at the same moment, waits come first, then lower numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Timer {
     /// A parked read, which ends empty-handed.
@@ -20,6 +20,8 @@ pub(super) enum Timer {
     DeferralEnds(HandoverId),
     /// The time that the handler of an action has to answer.
     InvocationEnds(InvocationId),
+    /// The pause after a push to an agent's target has failed.
+    PushResumes(AgentName),
 }
 
 /// What the engine waits for next.
@@ -35,6 +37,8 @@ pub enum Reason {
     DeferralEnds,
     /// An invocation has taken too long.
     InvocationEnds,
+    /// A push that has failed is tried again.
+    PushResumes,
     /// A transient agent goes, and somebody is to be told of that.
     AgentLeaves,
 }
@@ -83,6 +87,7 @@ impl Timers {
             Timer::NodeLapses(_) => (*at, Reason::NodeLapses),
             Timer::DeferralEnds(_) => (*at, Reason::DeferralEnds),
             Timer::InvocationEnds(_) => (*at, Reason::InvocationEnds),
+            Timer::PushResumes(_) => (*at, Reason::PushResumes),
         });
         let settling = self.settling.first();
         let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));
@@ -92,7 +97,7 @@ impl Timers {
     /// Returns the next timer that has run out by `now`. It runs on until it is disarmed.
     pub fn due(&self, now: Timestamp) -> Option<Timer> {
         let (at, timer) = self.exact.first()?;
-        (*at <= now).then_some(*timer)
+        (*at <= now).then(|| timer.clone())
     }
 
     /// Tells whether these are all timers, and that all that is to be confirmed, for the invariants.

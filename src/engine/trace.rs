@@ -16,6 +16,7 @@ use super::io::{self, Carrier, Effect, Sign};
 use super::limits::{Bounds, ID_DIGITS_MIN};
 use super::message::{Kind, Message};
 use super::names::{AgentName, HandoverId, MessageId, Recipient, ResolvedBy, Seq, SessionId, shown};
+use super::pushes::PushFailed;
 use super::receipts::Receipt;
 use super::records::Reaction;
 use super::time::Timestamp;
@@ -125,6 +126,8 @@ pub enum Happened {
     },
     /// The agent has it, and is to give a receipt.
     Awaited,
+    /// The target that it was pushed to did not take it.
+    PushFailed(PushFailed),
     /// The agent has said what became of it.
     Receipt(Receipt),
     /// The agent has said that it has read it.
@@ -183,7 +186,7 @@ pub(super) struct Trace {
     /// The bytes of the messages in them.
     bytes: usize,
     /// How agents take those messages, if somebody has said so.
-    reactions: BTreeMap<MessageId, Vec<Reaction>>,
+    pub(super) reactions: BTreeMap<MessageId, Vec<Reaction>>,
 }
 
 /// A step.
@@ -222,6 +225,10 @@ pub(super) enum What {
         handover: HandoverId,
         by: Sign,
     },
+    PushFailed {
+        handover: HandoverId,
+        failed: Box<PushFailed>,
+    },
     Awaited {
         handover: HandoverId,
     },
@@ -253,6 +260,7 @@ impl What {
             | Self::HandedOver { .. }
             | Self::Read { .. }
             | Self::Awaited { .. }
+            | Self::PushFailed { .. }
             | Self::Receipt { .. }
             | Self::Undone { .. }
             | Self::Delivered { .. }
@@ -328,6 +336,18 @@ impl Trace {
                 by: *by,
             }),
             Event::Awaited { handover } => push(What::Awaited { handover: *handover }),
+            Event::PushFailed {
+                handover,
+                error,
+                again_at,
+                ..
+            } => push(What::PushFailed {
+                handover: *handover,
+                failed: Box::new(PushFailed {
+                    error: Arc::clone(error),
+                    again_at: *again_at,
+                }),
+            }),
             Event::Receipt {
                 handover, receipt, ..
             } => push(What::Receipt {
@@ -419,33 +439,6 @@ impl Trace {
         one.into_iter().chain(many)
     }
 
-    /// Returns how agents take a message.
-    pub fn reactions(&self, message: MessageId) -> &[Reaction] {
-        self.reactions.get(&message).map_or(&[], Vec::as_slice)
-    }
-
-    fn react(&mut self, message: MessageId, agent: &AgentName, emoji: &Arc<str>, given: bool, at: Timestamp) {
-        let mut reactions = self.reactions.remove(&message).unwrap_or_default();
-        let same = reactions.iter().position(|reaction| reaction.emoji == *emoji);
-        let same = same.unwrap_or_else(|| {
-            reactions.push(Reaction {
-                emoji: Arc::clone(emoji),
-                agents: Vec::new(),
-            });
-            reactions.len() - 1
-        });
-        let agents = &mut reactions[same].agents;
-        agents.retain(|(other, _)| other != agent);
-        if given {
-            agents.push((agent.clone(), at));
-        } else if agents.is_empty() {
-            reactions.remove(same);
-        }
-        if !reactions.is_empty() {
-            self.reactions.insert(message, reactions);
-        }
-    }
-
     /// Goes through what has happened since a place.
     pub fn since(&self, place: usize) -> impl Iterator<Item = &Entry> {
         self.steps.range(place..)
@@ -514,6 +507,10 @@ impl Trace {
                 },
                 What::Awaited { handover } => match handovers.get(handover) {
                     Some(agent) => (*agent, Happened::Awaited),
+                    None => continue,
+                },
+                What::PushFailed { handover, failed } => match handovers.get(handover) {
+                    Some(agent) => (*agent, Happened::PushFailed((**failed).clone())),
                     None => continue,
                 },
                 What::Receipt { handover, receipt } => match handovers.get(handover) {

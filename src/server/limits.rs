@@ -202,6 +202,20 @@ pub const DELIVERIES_SHOWN_MAX: usize = 2_000;
 /// Most news that wait for a node to take them, beside its frames: they wait for nothing, and what there is no room for is not told.
 pub const NODE_NEWS_MAX: usize = 256;
 
+// Pushes.
+
+/// How long a target may take to answer what is pushed to it, from the look for its address on.
+pub const PUSH_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Most pushes to one target at a time: of as many agents.
+pub const PUSHES_AT_ONCE_MAX: usize = 32;
+
+/// Longest address of a target, in bytes.
+pub const PUSH_URL_BYTES_MAX: usize = 2_048;
+
+/// Longest answer of a target that is read, in bytes: it says in a few words whether it has taken what was pushed.
+pub const PUSH_ANSWER_BYTES_MAX: usize = 64 * 1024;
+
 // WebSockets.
 
 /// How many bytes of a WebSocket are read at a time: each has a buffer of that size for as long as it is open. What is read is small, but for

@@ -38,6 +38,7 @@ mod orphans;
 mod owner;
 mod peer;
 mod plain_call;
+mod pushes;
 mod query;
 mod random;
 #[cfg(test)]
@@ -77,6 +78,7 @@ pub use machine::Machine;
 pub use notes::FileNotes;
 pub use orphans::Notes;
 pub use owner::Unread;
+pub use pushes::{Network, Socket, System};
 pub use random::Random;
 pub use socket_file::{SocketFile, SocketFileError, is_live};
 pub use unix::{DoorIo, Doors};
@@ -114,6 +116,10 @@ pub struct Config {
     pub guard: Guard,
     /// How often an idle stream is written to, to find out whether its client is still there.
     pub keep_alive: Duration,
+    /// How the targets of pushes are reached.
+    pub network: Arc<dyn Network>,
+    /// The hosts beside this machine that they may be on.
+    pub push_allow: Vec<String>,
 }
 
 /// What every request needs.
@@ -131,6 +137,7 @@ struct Shared {
     /// Of a session that asks for none.
     toolsets: Toolsets,
     keep_alive: Duration,
+    pushes: pushes::Pushes,
     stop: CancellationToken,
     /// Connections that have become WebSockets.
     sockets: TaskTracker,
@@ -170,6 +177,7 @@ pub async fn serve<L: Listener>(
         toolsets: tools::DEFAULT,
         roster: config.roster,
         keep_alive: config.keep_alive,
+        pushes: pushes::Pushes::new(config.push_allow, config.network),
         stop: stop.clone(),
         sockets: TaskTracker::new(),
     });
@@ -276,7 +284,7 @@ async fn unknown_path(uri: Uri, request: Request) -> Response {
         return v1::unknown_path(request).await;
     }
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/trace, /api/key and /api/tail, and what docs/API.md lists under /v1",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/trace, /api/key, /api/redrive, /api/dead-letters and /api/tail, and what docs/API.md lists under /v1",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)
@@ -287,7 +295,8 @@ async fn unknown_method(method: Method, uri: Uri, request: Request) -> Response 
         return v1::unknown_method(request).await;
     }
     let accepted = match uri.path() {
-        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/trace" | "/api/key" => "POST",
+        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/trace" | "/api/key" | "/api/redrive"
+        | "/api/dead-letters" => "POST",
         _ => "GET",
     };
     let reason = format!("{method} is not for {:?}; accepted: {accepted}", uri.path());

@@ -87,6 +87,9 @@ pub fn write_absence(absence: Option<&Absence>, object: &mut Object<'_>) {
 
 fn absence_text(absence: &Absence) -> String {
     match absence {
+        Absence::PushFailing { agent, since, error } => {
+            format!("what is pushed to {agent} has not been taken since {since} ({error}); the message waits")
+        }
         Absence::Never { who, started_at } => {
             let who = match who {
                 Absent::One(agent) => agent.to_string(),

@@ -117,6 +117,12 @@ fn not_a_node(refusal: &nodes::Refusal) -> String {
         nodes::Refusal::NotRegistered => {
             "this connection is no node's, or a later one has taken its place; register first".to_owned()
         }
+        nodes::Refusal::OtherKind { pushes: true } => {
+            "a node of that name is there, to which relay pushes; choose another name, or say \"kind\": \"http_push\"".to_owned()
+        }
+        nodes::Refusal::OtherKind { pushes: false } => {
+            "a node of that name is there, which connects by itself; choose another name".to_owned()
+        }
         nodes::Refusal::InvalidName { given } => {
             format!("invalid node name {given:?}; accepted: one line of 1 to {NODE_NAME_BYTES_MAX} bytes")
         }

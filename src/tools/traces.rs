@@ -2,6 +2,7 @@
 
 use super::messages::write_time;
 use super::text::{Json, Object};
+use crate::engine::pushes::PushFailed;
 use crate::engine::receipts::Receipt;
 use crate::engine::trace::{Happened, Moment, Traced};
 use crate::engine::{Carrier, Ending, Sign};
@@ -40,6 +41,7 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             }
             Happened::Read { by } => ("read", Some(by)),
             Happened::Awaited => ("receipt_awaited", None),
+            Happened::PushFailed(failed) => (write_push(failed, object), None),
             Happened::Receipt(receipt) => (write_receipt(receipt, object), None),
             Happened::Marked => ("marked_read", None),
             Happened::Undone { by } => ("undone", Some(by)),
@@ -50,6 +52,18 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             object.member("by").plain(sign(*by));
         }
     });
+}
+
+/// Writes why a push was in vain, and returns the word that stands for it.
+fn write_push(failed: &PushFailed, object: &mut Object<'_>) -> &'static str {
+    object.member("reason").string(&failed.error);
+    match failed.again_at {
+        Some(at) => {
+            write_time(at, object.member("until"));
+            "push_failed"
+        }
+        None => "given_up",
+    }
 }
 
 /// Writes what an agent said of a delivery, and returns the word that stands for it.
@@ -95,6 +109,8 @@ pub fn sign(sign: Sign) -> &'static str {
         Sign::Failed => "failed",
         Sign::Deferred(_) => "deferred",
         Sign::DeferralOver => "deferral_over",
+        Sign::GivenUp => "given_up",
+        Sign::Redriven => "redriven",
         Sign::Ended(Ending::Orderly) => "ended",
         Sign::Ended(Ending::Broken) => "broken",
         Sign::Fenced => "taken_over",

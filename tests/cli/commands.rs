@@ -4,6 +4,7 @@ mod api;
 mod no_relay;
 mod peek;
 mod read;
+mod redrive;
 mod send;
 mod status;
 mod stop;

@@ -20,8 +20,8 @@ fn help_names_every_subcommand() {
             .filter_map(|line| line.split_whitespace().next())
             .collect();
         let all = [
-            "serve", "send", "read", "peek", "trace", "tail", "status", "key", "stop", "register", "mcp",
-            "prompt", "help",
+            "serve", "send", "read", "peek", "trace", "tail", "redrive", "status", "key", "stop", "register",
+            "mcp", "prompt", "help",
         ];
         assert_eq!(names, all);
         for line in commands.lines() {
@@ -78,7 +78,7 @@ fn help_of_a_subcommand_names_its_options() {
 fn help_does_not_show_a_token() {
     let token = "a-secret-of-20-chars";
     for subcommand in [
-        "serve", "send", "read", "peek", "trace", "tail", "status", "key", "stop", "mcp",
+        "serve", "send", "read", "peek", "trace", "tail", "redrive", "status", "key", "stop", "mcp",
     ] {
         let mut help = relay(&[subcommand, "--help"]);
         help.env("RELAY_TOKEN", token)

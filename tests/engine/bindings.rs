@@ -84,6 +84,8 @@ fn a_node_has_the_agents_that_it_says_it_has() {
         answered(Answer::Bound(BindingView {
             agent,
             acknowledged: 0,
+            failing: None,
+            dead: 0,
         }))
     };
     let says = |agent: &str| Said::Adopts {
@@ -99,6 +101,8 @@ fn a_node_has_the_agents_that_it_says_it_has() {
     let view = |agent: &str| BindingView {
         agent: name(agent),
         acknowledged: 0,
+        failing: None,
+        dead: 0,
     };
     assert_eq!(has, [answered(Answer::Has(vec![view("dev-b"), view("worker")]))]);
     assert_eq!(relay.posts(1..=1), [], "dev-a is bound no more");

@@ -20,6 +20,7 @@ mod names_and_times;
 mod nodes;
 mod people;
 mod posting_and_reading;
+mod pushes;
 mod reading_some;
 mod receipts;
 mod records;

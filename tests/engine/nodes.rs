@@ -41,6 +41,7 @@ impl Relay {
                 name,
                 label: None,
                 agents_max,
+                pushes: false,
             },
         )
     }
@@ -120,7 +121,12 @@ pub fn noted() -> Vec<Effect> {
 
 pub fn binding(acknowledged: u64) -> BindingView {
     let agent = name("dev-a");
-    BindingView { agent, acknowledged }
+    BindingView {
+        agent,
+        acknowledged,
+        failing: None,
+        dead: 0,
+    }
 }
 
 pub fn instance(id: &str) -> Option<Instance> {

@@ -120,6 +120,7 @@ impl Follower {
             | Event::Marked { .. }
             | Event::Reacted { .. }
             | Event::Invoked { .. }
+            | Event::PushFailed { .. }
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
             | Event::NodeCame { .. }

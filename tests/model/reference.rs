@@ -406,6 +406,8 @@ impl Model {
                 | Sign::Failed
                 | Sign::Deferred(_)
                 | Sign::DeferralOver
+                | Sign::GivenUp
+                | Sign::Redriven
                 | Sign::Settled
                 | Sign::Fenced
                 | Sign::Ended(_),
@@ -438,7 +440,7 @@ impl Model {
                     effects.push(self.end_in_vain(now, &wait));
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
-                Reason::NodeLapses | Reason::DeferralEnds | Reason::InvocationEnds => {
+                Reason::NodeLapses | Reason::DeferralEnds | Reason::InvocationEnds | Reason::PushResumes => {
                     unreachable!("no plan has nodes")
                 }
                 Reason::AgentLeaves => unreachable!("no call does"),

@@ -58,6 +58,8 @@ fn config(port: u16, panics_at_a_sign: bool) -> Config {
         notes: Box::new(String::new()),
         guard: Guard { port, token: None },
         keep_alive: Duration::from_secs(15),
+        network: Arc::new(relay::server::System),
+        push_allow: Vec::new(),
     }
 }
 

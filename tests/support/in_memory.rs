@@ -52,6 +52,8 @@ impl Relay {
                 token: None,
             },
             keep_alive: KEEP_ALIVE,
+            network: Arc::new(relay::server::System),
+            push_allow: Vec::new(),
         };
         tokio::spawn(serve(Accepted(accepted), config, CancellationToken::new()));
         Self { connections }

@@ -12,6 +12,7 @@ mod messages;
 mod nodes;
 mod observer_tokens;
 mod observers;
+mod pushes;
 mod records;
 mod refusals;
 mod sessions;

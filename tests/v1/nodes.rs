@@ -553,13 +553,6 @@ fn only_the_token_of_a_node_opens_its_connection() {
 #[test]
 fn a_node_of_a_kind_that_is_not_there_is_refused() {
     let world = World::new();
-    let asked = json!({"name": "push", "kind": "http_push", "delivery": {"url": "http://127.0.0.1:1/"}});
-    refused(
-        &world.post("/v1/nodes", &world.key, &asked),
-        501,
-        "not_supported",
-        "http_push",
-    );
     let asked = json!({"name": "n", "role": "direct"});
     refused(
         &world.post("/v1/nodes", &world.key, &asked),

@@ -108,6 +108,7 @@ impl Walk<'_> {
                 name: name.to_owned(),
                 label: None,
                 agents_max: None,
+                pushes: false,
             };
             self.call(PERSON, create.into()).expect("it may");
         }

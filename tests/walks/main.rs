@@ -142,6 +142,7 @@ impl<'a> Walk<'a> {
                 name: name.to_owned(),
                 label: None,
                 agents_max: None,
+                pushes: false,
             };
             walk.asks(PERSON, create).expect("it is made");
         }

@@ -153,6 +153,7 @@ pub fn told(event: &Event) -> Vec<String> {
         Event::Marked { .. }
         | Event::Reacted { .. }
         | Event::Invoked { .. }
+        | Event::PushFailed { .. }
         | Event::InvocationEnded { .. }
         | Event::ActionDenied { .. } => unreachable!("nobody does so here"),
         Event::Opened { .. }

@@ -281,7 +281,7 @@ impl NodeTap {
             State::Done => self.marks.hit("receipt: done"),
             State::Failed => self.marks.hit("receipt: failed"),
             State::Deferred { .. } => self.marks.hit("receipt: deferred"),
-            State::Queued | State::Delivered => {}
+            State::Queued | State::Delivered | State::GivenUp => {}
         }
         if matches!(state, State::Done | State::Failed) {
             let delivery = format!("del_{message}_agt_{agent}");
@@ -357,6 +357,7 @@ impl NodeTap {
             | Event::Marked { .. }
             | Event::Reacted { .. }
             | Event::Invoked { .. }
+            | Event::PushFailed { .. }
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
             | Event::Undone { .. }

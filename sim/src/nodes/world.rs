@@ -207,6 +207,8 @@ impl World {
                 token: None,
             },
             keep_alive: KEEP_ALIVE,
+            network: Arc::new(relay::server::System),
+            push_allow: Vec::new(),
         };
         let stop = CancellationToken::new();
         self.stop.set(stop.clone());

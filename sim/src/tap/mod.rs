@@ -273,7 +273,9 @@ impl Tap {
                     | Sign::Fenced
                     | Sign::Listed
                     | Sign::Deferred(_)
-                    | Sign::DeferralOver => {
+                    | Sign::DeferralOver
+                    | Sign::GivenUp
+                    | Sign::Redriven => {
                         unreachable!("the engine's table says so")
                     }
                 });
@@ -314,6 +316,7 @@ impl Tap {
             | Event::Marked { .. }
             | Event::Reacted { .. }
             | Event::Invoked { .. }
+            | Event::PushFailed { .. }
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
             | Event::Receipt { .. }

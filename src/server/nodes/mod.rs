@@ -6,6 +6,7 @@
 mod incoming;
 pub(super) mod invocations;
 mod outgoing;
+mod pushed;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use self::incoming::{Capability, Incoming, Misunderstood, What};
 pub(super) use self::outgoing::reason;
+pub(super) use self::pushed::{PushBody, pushed_frame, pushed_invocation, pushed_news};
 use super::Shared;
 use super::limits::{NODE_FRAME_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_READ_BYTES, SOCKET_SILENCE};
 use super::owner::{Answered, Outcome, Outgoing};
@@ -437,7 +439,11 @@ fn data(reply: &Reply) -> Value {
                 "rescheduled_invocations": [],
             })
         }
-        Reply::Unbound { .. } | Reply::Listed(_) | Reply::Noted => json!({}),
+        Reply::Unbound { .. }
+        | Reply::Listed(_)
+        | Reply::DeadLetters(_)
+        | Reply::Redriven(_)
+        | Reply::Noted => json!({}),
     }
 }
 
@@ -468,7 +474,7 @@ pub(super) fn code_of(refusal: &Refusal) -> &'static str {
         Refusal::Elsewhere { .. } => "agent_location_conflict",
         Refusal::NotBound { .. } => "agent_not_found",
         Refusal::Full { .. } => "node_capacity_exceeded",
-        Refusal::OtherLabel { .. } => "node_name_conflict",
+        Refusal::OtherLabel { .. } | Refusal::OtherKind { .. } => "node_name_conflict",
         Refusal::NeverSent { .. } => "invalid_message",
         Refusal::AnothersOwn { .. } => "node_capacity_exceeded",
         Refusal::NotYours

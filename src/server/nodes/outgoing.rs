@@ -25,8 +25,8 @@ pub fn node(view: &NodeView) -> Value {
     json!({
         "id": super::node_id(view),
         "name": super::node_name(view),
-        "kind": "ws",
-        "role": if own.is_some() { "direct" } else { "broker" },
+        "kind": if view.pushes { "http_push" } else { "ws" },
+        "role": if own.is_some() || view.pushes { "direct" } else { "broker" },
         "status": if view.is_live { "online" } else { "offline" },
         "live": view.is_live,
         "handlers_live": false,
@@ -79,9 +79,10 @@ struct Payload<'a> {
     data: Data<'a>,
 }
 
+/// What is delivered.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Data<'a> {
+pub(super) enum Data<'a> {
     Direct {
         conversation_id: String,
         message: Body<'a>,
@@ -117,8 +118,9 @@ enum Data<'a> {
     },
 }
 
+/// What a direct message says.
 #[derive(Serialize)]
-struct Body<'a> {
+pub(super) struct Body<'a> {
     id: String,
     agent_id: String,
     agent_name: String,
@@ -129,7 +131,7 @@ struct Body<'a> {
 }
 
 /// The mode of what is delivered: at the next safe place.
-const MODE: &str = "wait";
+pub(super) const MODE: &str = "wait";
 
 /// Writes a frame.
 pub fn deliver(frame: &Frame) -> String {
@@ -177,8 +179,38 @@ pub fn accepted(frame: &Frame) -> String {
     .to_string()
 }
 
-/// Writes what an agent says about a message: a frame without a number, which is not sent again.
+/// Writes what is no delivery: a frame without a number, which is not sent again.
 pub fn news(told: &Told) -> String {
+    let Part {
+        event,
+        about,
+        key,
+        data,
+    } = parts(told);
+    unnumbered(&told.agent, event, &about, &key, &data)
+}
+
+/// What is no delivery, in its parts.
+pub(super) struct Part {
+    /// What it is.
+    pub event: &'static str,
+    /// The id of what it is about.
+    about: String,
+    /// What makes it another than others of its kind.
+    key: String,
+    /// What it says.
+    pub data: Value,
+}
+
+impl Part {
+    /// Returns what it is known by.
+    pub fn id(&self, agent: &AgentName) -> String {
+        format!("evt_{}_{}_{}", self.event, self.key, agent_id(agent))
+    }
+}
+
+/// Takes it apart.
+pub(super) fn parts(told: &Told) -> Part {
     let Told { agent, at, news } = told;
     let (event, about, key, data) = match news {
         News::Read { message, by } => (
@@ -223,7 +255,12 @@ pub fn news(told: &Told) -> String {
             invocations::denied(action, agent),
         ),
     };
-    unnumbered(agent, event, &about, &key, &data)
+    Part {
+        event,
+        about,
+        key,
+        data,
+    }
 }
 
 /// Writes a frame without a number, about something that has an id.
@@ -287,7 +324,7 @@ fn is_reply(message: &Message) -> bool {
     context.is_some_and(|context| context.reply_to.is_some())
 }
 
-fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'a>) {
+pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'a>) {
     let from_name = message.from.seen_from(agent.project()).into_owned();
     let metadata = message
         .context

@@ -68,6 +68,7 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
             roster: Roster::default(),
             toolsets: DEFAULT,
             keep_alive,
+            pushes: crate::server::pushes::Pushes::new(Vec::new(), Arc::new(crate::server::System)),
             stop: CancellationToken::new(),
         }),
     };

@@ -129,6 +129,7 @@ fn words(state: State) -> (&'static str, Option<String>) {
         State::Queued => ("queued", None),
         State::Delivered => ("delivered", None),
         State::Deferred { until } => ("deferred", Some(until.to_string())),
+        State::GivenUp => ("dead_lettered", None),
         State::Done => ("acked", None),
         State::Failed => ("failed", None),
     }

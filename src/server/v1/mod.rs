@@ -13,6 +13,7 @@ mod events;
 mod messages;
 mod nodes;
 mod observers;
+mod pushes;
 mod records;
 mod reference;
 mod routes;
@@ -86,7 +87,9 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
     let all = routes.chain(unsupported);
     let of_person = Router::new()
         .route("/api/key", post(workspaces::key))
-        .route("/api/tail", get(events::tail));
+        .route("/api/tail", get(events::tail))
+        .route("/api/dead-letters", post(pushes::list))
+        .route("/api/redrive", post(pushes::redrive));
     all.fold(of_person, |router, (path, to)| router.route(path, to))
 }
 

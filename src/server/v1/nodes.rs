@@ -77,16 +77,40 @@ pub(super) async fn create(asked: Asked) -> Answer {
         max_agents,
         ..
     } = asked.json()?;
-    let push = kind.as_deref().filter(|kind| *kind != "ws");
-    if push.is_some() || delivery.is_some() {
-        let what = format!("a node of kind {:?}", shown(push.unwrap_or("http_push")));
-        let why = "not yet: relay sends to nodes over a WebSocket alone so far; leave \"kind\" and \"delivery\" out";
-        return Err(Failure::not_supported(&what, why));
-    }
-    if let Some(role) = role.filter(|role| role != "broker") {
+    let target = match (kind.as_deref(), delivery) {
+        (None | Some("ws"), None) => None,
+        (None | Some("ws"), Some(_)) => {
+            let reason = "\"delivery\" is for \"kind\": \"http_push\" alone";
+            return Err(Failure::invalid(reason));
+        }
+        (Some("http_push"), Some(delivery)) => {
+            let target = asked.shared.pushes.target(delivery);
+            Some(
+                target.map_err(|reason| {
+                    Failure::new(StatusCode::BAD_REQUEST, "invalid_node_delivery", reason)
+                })?,
+            )
+        }
+        (Some("http_push"), None) => {
+            let reason = "\"delivery\" is missing; accepted: {\"url\": …, \"ack_mode\"?, \"auth\"?}";
+            return Err(Failure::invalid(reason));
+        }
+        (Some("poll"), _) => {
+            let why = "an agent reads with its tools, or lists its deliveries, whichever node it has";
+            return Err(Failure::not_supported("a node of kind \"poll\"", why));
+        }
+        (Some(kind), _) => {
+            let kind = shown(kind);
+            let reason =
+                format!("\"kind\" is {kind:?}; accepted: \"ws\", \"http_push\", or none, which is \"ws\"");
+            return Err(Failure::invalid(reason));
+        }
+    };
+    let usual = if target.is_some() { "direct" } else { "broker" };
+    if let Some(role) = role.filter(|role| role != usual) {
         let role = shown(&role);
         let reason = format!(
-            "\"role\" is {role:?}; accepted: \"broker\", or none; an agent's own node is made by POST /v1/agent/node-token"
+            "\"role\" is {role:?}; accepted: {usual:?}, or none; an agent's own node is made by POST /v1/agent/node-token"
         );
         return Err(Failure::invalid(reason));
     }
@@ -94,11 +118,22 @@ pub(super) async fn create(asked: Asked) -> Answer {
         project: workspace,
         name,
         label: node_id,
-        agents_max: max_agents.filter(|max| *max > 0),
+        agents_max: match max_agents {
+            None => target.as_ref().map(|_| 1),
+            Some(max) => Some(max).filter(|max| *max > 0),
+        },
+        pushes: target.is_some(),
     };
     let view = node(asked.call(Who::Person, create).await?);
+    if let Some(target) = target {
+        asked.shared.push_to(view.node, target);
+        // Nothing connects in its name.
+        let mut json = shown_node(&asked, &view);
+        json["token"] = Value::Null;
+        return Ok(Data::created(json));
+    }
     let token = asked.shared.api.tokens.issue(Holder::Node(Named::from(&view)));
-    let mut json = nodes::shown_node(&view);
+    let mut json = shown_node(&asked, &view);
     json["token"] = token.reveal().into();
     Ok(Data::created(json))
 }
@@ -108,7 +143,9 @@ pub(super) async fn list(asked: Asked) -> Answer {
     let workspace = asked.workspace()?;
     asked.nothing()?;
     let all = of_workspace(&asked, workspace).await?;
-    Ok(Data::ok(all.iter().map(nodes::shown_node).collect()))
+    Ok(Data::ok(
+        all.iter().map(|view| shown_node(&asked, view)).collect(),
+    ))
 }
 
 /// `GET /v1/nodes/:name`.
@@ -116,7 +153,7 @@ pub(super) async fn get(asked: Asked) -> Answer {
     let workspace = asked.workspace()?;
     asked.nothing()?;
     let view = named(&asked, workspace).await?;
-    Ok(Data::ok(nodes::shown_node(&view)))
+    Ok(Data::ok(shown_node(&asked, &view)))
 }
 
 /// `GET /v1/nodes/:name/agents`.
@@ -124,9 +161,45 @@ pub(super) async fn agents(asked: Asked) -> Answer {
     let workspace = asked.workspace()?;
     asked.nothing()?;
     let view = named(&asked, workspace).await?;
-    let agents = view.agents.iter();
-    let agents = agents.map(|agent| json!({"agent_id": nodes::agent_id(agent), "agent_name": agent.local()}));
-    Ok(Data::ok(agents.collect()))
+    let bindings = Command::Bindings { node: view.node };
+    let engine::Reply::Nodes(reply) = asked.call(Who::Person, bindings).await? else {
+        unreachable!("bindings are asked for")
+    };
+    let Reply::Has(bindings) = *reply else {
+        unreachable!("bindings are asked for")
+    };
+    Ok(Data::ok(bindings.iter().map(binding).collect()))
+}
+
+fn binding(view: &BindingView) -> Value {
+    let BindingView {
+        agent,
+        acknowledged,
+        failing,
+        dead,
+    } = view;
+    let failing = failing.as_ref();
+    json!({
+        "agent_id": nodes::agent_id(agent),
+        "agent_name": agent.local(),
+        "delivery_ack_seq": acknowledged,
+        "failing_since": failing.map(|failing| failing.since.to_string()),
+        "dispatch_attempts": failing.map_or(0, |failing| failing.attempts),
+        "last_dispatch_error": failing.map(|failing| &*failing.error),
+        "next_attempt_at": failing.and_then(|failing| failing.again_at).map(|at| at.to_string()),
+        "dead_letters": dead,
+    })
+}
+
+/// Shows a node, with the target that relay pushes to.
+fn shown_node(asked: &Asked, view: &NodeView) -> Value {
+    let mut json = nodes::shown_node(view);
+    if view.pushes {
+        let pushes = &asked.shared.pushes;
+        json["delivery"] = pushes.shown(view.node).unwrap_or_default();
+        json["delivery_adapter"] = pushes.adapter(view.node).into();
+    }
+    json
 }
 
 /// `POST /v1/nodes/:name/agents`: the node takes the deliveries of an agent from now on.
@@ -145,7 +218,10 @@ pub(super) async fn bind(asked: Asked) -> Answer {
     let engine::Reply::Nodes(reply) = asked.call(Who::Person, bind).await? else {
         unreachable!("a binding is asked for")
     };
-    let Reply::Bound(BindingView { agent, acknowledged }) = *reply else {
+    let Reply::Bound(BindingView {
+        agent, acknowledged, ..
+    }) = *reply
+    else {
         unreachable!("a binding is asked for")
     };
     let now = asked.shared.owner.now().to_string();
@@ -155,8 +231,8 @@ pub(super) async fn bind(asked: Asked) -> Answer {
         "agent_name": agent.local(),
         "node_id": nodes::node_id(&view),
         "node_name": nodes::node_name(&view),
-        "node_kind": "ws",
-        "node_role": if view.own.is_some() { "direct" } else { "broker" },
+        "node_kind": if view.pushes { "http_push" } else { "ws" },
+        "node_role": if view.own.is_some() || view.pushes { "direct" } else { "broker" },
         "status": "active",
         "session_ref": session_ref,
         "priority": priority.unwrap_or(0),

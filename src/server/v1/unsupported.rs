@@ -88,7 +88,7 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
     },
     Unsupported {
         name: "web hooks, subscriptions and triggers",
-        why: "not yet: relay sends to nodes over a WebSocket alone so far",
+        why: "not yet: what comes for an agent is pushed by a node of kind http_push",
         routes: &[
             ("GET", "/v1/webhooks"),
             ("POST", "/v1/webhooks"),

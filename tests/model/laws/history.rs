@@ -388,6 +388,8 @@ impl<'a> History<'a> {
                         | Sign::Failed
                         | Sign::Deferred(_)
                         | Sign::DeferralOver
+                        | Sign::GivenUp
+                        | Sign::Redriven
                         | Sign::DoubtOver
                         | Sign::Fenced
                         | Sign::Settled

@@ -26,6 +26,8 @@ pub(super) fn is_told(event: &Event) -> bool {
         | Event::NodeCame { .. }
         | Event::NodeLeft { .. }
         | Event::NodeLapsed { .. } => true,
+        // What is tried again is undone, which is told.
+        Event::PushFailed { again_at, .. } => again_at.is_none(),
         // What has failed its agent has said in a receipt.
         Event::Confirmed { by, .. } => *by != Sign::Failed,
         Event::Opened { .. }
@@ -78,6 +80,20 @@ impl Kept {
             } => {
                 for delivery in deliveries.iter() {
                     self.push_step(at, &delivery.message, agent, Step::Undone { by: *by });
+                }
+            }
+            Event::PushFailed {
+                agent,
+                deliveries,
+                error,
+                ..
+            } => {
+                for delivery in deliveries.iter() {
+                    let step = Step::Failed {
+                        reason: Some(error.as_ref().into()),
+                        retryable: true,
+                    };
+                    self.push_step(at, &delivery.message, agent, step);
                 }
             }
             Event::Receipt {

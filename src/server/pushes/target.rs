@@ -1,0 +1,202 @@
+//! Where relay pushes to, and how: as `POST /v1/nodes` says it, checked.
+
+use axum::http::Uri;
+use axum::http::uri::Scheme;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::Auth;
+use crate::engine::shown;
+use crate::server::limits::PUSH_URL_BYTES_MAX;
+
+/// A target.
+pub struct Target {
+    pub(super) uri: Uri,
+    /// Without brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// Whoever it is, it may be on another machine.
+    pub(super) may_be_elsewhere: bool,
+    pub(super) ack: AckMode,
+    pub(super) auth: Auth,
+}
+
+/// What says that the target has taken a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AckMode {
+    /// A receipt of the agent's, behind an answer of the target's that is good.
+    Manual,
+    /// An answer that is good.
+    #[serde(rename = "on_2xx")]
+    On2xx,
+    /// An answer that says so.
+    Response,
+}
+
+/// What `delivery` has.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Delivery {
+    url: String,
+    ack_mode: Option<AckMode>,
+    auth: Option<Auth>,
+    use_proxy: Option<bool>,
+}
+
+impl Target {
+    /// Reads it, and checks that it is on this machine or on one of the hosts that are allowed.
+    pub fn read(delivery: Value, allowed: &[String]) -> Result<Self, String> {
+        let Delivery {
+            url,
+            ack_mode,
+            auth,
+            use_proxy,
+        } = serde_json::from_value(delivery).map_err(|error| format!("\"delivery\": {error}"))?;
+        if use_proxy == Some(true) {
+            return Err("\"use_proxy\" is true; accepted: false, or none: relay asks no proxy".to_owned());
+        }
+        let accepted = "accepted: http:// or https:// with a host and a path, without a user";
+        if url.len() > PUSH_URL_BYTES_MAX {
+            return Err(format!(
+                "\"url\" has {} bytes; accepted: at most {PUSH_URL_BYTES_MAX}",
+                url.len()
+            ));
+        }
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| format!("\"url\" is none ({error}); {accepted}"))?;
+        let default_port = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => 80,
+            Some(scheme) if *scheme == Scheme::HTTPS => 443,
+            Some(_) | None => return Err(format!("\"url\" is of another scheme; {accepted}")),
+        };
+        let authority = uri.authority().map(|authority| authority.as_str());
+        if authority.is_none_or(|authority| authority.contains('@')) {
+            return Err(format!("\"url\" names a user, or no host; {accepted}"));
+        }
+        let host = uri.host().unwrap_or_default();
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_ascii_lowercase();
+        let is_loopback = match host.parse::<std::net::IpAddr>() {
+            Ok(address) => address.is_loopback(),
+            Err(_) => host == "localhost" || host.ends_with(".localhost"),
+        };
+        let may_be_elsewhere = allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(&host));
+        if !is_loopback && !may_be_elsewhere {
+            return Err(format!(
+                "the host {:?} is not this machine; accepted: 127.0.0.1, [::1], localhost, and what relay serve --push-allow HOST names",
+                shown(&host)
+            ));
+        }
+        let auth = auth.unwrap_or(Auth::None);
+        auth.check()?;
+        Ok(Self {
+            port: uri.port_u16().unwrap_or(default_port),
+            host,
+            uri,
+            may_be_elsewhere,
+            ack: ack_mode.unwrap_or(AckMode::Manual),
+            auth,
+        })
+    }
+
+    /// Shows it without its secrets. A query may have one.
+    pub fn shown(&self) -> Value {
+        let url = self.uri.to_string();
+        let url = match url.split_once('?') {
+            Some((before, _)) => format!("{before}?[redacted]"),
+            None => url,
+        };
+        let ack_mode = match self.ack {
+            AckMode::Manual => "manual",
+            AckMode::On2xx => "on_2xx",
+            AckMode::Response => "response",
+        };
+        json!({"url": url, "ack_mode": ack_mode, "auth": self.auth.shown()})
+    }
+
+    /// Returns how relay says who it is, as Agent Relay calls it.
+    pub fn adapter(&self) -> &'static str {
+        match self.auth {
+            Auth::None => "http.none.v1",
+            Auth::Bearer { .. } => "http.bearer.v1",
+            Auth::StaticHeaders { .. } => "http.static_headers.v1",
+            Auth::HmacSha256 { .. } => "http.hmac.v1",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(delivery: Value) -> Result<Target, String> {
+        Target::read(delivery, &["Hooks.example".to_owned()])
+    }
+
+    #[test]
+    fn only_this_machine_and_what_is_allowed_is_a_target() {
+        for url in [
+            "http://127.0.0.1:9/hook",
+            "http://127.8.9.1/",
+            "http://[::1]:9/hook",
+            "https://localhost/hook?x=1",
+            "http://a.localhost:8080",
+            "https://hooks.example/x",
+            "http://HOOKS.example:81/x",
+        ] {
+            assert!(read(json!({"url": url})).is_ok(), "{url}");
+        }
+        for (url, words) in [
+            ("http://10.0.0.1/", "not this machine"),
+            ("http://[::]/", "not this machine"),
+            ("http://0.0.0.0/", "not this machine"),
+            ("http://example.com/", "\"example.com\""),
+            ("http://hooks.example.org/", "not this machine"),
+            ("http://127.0.0.1.example.com/", "not this machine"),
+            ("http://localhost.example.com/", "not this machine"),
+            ("http://2130706433/", "not this machine"),
+            ("ftp://127.0.0.1/", "another scheme"),
+            ("/hook", "another scheme"),
+            ("127.0.0.1:9", "another scheme"),
+            ("http://me:secret@127.0.0.1/", "names a user"),
+            ("http:// /", "is none"),
+            ("", "is none"),
+        ] {
+            let told = read(json!({"url": url})).err().expect(url);
+            assert!(told.contains(words) && told.contains("accepted"), "{url}: {told}");
+            assert!(!told.contains("secret"), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_has_no_secret() {
+        let target = json!({"url": "http://localhost:9/hook?key=secret", "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "secret"}});
+        let shown = read(target).expect("a target").shown();
+        let expected = json!({
+            "url": "http://localhost:9/hook?[redacted]", "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "[redacted]"},
+        });
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let told = |more: Value| {
+            let mut delivery = json!({"url": "http://127.0.0.1:9/"});
+            delivery
+                .as_object_mut()
+                .expect("one")
+                .extend(more.as_object().expect("one").clone());
+            read(delivery).err().expect("it is wrong")
+        };
+        assert!(told(json!({"ack_mode": "x"})).contains("`manual`, `on_2xx`, `response`"));
+        assert!(told(json!({"colour": "red"})).contains("`colour`"));
+        assert!(told(json!({"use_proxy": true})).contains("\"use_proxy\""));
+        assert!(told(json!({"auth": {"type": "x"}})).contains("`hmac_sha256`"));
+        let long = format!("http://127.0.0.1/{}", "x".repeat(PUSH_URL_BYTES_MAX));
+        assert!(told(json!({"url": long})).contains("accepted: at most 2048"));
+    }
+}

@@ -1,0 +1,65 @@
+use super::*;
+
+#[test]
+fn nothing_was_given_up_in_a_relay_that_pushes_nothing() {
+    let relay = told();
+    for arguments in [
+        &["redrive"][..],
+        &["redrive", "--list"],
+        &["redrive", "pm", "--list"],
+    ] {
+        ask(relay.port, arguments)
+            .assert()
+            .code(3)
+            .stdout("nothing was given up\n")
+            .stderr("");
+    }
+    ask(relay.port, &["redrive", "nobody"])
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(starts_with("relay redrive: "));
+}
+
+#[test]
+fn what_a_web_hook_did_not_take_is_tried_at_once() {
+    let relay = told();
+    let key = stdout_of(&ask(relay.port, &["key"]).assert().code(0));
+    let made = |path: &str, body: &str| {
+        let request =
+            Request::post(path, body.to_owned()).with("Authorization", &format!("Bearer {}", key.trim()));
+        let response = relay.connect().exchange(&request);
+        assert_eq!(response.status, 201, "{response:?}");
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    // Nobody listens there for now.
+    drop(listener);
+    let delivery = format!(r#"{{"url": "http://127.0.0.1:{port}/", "ack_mode": "on_2xx"}}"#);
+    made(
+        "/v1/nodes",
+        &format!(r#"{{"name": "hook", "kind": "http_push", "delivery": {delivery}}}"#),
+    );
+    made("/v1/nodes/hook/agents", r#"{"agent_name": "dev-a"}"#);
+    let sent = ask(relay.port, &["send", "dev-a", "hello", "--json"])
+        .assert()
+        .code(0);
+    let sent: Value = serde_json::from_str(&stdout_of(&sent)).expect("JSON");
+    let id = sent["id"].as_str().expect("an id").to_owned();
+    let traced = || stdout_of(&ask(relay.port, &["trace", &id]).assert().code(0));
+    while !traced().contains("its target did not take it: 127.0.0.1:") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("the same port");
+    ask(relay.port, &["redrive", "dev-a"])
+        .assert()
+        .code(3)
+        .stdout("nothing was given up\n");
+    let (mut socket, _) = listener.accept().expect("it is pushed again");
+    socket
+        .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+        .expect("it is read");
+    while !traced().contains("read: its node acknowledged it") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
