@@ -13,7 +13,7 @@ use sim::nodes::{campaign, run_seed};
 const SEEDS: u64 = 40;
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it.
-const BUGS: [(Bug, u64, &[&str]); 11] = [
+const BUGS: [(Bug, u64, &[&str]); 13] = [
     (Bug::FrameLost, 5, &[LOST, NUMBERS]),
     (Bug::SentAfterReceipt, 5, &[AFTER, SENT_AGAIN, NUMBERS]),
     (Bug::MarkMissing, 10, &[MARKED, OVERTAKEN]),
@@ -21,10 +21,12 @@ const BUGS: [(Bug, u64, &[&str]); 11] = [
     (Bug::DeferralForgotten, 10, &[RECEIPT]),
     (Bug::AcknowledgedTooFar, 20, &[LOST, RECEIPT]),
     (Bug::ReceiptsForgotten, 5, &[AFTER]),
-    (Bug::Astray, 20, &[THIN_AIR, LOST, RECEIPT, MARKED]),
+    (Bug::Astray, 20, &[THIN_AIR, LOST, RECEIPT, MARKED, SENT_AGAIN]),
     (Bug::EventLeftOut, 5, &[OBSERVED]),
     (Bug::EventTwice, 5, &[OBSERVED]),
     (Bug::EventsSwapped, 5, &[OBSERVED]),
+    (Bug::PushTakenForGranted, 10, &[LOST]),
+    (Bug::PushForgotten, 20, &[LOST, RECEIPT]),
 ];
 
 #[test]

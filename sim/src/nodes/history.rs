@@ -24,6 +24,8 @@ pub struct History {
     pub receipts: Vec<Given>,
     /// The deliveries whose last receipt relay has, whether a program has lived to hear of that or not.
     pub settled: BTreeSet<String>,
+    /// The deliveries that have arrived, as relay says.
+    pub arrived: BTreeSet<String>,
     /// What the tap found to be wrong.
     pub seen_by_tap: Vec<Violation>,
     /// All of it, line by line.

@@ -3,9 +3,10 @@
 //!
 //! - [`plan`]: who there is, what is posted, what its target will say of it, and what goes wrong.
 //! - [`world`]: the hosts. [`tap`]: what passes in and out of the engine, the laws that only it can see, and the seeded bugs.
-//! - [`observers`]: programs that look on. [`history`]: what posters, targets and observers saw. [`laws`]: what must hold of it.
+//! - [`hooks`]: programs that are pushed to. [`observers`]: programs that look on. [`history`]: what posters, targets and observers saw. [`laws`]: what must hold of it.
 
 pub mod history;
+pub mod hooks;
 pub mod laws;
 pub mod observers;
 pub mod plan;
@@ -24,7 +25,7 @@ use plan::Plan;
 use tap::Bug;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 16] = [
+pub const REQUIRED: [(&str, u64); 21] = [
     ("node came", 20),
     ("node came again", 20),
     ("node lapsed", 100),
@@ -41,6 +42,11 @@ pub const REQUIRED: [(&str, u64); 16] = [
     ("post unknown to its sender", 200),
     ("observer went on where it was", 40),
     ("observer missed events", 40),
+    ("push failed", 40),
+    ("web hook answered 500", 40),
+    ("web hook answered nothing", 40),
+    ("web hook answered late", 40),
+    ("web hook hung", 40),
 ];
 
 /// What a run came to.

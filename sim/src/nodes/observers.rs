@@ -99,8 +99,11 @@ pub fn told(event: &Event) -> Vec<String> {
     let step =
         |kind: &str, message: &Message, agent: &AgentName| format!("delivery.{kind} {} {agent}", message.id);
     let node = |kind: &str, node: &NodeView| {
-        let own = node.own.as_ref().expect("all nodes here are agents' own");
-        format!("node.status.{kind} direct-agt_{own}")
+        let name = match &node.own {
+            Some(own) => format!("direct-agt_{own}"),
+            None => node.name.clone(),
+        };
+        format!("node.status.{kind} {name}")
     };
     match event {
         Event::Accepted { message, agents, .. } => {
@@ -150,10 +153,11 @@ pub fn told(event: &Event) -> Vec<String> {
         Event::NodeCame { node: came, .. } => vec![node("online", came)],
         Event::NodeLeft { node: left } => vec![node("offline", left)],
         Event::NodeLapsed { node: lapsed } => vec![node("offline", lapsed)],
+        // None is given up within a run.
+        Event::PushFailed { .. } => Vec::new(),
         Event::Marked { .. }
         | Event::Reacted { .. }
         | Event::Invoked { .. }
-        | Event::PushFailed { .. }
         | Event::InvocationEnded { .. }
         | Event::ActionDenied { .. } => unreachable!("nobody does so here"),
         Event::Opened { .. }

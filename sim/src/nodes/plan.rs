@@ -19,6 +19,8 @@ pub struct Plan {
     pub latency_ms_max: u64,
     /// Who is delivered to.
     pub nodes: Vec<NodePlan>,
+    /// On which machines the web hooks of further agents run.
+    pub hooks: Vec<usize>,
     /// Who posts.
     pub posters: Vec<PosterPlan>,
     /// On which machines somebody looks on.
@@ -50,7 +52,7 @@ pub struct PosterPlan {
 pub struct PostPlan {
     /// How long the poster waits before it, in milliseconds.
     pub pause_ms: u64,
-    /// To which node; to the channel of all if there is none.
+    /// To which node, or behind them which web hook; to the channel of all if there is none.
     pub to: Option<usize>,
     /// What becomes of it.
     pub fate: Fate,
@@ -108,6 +110,12 @@ pub fn fate_of(text: &str) -> (Fate, u64) {
     (fate, busy_ms.parse().expect("a number"))
 }
 
+/// Reads which of its poster's messages one is.
+pub fn number_of(text: &str) -> usize {
+    let number = text.split(' ').nth(1).and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("{text:?} was not posted here"))
+}
+
 /// Names the agent of a node.
 pub fn node_name(number: usize) -> String {
     format!("node-{number}")
@@ -162,8 +170,20 @@ impl Plan {
         let mut faults = draw_faults(&mut rng, boxes, duration_ms);
         draw_stops(&mut rng, duration_ms, &mut faults);
         let observers = (0..rng.usize(1..=2)).map(|_| rng.usize(..boxes)).collect();
+        // By a number of its own, so that nothing else is drawn for it.
+        let mut of_hooks = Rng::with_seed(seed ^ 0x686f_6f6b_7300_0000);
+        let hooks: Vec<usize> = (0..of_hooks.usize(0..=2))
+            .map(|_| of_hooks.usize(..boxes))
+            .collect();
+        let mut posters: Vec<PosterPlan> = posters;
+        for post in posters.iter_mut().flat_map(|poster| &mut poster.posts) {
+            if post.to.is_some() && !hooks.is_empty() && of_hooks.u32(0..3) == 0 {
+                post.to = Some(nodes.len() + of_hooks.usize(..hooks.len()));
+            }
+        }
         Self {
             seed,
+            hooks,
             observers,
             boxes,
             duration_ms,

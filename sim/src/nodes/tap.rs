@@ -42,11 +42,15 @@ pub enum Bug {
     EventTwice,
     /// They are told of two in the wrong order.
     EventsSwapped,
+    /// What a web hook did not take counts as taken.
+    PushTakenForGranted,
+    /// Nothing is heard of what a web hook did not take.
+    PushForgotten,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::FrameLost,
         Self::SentAfterReceipt,
         Self::MarkMissing,
@@ -58,6 +62,8 @@ impl Bug {
         Self::EventLeftOut,
         Self::EventTwice,
         Self::EventsSwapped,
+        Self::PushTakenForGranted,
+        Self::PushForgotten,
     ];
 }
 
@@ -177,6 +183,15 @@ impl NodeTap {
                     if self.strikes(Bug::AcknowledgedTooFar, 2) {
                         *up_to = highest;
                     }
+                }
+                None
+            }
+            Command::Nodes(nodes::Command::Says(Said::Failed { agent, number, .. })) => {
+                if self.strikes(Bug::PushTakenForGranted, 2) {
+                    let (agent, up_to) = (agent.clone(), *number);
+                    *command = Said::Acknowledges { agent, up_to }.into();
+                } else if self.strikes(Bug::PushForgotten, 2) {
+                    *number = u64::MAX;
                 }
                 None
             }
@@ -336,6 +351,14 @@ impl NodeTap {
                     .hit(if again { "node came again" } else { "node came" });
             }
             Event::NodeLapsed { .. } => self.marks.hit("node lapsed"),
+            Event::PushFailed { .. } => self.marks.hit("push failed"),
+            Event::Confirmed {
+                agent, deliveries, ..
+            } => {
+                let ids = deliveries.iter().map(|delivery| delivery.message.id);
+                let ids = ids.map(|id| format!("del_{id}_agt_{agent}"));
+                self.log.history().arrived.extend(ids);
+            }
             Event::Opened { .. }
             | Event::Closed { .. }
             | Event::Registered { .. }
@@ -357,11 +380,9 @@ impl NodeTap {
             | Event::Marked { .. }
             | Event::Reacted { .. }
             | Event::Invoked { .. }
-            | Event::PushFailed { .. }
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
             | Event::Undone { .. }
-            | Event::Confirmed { .. }
             | Event::NodeLeft { .. }
             | Event::Bound { .. }
             | Event::Unbound { .. }

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Run;
 use super::history::{Given, Log, Post, Posted, Shown};
+use super::hooks::{Hook, SimNetwork};
 use super::laws::judge;
 use super::observers::{self, Had};
 use super::plan::{Fate, Plan, fate_of, node_name, poster_name, text};
@@ -207,8 +208,8 @@ impl World {
                 token: None,
             },
             keep_alive: KEEP_ALIVE,
-            network: Arc::new(relay::server::System),
-            push_allow: Vec::new(),
+            network: Arc::new(SimNetwork),
+            push_allow: (0..self.plan.boxes).map(box_name).collect(),
         };
         let stop = CancellationToken::new();
         self.stop.set(stop.clone());
@@ -281,6 +282,23 @@ impl World {
                 let process = self.processes.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(self.program(node, process, number));
             }
+        }
+        for (hook, _) in self
+            .plan
+            .hooks
+            .iter()
+            .enumerate()
+            .filter(|(_, on)| **on == number)
+        {
+            let hook = Hook {
+                agent: self.plan.nodes.len() + hook,
+                on: number,
+                process: self.processes.fetch_add(1, Ordering::Relaxed),
+                log: self.log.clone(),
+                marks: self.marks.clone(),
+            };
+            tokio::spawn(hook.clone().takes());
+            tokio::spawn(hook.says(self.client()));
         }
         for (observer, _) in self
             .plan
