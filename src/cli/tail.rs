@@ -124,6 +124,9 @@ async fn follow(at: &At, had: &mut Had, shown: &mut Shown) -> Result<String, Tai
     had.seq = had.seq.or(seq);
     shown.is_another = had.boot.is_some() && had.boot != boot;
     had.boot = boot;
+    if shown.is_another && !shown.json {
+        write_stdout("[relay] relay was started anew\n")?;
+    }
     // What has come is written together, so that a burst costs one write.
     let mut text = String::new();
     let mut ended = "relay has gone away".to_owned();
@@ -214,11 +217,10 @@ impl Shown {
         let at = DateTime::parse_from_rfc3339(&event.created_at);
         let at = Timestamp::from_millis(at.map_or(0, |at| at.timestamp_millis()));
         if event.r#type == "events.missed" {
-            text.push_str(if self.is_another {
-                "[relay] relay was started anew\n"
-            } else {
-                "[relay] some of what has happened is forgotten, and not shown\n"
-            });
+            // Of another one that is told already, and it is all that there is to it.
+            if !self.is_another {
+                text.push_str("[relay] some of what has happened is forgotten, and not shown\n");
+            }
         } else if let Some(kind) = Kind::parse(&event.kind) {
             let line = Line {
                 from: &visible(&event.message.agent_name),

@@ -166,9 +166,13 @@ pub const LOG_END_PATIENCE: Duration = Duration::from_millis(500);
 
 // Observers.
 
-/// Most events that are kept for observers, of all workspaces together: some two thousand messages to one agent each. An observer that falls
-/// behind by more has missed something, and is told so.
-pub const EVENTS_MAX: usize = 8_192;
+/// Most events that are kept for observers, of all workspaces together: some eight thousand messages to one agent each. An observer that falls
+/// behind by more has missed something, and is told so. Far more than one step may come to, as when a full inbox is read or a message goes to
+/// every agent: else nobody could keep up.
+pub const EVENTS_MAX: usize = 32_768;
+
+/// Most observers at a time: their connections are their own, and count for nothing else.
+pub const OBSERVERS_MAX: u64 = 1_024;
 
 /// Most bytes of the messages in them: as the engine keeps of what happened to messages.
 pub const EVENTS_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -191,6 +191,13 @@ fn a_token_that_expires_ends_its_stream() {
     assert_eq!(world.seen(&path, &world.key)["status"], "expired");
     let late = world.get("/v1/workspace/events", text(&made["token"]));
     refused(&late, 401, "observer_token_forbidden", "expired");
+    // A new one in its place would be no better; its name is to be had.
+    let rotated = world.post(&format!("{path}/rotate"), &world.key, &json!({}));
+    refused(&rotated, 409, "observer_token_expired", "expires_at");
+    let again = json!({"name": made["name"], "scopes": ["stream:read"]});
+    assert_eq!(world.post("/v1/observer-tokens", &world.key, &again).status, 201);
+    let other = world.post("/v1/observer-tokens", &world.key, &again);
+    refused(&other, 409, "observer_token_already_exists", "choose another");
 }
 
 #[test]

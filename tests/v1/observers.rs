@@ -460,3 +460,75 @@ fn what_an_observer_says_changes_nothing() {
     let plain = world.get(&format!("/v1/ws?token={}", world.key), &world.key);
     refused(&plain, 400, "not_a_websocket", "");
 }
+
+#[test]
+fn whoever_is_listed_nothing_goes_on_all_the_same() {
+    let world = World::new();
+    let empty = world.events("", &world.key);
+    assert_eq!((&empty["events"], &empty["missed"]), (&json!([]), &json!(false)));
+    let next = empty["next_since"].as_u64().expect("a number");
+    assert!(next > 0 && empty["next_since"] == empty["latest_seq"], "{empty}");
+    // What was asked for is of another life of relay; that is said once.
+    let old = world.events(&format!("?since={}", next - 1_000_000), &world.key);
+    assert_eq!((&old["missed"], &old["next_since"]), (&json!(true), &json!(next)));
+    let page = world.events(&format!("?since={next}"), &world.key);
+    assert_eq!(
+        (&page["missed"], &page["next_since"]),
+        (&json!(false), &json!(next))
+    );
+    let path = format!("&since={}", next - 1_000_000);
+    let missed = Observer::open(&world, &world.key, &path).event();
+    assert_eq!(
+        (&missed["type"], &missed["seq"]),
+        (&json!("events.missed"), &json!(next))
+    );
+    world.write("one");
+    let page = world.events(&format!("?since={next}"), &world.key);
+    assert_eq!(
+        (&page["missed"], &page["events"][0]["payload"]["message"]["text"]),
+        (&json!(false), &json!("one"))
+    );
+}
+
+#[test]
+fn what_is_about_a_channel_is_told_in_the_workspace_of_the_channel() {
+    let world = World::new();
+    world.done("/v1/agents", &world.other_key, &json!({"name": "zoe"}));
+    let (mut own, mut other) = (
+        Observer::open(&world, &world.key, ""),
+        Observer::open(&world, &world.other_key, ""),
+    );
+    // The person is in no workspace, and nobody is in the channel.
+    let asked = json!({"from": "user", "to": "web:#review", "body": "anybody?"}).to_string();
+    assert_eq!(
+        world
+            .relay
+            .connect()
+            .exchange(&Request::post("/api/send", asked))
+            .status,
+        200
+    );
+    let said = own.event();
+    assert_eq!(
+        (&said["type"], &said["message"]["text"]),
+        (&json!("message.created"), &json!("anybody?"))
+    );
+    // Somebody of one workspace writes in a channel of another.
+    let asked = json!({"from": "web:alice", "to": "app:#ops", "body": "hello"}).to_string();
+    assert_eq!(
+        world
+            .relay
+            .connect()
+            .exchange(&Request::post("/api/send", asked))
+            .status,
+        200
+    );
+    let types = |observer: &mut Observer| {
+        let mut types = observer.types(2);
+        types.sort();
+        types
+    };
+    for observer in [&mut own, &mut other] {
+        assert_eq!(types(observer), ["member.joined", "message.created"]);
+    }
+}

@@ -54,10 +54,12 @@ async fn follow(number: usize, since: Option<u64>, had: &Had, log: &Log, marks: 
     while let Ok(Some(Ok(frame))) = timeout(SILENCE, socket.next()).await {
         let Frame::Text(text) = frame else { continue };
         let event: Value = serde_json::from_str(&text).expect("an event is JSON");
-        let Some(seq) = event["seq"].as_u64() else {
+        let seq = event["seq"].as_u64().expect("each has its number");
+        if event["type"] == "events.missed" {
             marks.hit("observer missed events");
+            *had[number].lock().expect("a run has one thread") = Some(seq);
             continue;
-        };
+        }
         marks.hit_if(
             is_first && since.is_some_and(|since| seq == since + 1),
             "observer went on where it was",

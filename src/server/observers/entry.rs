@@ -1,10 +1,14 @@
 //! An event as it is kept: what it was, and in which workspaces it is told.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::engine::invocations::InvocationView;
 use crate::engine::nodes::NodeView;
-use crate::engine::{AgentName, ChannelName, Message, MessageId, Recipient, Sign, Timestamp};
+use crate::engine::{
+    AgentName, ChannelName, DEFAULT_PROJECT, Message, MessageId, Recipient, ResolvedBy, Sign, Timestamp,
+};
 use crate::server::nodes::agent_id;
 use crate::server::sync::Arc;
 
@@ -73,6 +77,30 @@ pub(in crate::server) enum What {
     },
     /// A node is connected, or not any more, or holds its agents no more.
     Node { node: Box<NodeView>, is_held: bool },
+}
+
+impl What {
+    /// Returns the project of the channel that it is about, if it is about one.
+    pub(super) fn channel_project(&self) -> Option<Cow<'static, str>> {
+        let to = match self {
+            Self::Member { channel, .. } => return Some(channel.project().to_owned().into()),
+            Self::Message { message, .. } => &message.to,
+            Self::Delivery { of, .. } | Self::Read { of, .. } | Self::Reacted { of, .. } => &of.to,
+            Self::Agent { .. }
+            | Self::TakenOver { .. }
+            | Self::Session(_)
+            | Self::Invocation(_)
+            | Self::Denied { .. }
+            | Self::Node { .. } => return None,
+        };
+        if to.by() != ResolvedBy::Channel {
+            return None;
+        }
+        Some(match to.as_str().split_once(":#") {
+            Some((project, _)) => project.to_owned().into(),
+            None => DEFAULT_PROJECT.into(),
+        })
+    }
 }
 
 /// The message that an event is about, without its text.
@@ -153,6 +181,17 @@ pub(in crate::server) enum Step {
     },
 }
 
+impl Step {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Deferred { reason, .. } | Self::Failed { reason, .. } => {
+                reason.as_deref().map_or(0, str::len)
+            }
+            Self::Accepted | Self::Delivered { .. } | Self::Undone { .. } => 0,
+        }
+    }
+}
+
 /// Whose events are read: of one workspace, by its place, or of all.
 pub(super) type Whose = Option<usize>;
 
@@ -176,14 +215,14 @@ impl Entry {
             What::Message { message, .. } => message.bytes(),
             What::Session(event) => event.bytes(),
             What::Invocation(invocation) => invocation.bytes(),
-            What::Delivery { .. }
-            | What::Read { .. }
+            What::Node { node, .. } => node.agents.len() * size_of::<AgentName>(),
+            What::Delivery { step, .. } => step.bytes(),
+            What::Read { .. }
             | What::Reacted { .. }
             | What::Agent { .. }
             | What::TakenOver { .. }
             | What::Member { .. }
-            | What::Denied { .. }
-            | What::Node { .. } => 0,
+            | What::Denied { .. } => 0,
         }
     }
 }

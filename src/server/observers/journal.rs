@@ -22,6 +22,8 @@ pub(in crate::server) struct Journal {
     begun: AtomicBool,
     /// How many streams are open: nobody else is woken.
     streams: AtomicU64,
+    /// How many observers are there, or about to be.
+    observers: AtomicU64,
     grown: Notify,
 }
 
@@ -118,6 +120,7 @@ impl Journal {
             }),
             begun: AtomicBool::new(false),
             streams: AtomicU64::new(0),
+            observers: AtomicU64::new(0),
             grown: Notify::new(),
         }
     }
@@ -153,6 +156,20 @@ impl Journal {
             self.lock().push(event.at, what, [&event.agent]);
             self.grown.notify_waiters();
         }
+    }
+
+    /// Counts one more observer, unless as many are there as may be.
+    pub fn admit(&self, max: u64) -> bool {
+        let before = self.observers.fetch_add(1, Ordering::Relaxed);
+        if before >= max {
+            self.dismiss();
+        }
+        before < max
+    }
+
+    /// Counts one less.
+    pub fn dismiss(&self) {
+        self.observers.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Counts a stream that reads from now on, so that it is woken.
@@ -286,10 +303,16 @@ impl Kept {
         all.filter_map(move |(at, entry)| Some((at, entry.number(whose?, at)?)))
     }
 
-    /// Keeps an event that is told in the workspaces of some agents; the person is in none.
+    /// Keeps an event that is told in the workspace of the channel that it is about, if it is about one, and in those of some agents;
+    /// the person is in none.
     fn push<'a>(&mut self, at: Timestamp, what: What, agents: impl IntoIterator<Item = &'a AgentName>) {
         let agents = agents.into_iter().filter(|agent| !agent.is_person());
-        let mut agents = agents.map(AgentName::project);
+        let channel = what.channel_project();
+        let projects = agents.map(|agent| {
+            let project: &str = agent.project();
+            project
+        });
+        let mut agents = channel.as_deref().into_iter().chain(projects);
         // What the person tells itself.
         let first = agents.next().unwrap_or(DEFAULT_PROJECT);
         let mut others: Vec<&str> = agents.filter(|project| *project != first).collect();

@@ -11,5 +11,5 @@ mod view;
 
 pub(super) use entry::SessionEvent;
 pub(super) use journal::{Ahead, Journal, Of, Page, Since};
-pub(super) use stream::upgrade;
+pub(super) use stream::{admit, upgrade};
 pub(super) use view::{Filters, Limits, Scope, View};

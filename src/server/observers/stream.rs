@@ -14,8 +14,8 @@ use super::journal::{Cursor, Forgotten, Journal, Page, Since};
 use super::view::View;
 use crate::server::Shared;
 use crate::server::limits::{
-    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_MESSAGE_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_READ_BYTES,
-    SOCKET_SILENCE,
+    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_MESSAGE_BYTES_MAX, OBSERVERS_MAX, SOCKET_PING_EVERY,
+    SOCKET_READ_BYTES, SOCKET_SILENCE,
 };
 use crate::server::websocket::{self, Gone, close};
 
@@ -26,9 +26,24 @@ const TOO_SLOW: &str =
 /// Says in the answer to an upgrade behind which event the stream begins, for those who have none of it yet.
 const SEQ: HeaderName = HeaderName::from_static("relay-seq");
 
+/// One of the observers that may be there at a time, until it is dropped.
+pub(in crate::server) struct Admitted(Arc<Shared>);
+
+/// Lets one more observer in; none if as many are there as may be.
+pub(in crate::server) fn admit(shared: &Arc<Shared>) -> Option<Admitted> {
+    let is_in = shared.owner.journal().admit(OBSERVERS_MAX);
+    is_in.then(|| Admitted(Arc::clone(shared)))
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.owner.journal().dismiss();
+    }
+}
+
 /// Takes the connection of an observer. `may` says, each time anew, what it is shown; or why it is shown nothing any more.
 pub(in crate::server) fn upgrade(
-    shared: Arc<Shared>,
+    admitted: Admitted,
     since: Since,
     socket: WebSocketUpgrade,
     may: impl Fn(&Shared) -> Result<View, String> + Send + Sync + 'static,
@@ -38,6 +53,7 @@ pub(in crate::server) fn upgrade(
         behind,
         missed,
     } = since;
+    let shared = Arc::clone(&admitted.0);
     // Once it is a WebSocket, its connection is waited for here alone.
     let under_way = shared.sockets.token();
     let mut response = socket
@@ -46,14 +62,14 @@ pub(in crate::server) fn upgrade(
         .max_frame_size(OBSERVER_MESSAGE_BYTES_MAX)
         .on_upgrade(async move |socket| {
             let mut stream = Stream { socket, cursor };
-            let ending = match stream.begin(missed).await {
+            let ending = match stream.begin(behind, missed).await {
                 Ok(()) => stream.serve(&shared, &may).await,
                 Err(Gone) => Ending::Gone,
             };
             if let Ending::Told { code, reason } = ending {
                 let _gone = websocket::write(&mut stream.socket, [close(code, &reason)]).await;
             }
-            drop(under_way);
+            drop((under_way, admitted));
         });
     response.headers_mut().insert(SEQ, behind.into());
     response
@@ -91,12 +107,12 @@ struct Stream {
 
 impl Stream {
     /// Tells whether some of what was asked for is forgotten.
-    async fn begin(&mut self, missed: bool) -> Result<(), Gone> {
+    async fn begin(&mut self, behind: u64, missed: bool) -> Result<(), Gone> {
         if !missed {
             return Ok(());
         }
         let reason = "some of the events behind \"since\" are forgotten; these are all that are kept";
-        let told = text(&json!({"type": "events.missed", "reason": reason}));
+        let told = text(&json!({"type": "events.missed", "seq": behind, "reason": reason}));
         websocket::write(&mut self.socket, [told]).await
     }
 
@@ -129,14 +145,14 @@ impl Stream {
                     heard = Instant::now();
                     self.hear(said).await
                 }
-                _ = checks.tick() => {
+                at = checks.tick() => {
                     if heard.elapsed() >= SOCKET_SILENCE {
                         return Ending::Gone;
                     }
-                    if pinged.elapsed() < SOCKET_PING_EVERY {
+                    if at - pinged < SOCKET_PING_EVERY {
                         continue;
                     }
-                    pinged = Instant::now();
+                    pinged = at;
                     self.write(Message::Ping(bytes::Bytes::new())).await
                 }
                 () = waited => ControlFlow::Continue(()),
@@ -163,10 +179,11 @@ impl Stream {
             code: close_code::AGAIN,
             reason: TOO_SLOW.to_owned(),
         })?;
-        let shown = entries.iter().filter(|(_, entry)| view.shows(entry));
-        let frames = shown.map(|(number, entry)| text(&entry.frame(&view.of, *number)));
-        let frames: Vec<Message> = frames.collect();
-        websocket::write(&mut self.socket, frames).await?;
+        // Made one after the other: together they may be large.
+        for (number, entry) in entries.into_iter().filter(|(_, entry)| view.shows(entry)) {
+            let frame = text(&entry.frame(&view.of, number));
+            websocket::write(&mut self.socket, [frame]).await?;
+        }
         self.cursor = next;
         Ok(more)
     }

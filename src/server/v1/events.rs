@@ -16,6 +16,7 @@ use crate::engine::shown;
 use crate::server::Shared;
 use crate::server::limits::{
     EVENTS_AT_ONCE, EVENTS_BYTES_MAX, EVENTS_MAX, EVENTS_SHOWN, EVENTS_SHOWN_MAX, OBSERVER_TOKENS_MAX,
+    OBSERVERS_MAX,
 };
 use crate::server::observers::{self, Ahead, Of, Page, Since, View};
 
@@ -48,11 +49,13 @@ pub(super) async fn list(asked: Asked) -> Answer {
     };
     let journal = asked.shared.owner.journal();
     let Since {
-        mut cursor, missed, ..
+        mut cursor,
+        behind: before,
+        missed,
     } = behind(journal.since(&view.of, since))?;
     let latest = journal.latest(&view.of);
     let mut rows: Vec<Value> = Vec::new();
-    let mut next = since;
+    let mut next = before;
     // In parts, so that others are served in between. What is forgotten while it is read is missed by whoever asks for what comes next.
     while let Ok(Page {
         entries,
@@ -124,8 +127,11 @@ pub(super) async fn socket(State(shared): State<Arc<Shared>>, request: Request) 
         Some(Ok(since)) => since,
         Some(Err(failure)) => return failure.into_response(),
     };
+    let Some(admitted) = observers::admit(&shared) else {
+        return too_many().into_response();
+    };
     match WebSocketUpgrade::from_request_parts(&mut parts, &shared).await {
-        Ok(socket) => observers::upgrade(shared, since, socket, move |shared| may.view(shared)),
+        Ok(socket) => observers::upgrade(admitted, since, socket, move |shared| may.view(shared)),
         Err(rejection) => {
             Failure::new(rejection.status(), "not_a_websocket", rejection.body_text()).into_response()
         }
@@ -150,8 +156,11 @@ pub(super) async fn tail(State(shared): State<Arc<Shared>>, request: Request) ->
         Some(Ok(since)) => since,
         Some(Err(failure)) => return failure.in_persons_words(),
     };
+    let Some(admitted) = observers::admit(&shared) else {
+        return too_many().in_persons_words();
+    };
     match WebSocketUpgrade::from_request_parts(&mut parts, &shared).await {
-        Ok(socket) => observers::upgrade(shared, since, socket, |_| Ok(View::all(Of::All))),
+        Ok(socket) => observers::upgrade(admitted, since, socket, |_| Ok(View::all(Of::All))),
         Err(rejection) => {
             Failure::new(rejection.status(), "not_a_websocket", rejection.body_text()).in_persons_words()
         }
@@ -195,6 +204,11 @@ fn behind(since: Result<Since, Ahead>) -> Result<Since, Failure> {
     })
 }
 
+fn too_many() -> Failure {
+    let reason = format!("{OBSERVERS_MAX} observers are there, the most that are let in; end one");
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_observers", reason)
+}
+
 fn forbidden(reason: String) -> Failure {
     Failure::new(StatusCode::UNAUTHORIZED, "observer_token_forbidden", reason)
 }
@@ -214,6 +228,7 @@ pub(super) fn bounds() -> String {
     let mib = EVENTS_BYTES_MAX / (1024 * 1024);
     format!(
         "| events that can be gone back to | the latest {EVENTS_MAX} of all workspaces, four for each message and agent, and {mib} MiB of text |\n\
+         | observers, and `relay tail`, at a time | {OBSERVERS_MAX} |\n\
          | tokens of observers | {OBSERVER_TOKENS_MAX} of a workspace |\n"
     )
 }

@@ -138,12 +138,15 @@ impl Known {
     }
 
     /// Sees to it that no other token of the workspace that is good has that name.
-    fn check_name(&self, workspace: &str, name: &str, but: Option<ObserverId>) -> Result<(), Failure> {
+    fn check_name(
+        &self,
+        workspace: &str,
+        name: &str,
+        but: Option<ObserverId>,
+        now: Timestamp,
+    ) -> Result<(), Failure> {
         let is_taken = self.all.iter().any(|(id, other)| {
-            Some(*id) != but
-                && other.workspace == workspace
-                && other.name == name
-                && other.revoked_at.is_none()
+            Some(*id) != but && other.workspace == workspace && other.name == name && other.is_good(now)
         });
         if !is_taken {
             return Ok(());
@@ -157,15 +160,15 @@ impl Known {
         ))
     }
 
-    /// Makes room for one more token of a workspace: one that was revoked is forgotten.
-    fn make_room(&mut self, workspace: &str) -> Result<(), Failure> {
+    /// Makes room for one more token of a workspace: one that was revoked, or has expired, is forgotten.
+    fn make_room(&mut self, workspace: &str, now: Timestamp) -> Result<(), Failure> {
         let of_workspace = |(_, other): &(&ObserverId, &Observer)| other.workspace == workspace;
         if self.all.iter().filter(of_workspace).count() < OBSERVER_TOKENS_MAX {
             return Ok(());
         }
         let revoked = self.all.iter().filter(of_workspace);
         let oldest = revoked
-            .filter(|(_, other)| other.revoked_at.is_some())
+            .filter(|(_, other)| !other.is_good(now))
             .map(|(id, _)| *id);
         let Some(oldest) = oldest.min() else {
             let reason = format!(
@@ -183,6 +186,10 @@ impl Known {
 }
 
 impl Observer {
+    fn is_good(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && !self.has_expired(now)
+    }
+
     fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }
@@ -238,14 +245,14 @@ pub(super) async fn create(asked: Asked) -> Answer {
         turn: 0,
     };
     let mut known = asked.shared.api.observers.known();
-    known.check_name(&workspace, &observer.name, None)?;
-    known.make_room(&workspace)?;
+    known.check_name(&workspace, &observer.name, None, now)?;
+    known.make_room(&workspace, now)?;
     known.made += 1;
     let id = ObserverId(known.made);
     let mut json = observer.shown(id, now);
     known.all.insert(id, observer);
-    drop(known);
     json["token"] = issue(&asked, workspace, id, 0).into();
+    drop(known);
     Ok(Data::created(json))
 }
 
@@ -299,7 +306,7 @@ pub(super) async fn change(asked: Asked) -> Answer {
     let (id, observer) = known.find(&workspace, asked.named())?;
     not_revoked(observer)?;
     if let Some(name) = &name {
-        known.check_name(&workspace, name, Some(id))?;
+        known.check_name(&workspace, name, Some(id), now)?;
     }
     let (id, observer) = known.find(&workspace, asked.named())?;
     if let Some(name) = name {
@@ -336,8 +343,8 @@ pub(super) async fn revoke(asked: Asked) -> Answer {
         observer.revoked_at = Some(now);
         observer.updated_at = now;
     }
-    drop(known);
     asked.shared.api.tokens.revoke(id);
+    drop(known);
     asked.shared.owner.journal().wake();
     Ok(Data::nothing())
 }
@@ -350,16 +357,25 @@ pub(super) async fn rotate(asked: Asked) -> Answer {
     let mut known = asked.shared.api.observers.known();
     let (id, observer) = known.find(&workspace, asked.named())?;
     not_revoked(observer)?;
+    if observer.has_expired(now) {
+        let reason = "this token has expired, and so would a new one; PATCH its \"expires_at\" first";
+        return Err(Failure::new(
+            StatusCode::CONFLICT,
+            "observer_token_expired",
+            reason,
+        ));
+    }
     observer.updated_at = now;
     observer.turn += 1;
     let turn = observer.turn;
     let mut json = observer.shown(id, now);
-    drop(known);
     json["token"] = issue(&asked, workspace, id, turn).into();
+    drop(known);
     asked.shared.owner.journal().wake();
     Ok(Data::ok(json))
 }
 
+/// Makes its token, while what is known of it is locked: else another one might be made, or it be revoked, meanwhile.
 fn issue(asked: &Asked, workspace: String, id: ObserverId, turn: u64) -> String {
     let holder = Holder::Observer { workspace, id, turn };
     asked.shared.api.tokens.issue(holder).reveal()

@@ -1,3 +1,5 @@
+use std::io::Read as _;
+
 use super::*;
 
 #[test]
@@ -56,6 +58,10 @@ fn what_a_web_hook_did_not_take_is_tried_at_once() {
         .code(3)
         .stdout("nothing was given up\n");
     let (mut socket, _) = listener.accept().expect("it is pushed again");
+    // Whoever answers what was not asked yet is not understood.
+    let mut head = [0; 4];
+    socket.read_exact(&mut head).expect("a request");
+    assert_eq!(&head, b"POST");
     socket
         .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
         .expect("it is read");

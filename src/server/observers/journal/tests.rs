@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::limits::Bounds;
 use crate::engine::{AgentName, Event, Kind, Message, MessageId, Places as Inboxes, Recipient, Seq};
 use crate::server::sync::Arc;
 
@@ -153,4 +154,22 @@ async fn who_waits_is_woken_by_what_came_before_it_waited() {
     let grown = journal.grown();
     journal.wake();
     grown.await;
+}
+
+#[test]
+fn there_is_room_for_all_that_one_step_may_come_to_and_more() {
+    let Bounds {
+        inbox_messages_max,
+        agents_max,
+        ..
+    } = Bounds::default();
+    assert!(EVENTS_MAX >= inbox_messages_max + agents_max);
+}
+
+#[test]
+fn no_more_observers_are_let_in_than_the_bound() {
+    let journal = Journal::new(START);
+    assert_eq!([(); 3].map(|()| journal.admit(2)), [true, true, false]);
+    journal.dismiss();
+    assert_eq!([(); 2].map(|()| journal.admit(2)), [true, false]);
 }
