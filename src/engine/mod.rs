@@ -13,8 +13,8 @@
 //! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
 //! `receipts`, what an agent says of a single delivery; `timers`, what ends by itself;
-//! `events`, what has happened; `trace`, which keeps of them what happened to each message, for the person to ask; and `records`, which goes back to a
-//! message that is kept there, and takes what agents say about it.
+//! `events`, what has happened; `ring`, which keeps of them what happened to each message; `trace`, which shows it to the person who asks; and `records`, which
+//! goes back to a message that is kept there, and takes what agents say about it.
 //!
 //! # Laws
 //!
@@ -57,6 +57,7 @@ pub mod pushes;
 pub mod receipts;
 pub mod records;
 mod registry;
+mod ring;
 pub mod sessions;
 mod signs;
 mod threads;
@@ -87,11 +88,11 @@ pub use names::{
 };
 use nodes::Nodes;
 pub use overview::{InboxView, Overview, SessionView, WaitView};
+use ring::Trace;
 use sessions::Session;
 pub use time::Timestamp;
 pub use timers::Reason;
 use timers::{Timer, Timers};
-use trace::Trace;
 use waits::Wait;
 use watches::{Watched, Watches};
 

@@ -1,6 +1,6 @@
 //! The latest messages, for whoever goes back to them: what was said where, who has read it, and how they take it.
 //!
-//! All of it is read out of what [`super::trace`] keeps: what is forgotten there is not found here. Going back to a message
+//! All of it is read out of what [`super::ring`] keeps: what is forgotten there is not found here. Going back to a message
 //! takes nothing out of an inbox, and what is said about one here is no sign of what became of its deliveries.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,8 +15,9 @@ use super::message::Message;
 use super::names::{
     AgentName, ChannelName, DEFAULT_PROJECT, HandoverId, MessageId, SessionId, is_seen, shown,
 };
+use super::ring::{Trace, What};
 use super::time::Timestamp;
-use super::trace::{ShownTo, Trace, What};
+use super::trace::ShownTo;
 use super::{Engine, Step};
 
 /// What may be asked about the latest messages.
