@@ -38,7 +38,6 @@ use crate::engine::AgentName;
 pub(super) use asked::Shown;
 pub(super) use envelope::Failure;
 pub use reference::reference;
-use routes::ROUTES;
 use tokens::{Holder, Tokens};
 use unsupported::UNSUPPORTED;
 
@@ -74,7 +73,7 @@ impl Api {
 
 /// Makes the routes, and those by which the person asks for a key, and for what happens.
 pub(super) fn routes() -> Router<Arc<Shared>> {
-    let routes = ROUTES.iter().map(|route| (route.path, (route.to)()));
+    let routes = routes::all().map(|route| (route.path, (route.to)()));
     let unsupported = UNSUPPORTED.iter().flat_map(|entry| {
         let routes = entry.routes.iter();
         routes.map(|(method, path)| {
@@ -130,7 +129,7 @@ pub(super) async fn unknown_path(request: Request) -> Response {
 pub(super) async fn unknown_method(request: Request) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     drain(request).await;
-    let routes = ROUTES.iter().map(|route| (route.method, route.path));
+    let routes = routes::all().map(|route| (route.method, route.path));
     let unsupported = UNSUPPORTED.iter().flat_map(|entry| entry.routes.iter().copied());
     let accepted = routes
         .chain(unsupported)

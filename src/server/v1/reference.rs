@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::routes::{ROUTES, Wants};
+use super::routes::{self, Wants};
 use super::unsupported::UNSUPPORTED;
 use crate::engine::limits::{Bounds, IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS};
 use crate::server::limits::{AGENT_CARD_BYTES_MAX, AGENT_TOKENS_MAX, WORKSPACE_KEYS_MAX, WORKSPACES_MAX};
@@ -55,7 +55,7 @@ fn write(text: &mut String) -> std::fmt::Result {
         text,
         "## What there is\n\n| address | token | takes | answers | |\n|---|---|---|---|---|\n"
     )?;
-    for route in ROUTES {
+    for route in routes::all() {
         let token = match route.wants {
             Wants::Nothing => "none",
             Wants::Workspace => "workspace",
