@@ -217,12 +217,13 @@ fn a_message_is_posted_to_the_web_hook_and_an_answer_that_is_good_says_that_it_h
 fn by_hand_a_receipt_of_the_agent_s_says_that_it_has_arrived() {
     let (world, hook) = (World::new(), Hook::start());
     world.pushes(&hook, &json!({}));
-    let [one, _] = [world.says("one"), world.says("two")];
+    let [one, two] = [world.says("one"), world.says("two")];
     assert_eq!(
         [hook.next(), hook.next()].map(|pushed| pushed.text().to_owned()),
         ["one", "two"]
     );
     world.traced(&one, "receipt_awaited");
+    world.traced(&two, "receipt_awaited");
     let acked = world.done(
         &format!("/v1/deliveries/del_{one}_agt_web:bob/ack"),
         &world.bob,
