@@ -261,6 +261,7 @@ fn said(event: &Event) -> Option<String> {
                 because(event.reason.as_deref())
             )
         }
+        "delivery.expired" => format!("{} expired: nobody was handed it before its deadline", delivery()),
         "delivery.failed" => format!("{} failed{}", delivery(), because(event.error.as_deref())),
         "message.read" => format!("{agent_name} says that it has read {id}"),
         "message.reacted" if event.action == "removed" => {

@@ -23,7 +23,7 @@ pub struct Trace {
     /// The id of the message, or its first 8 or more digits, as relay read shows them.
     id: String,
 
-    /// Print it as JSON: {"id", "from", "to", "kind", "accepted_at", "steps"}.
+    /// Print it as JSON: {"id", "from", "to", "kind", "accepted_at", "mode", "priority", "deadline", "steps"}.
     #[arg(long)]
     json: bool,
 
@@ -56,6 +56,9 @@ struct Traced {
     to: String,
     kind: String,
     accepted_at: String,
+    mode: String,
+    priority: String,
+    deadline: Option<String>,
     steps: Vec<Step>,
 }
 
@@ -104,6 +107,9 @@ fn shown(traced: &Traced) -> String {
         to,
         kind,
         accepted_at,
+        mode,
+        priority,
+        deadline,
         steps,
     } = traced;
     let mut text = format!(
@@ -114,6 +120,13 @@ fn shown(traced: &Traced) -> String {
         visible(to),
         visible(&moment(accepted_at, "%Y-%m-%d %H:%M:%S%.3f")),
     );
+    if (mode.as_str(), priority.as_str()) != ("immediate", "normal") {
+        let _ = writeln!(text, "{}, {}", visible(mode), visible(priority));
+    }
+    if let Some(deadline) = deadline {
+        let deadline = moment(deadline, "%Y-%m-%d %H:%M:%S%.3f");
+        let _ = writeln!(text, "for nobody from {} on", visible(&deadline));
+    }
     if steps.is_empty() {
         text.push_str("it went to nobody\n");
     }
@@ -164,6 +177,7 @@ fn said(step: &Step, before: &str) -> String {
         ),
         ("receipt_awaited", _) => "its agent has it; a receipt is awaited".to_owned(),
         ("receipted", _) => "its agent is done with it".to_owned(),
+        ("expired", _) => "expired: nobody was handed it before its deadline".to_owned(),
         ("marked_read", _) => "its agent says that it has read it".to_owned(),
         ("failed", _) => {
             let again = if step.retryable == Some(true) {
@@ -255,6 +269,9 @@ mod tests {
             to: "@everyone".to_owned(),
             kind: "question".to_owned(),
             accepted_at: "no time".to_owned(),
+            mode: "immediate".to_owned(),
+            priority: "normal".to_owned(),
+            deadline: None,
             steps,
         }
     }

@@ -184,6 +184,13 @@ pub enum Event {
         /// What had been handed over.
         deliveries: Arc<Vec<Delivery>>,
     },
+    /// Nobody was handed a delivery before its deadline, and nobody will be.
+    Expired {
+        /// In whose inbox it was.
+        agent: AgentName,
+        /// The delivery.
+        delivery: Arc<Delivery>,
+    },
     /// An agent has said that it has read a message.
     Marked {
         /// Which message.

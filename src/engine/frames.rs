@@ -247,7 +247,8 @@ impl Engine {
         }
         let window = self.nodes.get(binding.node).window();
         let has_room = frames.len() < window && inbox.awaited.len() < self.bounds.awaited_max;
-        let first = inbox.waiting().next().filter(|_| has_room)?;
+        let mut pushed = inbox.waiting().filter(|delivery| !inbox.holds(delivery));
+        let first = pushed.next().filter(|_| has_room)?;
         Some((inbox.frames_made + 1, first.seq, 0))
     }
 
@@ -302,10 +303,20 @@ impl Engine {
         inbox.listed.clear();
         let awaited = inbox.awaited.iter().copied();
         let dead = inbox.dead.keys().copied();
+        let back: Vec<Seq> = frames
+            .values()
+            .filter(|sent| sent.handover.is_none())
+            .map(|sent| sent.seq)
+            .collect();
         let sent = frames.into_values().filter_map(|sent| sent.handover);
         for handover in sent.chain(awaited).chain(dead).collect::<Vec<_>>() {
             self.sign(handover, Sign::Fenced, step);
         }
+        for seq in back {
+            let delivery = self.inboxes[agent].at(seq).clone();
+            self.mind_deadline(agent, &delivery);
+        }
+        self.expire(step);
     }
 
     /// Forgets the number of what has arrived by what its agent says of it, if it has one.

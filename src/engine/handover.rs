@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::events::Event;
-use super::inbox::{Filter, body_bytes};
+use super::inbox::{Became, Filter, body_bytes};
 use super::io::{Carrier, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX};
 use super::message::Delivery;
@@ -51,14 +51,13 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> HandedOver {
         let tells = filter.answers.is_none() && self.tells(session, agent);
-        let is_held = self.is_held(agent);
-        let may_read = filter.answers.is_some() || !is_held;
+        let readable = self.readable(agent, filter);
+        let left = self.readable(agent, &Filter::default());
         let id = HandoverId(self.handovers_made);
         let inbox = self.inbox_mut(agent);
         let notice = tells && std::mem::take(&mut inbox.notice_due);
-        let deliveries = if may_read { inbox.take(filter) } else { Vec::new() };
-        let deliveries = Arc::new(deliveries);
-        let remaining = if is_held { 0 } else { inbox.waiting().len() };
+        let deliveries = Arc::new(inbox.take(filter, readable));
+        let remaining = inbox.unread(left);
         if deliveries.is_empty() && !notice {
             return HandedOver {
                 deliveries,
@@ -107,6 +106,7 @@ impl Engine {
         notice: bool,
         step: &mut Step<'_>,
     ) {
+        self.forget_deadlines(agent, deliveries);
         let state = self.session_mut(session);
         state.handovers.push_back(id);
         let carrier = state.carrier;
@@ -258,7 +258,12 @@ impl Engine {
             | Passage::HeldBack { .. }
             | Passage::GivenUp => by,
         };
-        self.inbox_mut(&agent).release(&deliveries, by == Sign::Failed);
+        let became = if by == Sign::Failed {
+            Became::Failed
+        } else {
+            Became::Read
+        };
+        self.inbox_mut(&agent).release(&deliveries, became);
         step.note(Event::Confirmed {
             handover: id,
             by,
@@ -285,6 +290,9 @@ impl Engine {
         let inbox = self.inbox_mut(&agent);
         inbox.notice_due |= notice;
         inbox.put_back(deliveries.to_vec());
+        for delivery in deliveries.iter() {
+            self.mind_deadline(&agent, delivery);
+        }
         step.wakes(agent.clone());
         step.note(Event::Undone {
             handover: id,
@@ -292,6 +300,7 @@ impl Engine {
             agent,
             deliveries,
         });
+        self.expire(step);
     }
 
     fn end_handover(&mut self, id: HandoverId) -> Handover {

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Engine;
 use super::address::Warning;
+use super::handling::Handling;
 use super::limits::{IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS};
 use super::mail::{PostOptions, Refusal, Reply};
 use super::message::{Kind, Message};
@@ -40,6 +41,7 @@ impl Keyed {
             metadata,
             await_ms: _,
             idempotency_key: Some(key),
+            handling,
         }) = options
         else {
             return Ok(None);
@@ -51,7 +53,14 @@ impl Keyed {
         let mut digest = Sha256::new();
         let parts = [Some(to), Some(kind.as_str()), Some(body)];
         let options = [thread, reply_to, metadata].map(Option::as_deref);
-        for part in parts.into_iter().chain(options) {
+        let Handling {
+            mode,
+            priority,
+            deadline,
+        } = handling;
+        let deadline = deadline.map(|at| at.to_string());
+        let handling = [Some(mode.as_str()), Some(priority.as_str()), deadline.as_deref()];
+        for part in parts.into_iter().chain(options).chain(handling) {
             digest.update([u8::from(part.is_some())]);
             let part = part.unwrap_or_default();
             digest.update(part.len().to_be_bytes());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::frames::Binding;
+use super::handling::Mode;
 use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, Seq};
@@ -96,6 +97,15 @@ impl Filter {
     }
 }
 
+/// What of an inbox a read may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readable {
+    /// Whatever waits.
+    All,
+    /// What is held: the agent's node has the rest.
+    Held,
+}
+
 /// What waits for one agent, and what was handed over and may come back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -108,12 +118,14 @@ pub(super) struct Inbox {
     handed_messages: usize,
     /// Body bytes that hand-overs hold.
     handed_bytes: usize,
-    /// What was read, the latest last: so many, and so many bytes, as are kept in mind.
+    /// What was read, or has expired, the latest last: so many, and so many bytes, as are kept in mind.
     recent: VecDeque<Recent>,
     /// Body bytes in `recent`.
     recent_bytes: usize,
     /// The place of the next message.
     next_seq: Seq,
+    /// What has a place before this one is not held, whatever its mode.
+    flushed: Seq,
     /// Hand-overs of what was in it, and of its news, that stand: in the order in which they were made.
     pub standing: VecDeque<HandoverId>,
     /// Those of them that were read and can only be cancelled, with until when: their room is given up when it is
@@ -135,12 +147,24 @@ pub(super) struct Inbox {
     pub frames_made: u64,
 }
 
-/// A delivery that is known to have arrived.
+/// A delivery that is not to be handed over any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Recent {
     delivery: Delivery,
-    failed: bool,
+    became: Became,
+}
+
+/// What became of a delivery in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(super) enum Became {
+    /// It has arrived.
+    Read,
+    /// It has, and its agent failed to do with it what was to be done.
+    Failed,
+    /// Nobody was handed it before its deadline.
+    Expired,
 }
 
 impl Inbox {
@@ -154,6 +178,7 @@ impl Inbox {
             recent: VecDeque::new(),
             recent_bytes: 0,
             next_seq: Seq(0),
+            flushed: Seq(0),
             standing: VecDeque::new(),
             read: VecDeque::new(),
             awaited: BTreeSet::new(),
@@ -169,6 +194,11 @@ impl Inbox {
     /// Returns what waits, oldest first.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &Delivery> {
         self.waiting.values()
+    }
+
+    /// Returns what waits at a place.
+    pub fn at(&self, seq: Seq) -> &Delivery {
+        self.waiting.get(&seq).expect("it waits there")
     }
 
     /// Returns the body bytes of what waits.
@@ -210,13 +240,59 @@ impl Inbox {
         seq
     }
 
-    /// Goes through what a filter means of what waits, oldest first.
-    pub fn matching(&self, filter: &Filter) -> impl Iterator<Item = &Delivery> {
+    /// Goes through what a filter means of what waits and may be read, oldest first.
+    pub fn matching(&self, filter: &Filter, readable: Readable) -> impl Iterator<Item = &Delivery> {
         let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
         let waiting = self.waiting.range(filter.since()..).map(|(_, delivery)| delivery);
         waiting
-            .filter(|delivery| filter.has(&delivery.message) && !self.has_number(delivery.seq))
+            .filter(move |delivery| {
+                self.is_readable(delivery, readable)
+                    && filter.has(&delivery.message)
+                    && !self.has_number(delivery.seq)
+            })
             .take(limit)
+    }
+
+    /// Goes through what waits and may be read, oldest first.
+    pub fn readable(&self, readable: Readable) -> impl Iterator<Item = &Delivery> {
+        self.waiting()
+            .filter(move |delivery| self.is_readable(delivery, readable))
+    }
+
+    /// Counts what waits and may be read.
+    pub fn unread(&self, readable: Readable) -> usize {
+        match readable {
+            Readable::All => self.waiting.len(),
+            Readable::Held => self.readable(readable).count(),
+        }
+    }
+
+    fn is_readable(&self, delivery: &Delivery, readable: Readable) -> bool {
+        match readable {
+            Readable::All => true,
+            Readable::Held => self.holds(delivery),
+        }
+    }
+
+    /// Tells whether a delivery is held until its agent asks for it.
+    pub fn holds(&self, delivery: &Delivery) -> bool {
+        delivery.seq >= self.flushed && delivery.message.handling().mode == Mode::Manual
+    }
+
+    /// Holds nothing any more of what is there. Returns how much it was.
+    pub fn flush(&mut self) -> usize {
+        let held = self.readable(Readable::Held).count();
+        self.flushed = self.next_seq;
+        held
+    }
+
+    /// Takes out the delivery of one place, which nobody is to be handed any more.
+    pub fn expire(&mut self, seq: Seq) -> Delivery {
+        let delivery = self.waiting.remove(&seq).expect("it waits there");
+        self.waiting_bytes -= delivery.message.bytes();
+        self.listed.remove(&seq);
+        self.keep_in_mind(std::slice::from_ref(&delivery), Became::Expired);
+        delivery
     }
 
     /// Tells whether a delivery is on its way to a node, or to be sent to it again.
@@ -227,28 +303,36 @@ impl Inbox {
 
     /// Goes through what was read and is kept in mind, the longest read first.
     pub fn recent(&self) -> impl Iterator<Item = &Delivery> {
-        self.recent.iter().map(|recent| &recent.delivery)
+        let read = self
+            .recent
+            .iter()
+            .filter(|recent| recent.became != Became::Expired);
+        read.map(|recent| &recent.delivery)
     }
 
-    /// Tells what became of a message that was read and is kept in mind: whether its agent failed to do with it what was to be done.
-    pub fn has_failed(&self, id: MessageId) -> Option<bool> {
+    /// Tells what became of a message that is kept in mind.
+    pub fn became(&self, id: MessageId) -> Option<Became> {
         let mut latest = self.recent.iter().rev();
         let found = latest.find(|recent| recent.delivery.message.id == id);
-        found.map(|recent| recent.failed)
+        found.map(|recent| recent.became)
     }
 
     /// Tells whether what is kept in mind is within its bounds, for the invariants.
     pub fn recent_is_bounded(&self) -> bool {
         let fits = self.recent.len() <= RECENT_MAX && self.recent_bytes <= RECENT_BYTES_MAX;
-        self.recent_bytes == body_bytes(self.recent()) && (fits || self.recent.len() == 1)
+        let all = self.recent.iter().map(|recent| &recent.delivery);
+        self.recent_bytes == body_bytes(all) && (fits || self.recent.len() == 1)
     }
 
     /// Takes out what a filter means, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
-    pub fn take(&mut self, filter: &Filter) -> Vec<Delivery> {
-        let taken: Vec<Delivery> = if filter.is_all() {
+    pub fn take(&mut self, filter: &Filter, readable: Readable) -> Vec<Delivery> {
+        let taken: Vec<Delivery> = if filter.is_all() && readable == Readable::All {
             std::mem::take(&mut self.waiting).into_values().collect()
         } else {
-            let places: Vec<Seq> = self.matching(filter).map(|delivery| delivery.seq).collect();
+            let places: Vec<Seq> = self
+                .matching(filter, readable)
+                .map(|delivery| delivery.seq)
+                .collect();
             let place = |seq: &Seq| self.waiting.remove(seq).expect("it waits there");
             places.iter().map(place).collect()
         };
@@ -270,18 +354,23 @@ impl Inbox {
     }
 
     /// Gives up the room of deliveries that arrived, and keeps the latest of them in mind.
-    pub fn release(&mut self, arrived: &[Delivery], failed: bool) {
+    pub fn release(&mut self, arrived: &[Delivery], became: Became) {
         self.free(arrived);
         if !self.listed.is_empty() {
             for delivery in arrived {
                 self.listed.remove(&delivery.seq);
             }
         }
-        let kept = &arrived[arrived.len().saturating_sub(RECENT_MAX)..];
+        self.keep_in_mind(arrived, became);
+    }
+
+    /// Keeps the latest of some deliveries in mind.
+    fn keep_in_mind(&mut self, ended: &[Delivery], became: Became) {
+        let kept = &ended[ended.len().saturating_sub(RECENT_MAX)..];
         self.recent_bytes += body_bytes(kept);
         let delivery = kept.iter().cloned();
         self.recent
-            .extend(delivery.map(|delivery| Recent { delivery, failed }));
+            .extend(delivery.map(|delivery| Recent { delivery, became }));
         while self.recent.len() > RECENT_MAX
             || (self.recent_bytes > RECENT_BYTES_MAX && self.recent.len() > 1)
         {
@@ -342,7 +431,7 @@ mod tests {
             recent: vec![
                 Recent {
                     delivery,
-                    failed: false
+                    became: Became::Read
                 };
                 messages
             ]

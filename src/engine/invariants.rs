@@ -7,7 +7,7 @@ use super::invocations::{Invocation, Progress};
 use super::nodes::Presence;
 use super::signs::Passage;
 use super::timers::Timer;
-use super::{AgentName, CallId, Carrier, Engine, HandoverId, ResolvedBy, Role, Seq};
+use super::{AgentName, CallId, Carrier, Delivery, Engine, HandoverId, ResolvedBy, Role, Seq};
 
 impl Engine {
     /// Panics with the broken law, in debug builds; does nothing in release builds.
@@ -356,8 +356,21 @@ impl Engine {
         let settling: BTreeSet<_> = handovers
             .filter_map(|(id, h)| Some((h.passage.settles_at()?, *id)))
             .collect();
+        let waiting = self.inboxes.iter().flat_map(|(agent, inbox)| {
+            let kept = move |delivery: &&Delivery| !self.is_kept_for_node(agent, delivery.seq);
+            inbox
+                .waiting()
+                .filter(kept)
+                .map(move |delivery| (agent, delivery))
+        });
+        let expiring: BTreeSet<_> = waiting
+            .filter_map(|(agent, delivery)| {
+                let deadline = delivery.message.handling().deadline?;
+                Some((deadline, agent.clone(), delivery.seq))
+            })
+            .collect();
         assert!(
-            self.timers.are(&exact, &settling),
+            self.timers.are(&exact, &settling, &expiring),
             "whatever ends by itself has its timer, and nothing else has"
         );
     }
@@ -368,7 +381,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::super::agents::Agent;
-    use super::super::inbox::Filter;
+    use super::super::inbox::{Became, Filter, Readable};
     use super::super::limits::Bounds;
     use super::super::{Carrier, ChannelName, Input, Kind, Roster, SessionId, Sign, Timestamp, Who, mail};
     use super::*;
@@ -434,7 +447,7 @@ mod tests {
         let copy = last_handover(engine).deliveries[0].clone();
         let inbox = dev_a(engine);
         inbox.push(copy.message.clone());
-        let mut all = inbox.take(&Filter::default());
+        let mut all = inbox.take(&Filter::default(), Readable::All);
         // The place of one that is handed over.
         all.last_mut().expect("it was pushed").seq = copy.seq;
         inbox.put_back(all);
@@ -445,7 +458,7 @@ mod tests {
         let broken: [(&str, Breaking); 28] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
-                dev_a(e).release(&one, false);
+                dev_a(e).release(&one, Became::Read);
             }),
             ("an inbox holds no more messages than its bound", |e| {
                 e.bounds.inbox_messages_max = 2;

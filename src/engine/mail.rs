@@ -7,9 +7,10 @@ use super::absence::Absence;
 use super::address::Warning;
 use super::agents::{NamedAs, Speaker};
 use super::events::WaitEnd;
+use super::handling::Handling;
 use super::handover::HandedOver;
 use super::idempotency::Keyed;
-use super::inbox::Filter;
+use super::inbox::{Filter, Readable};
 use super::io::{self, Answer, Outcome};
 use super::message::{Delivery, Kind, Message};
 use super::names::{AgentName, CallId, DEFAULT_PROJECT, MessageId, RandomBytes, Recipient, SessionId};
@@ -86,6 +87,8 @@ pub struct PostOptions {
     pub await_ms: Option<u32>,
     /// Two posts of a sender with the same key are one: the second adds nothing, does not wait, and gets the answer of the first.
     pub idempotency_key: Option<String>,
+    /// How it is to be brought to whoever gets it.
+    pub handling: Handling,
 }
 
 /// What a wait does that is not the only one.
@@ -212,6 +215,13 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// A message is to be handed to nobody any more when it is posted.
+    DeadlineOver {
+        /// Its deadline.
+        deadline: Timestamp,
+        /// When it was posted.
+        now: Timestamp,
+    },
     /// An idempotency key is empty or too long.
     InvalidKey {
         /// As given, cut if it is long.
@@ -251,7 +261,10 @@ pub enum Refusal {
 impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
-            Self::BodyTooLong { .. } | Self::InvalidThread { .. } | Self::InvalidKey { .. } => io::Class::Bad,
+            Self::BodyTooLong { .. }
+            | Self::InvalidThread { .. }
+            | Self::InvalidKey { .. }
+            | Self::DeadlineOver { .. } => io::Class::Bad,
             Self::UnknownMessage { .. } => io::Class::Unknown,
             Self::AlreadyWaits { .. } | Self::TooManyHops { .. } | Self::OtherContent { .. } => {
                 io::Class::Conflict
@@ -395,7 +408,7 @@ impl Engine {
 
     fn pending(&self, reader: &Speaker) -> Reply {
         let inbox = &self.inboxes[reader.agent()];
-        let waiting = inbox.waiting().filter(|_| !self.is_held(reader.agent()));
+        let waiting = inbox.readable(self.readable(reader.agent(), &Filter::default()));
         let kinds = waiting.map(|delivery| delivery.message.kind).collect();
         Reply::Pending { kinds }
     }
@@ -453,8 +466,8 @@ impl Engine {
             return Vec::new();
         }
         let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
-        let matching = self.inboxes[agent].matching(filter);
-        let room = limit.saturating_sub(matching.filter(|_| self.may_read(agent, filter)).count());
+        let matching = self.inboxes[agent].matching(filter, self.readable(agent, filter));
+        let room = limit.saturating_sub(matching.count());
         // What is on its way to the agent's node is shown by nobody else.
         let numbered = |delivery: &&Delivery| !self.inboxes[agent].has_number(delivery.seq);
         let before = self.handed_before(agent).filter(numbered);
@@ -465,15 +478,20 @@ impl Engine {
         earlier
     }
 
-    /// Tells whether a read may take what is in an inbox: where a node holds the agent, only the answer that it waits for.
-    pub(super) fn may_read(&self, agent: &AgentName, filter: &Filter) -> bool {
-        filter.answers.is_some() || !self.is_held(agent)
+    /// Tells what of an inbox a read may take: where a node holds the agent, only the answer that it waits for, and what does not go to the node
+    /// by itself.
+    pub(super) fn readable(&self, agent: &AgentName, filter: &Filter) -> Readable {
+        match filter.answers.is_some() || !self.is_held(agent) {
+            true => Readable::All,
+            false => Readable::Held,
+        }
     }
 
     /// Tells whether a read of a session has something to say: a message that it asks for, or that the relay started.
     pub(super) fn has_news(&self, session: SessionId, agent: &AgentName, filter: &Filter) -> bool {
         let inbox = &self.inboxes[agent];
-        let is_there = self.may_read(agent, filter) && inbox.matching(filter).next().is_some();
+        let mut matching = inbox.matching(filter, self.readable(agent, filter));
+        let is_there = matching.next().is_some();
         is_there || (inbox.notice_due && filter.answers.is_none() && self.tells(session, agent))
     }
 }

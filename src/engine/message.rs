@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::handling::Handling;
 use super::names::{AgentName, MessageId, Recipient, Seq};
 use super::time::Timestamp;
 
@@ -62,11 +63,11 @@ pub struct Message {
     pub body: String,
     /// When it was accepted.
     pub ts: Timestamp,
-    /// What it belongs to; none if it belongs to nothing, as most do.
+    /// What it belongs to, and how it is to be brought; none if there is nothing to say, as of most.
     pub context: Option<Box<Context>>,
 }
 
-/// What a message belongs to.
+/// What a message belongs to, and how it is to be brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Context {
@@ -79,6 +80,8 @@ pub struct Context {
     /// How many times the senders took turns before it, in its thread or along its replies, since the person last said
     /// something there.
     pub hops: u32,
+    /// How it is to be brought to whoever gets it.
+    pub handling: Handling,
 }
 
 impl Message {

@@ -10,7 +10,7 @@
 //! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts (`posts`) and reads; `nodes`, which take deliveries for agents, and
 //! `node_sessions`, what they say; `pushes`, what relay itself takes to them; `actions`, which agents and nodes offer, and `invocations`, what is asked of them. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
-//! to; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
+//! to; `handling`, how it is to be brought; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
 //! `receipts`, what an agent says of a single delivery; `timers`, what ends by itself;
 //! `events`, what has happened; `ring`, which keeps of them what happened to each message; `trace`, which shows it to the person who asks; and `records`, which
@@ -39,6 +39,7 @@ pub mod channels;
 mod events;
 mod frames;
 pub mod groups;
+pub mod handling;
 mod handover;
 mod idempotency;
 mod inbox;
@@ -256,6 +257,7 @@ impl Engine {
         let step = &mut Step::new(now, out);
         self.settle(step);
         self.let_go(step);
+        self.expire(step);
         match input {
             Input::Opened {
                 session,
@@ -293,6 +295,7 @@ impl Engine {
     pub fn handle_timeout(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
         let step = &mut Step::new(now, out);
         self.settle(step);
+        self.expire(step);
         while let Some(timer) = self.timers.due(now) {
             match timer {
                 Timer::WaitExpires(call) => self.end_wait(call, WaitEnd::Expired, step),
@@ -313,6 +316,8 @@ impl Engine {
         let mut news = std::mem::take(&mut step.news);
         news.sort_unstable();
         news.dedup();
+        // What has come for an agent may have expired, and the agent be gone.
+        news.retain(|agent| self.inboxes.contains_key(agent));
         for agent in news {
             self.wake(&agent, step);
             self.send_frames(&agent, step);

@@ -53,7 +53,7 @@ impl Engine {
         } = draft;
         let await_ms = options.as_ref().and_then(|options| options.await_ms);
         let context = match options {
-            Some(options) => self.context(from.agent(), &agents, *options)?,
+            Some(options) => self.context(from.agent(), &agents, *options, step.now)?,
             None => None,
         };
         if await_ms.is_some() && agents.is_empty() {
@@ -103,10 +103,14 @@ impl Engine {
         let mut places = Places::Many(Vec::new());
         for agent in &agents {
             let inbox = self.inbox_mut(agent);
-            places.push(inbox.push(Arc::clone(&message)));
+            let seq = inbox.push(Arc::clone(&message));
+            places.push(seq);
             // Who comes to wait for it later in this step waits for what comes behind it.
             if !inbox.waits.is_empty() || inbox.binding.is_some() {
                 step.wakes(agent.clone());
+            }
+            if let Some(deadline) = message.handling().deadline {
+                self.timers.expire(deadline, agent.clone(), seq);
             }
             self.inbox_changes(agent, step);
         }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::agents::NamedAs;
 use super::events::Event;
 use super::handover::Handover;
+use super::inbox::Became;
 use super::io::{self, Carrier, Sign};
 use super::limits::{DEFERRAL_MS_MAX, REASON_BYTES_MAX};
 use super::message::Delivery;
@@ -29,6 +30,8 @@ pub enum Command {
         /// How many at the most, the oldest first.
         limit: usize,
     },
+    /// Has all that is held for the session's agent go to its node, and listed.
+    Flush,
     /// Says what became of one.
     Give {
         /// The id of its message.
@@ -73,6 +76,8 @@ pub enum Reply {
     Listed(Vec<(Delivery, State)>),
     /// What has become of the delivery.
     Is(State),
+    /// How many were held.
+    Flushed(usize),
 }
 
 impl From<Reply> for io::Reply {
@@ -95,6 +100,8 @@ pub enum State {
     },
     /// It was pushed in vain, and is not pushed any more.
     GivenUp,
+    /// Nobody was handed it before its deadline.
+    Expired,
     /// The agent is done with it.
     Done,
     /// The agent failed to do with it what was to be done.
@@ -147,6 +154,7 @@ impl Engine {
         let agent = self.speaker(session, NamedAs::Session, None)?.into_agent();
         let reply = match command {
             Command::List { limit } => Reply::Listed(self.list_deliveries(&agent, limit, step)),
+            Command::Flush => Reply::Flushed(self.flush(&agent, step)),
             Command::Give { message, receipt } => {
                 receipt.check(step.now)?;
                 Reply::Is(self.give(session, &agent, &message, receipt, step)?)
@@ -177,7 +185,7 @@ impl Engine {
             let delivery = handover.deliveries.first()?;
             Some((delivery.seq, (delivery, state, Some(*id))))
         });
-        let waiting = inbox.waiting();
+        let waiting = inbox.waiting().filter(|delivery| !inbox.holds(delivery));
         let waiting = waiting.map(|delivery| (delivery.seq, (delivery, State::Queued, None)));
         let mut all: Vec<_> = standing.chain(waiting).collect();
         all.sort_unstable_by_key(|(seq, _)| *seq);
@@ -230,8 +238,11 @@ impl Engine {
             self.gives_up_number(agent, |sent| sent.handover == Some(handover));
             handover
         } else {
-            let failed = inbox.has_failed(id).ok_or_else(unknown)?;
-            return Ok(if failed { State::Failed } else { State::Done });
+            return Ok(match inbox.became(id).ok_or_else(unknown)? {
+                Became::Read => State::Done,
+                Became::Failed => State::Failed,
+                Became::Expired => State::Expired,
+            });
         };
         let (sign, state) = match &receipt {
             Receipt::Done => (Sign::Receipted, State::Done),

@@ -453,6 +453,7 @@ impl Trace {
                     }
                 }
                 What::Queued { .. }
+                | What::Expired { .. }
                 | What::Awaited { .. }
                 | What::PushFailed { .. }
                 | What::Receipt { .. } => {}

@@ -83,6 +83,10 @@ pub(super) enum What {
         handover: HandoverId,
         by: Sign,
     },
+    Expired {
+        message: MessageId,
+        agent: AgentName,
+    },
     /// An agent has said that it has read a message, whoever got it.
     Marked {
         message: MessageId,
@@ -103,6 +107,7 @@ impl What {
             | Self::Receipt { .. }
             | Self::Undone { .. }
             | Self::Delivered { .. }
+            | Self::Expired { .. }
             | Self::Marked { .. } => None,
         }
     }
@@ -200,6 +205,10 @@ impl Trace {
             Event::Confirmed { handover, by, .. } => push(What::Delivered {
                 handover: *handover,
                 by: *by,
+            }),
+            Event::Expired { agent, delivery } => push(What::Expired {
+                message: delivery.message.id,
+                agent: agent.clone(),
             }),
             Event::Marked { message, agent } => push(What::Marked {
                 message: message.id,

@@ -7,19 +7,22 @@
 
 use std::sync::Arc;
 
+use super::handling::Handling;
 use super::limits::THREAD_BYTES_MAX;
 use super::mail::{PostOptions, Refusal};
 use super::message::{Context, Delivery, Message};
 use super::names::{AgentName, MessageId, shown};
+use super::time::Timestamp;
 use super::{Engine, Seq};
 
 impl Engine {
-    /// Finds out what a message belongs to that is about to be sent; none if it belongs to nothing.
+    /// Finds out what a message belongs to that is about to be sent, and how it is to be brought; none if there is nothing to say.
     pub(super) fn context(
         &self,
         from: &AgentName,
         to: &[AgentName],
         options: PostOptions,
+        now: Timestamp,
     ) -> Result<Option<Box<Context>>, Refusal> {
         let PostOptions {
             thread,
@@ -27,8 +30,10 @@ impl Engine {
             metadata,
             await_ms: _,
             idempotency_key: _,
+            handling,
         } = options;
-        if thread.is_none() && reply_to.is_none() && metadata.is_none() {
+        handling.check(now)?;
+        if thread.is_none() && reply_to.is_none() && metadata.is_none() && handling == Handling::default() {
             return Ok(None);
         }
         if let Some(thread) = &thread {
@@ -59,6 +64,7 @@ impl Engine {
             thread,
             metadata,
             hops,
+            handling,
         })))
     }
 

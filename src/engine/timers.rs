@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::limits::SETTLE_SLACK_MS;
-use super::names::{AgentName, CallId, HandoverId, InvocationId, NodeId};
+use super::names::{AgentName, CallId, HandoverId, InvocationId, NodeId, Seq};
 use super::time::Timestamp;
 
 /// Something that ends by itself. Of what is due at the same moment, waits come first, then lower numbers.
@@ -39,6 +39,8 @@ pub enum Reason {
     InvocationEnds,
     /// A push that has failed is tried again.
     PushResumes,
+    /// A delivery that nobody was handed is past its deadline.
+    DeadlinePasses,
     /// A transient agent goes, and somebody is to be told of that.
     AgentLeaves,
 }
@@ -50,7 +52,12 @@ pub(super) struct Timers {
     exact: BTreeSet<(Timestamp, Timer)>,
     /// What was read, with the moment from which on the next input confirms it.
     settling: BTreeSet<(Timestamp, HandoverId)>,
+    /// What is in an inbox and has a deadline.
+    expiring: BTreeSet<Deadline>,
 }
+
+/// When the delivery at a place of an agent's inbox expires.
+pub(super) type Deadline = (Timestamp, AgentName, Seq);
 
 impl Timers {
     /// Lets a timer run until that moment.
@@ -79,6 +86,22 @@ impl Timers {
         (*at <= now).then_some(*handover)
     }
 
+    /// Lets a delivery expire at that moment.
+    pub fn expire(&mut self, at: Timestamp, agent: AgentName, seq: Seq) {
+        self.expiring.insert((at, agent, seq));
+    }
+
+    /// Forgets that a delivery was to expire at that moment.
+    pub fn unexpire(&mut self, at: Timestamp, agent: AgentName, seq: Seq) {
+        self.expiring.remove(&(at, agent, seq));
+    }
+
+    /// Returns the next delivery that has expired by `now`. It is due until it is forgotten.
+    pub fn expired(&self, now: Timestamp) -> Option<Deadline> {
+        let first = self.expiring.first()?;
+        (first.0 <= now).then(|| first.clone())
+    }
+
     /// Returns the next moment at which something ends, and what.
     pub fn next(&self) -> Option<(Timestamp, Reason)> {
         let exact = self.exact.first().map(|(at, timer)| match timer {
@@ -91,7 +114,9 @@ impl Timers {
         });
         let settling = self.settling.first();
         let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));
-        exact.into_iter().chain(settling).min()
+        let expiring = self.expiring.first();
+        let expiring = expiring.map(|(at, _, _)| (*at, Reason::DeadlinePasses));
+        exact.into_iter().chain(settling).chain(expiring).min()
     }
 
     /// Returns the next timer that has run out by `now`. It runs on until it is disarmed.
@@ -105,7 +130,8 @@ impl Timers {
         &self,
         exact: &BTreeSet<(Timestamp, Timer)>,
         settling: &BTreeSet<(Timestamp, HandoverId)>,
+        expiring: &BTreeSet<Deadline>,
     ) -> bool {
-        (&self.exact, &self.settling) == (exact, settling)
+        (&self.exact, &self.settling, &self.expiring) == (exact, settling, expiring)
     }
 }

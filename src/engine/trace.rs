@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
+use super::handling::Handling;
 use super::io::{self, Carrier, Effect, Sign};
 use super::limits::ID_DIGITS_MIN;
 use super::message::Kind;
@@ -87,6 +88,8 @@ pub struct Traced {
     pub to: Recipient,
     /// What it is for.
     pub kind: Kind,
+    /// How it was to be brought.
+    pub handling: Handling,
     /// When it was accepted.
     pub accepted_at: Timestamp,
     /// What happened to its deliveries, in the order in which it did. Empty if it went to nobody.
@@ -129,6 +132,8 @@ pub enum Happened {
     PushFailed(PushFailed),
     /// The agent has said what became of it.
     Receipt(Receipt),
+    /// Nobody was handed it before its deadline.
+    Expired,
     /// The agent has said that it has read it.
     Marked,
     /// It is back in its old place.
@@ -196,6 +201,7 @@ impl Trace {
             from: message.from.clone(),
             to: message.to.clone(),
             kind: message.kind,
+            handling: message.handling(),
             accepted_at: message.ts,
             moments: self.moments(place, message.id),
         })
@@ -230,7 +236,9 @@ impl Trace {
                 What::Marked { message, agent } if *message == id && places.contains_key(agent) => {
                     (agent, Happened::Marked)
                 }
+                What::Expired { message, agent } if *message == id => (agent, Happened::Expired),
                 What::Accepted(_)
+                | What::Expired { .. }
                 | What::Queued { .. }
                 | What::Sent { .. }
                 | What::HandedOver { .. }

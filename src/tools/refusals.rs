@@ -235,6 +235,9 @@ fn not_carried(refusal: &mail::Refusal) -> String {
         mail::Refusal::UnknownMessage { given } => format!(
             "unknown message {given:?}; accepted: the id of one that you got, among the latest {RECENT_MAX}"
         ),
+        mail::Refusal::DeadlineOver { deadline, now } => {
+            format!("deadline is {deadline}, and it is {now}; accepted: a moment that is still to come")
+        }
         mail::Refusal::InvalidKey { given } => {
             format!("idempotency key is {given:?}; accepted: 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes")
         }

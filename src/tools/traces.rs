@@ -2,12 +2,13 @@
 
 use super::messages::write_time;
 use super::text::{Json, Object};
+use crate::engine::handling::Handling;
 use crate::engine::pushes::PushFailed;
 use crate::engine::receipts::Receipt;
 use crate::engine::trace::{Happened, Moment, Traced};
 use crate::engine::{Carrier, Ending, Sign};
 
-/// Writes what happened to a message as `{"id", "from", "to", "kind", "accepted_at", "steps"}`, where each step is `{"at", "agent", "seq",
+/// Writes what happened to a message as `{"id", "from", "to", "kind", "accepted_at", "mode", "priority", "steps"}`, with `"deadline"` if it has one, where each step is `{"at", "agent", "seq",
 /// "step"}`, with `"session"` and `"over"` if it was handed over, and `"by"` if a sign told of it.
 pub fn write(traced: &Traced, object: &mut Object<'_>) {
     let Traced {
@@ -15,6 +16,7 @@ pub fn write(traced: &Traced, object: &mut Object<'_>) {
         from,
         to,
         kind,
+        handling,
         accepted_at,
         moments,
     } = traced;
@@ -23,6 +25,16 @@ pub fn write(traced: &Traced, object: &mut Object<'_>) {
     object.member("to").plain(to.as_str());
     object.member("kind").plain(kind.as_str());
     write_time(*accepted_at, object.member("accepted_at"));
+    let Handling {
+        mode,
+        priority,
+        deadline,
+    } = handling;
+    object.member("mode").plain(mode.as_str());
+    object.member("priority").plain(priority.as_str());
+    if let Some(deadline) = deadline {
+        write_time(*deadline, object.member("deadline"));
+    }
     object.member("steps").array(moments, write_step);
 }
 
@@ -43,6 +55,7 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             Happened::Awaited => ("receipt_awaited", None),
             Happened::PushFailed(failed) => (write_push(failed, object), None),
             Happened::Receipt(receipt) => (write_receipt(receipt, object), None),
+            Happened::Expired => ("expired", None),
             Happened::Marked => ("marked_read", None),
             Happened::Undone { by } => ("undone", Some(by)),
             Happened::Delivered { by } => ("delivered", Some(by)),

@@ -13,6 +13,7 @@ mod coming_and_going;
 mod events;
 mod groups_of_agents;
 mod handing_over;
+mod handling;
 mod idempotency;
 mod inputs_for_nothing;
 mod invocations;

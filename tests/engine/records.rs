@@ -332,11 +332,8 @@ fn replies_stand_behind_their_message_and_not_in_the_channel() {
     relay.call(DEV_A, 1, read("dev-a"));
     relay.call(B, 2, post(Some("pm"), "#general", "ready?"));
     let options = mail::PostOptions {
-        thread: None,
         reply_to: Some(id(1).to_string()),
-        metadata: None,
-        await_ms: None,
-        idempotency_key: None,
+        ..mail::PostOptions::default()
     };
     let answer = Command::Mail(mail::Command::Post {
         from: None,

@@ -67,6 +67,7 @@ fn life(n: u8, moments: &[Moment]) -> Traced {
         from: message.from.clone(),
         to: message.to.clone(),
         kind: message.kind,
+        handling: message.handling(),
         accepted_at: START,
         moments: moments.to_vec(),
     }

@@ -121,6 +121,7 @@ impl Follower {
             | Event::Reacted { .. }
             | Event::Invoked { .. }
             | Event::PushFailed { .. }
+            | Event::Expired { .. }
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
             | Event::NodeCame { .. }

@@ -443,6 +443,7 @@ impl Model {
                 Reason::NodeLapses | Reason::DeferralEnds | Reason::InvocationEnds | Reason::PushResumes => {
                     unreachable!("no plan has nodes")
                 }
+                Reason::DeadlinePasses => unreachable!("no plan has deadlines"),
                 Reason::AgentLeaves => unreachable!("no call does"),
             }
         }

@@ -49,7 +49,7 @@ fn a_delivery_is_listed_with_its_message_until_its_receipt() {
         row,
         json!({
             "id": first, "message_id": message, "channel_id": "dm_web:alice~web:bob", "agent_id": "agt_web:bob",
-            "status": "queued", "redelivered": false, "mode": "wait", "reason": "dm", "available_at": null, "created_at": null,
+            "status": "queued", "redelivered": false, "mode": "immediate", "priority": "normal", "deadline": null, "reason": "dm", "available_at": null, "created_at": null,
             "message": {
                 "id": message, "channel_id": "dm_web:alice~web:bob", "agent_id": "agt_web:alice", "agent_name": "alice",
                 "text": "one", "thread_id": null, "created_at": null,

@@ -8,6 +8,7 @@
 mod actions;
 mod addresses;
 mod deliveries;
+mod handling;
 mod messages;
 mod nodes;
 mod observer_tokens;

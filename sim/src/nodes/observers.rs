@@ -147,6 +147,7 @@ pub fn told(event: &Event) -> Vec<String> {
             let all = deliveries.iter();
             all.map(|delivery| step(kind, &delivery.message, agent)).collect()
         }
+        Event::Expired { agent, delivery } => vec![step("expired", &delivery.message, agent)],
         Event::Registered { agent } => vec![format!("agent.status.active {agent}")],
         Event::Gone { agent } => vec![format!("agent.status.offline {agent}")],
         Event::TakenOver { agent } => vec![format!("agent.taken_over {agent}")],

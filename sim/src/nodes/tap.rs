@@ -296,7 +296,7 @@ impl NodeTap {
             State::Done => self.marks.hit("receipt: done"),
             State::Failed => self.marks.hit("receipt: failed"),
             State::Deferred { .. } => self.marks.hit("receipt: deferred"),
-            State::Queued | State::Delivered | State::GivenUp => {}
+            State::Queued | State::Delivered | State::GivenUp | State::Expired => {}
         }
         if matches!(state, State::Done | State::Failed) {
             let delivery = format!("del_{message}_agt_{agent}");
@@ -352,6 +352,7 @@ impl NodeTap {
             }
             Event::NodeLapsed { .. } => self.marks.hit("node lapsed"),
             Event::PushFailed { .. } => self.marks.hit("push failed"),
+            Event::Expired { .. } => {}
             Event::Confirmed {
                 agent, deliveries, ..
             } => {

@@ -309,7 +309,8 @@ impl Tap {
             Event::Joined { .. } => self.marks.hit("channel joined"),
             Event::Left { .. } => {}
             Event::Accepted { message, agents, .. } => self.note_accepted(message, agents),
-            Event::KeptAlive { .. }
+            Event::Expired { .. }
+            | Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::Awaited { .. }
             | Event::HeldBack { .. }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{agent_id, conversation_id, delivery_id, invocations};
 use crate::engine::actions::HandlerView;
+use crate::engine::handling::{Handling, Mode};
 use crate::engine::invocations::InvocationView;
 use crate::engine::nodes::{BindingView, NodeView};
 use crate::engine::{AgentName, Frame, Message, News, ResolvedBy, Told};
@@ -62,6 +63,9 @@ struct Deliver<'a> {
     msg_id: String,
     seq: u64,
     mode: &'static str,
+    /// Only where there is more to say than most messages do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handling: Option<Value>,
     /// Only where it is true: the frame, or a reply with what is in it, may have arrived before.
     #[serde(skip_serializing_if = "is_false")]
     redelivered: bool,
@@ -130,8 +134,29 @@ pub(super) struct Body<'a> {
     metadata: Option<Value>,
 }
 
-/// The mode of what is delivered: at the next safe place.
-pub(super) const MODE: &str = "wait";
+/// Returns the word for a mode on the wire, which knows but two.
+pub fn wire_mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::NextToolCall => "steer",
+        Mode::Immediate | Mode::NextMessage | Mode::OnIdle | Mode::Manual => "wait",
+    }
+}
+
+/// Shows how a message is to be brought, if there is more to say than that most are.
+pub(super) fn handling(handling: Handling) -> Option<Value> {
+    let Handling {
+        mode,
+        priority,
+        deadline,
+    } = handling;
+    (handling != Handling::default()).then(|| {
+        json!({
+            "mode": mode.as_str(),
+            "priority": priority.as_str(),
+            "deadline": deadline.map(|at| at.to_string()),
+        })
+    })
+}
 
 /// Writes a frame.
 pub fn deliver(frame: &Frame) -> String {
@@ -151,7 +176,8 @@ pub fn deliver(frame: &Frame) -> String {
         agent: agent.local(),
         msg_id: message.id.to_string(),
         seq: *number,
-        mode: MODE,
+        mode: wire_mode(message.handling().mode),
+        handling: handling(message.handling()),
         redelivered: delivery.redelivered,
         payload: Payload { r#type, data },
     };
@@ -273,7 +299,7 @@ fn unnumbered(agent: &AgentName, event: &str, about: &str, key: &str, data: &Val
         "agent": agent.local(),
         "msg_id": about,
         "seq": 0,
-        "mode": MODE,
+        "mode": wire_mode(Mode::default()),
         "payload": {"type": event, "data": data},
     })
     .to_string()
@@ -349,7 +375,7 @@ pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static 
             created_at,
             mentions: message.mentions().collect(),
             attachments: [],
-            injection_mode: MODE,
+            injection_mode: wire_mode(message.handling().mode),
             channel_name: name.to_owned(),
             from_name,
         };
@@ -369,7 +395,7 @@ pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static 
             agent_id: from_id.clone(),
             agent_name: from_name.clone(),
             text,
-            injection_mode: MODE,
+            injection_mode: wire_mode(message.handling().mode),
             attachments: [],
             metadata,
         },
@@ -379,7 +405,7 @@ pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static 
         agent_id: (!is_direct).then_some(from_id),
         to: is_direct.then(|| agent.local()),
         text,
-        injection_mode: MODE,
+        injection_mode: wire_mode(message.handling().mode),
         attachments: [],
         from_name,
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::outgoing::{MODE, data, parts};
+use super::outgoing::{data, handling, parts, wire_mode};
 use super::{agent_id, delivery_id, invocations};
 use crate::engine::actions::HandlerView;
 use crate::engine::invocations::InvocationView;
@@ -43,10 +43,13 @@ pub fn pushed_frame(frame: &Frame, now: Timestamp) -> PushBody {
         "agent_id": agent_id(agent),
         "agent_name": agent.local(),
         "seq": number,
-        "mode": MODE,
+        "mode": wire_mode(message.handling().mode),
         "timestamp": now.to_string(),
         "data": data,
     });
+    if let Some(handling) = handling(message.handling()) {
+        json["handling"] = handling;
+    }
     if delivery.redelivered {
         json["redelivered"] = true.into();
     }

@@ -174,6 +174,8 @@ pub(in crate::server) enum Step {
         until: Timestamp,
         reason: Option<Box<str>>,
     },
+    /// Nobody was handed it before its deadline.
+    Expired,
     /// Its agent could not do what was to be done.
     Failed {
         reason: Option<Box<str>>,
@@ -187,7 +189,7 @@ impl Step {
             Self::Deferred { reason, .. } | Self::Failed { reason, .. } => {
                 reason.as_deref().map_or(0, str::len)
             }
-            Self::Accepted | Self::Delivered { .. } | Self::Undone { .. } => 0,
+            Self::Accepted | Self::Expired | Self::Delivered { .. } | Self::Undone { .. } => 0,
         }
     }
 }

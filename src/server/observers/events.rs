@@ -69,6 +69,7 @@ impl Entry {
                 Step::Undone { .. } => "delivery.undone",
                 Step::Deferred { .. } => "delivery.deferred",
                 Step::Failed { .. } => "delivery.failed",
+                Step::Expired => "delivery.expired",
             },
             What::Read { .. } => "message.read",
             What::Reacted { .. } => "message.reacted",
@@ -292,7 +293,7 @@ fn became(
         "from_name": name(&of.from),
     });
     match step {
-        Step::Accepted => {}
+        Step::Accepted | Step::Expired => {}
         Step::Delivered { by } | Step::Undone { by } => became["by"] = traces::sign(*by).into(),
         Step::Deferred { until, reason } => {
             became["available_at"] = until.to_string().into();

@@ -10,11 +10,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use chrono::DateTime;
 use serde::de::DeserializeOwned;
 
 use super::envelope::Failure;
 use super::tokens::{Holder, Kind};
-use crate::engine::{AgentName, Carrier, Command, Ending, Reply, SessionId, Who, shown};
+use crate::engine::{AgentName, Carrier, Command, Ending, Reply, SessionId, Timestamp, Who, shown};
 use crate::server::Shared;
 use crate::server::accept::json_body;
 use crate::server::http::collect_body;
@@ -190,8 +191,15 @@ impl Asked {
             let reason = format!("{} takes a JSON object; this is an array", shown(path));
             return Err(Failure::invalid(reason));
         }
-        serde_json::from_slice(&self.body)
-            .map_err(|error| Failure::invalid(format!("{}: {error}", shown(path))))
+        let not_so = |error: &dyn fmt::Display| Failure::invalid(format!("{}: {error}", shown(path)));
+        let mut json = serde_json::Deserializer::from_slice(&self.body);
+        let value =
+            serde_path_to_error::deserialize(&mut json).map_err(|error| match error.path().iter().len() {
+                0 => not_so(error.inner()),
+                _ => not_so(&error),
+            })?;
+        json.end().map_err(|error| not_so(&error))?;
+        Ok(value)
     }
 
     /// Sees to it that nothing is said but the address: no query, and no body, or an empty object.
@@ -344,6 +352,17 @@ fn observes_alone() -> Failure {
 fn wrong_kind(code: &'static str, wanted: Kind, given: Kind) -> Failure {
     let reason = format!("this address wants {}; this is {}", wanted.words(), given.words());
     Failure::new(StatusCode::FORBIDDEN, code, reason)
+}
+
+/// Reads a moment that a field names.
+pub(super) fn moment(field: &str, given: &str) -> Result<Timestamp, Failure> {
+    let moment = DateTime::parse_from_rfc3339(given).map_err(|_| {
+        let given = shown(given);
+        Failure::invalid(format!(
+            "\"{field}\" is {given:?}; accepted: a moment such as \"2026-05-02T14:30:00.000Z\""
+        ))
+    })?;
+    Ok(Timestamp::from_millis(moment.timestamp_millis()))
 }
 
 /// A session of the engine's that lasts for one request.

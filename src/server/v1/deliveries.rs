@@ -1,13 +1,13 @@
 //! The deliveries of an agent, and its receipts for them.
 
-use chrono::DateTime;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::asked::Asked;
-use super::envelope::{Answer, Data, Failure};
+use super::asked::{Asked, moment};
+use super::envelope::{Answer, Data};
+use crate::engine::handling::Handling;
 use crate::engine::receipts::{Command, Receipt, Refusal, Reply, State};
-use crate::engine::{self, AgentName, Delivery, Timestamp, shown};
+use crate::engine::{self, AgentName, Delivery, shown};
 use crate::server::limits::DELIVERIES_SHOWN_MAX;
 use crate::server::nodes;
 
@@ -59,17 +59,22 @@ pub(super) async fn fail(asked: Asked) -> Answer {
 /// `POST /v1/deliveries/:id/defer`.
 pub(super) async fn defer(asked: Asked) -> Answer {
     let Defer { available_at, reason } = asked.json()?;
-    let until = DateTime::parse_from_rfc3339(&available_at).map_err(|_| {
-        let given = shown(&available_at);
-        Failure::invalid(format!(
-            "\"available_at\" is {given:?}; accepted: a moment such as \"2026-05-02T14:30:00.000Z\""
-        ))
-    })?;
     let receipt = Receipt::Deferred {
-        until: Timestamp::from_millis(until.timestamp_millis()),
+        until: moment("available_at", &available_at)?,
         reason: reason.map(String::into_boxed_str),
     };
     give(&asked, receipt).await
+}
+
+/// `POST /v1/deliveries/flush`: has what is held go to the agent's node, and listed.
+pub(super) async fn flush(asked: Asked) -> Answer {
+    let agent = asked.agent()?;
+    asked.nothing()?;
+    let engine::Reply::Receipts(Reply::Flushed(flushed)) = asked.call_as(&agent, Command::Flush).await?
+    else {
+        unreachable!("what is held is flushed")
+    };
+    Ok(Data::ok(json!({"flushed": flushed})))
 }
 
 async fn give(asked: &Asked, receipt: Receipt) -> Answer {
@@ -100,6 +105,11 @@ fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
     let message = &delivery.message;
     let (status, available_at) = words(state);
     let place = nodes::place_of(message);
+    let Handling {
+        mode,
+        priority,
+        deadline,
+    } = message.handling();
     json!({
         "id": nodes::delivery_id(message, agent),
         "message_id": message.id.to_string(),
@@ -107,7 +117,9 @@ fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
         "agent_id": nodes::agent_id(agent),
         "status": status,
         "redelivered": delivery.redelivered,
-        "mode": "wait",
+        "mode": mode.as_str(),
+        "priority": priority.as_str(),
+        "deadline": deadline.map(|at| at.to_string()),
         "reason": nodes::reason(message, agent),
         "available_at": available_at,
         "created_at": message.ts.to_string(),
@@ -130,6 +142,7 @@ fn words(state: State) -> (&'static str, Option<String>) {
         State::Delivered => ("delivered", None),
         State::Deferred { until } => ("deferred", Some(until.to_string())),
         State::GivenUp => ("dead_lettered", None),
+        State::Expired => ("expired", None),
         State::Done => ("acked", None),
         State::Failed => ("failed", None),
     }

@@ -173,6 +173,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
             mail::Refusal::OtherContent { .. } => "idempotency_conflict",
             mail::Refusal::TooManyHops { .. } => "too_many_turns",
             mail::Refusal::InvalidThread { .. } => "invalid_request",
+            mail::Refusal::DeadlineOver { .. } => "deadline_over",
             mail::Refusal::NoAnswer { .. }
             | mail::Refusal::AlreadyWaits { .. }
             | mail::Refusal::TooManyWaits { .. } => "too_many_waits",

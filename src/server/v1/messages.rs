@@ -4,19 +4,18 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::asked::Asked;
+use super::asked::{Asked, moment};
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
 use super::{channels, records};
 use crate::engine::address::Warning;
+use crate::engine::handling::{Handling, Mode, Priority};
 use crate::engine::mail::{self, Command, PostOptions};
 use crate::engine::{
     self, AgentName, DEFAULT_PROJECT, Kind, Message, MessageId, PERSON, Recipient, ResolvedBy, Timestamp,
     shown,
 };
 use crate::server::nodes;
-
-const MODES: [&str; 2] = ["wait", "steer"];
 
 /// What `POST /v1/dm` takes.
 #[derive(Deserialize)]
@@ -25,6 +24,8 @@ struct Dm {
     to: String,
     text: String,
     mode: Option<String>,
+    priority: Option<String>,
+    deadline: Option<String>,
     attachments: Option<Vec<Value>>,
 }
 
@@ -34,6 +35,8 @@ struct Dm {
 struct Text {
     text: String,
     mode: Option<String>,
+    priority: Option<String>,
+    deadline: Option<String>,
     blocks: Option<Vec<Value>>,
     data: Option<Map<String, Value>>,
     attachments: Option<Vec<Value>>,
@@ -67,7 +70,7 @@ impl Text {
             from,
             to,
             text: self.text,
-            mode: mode_of(self.mode)?,
+            handling: handling(self.mode, self.priority, self.deadline)?,
             blocks: self.blocks,
             data: self.data,
             thread: None,
@@ -81,7 +84,7 @@ struct Draft {
     from: AgentName,
     to: String,
     text: String,
-    mode: &'static str,
+    handling: Handling,
     blocks: Option<Vec<Value>>,
     data: Option<Map<String, Value>>,
     thread: Option<String>,
@@ -106,6 +109,8 @@ pub(super) async fn dm(asked: Asked) -> Answer {
         to,
         text,
         mode,
+        priority,
+        deadline,
         attachments,
     } = asked.json()?;
     no_attachments(attachments)?;
@@ -114,12 +119,12 @@ pub(super) async fn dm(asked: Asked) -> Answer {
         let reason = format!("\"to\" is the channel {to:?}; post to it by POST /v1/channels/NAME/messages");
         return Err(Failure::new(StatusCode::BAD_REQUEST, "invalid_recipient", reason));
     }
-    let mode = mode_of(mode)?;
+    let handling = handling(mode, priority, deadline)?;
     let draft = Draft {
         from,
         to,
         text,
-        mode,
+        handling,
         blocks: None,
         data: None,
         thread: None,
@@ -140,7 +145,7 @@ pub(super) async fn dm(asked: Asked) -> Answer {
             "agent_id": nodes::agent_id(&draft.from),
             "agent_name": draft.from.local(),
             "text": draft.text,
-            "injection_mode": draft.mode,
+            "injection_mode": nodes::wire_mode(draft.handling.mode),
             "attachments": [],
         },
         "created_at": ts.to_string(),
@@ -222,6 +227,7 @@ async fn post(asked: &Asked, draft: Draft) -> Result<Accepted, Failure> {
             metadata,
             await_ms: None,
             idempotency_key,
+            handling: draft.handling,
         })),
     };
     let reply = asked.call_as(&draft.from, command).await?;
@@ -273,7 +279,7 @@ impl Accepted {
             "text": draft.text,
             "blocks": draft.blocks,
             "metadata": draft.data.unwrap_or_default(),
-            "injection_mode": draft.mode,
+            "injection_mode": nodes::wire_mode(draft.handling.mode),
             "has_attachments": false,
             "thread_id": thread,
             "attachments": [],
@@ -299,11 +305,37 @@ fn warned(warning: &Warning) -> Option<String> {
     }
 }
 
-fn mode_of(mode: Option<String>) -> Result<&'static str, Failure> {
-    let Some(mode) = mode else { return Ok(MODES[0]) };
-    MODES.into_iter().find(|known| *known == mode).ok_or_else(|| {
-        let (mode, accepted) = (shown(&mode), MODES.join(", "));
-        Failure::invalid(format!("\"mode\" is {mode:?}; accepted: {accepted}"))
+/// Reads how a message is to be brought: the mode as Agent Relay's clients name it, or by its own name.
+fn handling(
+    mode: Option<String>,
+    priority: Option<String>,
+    deadline: Option<String>,
+) -> Result<Handling, Failure> {
+    let not_one = |field: &str, given: &str, accepted: &[&str]| {
+        let (given, accepted) = (shown(given), accepted.join(", "));
+        Failure::invalid(format!("\"{field}\" is {given:?}; accepted: {accepted}"))
+    };
+    let mode = mode.map_or(Ok(Mode::default()), |given| match given.as_str() {
+        "wait" => Ok(Mode::Immediate),
+        "steer" => Ok(Mode::NextToolCall),
+        word => {
+            let known = Mode::ALL.into_iter().find(|mode| mode.as_str() == word);
+            let words = Mode::ALL.map(Mode::as_str);
+            let accepted = [&["wait", "steer"][..], &words[..]].concat();
+            known.ok_or_else(|| not_one("mode", word, &accepted))
+        }
+    })?;
+    let priority = priority.map_or(Ok(Priority::default()), |given| {
+        let known = Priority::ALL
+            .into_iter()
+            .find(|priority| priority.as_str() == given);
+        known.ok_or_else(|| not_one("priority", &given, &Priority::ALL.map(Priority::as_str)))
+    })?;
+    let deadline = deadline.map(|given| moment("deadline", &given)).transpose()?;
+    Ok(Handling {
+        mode,
+        priority,
+        deadline,
     })
 }
 

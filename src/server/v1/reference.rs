@@ -38,8 +38,12 @@ A message may carry an idempotency key in `Idempotency-Key`, `X-Idempotency-Key`
 agent with the same key adds nothing: it gets the answer of the first one, with the header `Idempotency-Replayed: true`. Another
 message with that key is refused: 409 `idempotency_conflict`.
 
-`mode` is `wait` or `steer`; it is checked and shown as `injection_mode`. Nothing holds or interrupts yet: either is read with the next
-read, and in the next frame to a node ([DELIVERY.md](DELIVERY.md)). `attachments` may be empty, else 501.
+## How a message is to be brought
+
+`mode` says when it is to be shown: `immediate` (or `wait`, as the SDK says it; the default), `next-tool-call` (or `steer`), `next-message`,
+`on-idle`, or `manual`, which relay holds until its agent asks for it. `priority` is `normal` or `urgent`. `deadline` is a moment (RFC 3339) from which on
+nobody is handed it any more; 400 `deadline_over` if it is over. What becomes of them: [DELIVERY.md](DELIVERY.md). `injection_mode` in answers is the
+mode as the SDK says it. `attachments` may be empty, else 501.
 
 ";
 

@@ -122,6 +122,7 @@ impl Plan {
                 .then(|| self.rng.pick(&["", "{}", "[12]"]).to_owned()),
             await_ms: self.rng.percent(self.curious).then(|| self.rng.pick(&ASKS_MS)),
             idempotency_key: self.rng.percent(40).then(|| self.key()),
+            handling: relay::engine::handling::Handling::default(),
         }
     }
 

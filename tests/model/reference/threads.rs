@@ -97,6 +97,7 @@ impl Model {
             reply_to: answered.map(|message| message.id),
             metadata: metadata.clone(),
             hops,
+            handling: relay::engine::handling::Handling::default(),
         })))
     }
 

@@ -1,5 +1,6 @@
 //! What happened to each message: a list of which nothing is ever taken out, and of which only the end is shown.
 
+use relay::engine::handling::Handling;
 use relay::engine::trace::{self, Command, Happened, Moment, ShownTo, Traced};
 
 use super::*;
@@ -108,6 +109,7 @@ impl Model {
             from: message.from.clone(),
             to: message.to.clone(),
             kind: message.kind,
+            handling: Handling::default(),
             accepted_at: message.ts,
             moments,
         };

@@ -13,6 +13,7 @@ pub(super) fn is_told(event: &Event) -> bool {
         Event::Accepted { .. }
         | Event::Undone { .. }
         | Event::Receipt { .. }
+        | Event::Expired { .. }
         | Event::Marked { .. }
         | Event::Reacted { .. }
         | Event::Registered { .. }
@@ -105,6 +106,9 @@ impl Kept {
                 for delivery in deliveries.iter() {
                     self.push_receipt(at, &delivery.message, agent, receipt);
                 }
+            }
+            Event::Expired { agent, delivery } => {
+                self.push_step(at, &delivery.message, agent, Step::Expired);
             }
             Event::Marked { message, agent } => {
                 let what = What::Read {
