@@ -142,7 +142,6 @@ impl Engine {
             let delivery = self.inbox_mut(&agent).expire(seq);
             self.timers.unexpire(deadline, agent.clone(), seq);
             self.inbox_changes(&agent, step);
-            step.wakes(agent.clone());
             step.note(Event::Expired {
                 agent,
                 delivery: Arc::new(delivery),

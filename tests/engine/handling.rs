@@ -1,11 +1,12 @@
 //! How messages are brought: what is held until somebody asks for it, and what expires.
 
 use relay::engine::handling::{Handling, Mode, Priority};
-use relay::engine::limits::NODE_GONE_MS;
+use relay::engine::limits::{NODE_GONE_MS, TRANSIENT_MS};
 use relay::engine::receipts::{Command as Asked, Receipt, Reply as Answer, State};
 use relay::engine::trace::Happened;
+use relay::engine::watches::Watched;
 
-use super::nodes::{ANY, FIRST, NEXT, NODE, frames};
+use super::nodes::{ANY, NEXT, NODE, frames};
 use super::*;
 
 /// The session of the agent that gives receipts.
@@ -17,7 +18,8 @@ const HELD: Handling = Handling {
     deadline: None,
 };
 
-fn until(ms: i64) -> Handling {
+/// It expires so many milliseconds after the start.
+pub fn until(ms: i64) -> Handling {
     Handling {
         deadline: Some(START.plus_millis(ms)),
         ..Handling::default()
@@ -34,7 +36,7 @@ impl Relay {
     }
 
     /// Posts to `dev-a`, and returns what goes to its node, by the number of the message and that of the frame.
-    fn sends(&mut self, handling: Handling) -> Vec<(u64, u64)> {
+    pub fn sends(&mut self, handling: Handling) -> Vec<(u64, u64)> {
         numbers(self.tries(handling))
     }
 
@@ -43,6 +45,14 @@ impl Relay {
     }
 
     fn keyed(&mut self, handling: Handling, key: Option<&str>) -> Vec<Effect> {
+        self.posts_to("dev-a", handling, key)
+    }
+
+    fn sends_to(&mut self, agent: &str, handling: Handling) -> Vec<Effect> {
+        self.posts_to(agent, handling, None)
+    }
+
+    fn posts_to(&mut self, agent: &str, handling: Handling, key: Option<&str>) -> Vec<Effect> {
         let options = mail::PostOptions {
             handling,
             idempotency_key: key.map(str::to_owned),
@@ -50,7 +60,7 @@ impl Relay {
         };
         let post = mail::Command::Post {
             from: Some("pm".to_owned()),
-            to: "dev-a".to_owned(),
+            to: agent.to_owned(),
             kind: Kind::Free,
             body: "hi".to_owned(),
             options: Some(Box::new(options)),
@@ -206,6 +216,7 @@ fn what_nobody_was_handed_expires_at_its_deadline_and_is_read_by_nobody() {
         relay.engine.poll_timeout(),
         Some((START.plus_millis(1_000), Reason::DeadlinePasses))
     );
+    assert_eq!(relay.listed(), [0, 1]);
     relay.timeout_at(999);
     assert_eq!(relay.expired(), [] as [u64; 0]);
     assert_eq!(relay.unread(), 2);
@@ -316,12 +327,40 @@ fn what_is_held_expires_as_well() {
 }
 
 #[test]
-fn an_agent_that_was_to_go_goes_though_its_last_message_expires_then() {
+fn an_agent_goes_at_the_moment_at_which_its_last_message_comes_back_too_late() {
     let mut relay = Relay::told();
-    relay.bind(FIRST, "nobody");
-    relay.sends(until(1));
-    relay.timeout_at(1);
-    assert_eq!(relay.expired(), [0]);
+    let temp = agents::Registration {
+        transient: true,
+        ..registration("temp", None)
+    };
+    relay.register(AGENT, temp);
+    relay.sends_to("temp", until(1_000));
+    let deferred = Receipt::Deferred {
+        until: START.plus_millis(TRANSIENT_MS),
+        reason: None,
+    };
+    relay.says(1, deferred);
+    relay.close(AGENT, Ending::Orderly);
+    relay.events();
+    relay.timeout_at(TRANSIENT_MS);
+    let events = relay.events();
+    let [Event::Undone { .. }, Event::Expired { .. }, Event::Gone { agent }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(agent.as_str(), "temp");
+}
+
+#[test]
+fn whoever_watches_an_inbox_is_told_that_something_in_it_has_expired() {
+    let mut relay = Relay::told();
+    relay.open(AGENT, Carrier::Stream, Some("dev-a"));
+    relay.sends(until(1_000));
+    relay.call(AGENT, ANY, watches::Command::Watch(Watched::Inbox).into());
+    let told = Effect::Changed {
+        session: AGENT,
+        what: Watched::Inbox,
+    };
+    assert_eq!(relay.timeout_at(1_000), [told]);
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Pushes: one at a time, in order, again after a while, given up after so many attempts, and sent again when somebody asks.
 
+use relay::engine::handling::Handling;
 use relay::engine::limits::{PUSH_ATTEMPTS_MAX, PUSH_BACKOFF_MS, PUSH_BACKOFF_MS_MAX, REASON_BYTES_MAX};
 use relay::engine::nodes::{Command as Asked, Refusal as NoNode, Reply as Answer, Said};
 use relay::engine::pushes::{DeadLetter, Failing, GivenUp};
 use relay::engine::receipts::{Command as Receipts, Receipt, Reply as Received, State};
 
+use super::handling::until;
 use super::nodes::{ANY, FIRST, NEXT, NODE, NONE, PERSON, frames, no_node, noted};
 use super::*;
 
@@ -189,6 +191,45 @@ fn what_was_not_taken_goes_out_again_after_a_while_and_nothing_overtakes_it() {
     assert_eq!(relay.failing(), None);
     relay.fails(2, "HTTP 500");
     assert_eq!(relay.failing().expect("it fails").attempts, 1, "it counts anew");
+}
+
+#[test]
+fn what_is_to_go_out_again_expires_at_its_deadline_and_the_next_goes_out_at_that_time() {
+    let mut relay = Relay::pushing();
+    assert_eq!(relay.sends(until(100)), [(0, 1)]);
+    relay.sends(Handling::default());
+    relay.fails(1, "HTTP 503");
+    let expired = |relay: &mut Relay| {
+        let events = relay.events().into_iter();
+        let expired = events.filter(|event| matches!(event, Event::Expired { .. }));
+        expired.count()
+    };
+    assert_eq!(frames(relay.timeout_at(99)), []);
+    assert_eq!(expired(&mut relay), 0);
+    assert_eq!(frames(relay.timeout_at(100)), [], "its target has its pause");
+    assert_eq!(expired(&mut relay), 1);
+    let next = relay.goes_on();
+    let [(NODE, 2, delivery)] = &next[..] else {
+        panic!("{next:?}")
+    };
+    assert_eq!((delivery.seq, delivery.redelivered), (Seq(1), false));
+}
+
+#[test]
+fn what_is_being_pushed_at_its_deadline_expires_if_it_is_not_taken() {
+    for is_taken in [true, false] {
+        let mut relay = Relay::pushing();
+        relay.sends(until(100));
+        relay.timeout_at(100);
+        if is_taken {
+            relay.acknowledge(NODE, "dev-a", 1);
+        } else {
+            relay.fails(1, "HTTP 503");
+        }
+        let events = relay.events();
+        let has_expired = events.iter().any(|event| matches!(event, Event::Expired { .. }));
+        assert_eq!(has_expired, !is_taken);
+    }
 }
 
 #[test]
