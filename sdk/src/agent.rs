@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::client::{Call, Client, Workspace, segment, text};
 use super::error::{CapabilityError, Error};
 use super::events::Events;
-use super::message::written;
+use super::message::{Handling, written};
 
 /// An agent, with its token. Clones are the same agent.
 #[derive(Clone)]
@@ -97,9 +97,18 @@ impl Agent {
     ///
     /// Relay's, and those of the connection. It is tried again where the connection breaks, and adds one message all the same.
     pub async fn send(&self, to: &str, body: &str) -> Result<Posted, Error> {
-        let data = self
-            .post("/v1/dm".to_owned(), json!({"to": to, "text": body}))
-            .await?;
+        self.send_with(to, body, &Handling::default()).await
+    }
+
+    /// Sends a message, and says how it is to be brought.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`]; `deadline_over` where its deadline is over.
+    pub async fn send_with(&self, to: &str, body: &str, handling: &Handling) -> Result<Posted, Error> {
+        let mut said = json!({"to": to, "text": body});
+        handling.write(&mut said);
+        let data = self.post("/v1/dm".to_owned(), said).await?;
         posted(&data["message"], &data)
     }
 
@@ -109,10 +118,23 @@ impl Agent {
     ///
     /// As [`Self::send`].
     pub async fn post_to(&self, channel: &str, body: &str) -> Result<Posted, Error> {
+        self.post_to_with(channel, body, &Handling::default()).await
+    }
+
+    /// Posts to a channel, and says how the message is to be brought.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send_with`].
+    pub async fn post_to_with(
+        &self,
+        channel: &str,
+        body: &str,
+        handling: &Handling,
+    ) -> Result<Posted, Error> {
         let channel = channel.strip_prefix('#').unwrap_or(channel);
         let path = format!("/v1/channels/{}/messages", segment(channel));
-        let data = self.post(path, json!({"text": body})).await?;
-        posted(&data, &data)
+        self.say(path, body, handling).await
     }
 
     /// Answers a message that the agent got, or goes on with one of its own.
@@ -121,9 +143,41 @@ impl Agent {
     ///
     /// As [`Self::send`]; `message_not_found` where relay does not know the message any more.
     pub async fn reply(&self, message_id: &str, body: &str) -> Result<Posted, Error> {
+        self.reply_with(message_id, body, &Handling::default()).await
+    }
+
+    /// Answers a message, and says how the answer is to be brought.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::reply`]; `deadline_over` where its deadline is over.
+    pub async fn reply_with(
+        &self,
+        message_id: &str,
+        body: &str,
+        handling: &Handling,
+    ) -> Result<Posted, Error> {
         let path = format!("/v1/messages/{}/replies", segment(message_id));
-        let data = self.post(path, json!({"text": body})).await?;
+        self.say(path, body, handling).await
+    }
+
+    async fn say(&self, path: String, body: &str, handling: &Handling) -> Result<Posted, Error> {
+        let mut said = json!({"text": body});
+        handling.write(&mut said);
+        let data = self.post(path, said).await?;
         posted(&data, &data)
+    }
+
+    /// Has what is held for the agent ([`crate::DeliveryMode::Manual`]) come now. Returns how many messages that are.
+    ///
+    /// # Errors
+    ///
+    /// Relay's, and those of the connection.
+    pub async fn flush(&self) -> Result<u64, Error> {
+        let data = self
+            .ask(|token| Call::post("/v1/deliveries/flush", token, json!({})))
+            .await?;
+        Ok(data["flushed"].as_u64().unwrap_or_default())
     }
 
     /// Joins a channel, which is made if need be.

@@ -46,6 +46,6 @@ pub use delivery::{
 };
 pub use error::{CapabilityError, Error};
 pub use events::{AgentSessionEvent, Events, Subscription};
-pub use message::{DeliveryMode, MessageContext, Reason, RelayMessage};
+pub use message::{DeliveryMode, Handling, MessageContext, Priority, Reason, RelayMessage};
 pub use redact::redact;
 pub use runner::{DeliveryRunner, Running};

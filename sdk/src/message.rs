@@ -24,11 +24,12 @@ pub struct RelayMessage {
     pub created_at: String,
 }
 
-/// When a message is to be shown to the session. relay asks for [`DeliveryMode::NextMessage`] today.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// When a message is to be shown to the session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeliveryMode {
     /// Now, even if that interrupts.
+    #[default]
     Immediate,
     /// Before the next message of a user.
     NextMessage,
@@ -36,8 +37,91 @@ pub enum DeliveryMode {
     NextToolCall,
     /// Once the session is idle.
     OnIdle,
-    /// Once somebody asks for what is held.
+    /// Once the agent asks for what is held: by [`crate::Agent::flush`], or by reading with a tool.
     Manual,
+}
+
+impl DeliveryMode {
+    const ALL: [Self; 5] = [
+        Self::Immediate,
+        Self::NextMessage,
+        Self::NextToolCall,
+        Self::OnIdle,
+        Self::Manual,
+    ];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Immediate => "immediate",
+            Self::NextMessage => "next-message",
+            Self::NextToolCall => "next-tool-call",
+            Self::OnIdle => "on-idle",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+/// How urgent a message is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Priority {
+    /// As most are.
+    #[default]
+    Normal,
+    /// More than that. It comes in its order all the same.
+    Urgent,
+}
+
+/// How a message is to be brought to whoever gets it. The default is that of a message of which its sender says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Handling {
+    /// When it is to be shown.
+    pub mode: DeliveryMode,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// From when on nobody is to be handed it, in milliseconds; relay refuses one that is over.
+    pub deadline: Option<SystemTime>,
+}
+
+impl Handling {
+    /// Says it in a post.
+    pub(crate) fn write(&self, post: &mut Value) {
+        let Self {
+            mode,
+            priority,
+            deadline,
+        } = *self;
+        if mode != DeliveryMode::default() {
+            post["mode"] = mode.word().into();
+        }
+        if priority == Priority::Urgent {
+            post["priority"] = "urgent".into();
+        }
+        if let Some(deadline) = deadline {
+            post["deadline"] = written(deadline).into();
+        }
+    }
+
+    /// Reads it from a frame, which has it whole only where it says more than the mode on the wire.
+    pub(crate) fn read(frame: &Value) -> Self {
+        let said = &frame["handling"];
+        let known = DeliveryMode::ALL.into_iter();
+        let named = |mode: &DeliveryMode| said["mode"] == mode.word();
+        let mode = known.clone().find(named).unwrap_or(match frame["mode"].as_str() {
+            Some("steer") => DeliveryMode::NextToolCall,
+            _ => DeliveryMode::Immediate,
+        });
+        let deadline = said["deadline"].as_str();
+        let deadline = deadline.and_then(|at| chrono::DateTime::parse_from_rfc3339(at).ok());
+        Self {
+            mode,
+            priority: match said["priority"] == "urgent" {
+                true => Priority::Urgent,
+                false => Priority::Normal,
+            },
+            deadline: deadline.map(SystemTime::from),
+        }
+    }
 }
 
 /// Why an agent gets a message.
@@ -60,6 +144,10 @@ pub struct MessageContext {
     pub id: String,
     /// When to show it.
     pub mode: DeliveryMode,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// From when on it was not to be handed to anybody, if its sender said so.
+    pub deadline: Option<SystemTime>,
     /// Why it came.
     pub reason: Reason,
     /// It may have been seen before: a hand-over of it was undone.

@@ -18,7 +18,7 @@ use super::client::text;
 use super::connect::BoxedIo;
 use super::error::Error;
 use super::events::AgentSessionEvent;
-use super::message::{DeliveryMode, MessageContext, Reason, RelayMessage};
+use super::message::{Handling, MessageContext, Reason, RelayMessage};
 
 /// How long is waited before a connection is made again, at the least and at the most; twice as long each time.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -341,12 +341,16 @@ fn arrived(frame: &Value, connection: u64) -> Option<Arrived> {
         metadata: of_whom["metadata"].clone(),
         created_at: said(&data["created_at"])?,
     };
+    let Handling {
+        mode,
+        priority,
+        deadline,
+    } = Handling::read(frame);
     let context = MessageContext {
         id: said(&frame["delivery_id"])?,
-        mode: match frame["mode"].as_str() {
-            Some("steer") => DeliveryMode::Immediate,
-            _ => DeliveryMode::NextMessage,
-        },
+        mode,
+        priority,
+        deadline,
         reason,
         redelivered: frame["redelivered"] == true,
         attempts: 0,

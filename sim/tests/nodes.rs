@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use sim::nodes::laws::{
-    AFTER, LOST, MARKED, NAMES, NUMBERS, OBSERVED, OVERTAKEN, RECEIPT, SENT_AGAIN, THIN_AIR,
+    AFTER, LATE, LOST, MARKED, NAMES, NUMBERS, OBSERVED, OVERTAKEN, RECEIPT, SENT_AGAIN, THIN_AIR,
 };
 use sim::nodes::tap::Bug;
 use sim::nodes::{campaign, run_seed};
@@ -13,7 +13,7 @@ use sim::nodes::{campaign, run_seed};
 const SEEDS: u64 = 40;
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it.
-const BUGS: [(Bug, u64, &[&str]); 13] = [
+const BUGS: [(Bug, u64, &[&str]); 14] = [
     (Bug::FrameLost, 5, &[LOST, NUMBERS]),
     (Bug::SentAfterReceipt, 5, &[AFTER, SENT_AGAIN, NUMBERS]),
     (Bug::MarkMissing, 10, &[MARKED, OVERTAKEN]),
@@ -27,6 +27,7 @@ const BUGS: [(Bug, u64, &[&str]); 13] = [
     (Bug::EventsSwapped, 5, &[OBSERVED]),
     (Bug::PushTakenForGranted, 10, &[LOST]),
     (Bug::PushForgotten, 20, &[LOST, RECEIPT]),
+    (Bug::DeadlineForgotten, 40, &[LATE]),
 ];
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use relay_sdk::{AgentIdentity, AgentSession};
+use relay_sdk::{AgentIdentity, AgentSession, DeliveryMode, Handling, Priority};
 
 use super::*;
 
@@ -295,4 +295,69 @@ async fn a_session_gets_messages_and_is_let_go() {
         ["the delivery runner has stopped"]
     );
     assert_eq!(inbox(&relay, "bob"), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_is_told_how_a_message_is_to_be_brought_and_what_is_held_comes_once_it_is_flushed() {
+    let relay = Relay::start();
+    let (alice, bob) = (agent(&relay, "alice").await, agent(&relay, "bob").await);
+    let seen = Seen::default();
+    let _running = run(&bob, target(&seen, |_, _| Ok(MessageReceipt::delivered()))).await;
+    // To the millisecond, as relay keeps it.
+    let whole = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs();
+    let deadline = SystemTime::UNIX_EPOCH + Duration::from_secs(whole + 600);
+    let held = Handling {
+        mode: DeliveryMode::Manual,
+        ..Handling::default()
+    };
+    alice.send_with("bob", "held", &held).await.expect("it is taken");
+    let late = Handling {
+        mode: DeliveryMode::OnIdle,
+        priority: Priority::Urgent,
+        deadline: Some(deadline),
+    };
+    alice
+        .send_with("bob", "urgent", &late)
+        .await
+        .expect("it is taken");
+    let next = Handling {
+        mode: DeliveryMode::NextToolCall,
+        ..Handling::default()
+    };
+    bob.join("ops").await.expect("it is in");
+    let posted = alice
+        .post_to_with("#ops", "all", &next)
+        .await
+        .expect("it is taken");
+    alice
+        .reply_with(&posted.id, "and", &held)
+        .await
+        .expect("it is taken");
+    alice.send("bob", "plain").await.expect("it is taken");
+    assert_eq!(seen.many(3).await, ["urgent", "all", "plain"]);
+    let said = |context: &MessageContext| (context.mode, context.priority, context.deadline);
+    let contexts: Vec<_> = seen.contexts().iter().map(said).collect();
+    assert_eq!(
+        contexts,
+        [
+            (DeliveryMode::OnIdle, Priority::Urgent, Some(deadline)),
+            (DeliveryMode::NextToolCall, Priority::Normal, None),
+            (DeliveryMode::Immediate, Priority::Normal, None),
+        ]
+    );
+    assert_eq!(bob.flush().await.expect("it is told"), 2);
+    assert_eq!(seen.many(5).await[3..], ["held", "and"]);
+    assert_eq!(seen.contexts()[3].mode, DeliveryMode::Manual);
+    let over = Handling {
+        deadline: Some(SystemTime::UNIX_EPOCH),
+        ..Handling::default()
+    };
+    let refused = alice.send_with("bob", "over", &over).await;
+    assert!(
+        matches!(&refused, Err(Error::Refused { status: 400, code, .. }) if code == "deadline_over"),
+        "{refused:?}"
+    );
 }

@@ -24,6 +24,8 @@ pub struct History {
     pub receipts: Vec<Given>,
     /// The deliveries whose last receipt relay has, whether a program has lived to hear of that or not.
     pub settled: BTreeSet<String>,
+    /// What has expired, by the texts and the agents.
+    pub expired: BTreeSet<(String, String)>,
     /// The deliveries that have arrived, as relay says.
     pub arrived: BTreeSet<String>,
     /// What the tap found to be wrong.

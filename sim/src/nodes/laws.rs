@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::history::{Given, History, Observed, Post, Posted, Shown};
-use super::plan::Plan;
+use super::plan::{Plan, node_name};
 use crate::laws::Violation;
 
 /// Nobody loses a message but with a life of the server.
@@ -22,12 +22,14 @@ pub const THIN_AIR: &str = "a node gets what was sent to it";
 pub const OBSERVED: &str = "an observer is told of each event once and in order";
 /// The tap's: numbers have no gap, and are used once.
 pub const NUMBERS: &str = "frames are numbered without a gap";
+/// The tap's, and of what targets saw.
+pub const LATE: &str = "nobody is handed anything past its deadline";
 /// The tap's: no number is acknowledged that the node did not acknowledge.
 pub const SENT_AGAIN: &str = "no frame goes out after its receipt";
 
 /// All of them.
-pub const NAMES: [&str; 9] = [
-    LOST, RECEIPT, AFTER, MARKED, OVERTAKEN, THIN_AIR, OBSERVED, NUMBERS, SENT_AGAIN,
+pub const NAMES: [&str; 10] = [
+    LOST, RECEIPT, AFTER, MARKED, OVERTAKEN, THIN_AIR, OBSERVED, NUMBERS, SENT_AGAIN, LATE,
 ];
 
 type Verdict = Result<(), String>;
@@ -62,6 +64,7 @@ pub fn lost_by_restart(history: &History) -> usize {
         post.outcome == Posted::Accepted
             && post.to.is_some()
             && !history.shown.iter().any(|shown| shown.text == post.text)
+            && !history.expired.iter().any(|(text, _)| *text == post.text)
     };
     history.posts.iter().filter(lost).count()
 }
@@ -84,6 +87,11 @@ impl Case<'_> {
         self.history.shown.iter().filter(move |shown| shown.text == text)
     }
 
+    fn has_expired(&self, post: &Post, node: usize) -> bool {
+        let mut expired = self.history.expired.iter();
+        expired.any(|(text, agent)| *text == post.text && *agent == node_name(node))
+    }
+
     fn has_twin(&self, node: usize) -> bool {
         let plan = self.plan.nodes.get(node);
         plan.is_some_and(|plan| plan.twin_on.is_some())
@@ -91,7 +99,8 @@ impl Case<'_> {
 
     fn what_was_accepted_is_handed_over(&self) -> Verdict {
         for (post, node) in self.in_the_last_life() {
-            if !self.showings(&post.text).any(|shown| shown.node == node) {
+            let is_shown = self.showings(&post.text).any(|shown| shown.node == node);
+            if !is_shown && !self.has_expired(post, node) {
                 return Err(format!(
                     "{:?}, accepted at {} ms, never came",
                     post.text, post.ended_ms
@@ -113,8 +122,10 @@ impl Case<'_> {
                     // A web hook gives none but its answer.
                     || node >= self.plan.nodes.len() && self.history.arrived.contains(&shown.delivery)
             };
+            // What was deferred, or lost with its program, may have expired when it came back.
             if let Some(shown) = self.showings(&post.text).find(|shown| shown.node == node)
                 && !given(shown)
+                && !self.has_expired(post, node)
             {
                 return Err(format!(
                     "{:?}, handed over at {} ms, has none",

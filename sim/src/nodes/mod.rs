@@ -25,7 +25,7 @@ use plan::Plan;
 use tap::Bug;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 21] = [
+pub const REQUIRED: [(&str, u64); 22] = [
     ("node came", 20),
     ("node came again", 20),
     ("node lapsed", 100),
@@ -43,6 +43,7 @@ pub const REQUIRED: [(&str, u64); 21] = [
     ("observer went on where it was", 40),
     ("observer missed events", 40),
     ("push failed", 40),
+    ("delivery expired", 100),
     ("web hook answered 500", 40),
     ("web hook answered nothing", 40),
     ("web hook answered late", 40),

@@ -58,6 +58,8 @@ pub struct PostPlan {
     pub fate: Fate,
     /// How long the target is busy with it, in milliseconds.
     pub busy_ms: u64,
+    /// After how many milliseconds nobody is to be handed it any more, if ever.
+    pub deadline_ms: Option<u64>,
 }
 
 /// What a target says of a message.
@@ -160,6 +162,7 @@ impl Plan {
                         _ => Fate::Delivered,
                     },
                     busy_ms: rng.u64(..busy_ms_max),
+                    deadline_ms: None,
                 };
                 PosterPlan {
                     on: rng.usize(..boxes),
@@ -179,6 +182,14 @@ impl Plan {
         for post in posters.iter_mut().flat_map(|poster| &mut poster.posts) {
             if post.to.is_some() && !hooks.is_empty() && of_hooks.u32(0..3) == 0 {
                 post.to = Some(nodes.len() + of_hooks.usize(..hooks.len()));
+            }
+        }
+        // And so is this. Mostly nobody is away for longer than that.
+        let mut of_deadlines = Rng::with_seed(seed ^ 0x6465_6164_6c69_6e65);
+        if of_deadlines.u32(0..3) == 0 {
+            for post in posters.iter_mut().flat_map(|poster| &mut poster.posts) {
+                let has_one = of_deadlines.u32(0..2) == 0;
+                post.deadline_ms = has_one.then(|| of_deadlines.u64(200..30_000));
             }
         }
         Self {

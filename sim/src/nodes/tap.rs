@@ -7,12 +7,12 @@ use relay::engine::nodes::Said;
 use relay::engine::receipts::{Receipt, Reply as Receipted, State};
 use relay::engine::{
     AgentName, CallId, Command, Effect, Engine, Event, Frame, Input, MessageId, Overview, Reason, Reply,
-    SessionId, Status, Timestamp, nodes, receipts,
+    SessionId, Status, Timestamp, mail, nodes, receipts,
 };
 use relay::server::Machine;
 
 use super::history::{Log, Told};
-use super::laws::{NUMBERS, SENT_AGAIN};
+use super::laws::{LATE, NUMBERS, SENT_AGAIN};
 use super::observers::{Spoiler, told};
 use crate::laws::Violation;
 use crate::marks::Marks;
@@ -46,11 +46,13 @@ pub enum Bug {
     PushTakenForGranted,
     /// Nothing is heard of what a web hook did not take.
     PushForgotten,
+    /// A message has no deadline, whatever its sender said.
+    DeadlineForgotten,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::FrameLost,
         Self::SentAfterReceipt,
         Self::MarkMissing,
@@ -64,6 +66,7 @@ impl Bug {
         Self::EventsSwapped,
         Self::PushTakenForGranted,
         Self::PushForgotten,
+        Self::DeadlineForgotten,
     ];
 }
 
@@ -88,6 +91,8 @@ pub struct NodeTap {
     asked: BTreeMap<CallId, (AgentName, String)>,
     /// What has its receipt.
     done: BTreeSet<(AgentName, String)>,
+    /// The deadlines of what was posted, by its text.
+    deadlines: BTreeMap<String, Timestamp>,
     /// Which nodes have been there.
     came: BTreeSet<String>,
     /// Counts what a bug may hit, and what it keeps.
@@ -115,6 +120,7 @@ impl NodeTap {
             speakers: BTreeMap::new(),
             asked: BTreeMap::new(),
             done: BTreeSet::new(),
+            deadlines: BTreeMap::new(),
             came: BTreeSet::new(),
             hits: 0,
             kept: None,
@@ -195,6 +201,19 @@ impl NodeTap {
                 }
                 None
             }
+            Command::Mail(mail::Command::Post {
+                body,
+                options: Some(options),
+                ..
+            }) => {
+                if let Some(deadline) = options.handling.deadline {
+                    self.deadlines.insert(body.clone(), deadline);
+                }
+                if self.bug == Some(Bug::DeadlineForgotten) {
+                    options.handling.deadline = None;
+                }
+                None
+            }
             Command::Mail(_)
             | Command::Agents(_)
             | Command::Groups(_)
@@ -265,7 +284,7 @@ impl NodeTap {
     }
 
     /// Looks at what goes out.
-    fn see(&mut self, out: &[Effect]) {
+    fn see(&mut self, now: Timestamp, out: &[Effect]) {
         for effect in out {
             match effect {
                 Effect::Opened {
@@ -280,7 +299,7 @@ impl NodeTap {
                         self.given(agent, message, *state);
                     }
                 }
-                Effect::Deliver { frame, .. } => self.sent(frame),
+                Effect::Deliver { frame, .. } => self.sent(now, frame),
                 Effect::Superseded { .. } => self.marks.hit("node superseded"),
                 Effect::Note(event) => self.note(event),
                 Effect::Opened { .. }
@@ -305,7 +324,7 @@ impl NodeTap {
         }
     }
 
-    fn sent(&mut self, frame: &Frame) {
+    fn sent(&mut self, now: Timestamp, frame: &Frame) {
         let Frame {
             agent,
             number,
@@ -320,6 +339,14 @@ impl NodeTap {
             .frames
             .get(agent)
             .is_some_and(|frames| frames.of.values().any(|other| *other == id));
+        let name = (delivery.message.body.clone(), agent.local().to_owned());
+        let has_expired = self.log.history().expired.contains(&name);
+        let deadline = self.deadlines.get(&delivery.message.body);
+        // What was sent before keeps its number, which its node waits for.
+        let is_new = !was_sent && deadline.is_some_and(|deadline| *deadline <= now);
+        if has_expired || is_new {
+            self.broken(LATE, format!("frame {number} of {agent}"));
+        }
         let frames = self.frames.entry(agent.clone()).or_default();
         let wrong = if *number <= frames.highest {
             self.marks.hit("frame sent again");
@@ -352,7 +379,11 @@ impl NodeTap {
             }
             Event::NodeLapsed { .. } => self.marks.hit("node lapsed"),
             Event::PushFailed { .. } => self.marks.hit("push failed"),
-            Event::Expired { .. } => {}
+            Event::Expired { agent, delivery } => {
+                self.marks.hit("delivery expired");
+                let name = (delivery.message.body.clone(), agent.local().to_owned());
+                self.log.history().expired.insert(name);
+            }
             Event::Confirmed {
                 agent, deliveries, ..
             } => {
@@ -401,7 +432,7 @@ impl Machine for NodeTap {
         }
         let mut new = out.split_off(from);
         self.spoil(&mut new);
-        self.see(&new);
+        self.see(now, &new);
         self.spoiler.spoil(self.bug, &mut new);
         out.append(&mut new);
     }
@@ -415,7 +446,7 @@ impl Machine for NodeTap {
         self.engine.handle_timeout(now, out);
         let mut new = out.split_off(from);
         self.spoil(&mut new);
-        self.see(&new);
+        self.see(now, &new);
         self.spoiler.spoil(self.bug, &mut new);
         out.append(&mut new);
     }

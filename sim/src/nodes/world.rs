@@ -14,8 +14,8 @@ use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
 use relay::server::{Config, Guard, KEEP_ALIVE, Notes, serve};
 use relay_sdk::{
-    AdapterFailure, Agent, BoxedIo, Client, Connect, DeliveryRunner, Error, MessageContext, MessageReceipt,
-    RelayMessage, Workspace, adapter,
+    AdapterFailure, Agent, BoxedIo, Client, Connect, DeliveryRunner, Error, Handling, MessageContext,
+    MessageReceipt, RelayMessage, Workspace, adapter,
 };
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -393,9 +393,14 @@ impl World {
                 sleep(Duration::from_millis(post.pause_ms)).await;
                 let body = text(poster, number, post);
                 let sent_ms = now_ms();
+                let now = SystemTime::UNIX_EPOCH + turmoil::since_epoch().unwrap_or_default();
+                let handling = Handling {
+                    deadline: post.deadline_ms.map(|ms| now + Duration::from_millis(ms)),
+                    ..Handling::default()
+                };
                 let posted = match post.to {
-                    Some(to) => agent.send(&node_name(to), &body).await,
-                    None => agent.post_to(ALL, &body).await,
+                    Some(to) => agent.send_with(&node_name(to), &body, &handling).await,
+                    None => agent.post_to_with(ALL, &body, &handling).await,
                 };
                 let outcome = match posted {
                     Ok(_) => Posted::Accepted,
