@@ -158,3 +158,34 @@ test('What its target defers or fails is neither lost nor taken for delivered', 
   second.stop();
   await events(next).disconnect();
 });
+
+test('What says more of how it is to be brought than the SDK knows comes all the same, and what is held once it is asked for', async (t) => {
+  const { world, alice, bob: { token }, client, list } = await begin(t);
+  const post = async (path, as, body) => {
+    const response = await fetch(`http://127.0.0.1:${world.relay.port}/v1/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${as}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const { ok, data, error } = await response.json();
+    assert.ok(ok, error?.message);
+    return data;
+  };
+  const got = [];
+  const bob = await client();
+  const { runner, errors } = run(bob, got);
+  const deadline = new Date(Date.now() + 600_000).toISOString();
+  await post('dm', alice.token, { to: 'bob', text: 'held', mode: 'manual' });
+  await post('dm', alice.token, { to: 'bob', text: 'urgent', mode: 'on-idle', priority: 'urgent', deadline });
+  await alice.sendMessage({ to: 'bob', text: 'plain' });
+  await until(() => got.length === 2, 'what is not held has come');
+  // What was there before it began it lists, beside what comes meanwhile.
+  assert.deepEqual(new Set(got.map(([text]) => text)), new Set(['urgent', 'plain']));
+  assert.deepEqual(await post('deliveries/flush', token, {}), { flushed: 1 });
+  await until(() => got.length === 3, 'what was held has come');
+  assert.equal(got[2][0], 'held');
+  await until(async () => (await list()).length === 0, 'each has its receipt');
+  runner.stop();
+  await events(bob).disconnect();
+  assert.deepEqual(errors, []);
+});
