@@ -85,47 +85,29 @@ impl Relay {
 
     fn flushes(&mut self) -> (usize, Vec<(u64, u64)>) {
         let effects = self.call(AGENT, ANY, Asked::Flush.into());
-        let flushed = effects.iter().find_map(|effect| {
-            let Effect::Reply {
-                result: Ok(Reply::Receipts(Answer::Flushed(flushed))),
-                ..
-            } = effect
-            else {
-                return None;
-            };
-            Some(*flushed)
-        });
-        (flushed.expect("it is answered"), numbers(effects))
+        let Answer::Flushed(flushed) = answer(&effects) else {
+            panic!("{effects:?}")
+        };
+        (*flushed, numbers(effects))
     }
 
     /// The places of what is listed for `dev-a`.
     fn listed(&mut self) -> Vec<u64> {
-        match &self.call(AGENT, ANY, Asked::List { limit: 100 }.into())[..] {
-            [
-                Effect::Reply {
-                    result: Ok(Reply::Receipts(Answer::Listed(all))),
-                    ..
-                },
-            ] => all.iter().map(|(delivery, _)| delivery.seq.0).collect(),
-            other => panic!("{other:?}"),
-        }
+        let effects = self.call(AGENT, ANY, Asked::List { limit: 100 }.into());
+        let Answer::Listed(all) = answer(&effects) else {
+            panic!("{effects:?}")
+        };
+        all.iter().map(|(delivery, _)| delivery.seq.0).collect()
     }
 
     fn says(&mut self, message: u8, receipt: Receipt) -> State {
         let message = id(message).to_string();
         let give = Asked::Give { message, receipt };
         let effects = self.call(AGENT, ANY, give.into());
-        let state = effects.iter().find_map(|effect| {
-            let Effect::Reply {
-                result: Ok(Reply::Receipts(Answer::Is(state))),
-                ..
-            } = effect
-            else {
-                return None;
-            };
-            Some(*state)
-        });
-        state.unwrap_or_else(|| panic!("{effects:?}"))
+        let Answer::Is(state) = answer(&effects) else {
+            panic!("{effects:?}")
+        };
+        *state
     }
 
     /// The places of what has expired since the last time.
@@ -147,6 +129,21 @@ impl Relay {
         let inbox = inbox.expect("it has one");
         inbox.unread
     }
+}
+
+/// What is answered about deliveries and receipts, whatever else comes of it.
+fn answer(effects: &[Effect]) -> &Answer {
+    let answer = effects.iter().find_map(|effect| {
+        let Effect::Reply {
+            result: Ok(Reply::Receipts(answer)),
+            ..
+        } = effect
+        else {
+            return None;
+        };
+        Some(answer)
+    });
+    answer.expect("it is answered")
 }
 
 fn numbers(effects: Vec<Effect>) -> Vec<(u64, u64)> {
@@ -230,6 +227,34 @@ fn what_nobody_was_handed_expires_at_its_deadline_and_is_read_by_nobody() {
         State::Expired,
         "a receipt comes too late"
     );
+}
+
+#[test]
+fn what_has_expired_is_not_shown_among_what_was_handed_over_before() {
+    let mut relay = Relay::told();
+    relay.open(AGENT, Carrier::Exchange, Some("dev-a"));
+    relay.sends(until(1_000));
+    relay.timeout_at(1_000);
+    let asked = mail::Command::Read {
+        agent: None,
+        from: None,
+        channel: None,
+        limit: None,
+        earlier: true,
+        wait_ms: 0,
+        second: mail::Second::Supersedes,
+    };
+    let shown = relay.call(AGENT, ANY, asked.into());
+    let [
+        Effect::Reply {
+            result: Ok(Reply::Mail(mail::Reply::Messages { earlier, .. })),
+            ..
+        },
+    ] = &shown[..]
+    else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(earlier[..], []);
 }
 
 #[test]
