@@ -56,8 +56,9 @@ struct Traced {
     to: String,
     kind: String,
     accepted_at: String,
-    mode: String,
-    priority: String,
+    /// Neither is said by a relay of an older version.
+    mode: Option<String>,
+    priority: Option<String>,
     deadline: Option<String>,
     steps: Vec<Step>,
 }
@@ -120,7 +121,9 @@ fn shown(traced: &Traced) -> String {
         visible(to),
         visible(&moment(accepted_at, "%Y-%m-%d %H:%M:%S%.3f")),
     );
-    if (mode.as_str(), priority.as_str()) != ("immediate", "normal") {
+    if let (Some(mode), Some(priority)) = (mode, priority)
+        && (mode.as_str(), priority.as_str()) != ("immediate", "normal")
+    {
         let _ = writeln!(text, "{}, {}", visible(mode), visible(priority));
     }
     if let Some(deadline) = deadline {
@@ -269,8 +272,8 @@ mod tests {
             to: "@everyone".to_owned(),
             kind: "question".to_owned(),
             accepted_at: "no time".to_owned(),
-            mode: "immediate".to_owned(),
-            priority: "normal".to_owned(),
+            mode: None,
+            priority: None,
             deadline: None,
             steps,
         }
