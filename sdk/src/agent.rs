@@ -174,10 +174,12 @@ impl Agent {
     ///
     /// Relay's, and those of the connection.
     pub async fn flush(&self) -> Result<u64, Error> {
-        let data = self
-            .ask(|token| Call::post("/v1/deliveries/flush", token, json!({})))
-            .await?;
-        Ok(data["flushed"].as_u64().unwrap_or_default())
+        const PATH: &str = "/v1/deliveries/flush";
+        let data = self.ask(|token| Call::post(PATH, token, json!({}))).await?;
+        data["flushed"].as_u64().ok_or_else(|| Error::Answer {
+            call: format!("POST {PATH}"),
+            reason: "\"flushed\" is no number".to_owned(),
+        })
     }
 
     /// Joins a channel, which is made if need be.

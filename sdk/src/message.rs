@@ -79,7 +79,7 @@ pub struct Handling {
     pub mode: DeliveryMode,
     /// How urgent it is.
     pub priority: Priority,
-    /// From when on nobody is to be handed it, in milliseconds; relay refuses one that is over.
+    /// From when on nobody is to be handed it, to the millisecond; relay refuses one that is over.
     pub deadline: Option<SystemTime>,
 }
 
@@ -105,9 +105,9 @@ impl Handling {
     /// Reads it from a frame, which has it whole only where it says more than the mode on the wire.
     pub(crate) fn read(frame: &Value) -> Self {
         let said = &frame["handling"];
-        let known = DeliveryMode::ALL.into_iter();
+        let mut known = DeliveryMode::ALL.into_iter();
         let named = |mode: &DeliveryMode| said["mode"] == mode.word();
-        let mode = known.clone().find(named).unwrap_or(match frame["mode"].as_str() {
+        let mode = known.find(named).unwrap_or(match frame["mode"].as_str() {
             Some("steer") => DeliveryMode::NextToolCall,
             _ => DeliveryMode::Immediate,
         });
