@@ -189,7 +189,7 @@ pub enum Event {
         /// In whose inbox it was.
         agent: AgentName,
         /// The delivery.
-        delivery: Arc<Delivery>,
+        delivery: Delivery,
     },
     /// An agent has said that it has read a message.
     Marked {

@@ -313,8 +313,8 @@ impl Engine {
             self.sign(handover, Sign::Fenced, step);
         }
         for seq in back {
-            let delivery = self.inboxes[agent].at(seq).clone();
-            self.mind_deadline(agent, &delivery);
+            let message = Arc::clone(&self.inboxes[agent].at(seq).message);
+            self.mind_deadline(agent, seq, &message);
         }
         self.expire(step);
     }

@@ -7,8 +7,6 @@
 //! A message with a deadline *expires*: from then on nobody is handed it who was not before. What is on its way to somebody, or was deferred, or
 //! is a dead letter, expires when it comes back; a number that a connected node waits for is kept.
 
-use std::sync::Arc;
-
 use super::events::Event;
 use super::mail::Refusal;
 use super::message::{Delivery, Message};
@@ -65,6 +63,11 @@ impl Mode {
             Self::Manual => "manual",
         }
     }
+
+    /// Finds the mode for a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
 }
 
 /// How urgent a message is.
@@ -89,6 +92,11 @@ impl Priority {
             Self::Urgent => "urgent",
         }
     }
+
+    /// Finds the priority for a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|priority| priority.as_str() == word)
+    }
 }
 
 impl Handling {
@@ -111,11 +119,11 @@ impl Message {
 
 impl Engine {
     /// Has a delivery that is in an inbox expire at its deadline, or at once if that is over.
-    pub(super) fn mind_deadline(&mut self, agent: &AgentName, delivery: &Delivery) {
-        if let Some(deadline) = delivery.message.handling().deadline
-            && !self.is_kept_for_node(agent, delivery.seq)
+    pub(super) fn mind_deadline(&mut self, agent: &AgentName, seq: Seq, message: &Message) {
+        if let Some(deadline) = message.handling().deadline
+            && !self.is_kept_for_node(agent, seq)
         {
-            self.timers.expire(deadline, agent.clone(), delivery.seq);
+            self.timers.expire(deadline, agent.clone(), seq);
         }
     }
 
@@ -142,10 +150,7 @@ impl Engine {
             let delivery = self.inbox_mut(&agent).expire(seq);
             self.timers.unexpire(deadline, agent.clone(), seq);
             self.inbox_changes(&agent, step);
-            step.note(Event::Expired {
-                agent,
-                delivery: Arc::new(delivery),
-            });
+            step.note(Event::Expired { agent, delivery });
         }
     }
 

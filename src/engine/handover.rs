@@ -51,8 +51,8 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> HandedOver {
         let tells = filter.answers.is_none() && self.tells(session, agent);
-        let readable = self.readable(agent, filter);
-        let left = self.readable(agent, &Filter::default());
+        let left = self.readable_with_tools(agent);
+        let readable = filter.readable(left);
         let id = HandoverId(self.handovers_made);
         let inbox = self.inbox_mut(agent);
         let notice = tells && std::mem::take(&mut inbox.notice_due);
@@ -291,7 +291,7 @@ impl Engine {
         inbox.notice_due |= notice;
         inbox.put_back(deliveries.to_vec());
         for delivery in deliveries.iter() {
-            self.mind_deadline(&agent, delivery);
+            self.mind_deadline(&agent, delivery.seq, &delivery.message);
         }
         step.wakes(agent.clone());
         step.note(Event::Undone {

@@ -79,6 +79,14 @@ impl Filter {
             && answers.as_ref().is_none_or(|answers| answers.has(message))
     }
 
+    /// Tells what it may take, where reads with tools take that: an answer that is waited for goes to nobody else.
+    pub fn readable(&self, with_tools: Readable) -> Readable {
+        match self.answers {
+            Some(_) => Readable::All,
+            None => with_tools,
+        }
+    }
+
     fn is_all(&self) -> bool {
         matches!(
             self,

@@ -408,7 +408,7 @@ impl Engine {
 
     fn pending(&self, reader: &Speaker) -> Reply {
         let inbox = &self.inboxes[reader.agent()];
-        let waiting = inbox.readable(self.readable(reader.agent(), &Filter::default()));
+        let waiting = inbox.readable(self.readable_with_tools(reader.agent()));
         let kinds = waiting.map(|delivery| delivery.message.kind).collect();
         Reply::Pending { kinds }
     }
@@ -466,7 +466,7 @@ impl Engine {
             return Vec::new();
         }
         let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
-        let matching = self.inboxes[agent].matching(filter, self.readable(agent, filter));
+        let matching = self.inboxes[agent].matching(filter, filter.readable(self.readable_with_tools(agent)));
         let room = limit.saturating_sub(matching.count());
         // What is on its way to the agent's node is shown by nobody else.
         let numbered = |delivery: &&Delivery| !self.inboxes[agent].has_number(delivery.seq);
@@ -478,19 +478,18 @@ impl Engine {
         earlier
     }
 
-    /// Tells what of an inbox a read may take: where a node holds the agent, only the answer that it waits for, and what does not go to the node
-    /// by itself.
-    pub(super) fn readable(&self, agent: &AgentName, filter: &Filter) -> Readable {
-        match filter.answers.is_some() || !self.is_held(agent) {
-            true => Readable::All,
-            false => Readable::Held,
+    /// Tells what of an inbox is read with tools: where a node holds the agent, only what does not go to the node by itself.
+    pub(super) fn readable_with_tools(&self, agent: &AgentName) -> Readable {
+        match self.is_held(agent) {
+            true => Readable::Held,
+            false => Readable::All,
         }
     }
 
     /// Tells whether a read of a session has something to say: a message that it asks for, or that the relay started.
     pub(super) fn has_news(&self, session: SessionId, agent: &AgentName, filter: &Filter) -> bool {
         let inbox = &self.inboxes[agent];
-        let mut matching = inbox.matching(filter, self.readable(agent, filter));
+        let mut matching = inbox.matching(filter, filter.readable(self.readable_with_tools(agent)));
         let is_there = matching.next().is_some();
         is_there || (inbox.notice_due && filter.answers.is_none() && self.tells(session, agent))
     }

@@ -109,9 +109,7 @@ impl Engine {
             if !inbox.waits.is_empty() || inbox.binding.is_some() {
                 step.wakes(agent.clone());
             }
-            if let Some(deadline) = message.handling().deadline {
-                self.timers.expire(deadline, agent.clone(), seq);
-            }
+            self.mind_deadline(agent, seq, &message);
             self.inbox_changes(agent, step);
         }
         let absence = match await_ms {

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use self::incoming::{Capability, Incoming, Misunderstood, What};
-pub(super) use self::outgoing::{reason, wire_mode};
+pub(super) use self::outgoing::{WIRE_MODES, reason, wire_mode};
 pub(super) use self::pushed::{PushBody, pushed_frame, pushed_invocation, pushed_news};
 use super::Shared;
 use super::limits::{NODE_FRAME_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_READ_BYTES, SOCKET_SILENCE};

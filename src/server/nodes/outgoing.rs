@@ -134,12 +134,13 @@ pub(super) struct Body<'a> {
     metadata: Option<Value>,
 }
 
-/// Returns the word for a mode on the wire, which knows but two.
+/// The words for modes on the wire, which knows but two.
+pub const WIRE_MODES: [(&str, Mode); 2] = [("wait", Mode::Immediate), ("steer", Mode::NextToolCall)];
+
+/// Returns the word for a mode on the wire: for one that it does not know, the first.
 pub fn wire_mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::NextToolCall => "steer",
-        Mode::Immediate | Mode::NextMessage | Mode::OnIdle | Mode::Manual => "wait",
-    }
+    let known = WIRE_MODES.iter().find(|(_, known)| *known == mode);
+    known.unwrap_or(&WIRE_MODES[0]).0
 }
 
 /// Shows how a message is to be brought, if there is more to say than that most are.

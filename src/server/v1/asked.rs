@@ -193,11 +193,7 @@ impl Asked {
         }
         let not_so = |error: &dyn fmt::Display| Failure::invalid(format!("{}: {error}", shown(path)));
         let mut json = serde_json::Deserializer::from_slice(&self.body);
-        let value =
-            serde_path_to_error::deserialize(&mut json).map_err(|error| match error.path().iter().len() {
-                0 => not_so(error.inner()),
-                _ => not_so(&error),
-            })?;
+        let value = serde_path_to_error::deserialize(&mut json).map_err(|error| not_so(&error))?;
         json.end().map_err(|error| not_so(&error))?;
         Ok(value)
     }

@@ -315,21 +315,18 @@ fn handling(
         let (given, accepted) = (shown(given), accepted.join(", "));
         Failure::invalid(format!("\"{field}\" is {given:?}; accepted: {accepted}"))
     };
-    let mode = mode.map_or(Ok(Mode::default()), |given| match given.as_str() {
-        "wait" => Ok(Mode::Immediate),
-        "steer" => Ok(Mode::NextToolCall),
-        word => {
-            let known = Mode::ALL.into_iter().find(|mode| mode.as_str() == word);
-            let words = Mode::ALL.map(Mode::as_str);
-            let accepted = [&["wait", "steer"][..], &words[..]].concat();
-            known.ok_or_else(|| not_one("mode", word, &accepted))
-        }
+    let mode = mode.map_or(Ok(Mode::default()), |word| {
+        let mut on_wire = nodes::WIRE_MODES.into_iter();
+        let known = on_wire.find(|(wire, _)| *wire == word).map(|(_, mode)| mode);
+        known.or_else(|| Mode::parse(&word)).ok_or_else(|| {
+            let words = nodes::WIRE_MODES.map(|(wire, _)| wire).into_iter();
+            let words: Vec<&str> = words.chain(Mode::ALL.map(Mode::as_str)).collect();
+            not_one("mode", &word, &words)
+        })
     })?;
-    let priority = priority.map_or(Ok(Priority::default()), |given| {
-        let known = Priority::ALL
-            .into_iter()
-            .find(|priority| priority.as_str() == given);
-        known.ok_or_else(|| not_one("priority", &given, &Priority::ALL.map(Priority::as_str)))
+    let priority = priority.map_or(Ok(Priority::default()), |word| {
+        let words = Priority::ALL.map(Priority::as_str);
+        Priority::parse(&word).ok_or_else(|| not_one("priority", &word, &words))
     })?;
     let deadline = deadline.map(|given| moment("deadline", &given)).transpose()?;
     Ok(Handling {
