@@ -314,6 +314,35 @@ accepted no time
     }
 
     #[test]
+    fn it_says_how_a_message_was_to_be_brought_where_there_is_more_to_say() {
+        let plain = traced(vec![
+            step("t0", "dev-a", "queued", None),
+            step("t1", "dev-a", "expired", None),
+        ]);
+        let held = Traced {
+            mode: Some("manual".to_owned()),
+            priority: Some("normal".to_owned()),
+            deadline: Some("t1".to_owned()),
+            ..plain
+        };
+        let expected = "\
+3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a  question  pm → @everyone
+accepted no time
+manual, normal
+for nobody from t1 on
+  dev-a #7  t0  queued
+            t1  expired: nobody was handed it before its deadline
+";
+        assert_eq!(shown(&held), expected);
+        let usual = Traced {
+            mode: Some("immediate".to_owned()),
+            priority: Some("normal".to_owned()),
+            ..traced(Vec::new())
+        };
+        assert_eq!(shown(&usual), shown(&traced(Vec::new())));
+    }
+
+    #[test]
     fn the_longest_lines_fit_into_80_columns_and_name_the_day_where_it_is_another() {
         let days = ["2026-05-02T12:00:00.000Z", "2026-05-04T12:00:00.000Z"];
         let words = [
