@@ -69,6 +69,18 @@ pub fn lost_by_restart(history: &History) -> usize {
     history.posts.iter().filter(lost).count()
 }
 
+/// Tells whether all that web hooks are to get has arrived or has expired: relay waits for minutes after several failures in a row.
+pub fn all_is_pushed(plan: &Plan, history: &History) -> bool {
+    let case = Case { plan, history };
+    let mut pushed = case
+        .in_the_last_life()
+        .filter(|(_, node)| *node >= plan.nodes.len());
+    pushed.all(|(post, node)| {
+        let mut shown = case.showings(&post.text).filter(|shown| shown.node == node);
+        case.has_expired(post, node) || shown.any(|shown| history.arrived.contains(&shown.delivery))
+    })
+}
+
 struct Case<'a> {
     plan: &'a Plan,
     history: &'a History,

@@ -184,13 +184,11 @@ impl Plan {
                 post.to = Some(nodes.len() + of_hooks.usize(..hooks.len()));
             }
         }
-        // And so is this. Mostly nobody is away for longer than that. What expires before a web hook takes it leaves the pause that relay makes after
-        // its failures, which grows to minutes; what the hook itself does not take at once has none, so that the end of the run suffices for the rest.
+        // And so is this. Mostly nobody is away for longer than that.
         let mut of_deadlines = Rng::with_seed(seed ^ 0x6465_6164_6c69_6e65);
         if of_deadlines.u32(0..3) == 0 {
             for post in posters.iter_mut().flat_map(|poster| &mut poster.posts) {
-                let is_pushed = post.to.is_some_and(|to| to >= nodes.len());
-                let has_one = of_deadlines.u32(0..2) == 0 && (!is_pushed || post.fate == Fate::Delivered);
+                let has_one = of_deadlines.u32(0..2) == 0;
                 post.deadline_ms = has_one.then(|| of_deadlines.u64(200..30_000));
             }
         }

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::Run;
 use super::history::{Given, Log, Post, Posted, Shown};
 use super::hooks::{Hook, SimNetwork};
-use super::laws::judge;
+use super::laws::{all_is_pushed, judge};
 use super::observers::{self, Had};
 use super::plan::{Fate, Plan, fate_of, node_name, poster_name, text};
 use super::tap::{Bug, NodeTap};
@@ -35,6 +35,10 @@ use crate::world::{EPOCH_S, Event, Schedule, TICK, box_name, clock, random};
 
 /// How long all is well at the end: a node may be held for 45 s by one that is gone, and a deferral lasts 10 s.
 const QUIET_MS: u64 = 150_000;
+
+/// How much longer it is so at the most while something is still to be pushed, and how often that is looked at.
+const PUSHING_MS_MAX: u64 = 20 * 60_000;
+const PUSHING_EVERY_MS: u64 = 30_000;
 
 /// How long before the end it is looked at what observers must have been told of.
 const SETTLED_MS: u64 = 5_000;
@@ -153,12 +157,21 @@ impl World {
             let world = self.clone();
             sim.host(box_name(number), move || world.clone().work(number));
         }
-        let end = Duration::from_millis(plan.duration_ms + QUIET_MS);
-        sim.client("end", async move {
-            sleep(end).await;
-            Ok(())
+        let first_ms = plan.duration_ms + QUIET_MS;
+        let end_ms = Arc::new(AtomicU64::new(first_ms));
+        sim.client("end", {
+            let (end_ms, log, plan) = (Arc::clone(&end_ms), self.log.clone(), Arc::clone(plan));
+            async move {
+                sleep(Duration::from_millis(first_ms)).await;
+                while end_ms.load(Ordering::Relaxed) < first_ms + PUSHING_MS_MAX
+                    && !all_is_pushed(&plan, &log.history())
+                {
+                    end_ms.fetch_add(PUSHING_EVERY_MS, Ordering::Relaxed);
+                    sleep(Duration::from_millis(PUSHING_EVERY_MS)).await;
+                }
+                Ok(())
+            }
         });
-        let settled_ms = plan.duration_ms + QUIET_MS - SETTLED_MS;
         let mut schedule = Schedule::new(&plan.faults, plan.boxes, plan.duration_ms);
         loop {
             let now_ms = u64::try_from(sim.elapsed().as_millis()).expect("a run is short");
@@ -166,7 +179,7 @@ impl World {
             while let Some((event, fault)) = schedule.due(now_ms) {
                 self.apply(&mut sim, event, &fault, now_ms);
             }
-            if now_ms <= settled_ms
+            if now_ms <= end_ms.load(Ordering::Relaxed) - SETTLED_MS
                 && let Some(life) = self.log.history().told.last_mut()
             {
                 life.settled = life.events.len();
