@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use sim::nodes::laws::{
-    AFTER, LATE, LOST, MARKED, NAMES, NUMBERS, OBSERVED, OVERTAKEN, RECEIPT, SENT_AGAIN, THIN_AIR,
+    AFTER, LATE, LOST, MARKED, NAMES, NUMBERS, OBSERVED, OVERTAKEN, PUSHED, RECEIPT, SENT_AGAIN, THIN_AIR,
 };
 use sim::nodes::tap::Bug;
 use sim::nodes::{campaign, run_seed};
@@ -20,13 +20,13 @@ const BUGS: [(Bug, u64, &[&str]); 14] = [
     (Bug::Overtaken, 20, &[OVERTAKEN, NUMBERS]),
     (Bug::DeferralForgotten, 10, &[RECEIPT]),
     (Bug::AcknowledgedTooFar, 20, &[LOST, RECEIPT]),
-    (Bug::ReceiptsForgotten, 5, &[AFTER]),
+    (Bug::ReceiptsForgotten, 5, &[AFTER, PUSHED]),
     (Bug::Astray, 20, &[THIN_AIR, LOST, RECEIPT, MARKED, SENT_AGAIN]),
     (Bug::EventLeftOut, 5, &[OBSERVED]),
     (Bug::EventTwice, 5, &[OBSERVED]),
     (Bug::EventsSwapped, 5, &[OBSERVED]),
     (Bug::PushTakenForGranted, 10, &[LOST]),
-    (Bug::PushForgotten, 20, &[LOST, RECEIPT]),
+    (Bug::PushForgotten, 20, &[PUSHED]),
     (Bug::DeadlineForgotten, 40, &[LATE]),
 ];
 

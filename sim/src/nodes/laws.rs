@@ -22,14 +22,16 @@ pub const THIN_AIR: &str = "a node gets what was sent to it";
 pub const OBSERVED: &str = "an observer is told of each event once and in order";
 /// The tap's: numbers have no gap, and are used once.
 pub const NUMBERS: &str = "frames are numbered without a gap";
-/// The tap's, and of what targets saw.
+/// The tap's: relay waits for ten seconds for a target, and no longer.
+pub const PUSHED: &str = "of each push it is known in time what became of it";
+/// The tap's.
 pub const LATE: &str = "nobody is handed anything past its deadline";
 /// The tap's: no number is acknowledged that the node did not acknowledge.
 pub const SENT_AGAIN: &str = "no frame goes out after its receipt";
 
 /// All of them.
-pub const NAMES: [&str; 10] = [
-    LOST, RECEIPT, AFTER, MARKED, OVERTAKEN, THIN_AIR, OBSERVED, NUMBERS, SENT_AGAIN, LATE,
+pub const NAMES: [&str; 11] = [
+    LOST, RECEIPT, AFTER, MARKED, OVERTAKEN, THIN_AIR, OBSERVED, NUMBERS, SENT_AGAIN, LATE, PUSHED,
 ];
 
 type Verdict = Result<(), String>;

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use relay::engine::nodes::Said;
 use relay::engine::receipts::{Receipt, Reply as Receipted, State};
 use relay::engine::{
-    AgentName, CallId, Command, Effect, Engine, Event, Frame, Input, MessageId, Overview, Reason, Reply,
-    SessionId, Status, Timestamp, mail, nodes, receipts,
+    AgentName, CallId, Command, Effect, Engine, Event, Frame, HandoverId, Input, MessageId, Overview, Reason,
+    Reply, SessionId, Status, Timestamp, mail, nodes, receipts,
 };
 use relay::server::Machine;
 
 use super::history::{Log, Told};
-use super::laws::{LATE, NUMBERS, SENT_AGAIN};
+use super::laws::{LATE, NUMBERS, PUSHED, SENT_AGAIN};
 use super::observers::{Spoiler, told};
 use crate::laws::Violation;
 use crate::marks::Marks;
@@ -70,6 +70,9 @@ impl Bug {
     ];
 }
 
+/// How long it may take at the most until it is known what became of a push, in milliseconds: relay gives up waiting after ten seconds.
+const PUSH_MS_MAX: i64 = 12_000;
+
 /// The frames of an agent, in this life of the server.
 #[derive(Default)]
 struct Frames {
@@ -93,6 +96,10 @@ pub struct NodeTap {
     done: BTreeSet<(AgentName, String)>,
     /// The deadlines of what was posted, by its text.
     deadlines: BTreeMap<String, Timestamp>,
+    /// By which sessions relay pushes.
+    pushing: BTreeSet<SessionId>,
+    /// What is being pushed, since when.
+    pushes: BTreeMap<HandoverId, Timestamp>,
     /// Which nodes have been there.
     came: BTreeSet<String>,
     /// Counts what a bug may hit, and what it keeps.
@@ -121,6 +128,8 @@ impl NodeTap {
             asked: BTreeMap::new(),
             done: BTreeSet::new(),
             deadlines: BTreeMap::new(),
+            pushing: BTreeSet::new(),
+            pushes: BTreeMap::new(),
             came: BTreeSet::new(),
             hits: 0,
             kept: None,
@@ -283,8 +292,19 @@ impl NodeTap {
         *out = spoilt;
     }
 
-    /// Looks at what goes out.
+    /// Looks at what goes out, and at what does not.
     fn see(&mut self, now: Timestamp, out: &[Effect]) {
+        if let Some((handover, since)) = self
+            .pushes
+            .iter()
+            .find(|(_, since)| since.plus_millis(PUSH_MS_MAX) < now)
+        {
+            self.broken(
+                PUSHED,
+                format!("{handover:?} is under way since {since}, at {now}"),
+            );
+            self.pushes.clear();
+        }
         for effect in out {
             match effect {
                 Effect::Opened {
@@ -301,7 +321,7 @@ impl NodeTap {
                 }
                 Effect::Deliver { frame, .. } => self.sent(now, frame),
                 Effect::Superseded { .. } => self.marks.hit("node superseded"),
-                Effect::Note(event) => self.note(event),
+                Effect::Note(event) => self.note(now, event),
                 Effect::Opened { .. }
                 | Effect::Changed { .. }
                 | Effect::Tell { .. }
@@ -363,7 +383,7 @@ impl NodeTap {
         }
     }
 
-    fn note(&mut self, event: &Event) {
+    fn note(&mut self, now: Timestamp, event: &Event) {
         let mut history = self.log.history();
         if history.is_over {
             return;
@@ -372,7 +392,10 @@ impl NodeTap {
         life.events.extend(told(event));
         drop(history);
         match event {
-            Event::NodeCame { node, .. } => {
+            Event::NodeCame { node, session } => {
+                if node.pushes {
+                    self.pushing.insert(*session);
+                }
                 let again = !self.came.insert(format!("{:?}", node.node));
                 self.marks
                     .hit(if again { "node came again" } else { "node came" });
@@ -384,9 +407,23 @@ impl NodeTap {
                 let name = (delivery.message.body.clone(), agent.local().to_owned());
                 self.log.history().expired.insert(name);
             }
-            Event::Confirmed {
-                agent, deliveries, ..
+            Event::HandedOver {
+                handover, session, ..
             } => {
+                if self.pushing.contains(session) {
+                    self.pushes.insert(*handover, now);
+                }
+            }
+            Event::Read { handover, .. } | Event::Undone { handover, .. } => {
+                self.pushes.remove(handover);
+            }
+            Event::Confirmed {
+                agent,
+                deliveries,
+                handover,
+                ..
+            } => {
+                self.pushes.remove(handover);
                 let ids = deliveries.iter().map(|delivery| delivery.message.id);
                 let ids = ids.map(|id| format!("del_{id}_agt_{agent}"));
                 self.log.history().arrived.extend(ids);
@@ -401,11 +438,9 @@ impl NodeTap {
             | Event::Accepted { .. }
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
-            | Event::HandedOver { .. }
             | Event::Passed { .. }
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
-            | Event::Read { .. }
             | Event::Awaited { .. }
             | Event::HeldBack { .. }
             | Event::Receipt { .. }
@@ -414,7 +449,6 @@ impl NodeTap {
             | Event::Invoked { .. }
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
-            | Event::Undone { .. }
             | Event::NodeLeft { .. }
             | Event::Bound { .. }
             | Event::Unbound { .. }
