@@ -34,6 +34,11 @@ pub enum Command {
         /// Only those that are active.
         active_only: bool,
     },
+    /// Looks one agent up.
+    Find {
+        /// Its name.
+        agent: AgentName,
+    },
     /// Tells what a session's agent may know of itself and of the relay.
     WhoAmI,
 }
@@ -54,6 +59,8 @@ pub enum Reply {
         /// One for each.
         agents: Vec<AgentView>,
     },
+    /// The agent that was looked up, if there is one.
+    Found(Option<Box<AgentView>>),
     /// Who asked, and whom.
     You {
         /// The session's agent, if it is bound to one.
@@ -458,6 +465,11 @@ impl Engine {
                 let agents = agents.filter(|agent| agent.is_active || !active_only).collect();
                 let project = own.to_owned();
                 Ok(Reply::Listed { project, agents }.into())
+            }
+            Command::Find { agent } => {
+                let found = self.agents.get(&agent);
+                let found = found.map(|found| Box::new(self.view(&agent, found, now)));
+                Ok(Reply::Found(found).into())
             }
             Command::WhoAmI => {
                 let reply = Reply::You {

@@ -144,6 +144,14 @@ fn a_list_has_the_agents_of_one_project_or_of_all() {
         listed(4, "default", &[])
     );
     assert_eq!(relay.call(OLD, 5, list(None, false)), listed(5, "web", &there));
+    let found = |call, found: Option<&AgentView>| {
+        let found = found.cloned().map(Box::new);
+        [reply(call, Ok(agents::Reply::Found(found).into()))]
+    };
+    let find = |agent: &str| agents::Command::Find { agent: name(agent) }.into();
+    assert_eq!(relay.call(A, 10, find("web:ui")), found(10, Some(&there[0])));
+    assert_eq!(relay.call(A, 11, find("pm")), found(11, Some(&here[2])));
+    assert_eq!(relay.call(A, 12, find("ui")), found(12, None));
     assert_eq!(
         relay.call(OLD, 6, list(Some("default"), false)),
         listed(6, "web", &here)

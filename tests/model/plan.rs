@@ -94,7 +94,7 @@ pub struct Plan {
     names: Vec<String>,
     /// Some messages that were seen.
     seen: Vec<MessageId>,
-    /// How many times an agent has asked who it is, or said something of a message instead.
+    /// How many times an agent has asked who it or another is, or said something of a message instead.
     asked: usize,
     /// How many sessions in a hundred are the person's, and how many posts in a hundred go to it.
     person: u64,

@@ -12,8 +12,8 @@ use super::channels;
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
 use super::workspaces::of_workspace;
-use crate::engine::agents::{AgentView, Registration};
-use crate::engine::{AgentName, Timestamp, Who, mail, shown};
+use crate::engine::agents::{self, AgentView, Registration};
+use crate::engine::{AgentName, Reply, Timestamp, Who, mail, shown};
 use crate::server::limits::{AGENT_CARD_BYTES_MAX, AGENT_CARDS_MAX};
 use crate::server::nodes::agent_id;
 
@@ -188,20 +188,23 @@ pub(super) async fn named(asked: &Asked, workspace: &str) -> Result<AgentView, F
 }
 
 async fn view_of(asked: &Asked, workspace: &str, name: &str) -> Result<AgentView, Failure> {
-    let agents = of_workspace(asked, workspace).await?;
-    let known = agents
-        .iter()
-        .map(|view| view.name.local())
-        .take(8)
-        .collect::<Vec<_>>()
-        .join(", ");
-    let found = agents.iter().find(|view| view.name.local() == name).cloned();
-    found.ok_or_else(|| {
-        let (name, workspace) = (shown(name), shown(workspace));
-        let reason =
-            format!("no agent {name:?} in the workspace {workspace:?}; some that there are: {known}");
-        Failure::new(StatusCode::NOT_FOUND, "agent_not_found", reason)
-    })
+    // What is no name is nobody's.
+    if let Ok(agent) = AgentName::in_project(workspace, name) {
+        let reply = asked
+            .call(Who::Agent(None), agents::Command::Find { agent })
+            .await?;
+        let Reply::Agents(agents::Reply::Found(found)) = reply else {
+            unreachable!("an agent is looked up, not {reply:?}")
+        };
+        if let Some(view) = found {
+            return Ok(*view);
+        }
+    }
+    let known = of_workspace(asked, workspace).await?;
+    let known: Vec<&str> = known.iter().map(|view| view.name.local()).take(8).collect();
+    let (name, workspace, known) = (shown(name), shown(workspace), known.join(", "));
+    let reason = format!("no agent {name:?} in the workspace {workspace:?}; some that there are: {known}");
+    Err(Failure::new(StatusCode::NOT_FOUND, "agent_not_found", reason))
 }
 
 /// An agent with its channels.

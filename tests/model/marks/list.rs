@@ -337,6 +337,10 @@ marks! {
     EarlierForgotten,
     /// A session asks who it is.
     WhoAmI,
+    /// An agent is looked up.
+    FoundAgent,
+    /// An agent is looked up that is not there.
+    FoundNoAgent,
     /// The agents of another project are listed.
     ListOfAnotherProject,
     /// Some are not listed because they are not active.

@@ -195,6 +195,10 @@ impl Plan {
             if bound != Some(PERSON) && !self.asked.is_multiple_of(3) && !self.seen.is_empty() {
                 return self.say_of_a_message();
             }
+            if self.asked.is_multiple_of(2) {
+                let agent = whole(&self.names[self.asked / 2 % self.names.len()]);
+                return agents::Command::Find { agent }.into();
+            }
             return agents::Command::WhoAmI.into();
         }
         if self.rng.percent(40) {

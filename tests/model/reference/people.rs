@@ -90,6 +90,13 @@ impl Model {
                     now,
                 }
             }
+            agents::Command::Find { agent } => {
+                let known = self.agents.iter().find(|known| known.name == agent);
+                let found = known.map(|known| Box::new(self.view(now, known)));
+                self.marks.reach_if(found.is_some(), Mark::FoundAgent);
+                self.marks.reach_if(found.is_none(), Mark::FoundNoAgent);
+                agents::Reply::Found(found)
+            }
             agents::Command::List { project, active_only } => {
                 let asked = project.as_deref().filter(|project| !project.is_empty());
                 let asked = asked.unwrap_or(own);
