@@ -251,15 +251,28 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Says what was unread and is now gone, in a half sentence; nothing if nothing was.
-fn unread_text<Name: std::fmt::Display, Count: std::fmt::Display>(
-    unread: impl Iterator<Item = (Name, Count)>,
-) -> String {
-    let unread: Vec<String> = unread.map(|(name, count)| format!("{name} {count}")).collect();
+/// How many inboxes are named of those that had something unread when relay stopped.
+const UNREAD_NAMED: usize = 12;
+
+/// Says what was unread and is now gone, in a half sentence; nothing if nothing was. Of many inboxes those are named that had most, in
+/// the order in which they came.
+fn unread_text<Name: std::fmt::Display>(unread: impl Iterator<Item = (Name, u64)>) -> String {
+    let mut unread: Vec<_> = unread.enumerate().collect();
     if unread.is_empty() {
         return String::new();
     }
-    format!("; unread, now gone: {}", unread.join(", "))
+    unread.sort_by_key(|(_, (_, count))| std::cmp::Reverse(*count));
+    let others = unread.split_off(unread.len().min(UNREAD_NAMED));
+    unread.sort_by_key(|(place, _)| *place);
+    let mut told: Vec<String> = unread
+        .iter()
+        .map(|(_, (name, count))| format!("{name} {count}"))
+        .collect();
+    if !others.is_empty() {
+        let count: u64 = others.iter().map(|(_, (_, count))| count).sum();
+        told.push(format!("{count} in {} others", others.len()));
+    }
+    format!("; unread, now gone: {}", told.join(", "))
 }
 
 /// Sends diagnostics to stderr; `RELAY_LOG` chooses which, as `RUST_LOG` does elsewhere.
@@ -297,6 +310,24 @@ fn port(text: &str) -> Result<u16, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_inboxes_with_something_unread_those_are_named_that_had_most() {
+        let told = |counts: &[u64]| {
+            let named = counts
+                .iter()
+                .enumerate()
+                .map(|(at, count)| (format!("a{at}"), *count));
+            unread_text(named)
+        };
+        let twelve = [1, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1];
+        let all =
+            "; unread, now gone: a0 1, a1 9, a2 1, a3 1, a4 1, a5 1, a6 1, a7 1, a8 1, a9 1, a10 1, a11 1";
+        assert_eq!(told(&twelve), all);
+        let more = [twelve.as_slice(), &[2, 3]].concat();
+        let most = "; unread, now gone: a0 1, a1 9, a2 1, a3 1, a4 1, a5 1, a6 1, a7 1, a8 1, a9 1, a12 2, a13 3, 2 in 2 others";
+        assert_eq!(told(&more), most);
+    }
 
     #[test]
     fn a_relay_is_reached_at_localhost_unless_it_listens_elsewhere_only() {

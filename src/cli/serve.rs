@@ -169,7 +169,8 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         push_allow: args.push_allow,
     };
     let unread = serve(doors, config, stop).await?;
-    log_end.write(format!("[relay] stopped{}", unread_text(unread.into_iter())));
+    let unread = unread.into_iter().map(|(agent, count)| (agent, count as u64));
+    log_end.write(format!("[relay] stopped{}", unread_text(unread)));
     Ok(())
 }
 
