@@ -488,13 +488,16 @@ launch_tmux() {
   done
   trap - EXIT
 
-  say "the lift runs in the tmux session $session; come back to it with: tmux attach -t $session"
-  [[ -z $hint ]] || say "$hint"
   local show=attach-session
   [[ -z ${TMUX:-} ]] || show=switch-client
   # It also returns an error when the session is ended while it is shown, which is how a lift ends.
   tmux "$show" -t "=$session" || ! tmux has-session -t "=$session" 2>/dev/null \
     || fail "tmux could not show the session; it runs on. End it with: tmux kill-session -t $session"
+  # Only now, as tmux throws away what the terminal has not taken in yet when it is attached.
+  if tmux has-session -t "=$session" 2>/dev/null; then
+    say "the lift runs in the tmux session $session; come back to it with: tmux attach -t $session"
+    [[ -z $hint ]] || say "$hint"
+  fi
 }
 
 # Keeps a text on the screen, in lines of its own at the bottom: the log, and the splits of a small window, move it out of
