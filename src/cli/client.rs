@@ -31,6 +31,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role as End;
 
 use super::discover::{DiscoverError, Found, Source, Way, discover_here};
+use super::health::Health;
 use super::ourselves;
 use super::place::{MaybePlace, Place};
 use crate::server::Token;
@@ -171,70 +172,6 @@ impl ClientError {
             Self::TokenWanted { .. } | Self::TokenRefused { .. } | Self::Refused { .. } => false,
         }
     }
-}
-
-/// What a relay says of itself at `/health`.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Health {
-    name: String,
-    /// Of the relay's package.
-    pub version: String,
-    /// When it was started, in ISO 8601.
-    pub started_at: String,
-    /// Its process on its machine.
-    pub pid: Option<i32>,
-    /// The port that it listens on.
-    pub port: Option<u16>,
-    /// This start of it.
-    pub boot: Option<String>,
-    /// How long it has run.
-    #[serde(default)]
-    pub uptime_seconds: u64,
-    /// One for each inbox.
-    #[serde(default)]
-    pub roles: Vec<Role>,
-    /// The open sessions.
-    #[serde(default)]
-    pub connections: Vec<Connection>,
-}
-
-/// What a relay says of an inbox.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Role {
-    /// Whose it is.
-    pub role: String,
-    /// How many messages wait in it.
-    pub unread: u64,
-    /// The age of the first of them.
-    pub oldest_seconds: Option<u64>,
-    /// How many were handed over and are not confirmed.
-    pub in_doubt: u64,
-}
-
-/// What a relay says of an open session.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Connection {
-    /// Its number.
-    pub session: u64,
-    /// The role that it is bound to, if any.
-    pub role: Option<String>,
-    /// It is a `relay` command's.
-    #[serde(default)]
-    pub person: bool,
-    /// `sse` or `http`.
-    pub transport: String,
-    /// Its reads that wait.
-    pub waits: Vec<Wait>,
-}
-
-/// What a relay says of a read that waits.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Wait {
-    /// Whose inbox it waits for.
-    #[serde(rename = "for")]
-    pub role: String,
-    /// How long it still does.
-    pub seconds_left: u64,
 }
 
 /// A connection to a relay.

@@ -6,6 +6,7 @@
 mod client;
 mod connection_hint;
 mod discover;
+mod health;
 mod identity;
 mod key;
 pub mod mcp;

@@ -10,7 +10,8 @@ use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::client::{Client, ClientError, Health};
+use super::client::{Client, ClientError};
+use super::health::Health;
 use super::place::{DEFAULT_PORT, Place};
 use super::project::{DataDirectory, Project, project};
 use super::{ourselves, unread_text};

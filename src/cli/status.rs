@@ -4,11 +4,13 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::client::{ClientError, Connection, Health, Role, health_of};
+use super::client::{ClientError, health_of};
 use super::discover::{Found, Way, discover_here};
+use super::health::{Connection, Health, Node, Role};
 use super::messages::{local_time, write_stdout};
 use super::place::MaybePlace;
 use super::{End, Failure, block_on};
+use crate::engine::DEFAULT_PROJECT;
 use crate::server::Token;
 use crate::terminal::visible_lines;
 
@@ -94,6 +96,11 @@ fn text(health: &Health, found: &Found) -> String {
         let head = ["session", "over", "role", "state"].map(str::to_owned);
         lines.extend(table(head, health.connections.iter().map(connection)));
     }
+    if !health.nodes.is_empty() {
+        lines.push(String::new());
+        let head = ["node", "kind", "agents", "state"].map(str::to_owned);
+        lines.extend(table(head, health.nodes.iter().map(node)));
+    }
     // Where it is stands in one piece, however long it is, so that it can be copied.
     let port = match (&found.way, health.port) {
         (Way::Unix(_), Some(port)) => format!(", port {port}"),
@@ -143,6 +150,30 @@ fn connection(connection: &Connection) -> [String; 4] {
         waits.join("; ")
     };
     [session.to_string(), transport.clone(), role, state]
+}
+
+fn node(node: &Node) -> [String; 4] {
+    let mut state = match node.live {
+        Some(true) => "connected".to_owned(),
+        Some(false) => "not connected".to_owned(),
+        None if node.failing == 0 => "pushed to".to_owned(),
+        None => "fails".to_owned(),
+    };
+    if node.dead_letters > 0 {
+        state += &format!(", {} given up: relay redrive", node.dead_letters);
+    }
+    let kind = if node.kind == "http_push" {
+        "web hook"
+    } else {
+        &node.kind
+    };
+    // The name of a direct node names its agent's project already.
+    let name = if node.project == DEFAULT_PROJECT || node.kind == "direct" {
+        node.node.clone()
+    } else {
+        format!("{}:{}", node.project, node.node)
+    };
+    [name, kind.to_owned(), node.agents.to_string(), state]
 }
 
 /// Writes rows under a head, each column as wide as its widest cell.
@@ -201,6 +232,12 @@ mod tests {
                 {{"session": 24, "role": null, "person": true, "transport": "http", "waits": [{{"for": "user", "seconds_left": 5}}]}},
                 {{"session": 25, "role": null, "person": false, "transport": "sse", "waits": [
                     {{"for": "{long}", "seconds_left": 30}}, {{"for": "pm", "seconds_left": 90061}}]}}
+            ],
+            "nodes": [
+                {{"node": "builder", "project": "web", "kind": "fleet", "live": true, "agents": 12, "failing": 0, "dead_letters": 0}},
+                {{"node": "direct-agt_pm", "project": "default", "kind": "direct", "live": false, "agents": 1, "failing": 0, "dead_letters": 0}},
+                {{"node": "hook", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 0, "dead_letters": 0}},
+                {{"node": "gone", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 1, "dead_letters": 2}}
             ]}}"#
         ));
         let expected = format!(
@@ -217,7 +254,13 @@ mod tests {
              1        sse   pm    waits, 4 min left\n\
              23       http  any   open\n\
              24       http  user  waits, 5 s left\n\
-             25       sse   any   waits for {long}, 30 s left; wai…\n"
+             25       sse   any   waits for {long}, 30 s left; wai…\n\
+             \n\
+             node           kind      agents  state\n\
+             web:builder    fleet     12      connected\n\
+             direct-agt_pm  direct    1       not connected\n\
+             hook           web hook  1       pushed to\n\
+             gone           web hook  1       fails, 2 given up: relay redrive\n"
         );
         let text = text(&health, &Found::at(Place::default()));
         assert_eq!(text, expected);

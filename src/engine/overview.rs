@@ -1,5 +1,6 @@
 //! The whole state as a person may see it. Looks and changes nothing; knows nothing of how it is shown.
 
+use super::nodes::{BindingView, NodeView};
 use super::{AgentName, Boot, Carrier, Engine, SessionId, Timestamp};
 
 /// Who is connected, and what is on its way to whom.
@@ -11,6 +12,8 @@ pub struct Overview {
     pub sessions: Vec<SessionView>,
     /// One for each agent, in the order of the roster, then of the names, and then the person's.
     pub inboxes: Vec<InboxView>,
+    /// All nodes, in the order in which they were made, with the bindings of their agents.
+    pub nodes: Vec<(NodeView, Vec<BindingView>)>,
 }
 
 /// An open session.
@@ -66,10 +69,15 @@ impl Engine {
             oldest: inbox.waiting().next().map(|first| first.message.ts),
             in_doubt: inbox.handed_over().0,
         });
+        let nodes = self.nodes.iter().map(|(number, node)| {
+            let bindings = node.agents.iter().map(|agent| self.binding_view(agent));
+            (node.view(number), bindings.collect())
+        });
         Overview {
             boot: self.boot,
             sessions: sessions.collect(),
             inboxes: inboxes.collect(),
+            nodes: nodes.collect(),
         }
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use serde::{Serialize, Serializer};
 
-use super::Shared;
+use super::{Shared, nodes};
+use crate::engine::nodes::{BindingView, NodeView};
 use crate::engine::{AgentName, Carrier, InboxView, Overview, SessionView, Timestamp};
 
 /// Answers one request.
@@ -28,6 +29,7 @@ pub(super) struct Health {
     pending: Pending,
     roles: Vec<Role>,
     connections: Vec<Connection>,
+    nodes: Vec<Node>,
 }
 
 /// How many messages wait for each agent of the roster, in its order.
@@ -56,6 +58,23 @@ struct Connection {
     waits: Vec<Wait>,
 }
 
+/// A node.
+#[derive(Serialize)]
+struct Node {
+    node: String,
+    project: String,
+    /// `direct`, `fleet`, or `http_push`.
+    kind: &'static str,
+    /// It is connected; null for a web hook, which never is.
+    live: Option<bool>,
+    /// How many it has.
+    agents: usize,
+    /// How many of them have a target that does not take what is pushed.
+    failing: usize,
+    /// How many deliveries were pushed in vain and given up.
+    dead_letters: usize,
+}
+
 /// A read that waits.
 #[derive(Serialize)]
 struct Wait {
@@ -70,6 +89,7 @@ impl Health {
             boot,
             sessions,
             inboxes,
+            nodes,
         } = overview;
         let agents = inboxes.iter().filter(|inbox| !inbox.agent.is_person());
         Self {
@@ -86,6 +106,10 @@ impl Health {
             connections: sessions
                 .iter()
                 .map(|session| Connection::new(now, session))
+                .collect(),
+            nodes: nodes
+                .iter()
+                .map(|(node, bindings)| Node::new(node, bindings))
                 .collect(),
         }
     }
@@ -118,6 +142,27 @@ impl Connection {
                 Carrier::Node => "node",
             },
             waits: waits.collect(),
+        }
+    }
+}
+
+impl Node {
+    fn new(node: &NodeView, bindings: &[BindingView]) -> Self {
+        Self {
+            node: nodes::node_name(node),
+            project: node.project.clone(),
+            kind: match (node.pushes, &node.own) {
+                (true, _) => "http_push",
+                (false, Some(_)) => "direct",
+                (false, None) => "fleet",
+            },
+            live: (!node.pushes).then_some(node.is_live),
+            agents: bindings.len(),
+            failing: bindings
+                .iter()
+                .filter(|binding| binding.failing.is_some())
+                .count(),
+            dead_letters: bindings.iter().map(|binding| binding.dead).sum(),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
-use predicates::str::starts_with;
+use predicates::str::{ends_with, starts_with};
 use serde_json::Value;
 
 use super::*;

@@ -239,6 +239,7 @@ fn the_overview_tells_who_waits_what_is_unread_and_what_is_in_doubt() {
             inbox("dev-b", 0, 0),
             inbox("user", 0, 0),
         ],
+        nodes: Vec::new(),
     };
     assert_eq!(relay.engine.overview(), overview);
 }

@@ -484,6 +484,7 @@ impl Model {
             boot: self.boot,
             sessions,
             inboxes: names.iter().map(|agent| self.inbox_view(agent)).collect(),
+            nodes: Vec::new(),
         }
     }
 

@@ -52,6 +52,12 @@ fn what_a_web_hook_did_not_take_is_tried_at_once() {
     while !traced().contains("its target did not take it: 127.0.0.1:") {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    let nodes = relay.health()["nodes"].clone();
+    let failing = json!([{"node": "hook", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 1, "dead_letters": 0}]);
+    assert_eq!(nodes, failing);
+    ask(relay.port, &["status"]).assert().code(0).stdout(ends_with(
+        "\nnode  kind      agents  state\nhook  web hook  1       fails\n",
+    ));
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the same port");
     ask(relay.port, &["redrive", "dev-a"])
         .assert()

@@ -95,6 +95,7 @@ fn json_is_what_health_answers_and_how_relay_was_found() {
             "transport": "sse",
             "waits": [{"for": "dev-a", "seconds_left": null}],
         }],
+        "nodes": [],
     });
     assert_eq!(told, expected);
 }
