@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue,
+};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -17,6 +19,9 @@ use tokio::time::{sleep, timeout};
 use super::agent::Agent;
 use super::connect::{BoxedIo, Connect, Tcp};
 use super::error::Error;
+
+/// Where a token of the API stands if relay's own is in `Authorization`.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// How long a call may take.
 const CALL_PATIENCE: Duration = Duration::from_secs(30);
@@ -32,7 +37,11 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A relay, by its address.
 #[derive(Clone)]
-pub struct Client(Arc<Address>);
+pub struct Client {
+    address: Arc<Address>,
+    /// What relay asks every request for, if it was started with `--token`.
+    guard: Option<HeaderValue>,
+}
 
 struct Address {
     /// Host and port.
@@ -118,11 +127,26 @@ impl Client {
         if parsed.port_u16().is_none() || parsed.host().is_empty() || authority.contains('@') {
             return Err(unusable());
         }
-        Ok(Self(Arc::new(Address {
+        let address = Address {
             authority: authority.to_owned(),
             connect: Box::new(connect),
             clock: Box::new(clock),
-        })))
+        };
+        Ok(Self {
+            address: Arc::new(address),
+            guard: None,
+        })
+    }
+
+    /// Has every request bring the token that relay was started with (`--token`, `RELAY_TOKEN`). What was made by the client before
+    /// does not bring it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Token`] where it can be in no header.
+    pub fn with_token(self, token: &str) -> Result<Self, Error> {
+        let guard = Some(bearer(token).map_err(|_| Error::Token)?);
+        Ok(Self { guard, ..self })
     }
 
     /// Makes a workspace, or comes to the one that is there: a workspace is a project of relay.
@@ -164,15 +188,15 @@ impl Client {
 
     /// Host and port.
     pub fn authority(&self) -> &str {
-        &self.0.authority
+        &self.address.authority
     }
 
     pub(crate) fn now(&self) -> SystemTime {
-        (self.0.clock)()
+        (self.address.clock)()
     }
 
     pub(crate) async fn connect(&self) -> Result<BoxedIo, Error> {
-        let connecting = self.0.connect.connect(&self.0.authority);
+        let connecting = self.address.connect.connect(&self.address.authority);
         let connected = timeout(CALL_PATIENCE, connecting).await;
         connected
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -180,7 +204,7 @@ impl Client {
     }
 
     fn unreachable(&self, source: io::Error) -> Error {
-        let authority = self.0.authority.clone();
+        let authority = self.address.authority.clone();
         Error::Unreachable { authority, source }
     }
 
@@ -234,13 +258,7 @@ impl Client {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(&call.path)
-            .header(HOST, &self.0.authority);
-        if let Some(token) = call.token {
-            let bearer = HeaderValue::try_from(format!("Bearer {token}"));
-            let mut bearer = bearer.map_err(|error| not_sent(error.into()))?;
-            bearer.set_sensitive(true);
-            request = request.header(AUTHORIZATION, bearer);
-        }
+            .header(HOST, &self.address.authority);
         if let Some(key) = &call.key {
             request = request.header("idempotency-key", key);
         }
@@ -251,13 +269,46 @@ impl Client {
             }
             None => Bytes::new(),
         };
-        request.body(Full::new(body)).map_err(not_sent)
+        let mut request = request.body(Full::new(body)).map_err(not_sent)?;
+        let authorized = self.authorize(request.headers_mut(), call.token);
+        authorized.map_err(|error| not_sent(error.into()))?;
+        Ok(request)
     }
+
+    /// Adds the tokens to a request: relay's own, and the one that says for whom it is.
+    pub(crate) fn authorize(
+        &self,
+        headers: &mut HeaderMap,
+        token: Option<&str>,
+    ) -> Result<(), InvalidHeaderValue> {
+        let Some(guard) = &self.guard else {
+            if let Some(token) = token {
+                headers.insert(AUTHORIZATION, bearer(token)?);
+            }
+            return Ok(());
+        };
+        headers.insert(AUTHORIZATION, guard.clone());
+        if let Some(token) = token {
+            headers.insert(API_KEY, secret(token)?);
+        }
+        Ok(())
+    }
+}
+
+fn bearer(token: &str) -> Result<HeaderValue, InvalidHeaderValue> {
+    secret(&format!("Bearer {token}"))
+}
+
+/// A value that no log shows.
+fn secret(value: &str) -> Result<HeaderValue, InvalidHeaderValue> {
+    let mut value = HeaderValue::try_from(value)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.0.authority).finish()
+        f.debug_tuple("Client").field(&self.address.authority).finish()
     }
 }
 

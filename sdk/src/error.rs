@@ -14,6 +14,11 @@ pub enum Error {
         /// As given.
         given: String,
     },
+    /// The token of the relay is none. It is not shown.
+    #[error(
+        "the token of the relay has characters that no header may have; accepted: what `relay serve --token` accepts"
+    )]
+    Token,
     /// Relay cannot be reached, or the connection broke. Posts are tried three times before that, and add one message all the same.
     #[error("relay at {authority} cannot be reached: {source}; start it with `relay serve`")]
     Unreachable {
@@ -59,7 +64,11 @@ impl Error {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused { status, .. } => matches!(status, 429 | 500 | 502..=504),
-            Self::Address { .. } | Self::Answer { .. } | Self::Target(_) | Self::Capability(_) => false,
+            Self::Address { .. }
+            | Self::Token
+            | Self::Answer { .. }
+            | Self::Target(_)
+            | Self::Capability(_) => false,
         }
     }
 }

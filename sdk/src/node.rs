@@ -10,7 +10,6 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::agent::{Agent, NodeToken};
@@ -174,10 +173,8 @@ async fn connect(agent: &Agent) -> Result<Socket, Error> {
     };
     let url = format!("ws://{}/v1/node/ws", client.authority());
     let mut request = url.into_client_request().map_err(broken)?;
-    let bearer = HeaderValue::try_from(format!("Bearer {}", node.token));
-    let mut bearer = bearer.map_err(|_| not_understood("the token of the node is no header"))?;
-    bearer.set_sensitive(true);
-    request.headers_mut().insert("authorization", bearer);
+    let authorized = client.authorize(request.headers_mut(), Some(&node.token));
+    authorized.map_err(|_| not_understood("the token of the node is no header"))?;
     let upgraded = tokio_tungstenite::client_async(request, client.connect().await?).await;
     let (mut socket, _) = upgraded.map_err(broken)?;
     let NodeToken { id, name, .. } = node;

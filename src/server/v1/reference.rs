@@ -26,8 +26,8 @@ A token goes into the header `Authorization: Bearer TOKEN`. The key of a workspa
   `POST /v1/workspaces`, or by `relay key --workspace NAME`. relay is one user's on one machine, and each program that can reach it
   may speak for any agent anyway. A token says whom a request is about; it is no lock between one user's programs.
 - A relay that is reached from other machines asks every request for its own token in `Authorization`, the API's too, and no token
-  of the API is taken in its stead. There the API's token goes into the header `X-Api-Key`. The SDK cannot send two, so it reaches such
-  a relay over a tunnel to its machine or through a proxy that adds the header.
+  of the API is taken in its stead. There the API's token goes into the header `X-Api-Key`. The SDK of Agent Relay cannot send two, so it
+  reaches such a relay over a tunnel to its machine or through a proxy that adds the header; relay's own sends both (`Client::with_token`).
 - Tokens are in no log, no error and no list.
 - 401 `unauthorized`: no token, or none that is good. 403 `workspace_key_required` or `agent_token_required`: one of the other kind.
   403 `workspace_mismatch`: the path names something of another workspace.
