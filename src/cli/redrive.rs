@@ -52,6 +52,9 @@ impl From<RedriveError> for Failure {
 #[derive(Deserialize)]
 struct Redriven {
     redriven: usize,
+    /// An older relay does not say it.
+    #[serde(default)]
+    hastened: usize,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +89,7 @@ async fn redrive(args: &Redrive) -> Result<End, RedriveError> {
     let said = if args.list {
         serde_json::from_slice(&answer).map(|listed| shown(&listed))
     } else {
-        serde_json::from_slice(&answer).map(|Redriven { redriven }| (count(redriven), redriven > 0))
+        serde_json::from_slice(&answer).map(|redriven| counted(&redriven))
     };
     let Ok((text, any)) = said else {
         return Err(client.not_understood().into());
@@ -96,12 +99,22 @@ async fn redrive(args: &Redrive) -> Result<End, RedriveError> {
     Ok(if any { End::Done } else { End::Nothing })
 }
 
-fn count(redriven: usize) -> String {
-    match redriven {
-        0 => "nothing was given up\n".to_owned(),
+fn counted(Redriven { redriven, hastened }: &Redriven) -> (String, bool) {
+    let mut text = match redriven {
+        0 => String::new(),
         1 => "1 delivery goes out again\n".to_owned(),
         count => format!("{count} deliveries go out again\n"),
+    };
+    match hastened {
+        0 => {}
+        1 => text += "the pause after failures is over for 1 agent\n",
+        count => text += &format!("the pause after failures is over for {count} agents\n"),
     }
+    let any = !text.is_empty();
+    if !any {
+        text += "nothing was given up, and nothing waits for its next attempt\n";
+    }
+    (text, any)
 }
 
 fn shown(Listed { dead_letters }: &Listed) -> (String, bool) {
@@ -152,13 +165,15 @@ mod tests {
         assert!(any);
         let (text, any) = shown(&serde_json::from_str(r#"{"dead_letters": []}"#).expect("an answer"));
         assert_eq!((text.as_str(), any), ("nothing was given up\n", false));
+        let told = |redriven, hastened| counted(&Redriven { redriven, hastened });
+        let nothing = "nothing was given up, and nothing waits for its next attempt\n";
+        assert_eq!(told(0, 0), (nothing.to_owned(), false));
+        assert_eq!(told(1, 0), ("1 delivery goes out again\n".to_owned(), true));
         assert_eq!(
-            [0, 1, 2].map(count),
-            [
-                "nothing was given up\n",
-                "1 delivery goes out again\n",
-                "2 deliveries go out again\n"
-            ]
+            told(0, 1),
+            ("the pause after failures is over for 1 agent\n".to_owned(), true)
         );
+        let both = "2 deliveries go out again\nthe pause after failures is over for 2 agents\n";
+        assert_eq!(told(2, 2), (both.to_owned(), true));
     }
 }

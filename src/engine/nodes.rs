@@ -113,8 +113,13 @@ pub enum Reply {
     Has(Vec<BindingView>),
     /// What was pushed in vain.
     DeadLetters(Vec<DeadLetter>),
-    /// How much of it goes out again.
-    Redriven(usize),
+    /// It goes out again.
+    Redriven {
+        /// How many deliveries had been given up.
+        given_up: usize,
+        /// For how many agents pushes went on that had paused after failures.
+        hastened: usize,
+    },
     /// It was taken note of.
     Noted,
 }

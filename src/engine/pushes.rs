@@ -208,24 +208,25 @@ impl Engine {
         Ok(Reply::DeadLetters(dead.collect()))
     }
 
-    /// Has what was given up go out again at once, of one agent or of all, and what waits for its next attempt. Returns how many were given
-    /// up.
+    /// Has what was given up go out again at once, of one agent or of all, and what waits for its next attempt.
     pub(super) fn redrive(&mut self, agent: Option<&str>, step: &mut Step<'_>) -> Result<Reply, io::Refusal> {
         let agent = agent.map(|name| self.known(name)).transpose()?;
         let agents: Vec<AgentName> = match agent {
             Some(agent) => vec![agent],
             None => self.inboxes.keys().cloned().collect(),
         };
-        let mut redriven = 0;
+        let (mut given_up, mut hastened) = (0, 0);
         for agent in agents {
-            let dead: Vec<_> = self.inboxes[&agent].dead.keys().copied().collect();
-            redriven += dead.len();
+            let inbox = &self.inboxes[&agent];
+            hastened += usize::from(inbox.binding.as_ref().is_some_and(Self::is_paused));
+            let dead: Vec<_> = inbox.dead.keys().copied().collect();
+            given_up += dead.len();
             for handover in dead {
                 self.sign(handover, Sign::Redriven, step);
             }
             self.resume(&agent, step);
         }
-        Ok(Reply::Redriven(redriven))
+        Ok(Reply::Redriven { given_up, hastened })
     }
 }
 

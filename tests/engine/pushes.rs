@@ -118,8 +118,8 @@ fn again(number: u8) -> Delivery {
     }
 }
 
-fn redriven(count: usize) -> Effect {
-    reply(ANY, Ok(Answer::Redriven(count).into()))
+fn redriven(given_up: usize, hastened: usize) -> Effect {
+    reply(ANY, Ok(Answer::Redriven { given_up, hastened }.into()))
 }
 
 #[test]
@@ -280,17 +280,22 @@ fn what_was_given_up_goes_out_again_when_somebody_asks_and_has_as_many_attempts_
     relay.posts(1..=1);
     relay.fails_for_good(1);
     let effects = relay.asked(PERSON, redrive(Some("dev-b")));
-    assert_eq!(effects, [redriven(0)], "another's");
+    assert_eq!(effects, [redriven(0, 0)], "another's");
     let effects = relay.asked(PERSON, redrive(None));
-    assert_eq!(effects[0], redriven(1));
+    assert_eq!(effects[0], redriven(1, 1));
     assert_eq!(frames(effects), [(NODE, 2, again(1))], "at once");
     assert_eq!(relay.dead(), []);
     relay.fails(2, "HTTP 500");
     assert_eq!(relay.dead(), [], "it is tried again");
     // That does not wait either, if somebody asks.
     let effects = relay.asked(PERSON, redrive(Some("dev-a")));
-    assert_eq!(effects[0], redriven(0));
+    assert_eq!(effects[0], redriven(0, 1));
     assert_eq!(frames(effects), [(NODE, 2, again(1))]);
+    assert_eq!(
+        relay.asked(PERSON, redrive(None)),
+        [redriven(0, 0)],
+        "it is on its way"
+    );
     relay.acknowledge(NODE, "dev-a", 2);
     assert_eq!(
         relay.engine.poll_timeout().map(|(_, reason)| reason),

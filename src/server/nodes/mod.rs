@@ -442,7 +442,7 @@ fn data(reply: &Reply) -> Value {
         Reply::Unbound { .. }
         | Reply::Listed(_)
         | Reply::DeadLetters(_)
-        | Reply::Redriven(_)
+        | Reply::Redriven { .. }
         | Reply::Noted => json!({}),
     }
 }

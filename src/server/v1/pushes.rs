@@ -29,14 +29,14 @@ pub(super) async fn list(asked: Asked) -> Response {
     .await
 }
 
-/// `POST /api/redrive`: `{"redriven": count}`.
+/// `POST /api/redrive`: `{"redriven", "hastened"}`: how many deliveries had been given up, and for how many agents pushes had paused.
 pub(super) async fn redrive(asked: Asked) -> Response {
     in_persons_words(async {
         let Whose { agent } = asked.json_or_nothing()?;
-        let Reply::Redriven(count) = call(&asked, Command::Redrive { agent }).await? else {
+        let Reply::Redriven { given_up, hastened } = call(&asked, Command::Redrive { agent }).await? else {
             unreachable!("what was given up is asked for again")
         };
-        Ok(json!({"redriven": count}))
+        Ok(json!({"redriven": given_up, "hastened": hastened}))
     })
     .await
 }

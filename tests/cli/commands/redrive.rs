@@ -5,15 +5,18 @@ use super::*;
 #[test]
 fn nothing_was_given_up_in_a_relay_that_pushes_nothing() {
     let relay = told();
-    for arguments in [
-        &["redrive"][..],
-        &["redrive", "--list"],
-        &["redrive", "pm", "--list"],
+    for (arguments, told) in [
+        (
+            &["redrive"][..],
+            "nothing was given up, and nothing waits for its next attempt\n",
+        ),
+        (&["redrive", "--list"], "nothing was given up\n"),
+        (&["redrive", "pm", "--list"], "nothing was given up\n"),
     ] {
         ask(relay.port, arguments)
             .assert()
             .code(3)
-            .stdout("nothing was given up\n")
+            .stdout(told)
             .stderr("");
     }
     ask(relay.port, &["redrive", "nobody"])
@@ -61,8 +64,8 @@ fn what_a_web_hook_did_not_take_is_tried_at_once() {
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the same port");
     ask(relay.port, &["redrive", "dev-a"])
         .assert()
-        .code(3)
-        .stdout("nothing was given up\n");
+        .code(0)
+        .stdout("the pause after failures is over for 1 agent\n");
     let (mut socket, _) = listener.accept().expect("it is pushed again");
     // Whoever answers what was not asked yet is not understood.
     let mut head = [0; 4];
