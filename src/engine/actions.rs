@@ -320,6 +320,9 @@ impl Engine {
                 Ok(Reply::Is(known))
             }
             Command::Invoke { action, input } => {
+                if self.stopping {
+                    return Err(io::Refusal::Stopping);
+                }
                 let caller = self.speaker(session, NamedAs::Session, None)?.into_agent();
                 let invocation =
                     self.invoke(InvocationId(uuid_v4(random)), &caller, &action, &input, step)?;

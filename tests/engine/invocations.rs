@@ -236,6 +236,7 @@ fn at_the_stop_all_of_them_fail() {
         told(&effects),
         [(CALLERS_NODE, name("pm"), ended(0, Err(Failed::Stopped)))]
     );
+    assert_eq!(relay.invokes(2, "sum"), [super::refused(ANY, Refusal::Stopping)]);
 }
 
 #[test]
