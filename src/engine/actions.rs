@@ -219,6 +219,13 @@ pub enum Refusal {
         /// How long it may be.
         max: usize,
     },
+    /// More agents are named that may ask for it than may be.
+    TooManyNames {
+        /// How many.
+        names: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// There are as many actions as there may be.
     TooMany {
         /// How many there are.
@@ -234,9 +241,11 @@ pub enum Refusal {
 impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
-            Self::NotYours | Self::InvalidName { .. } | Self::TooLong { .. } | Self::Denied { .. } => {
-                io::Class::Bad
-            }
+            Self::NotYours
+            | Self::InvalidName { .. }
+            | Self::TooLong { .. }
+            | Self::TooManyNames { .. }
+            | Self::Denied { .. } => io::Class::Bad,
             Self::Unknown { .. } | Self::UnknownInvocation { .. } => io::Class::Unknown,
             Self::Taken { .. } | Self::Away { .. } => io::Class::Conflict,
             Self::TooMany { .. } | Self::TooManyOpen { .. } => io::Class::Full,
@@ -393,6 +402,10 @@ impl Engine {
             if bytes > max {
                 return Err(Refusal::TooLong { what, bytes, max }.into());
             }
+        }
+        let (names, max) = (available_to.as_ref().map_or(0, Vec::len), self.bounds.members_max);
+        if names > max {
+            return Err(Refusal::TooManyNames { names, max }.into());
         }
         let handler = match handler {
             Named::Agent(name) => {

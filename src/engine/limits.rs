@@ -144,7 +144,7 @@ pub struct Bounds {
     pub projects_max: usize,
     /// Most groups, over all projects.
     pub groups_max: usize,
-    /// Most members of one group.
+    /// Most members of one group, and most agents that are named as those that may ask for an action.
     pub members_max: usize,
     /// Longest description of a group, in bytes.
     pub description_bytes_max: usize,

@@ -80,6 +80,9 @@ fn not_acted(refusal: &actions::Refusal) -> String {
         actions::Refusal::TooLong { what, bytes, max } => {
             format!("{what:?} has {bytes} bytes; accepted: at most {max}")
         }
+        actions::Refusal::TooManyNames { names, max } => {
+            format!("\"available_to\" has {names} names; accepted: at most {max}, or none for all")
+        }
         actions::Refusal::TooMany { actions } => {
             format!("as many actions are registered already as are accepted: {actions}; remove one")
         }

@@ -339,6 +339,15 @@ fn what_is_wrong_is_named() {
         ..sum()
     };
     assert_eq!(relay.registers(PERSON, text), too_long("description", 21, 20));
+    let crowd = Description {
+        available_to: Some(["pm", "dev-a", "dev-b", "pm"].map(str::to_owned).to_vec()),
+        ..sum()
+    };
+    let (names, max) = (4, 3);
+    assert_eq!(
+        relay.registers(PERSON, crowd),
+        refused_as(NoAction::TooManyNames { names, max })
+    );
     let long = "x".repeat(ACTION_NAME_BYTES_MAX);
     assert!(matches!(
         relay.registers(PERSON, by_agent(&long, "dev-a"))[..],

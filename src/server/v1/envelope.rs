@@ -203,7 +203,8 @@ fn code_of(refusal: &Refusal) -> &'static str {
             actions::Refusal::TooManyOpen { .. } => "too_many_invocations",
             actions::Refusal::NotYours
             | actions::Refusal::InvalidName { .. }
-            | actions::Refusal::TooLong { .. } => "invalid_request",
+            | actions::Refusal::TooLong { .. }
+            | actions::Refusal::TooManyNames { .. } => "invalid_request",
         },
         Refusal::Receipts(refusal) => match refusal {
             receipts::Refusal::Unknown { .. } => "delivery_not_found",
