@@ -15,7 +15,7 @@ use super::limits::{ACTION_NAME_BYTES_MAX, SCHEMA_BYTES_MAX};
 use super::names::{
     AgentName, InvocationId, NodeId, RandomBytes, SessionId, check_name, is_seen, shown, uuid_v4,
 };
-use super::nodes::{NodeView, Presence};
+use super::nodes::{self, NodeView, Presence};
 use super::time::Timestamp;
 use super::{Engine, Step};
 
@@ -198,6 +198,11 @@ pub enum Refusal {
         /// Which handler.
         by: String,
     },
+    /// Relay pushes to the node that is to do it, which can answer nothing.
+    NeverAnswers {
+        /// The name of the node.
+        node: String,
+    },
     /// The agent is none of those that may ask for it.
     Denied {
         /// Its name.
@@ -245,6 +250,7 @@ impl Refusal {
             | Self::InvalidName { .. }
             | Self::TooLong { .. }
             | Self::TooManyNames { .. }
+            | Self::NeverAnswers { .. }
             | Self::Denied { .. } => io::Class::Bad,
             Self::Unknown { .. } | Self::UnknownInvocation { .. } => io::Class::Unknown,
             Self::Taken { .. } | Self::Away { .. } => io::Class::Conflict,
@@ -411,6 +417,11 @@ impl Engine {
             Named::Agent(name) => {
                 let known = self.agent_in(&project, &name);
                 Handler::Agent(known.ok_or_else(|| self.unknown(&project, &name))?)
+            }
+            Named::Node(node) if !self.nodes.contains(node) => return Err(nodes::Refusal::Unknown.into()),
+            Named::Node(node) if self.nodes.get(node).pushes => {
+                let node = self.nodes.get(node).name.clone();
+                return Err(Refusal::NeverAnswers { node }.into());
             }
             Named::Node(node) => Handler::Node(node),
         };

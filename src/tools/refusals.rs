@@ -80,6 +80,11 @@ fn not_acted(refusal: &actions::Refusal) -> String {
         actions::Refusal::TooLong { what, bytes, max } => {
             format!("{what:?} has {bytes} bytes; accepted: at most {max}")
         }
+        actions::Refusal::NeverAnswers { node } => {
+            format!(
+                "the node {node:?} is a web hook, which has no way to say what came of it; accepted: an agent, or a node that connects"
+            )
+        }
         actions::Refusal::TooManyNames { names, max } => {
             format!("\"available_to\" has {names} names; accepted: at most {max}, or none for all")
         }

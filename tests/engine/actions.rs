@@ -25,6 +25,7 @@ impl Relay {
     pub fn with_action() -> Self {
         let bounds = Bounds {
             sessions_max: 20,
+            nodes_max: 3,
             ..ROOMY
         };
         let mut relay = Self::told_within(bounds);
@@ -48,6 +49,31 @@ impl Relay {
             who: Who::Node(node),
         });
         self.offers(session, Vec::new())
+    }
+
+    /// Makes a node that relay pushes to.
+    pub fn pushes_to(&mut self, name: &str) -> NodeId {
+        let create = relay::engine::nodes::Command::Create {
+            project: DEFAULT_PROJECT.to_owned(),
+            name: name.to_owned(),
+            label: None,
+            agents_max: None,
+            pushes: true,
+        };
+        let effects = self.asked(PERSON, create);
+        let [
+            Effect::Reply {
+                result: Ok(Reply::Nodes(answer)),
+                ..
+            },
+        ] = &effects[..]
+        else {
+            panic!("{effects:?}")
+        };
+        let relay::engine::nodes::Reply::Node(view) = &**answer else {
+            panic!("{answer:?}")
+        };
+        view.node
     }
 
     pub fn offers(&mut self, session: SessionId, offers: Vec<Offer>) -> Vec<Effect> {
@@ -145,6 +171,13 @@ fn by_agent(name: &str, agent: &str) -> Description {
         input_schema: None,
         output_schema: None,
         available_to: None,
+    }
+}
+
+pub fn by_node(name: &str, node: NodeId) -> Description {
+    Description {
+        handler: Named::Node(node),
+        ..by_agent(name, "")
     }
 }
 
@@ -414,6 +447,21 @@ fn an_agent_that_offers_an_action_stays_and_registers_it_again_as_the_same() {
             .events()
             .iter()
             .any(|event| matches!(event, Event::Gone { .. }))
+    );
+}
+
+#[test]
+fn a_node_that_relay_pushes_to_does_nothing_itself() {
+    let mut relay = Relay::with_action();
+    let hook = relay.pushes_to("hook");
+    let node = "hook".to_owned();
+    assert_eq!(
+        relay.registers(PERSON, by_node("build", hook)),
+        refused_as(NoAction::NeverAnswers { node })
+    );
+    assert_eq!(
+        relay.registers(PERSON, by_node("build", NodeId(9))),
+        no_node(NoNode::Unknown)
     );
 }
 

@@ -204,6 +204,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
             actions::Refusal::NotYours
             | actions::Refusal::InvalidName { .. }
             | actions::Refusal::TooLong { .. }
+            | actions::Refusal::NeverAnswers { .. }
             | actions::Refusal::TooManyNames { .. } => "invalid_request",
         },
         Refusal::Receipts(refusal) => match refusal {
