@@ -437,13 +437,19 @@ impl Engine {
             named.collect::<Result<BTreeSet<AgentName>, _>>()
         });
         let available_to = available_to.transpose().map_err(agents::Refusal::InvalidName)?;
+        let known = self.actions.all.get(&(project.clone(), name.clone()));
+        let queues = match &handler {
+            Handler::Agent(_) => true,
+            // Whether it waits for a node is for that to say.
+            Handler::Node(_) => known.is_some_and(|known| known.handler == handler && known.queues),
+        };
         let action = Action {
             text,
             handler,
             input_schema: input_schema.map(Arc::from),
             output_schema: output_schema.map(Arc::from),
             available_to,
-            queues: true,
+            queues,
             created_at: step.now,
         };
         let (key, handler) = ((project, name), action.handler.clone());

@@ -451,6 +451,28 @@ fn an_agent_that_offers_an_action_stays_and_registers_it_again_as_the_same() {
 }
 
 #[test]
+fn whether_an_action_waits_for_its_node_is_for_the_node_to_say() {
+    let mut relay = Relay::with_action();
+    relay.offers(NODE, vec![offer("hasty", false), offer("patient", true)]);
+    for name in ["hasty", "patient"] {
+        let description = Description {
+            text: "as ever".to_owned(),
+            ..by_node(name, FIRST)
+        };
+        relay.registers(PERSON, description);
+    }
+    relay.close(NODE, Ending::Broken);
+    relay.timeout_at(relay::engine::limits::NODE_GONE_MS);
+    let (action, node) = ("hasty".to_owned(), "fleet".to_owned());
+    assert_eq!(
+        relay.invokes(1, "hasty"),
+        refused_as(NoAction::Away { action, node })
+    );
+    relay.invokes(2, "patient");
+    assert_eq!(relay.progress(2), Progress::Waits);
+}
+
+#[test]
 fn a_node_that_relay_pushes_to_does_nothing_itself() {
     let mut relay = Relay::with_action();
     let hook = relay.pushes_to("hook");
