@@ -289,7 +289,15 @@ pub(super) struct Action {
     pub available_to: Option<BTreeSet<AgentName>>,
     /// It may be asked for while its handler is not there.
     pub queues: bool,
+    /// It is there because a node offers it, and only as long.
+    is_offered: bool,
     created_at: Timestamp,
+}
+
+impl Action {
+    fn is_offered_by(&self, node: NodeId) -> bool {
+        self.is_offered && self.handler == Handler::Node(node)
+    }
 }
 
 /// Who does an action.
@@ -443,6 +451,7 @@ impl Engine {
             // Whether it waits for a node is for that to say.
             Handler::Node(_) => known.is_some_and(|known| known.handler == handler && known.queues),
         };
+        let is_offered = known.is_some_and(|known| known.handler == handler && known.is_offered);
         let action = Action {
             text,
             handler,
@@ -450,6 +459,7 @@ impl Engine {
             output_schema: output_schema.map(Arc::from),
             available_to,
             queues,
+            is_offered,
             created_at: step.now,
         };
         let (key, handler) = ((project, name), action.handler.clone());
@@ -470,10 +480,10 @@ impl Engine {
     ) -> Vec<(String, Option<Refusal>)> {
         let project = self.nodes.get(node).project.clone();
         let handler = Handler::Node(node);
-        let is_offered = |name: &str| offers.iter().any(|offer| offer.name == name);
+        let is_named = |name: &str| offers.iter().any(|offer| offer.name == name);
         self.actions
             .all
-            .retain(|(_, name), action| action.handler != handler || is_offered(name));
+            .retain(|(_, name), action| !action.is_offered_by(node) || is_named(name));
         let mut answers = Vec::with_capacity(offers.len());
         for Offer { name, queues } in offers {
             let checked =
@@ -493,6 +503,7 @@ impl Engine {
                         output_schema: None,
                         available_to: None,
                         queues,
+                        is_offered: true,
                         created_at: step.now,
                     },
                 };
@@ -503,10 +514,9 @@ impl Engine {
         answers
     }
 
-    /// Removes the actions of a node.
+    /// Removes the actions that a node offers.
     pub(super) fn withdraw(&mut self, node: NodeId) {
-        let handler = Handler::Node(node);
-        self.actions.all.retain(|_, action| action.handler != handler);
+        self.actions.all.retain(|_, action| !action.is_offered_by(node));
     }
 
     /// Keeps an action, and tells whether it was not there before.
@@ -520,7 +530,7 @@ impl Engine {
         Ok(self.actions.all.insert(key, action).is_none())
     }
 
-    /// Checks that no other handler has an action of that name: what a node does that is not there any more is to be had.
+    /// Checks that no other handler has an action of that name: what a node offered that is not there any more is to be had.
     fn check_not_taken(&self, project: &str, name: &str, handler: &Handler) -> Result<(), Refusal> {
         let Some(known) = self.actions.all.get(&(project.to_owned(), name.to_owned())) else {
             return Ok(());
@@ -528,7 +538,9 @@ impl Engine {
         let by = match &known.handler {
             same if same == handler => return Ok(()),
             Handler::Agent(agent) => agent.to_string(),
-            Handler::Node(node) if self.nodes.get(*node).presence == Presence::Absent => return Ok(()),
+            Handler::Node(node) if known.is_offered && self.nodes.get(*node).presence == Presence::Absent => {
+                return Ok(());
+            }
             Handler::Node(node) => self.nodes.get(*node).name.clone(),
         };
         let action = name.to_owned();

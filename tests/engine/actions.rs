@@ -451,6 +451,40 @@ fn an_agent_that_offers_an_action_stays_and_registers_it_again_as_the_same() {
 }
 
 #[test]
+fn what_the_person_has_registered_for_a_node_stays_whatever_that_offers() {
+    let mut relay = Relay::with_action();
+    relay.registers(PERSON, by_node("deploy", FIRST));
+    assert_eq!(out(&relay.invokes(1, "deploy")), [(NODE, inv(1))]);
+    // It comes back without it, and leaves.
+    relay.close(NODE, Ending::Broken);
+    relay.connect(NEXT, None);
+    relay.offers(NEXT, vec![offer("test", false)]);
+    assert_eq!(out(&relay.invokes(2, "deploy")), [(NEXT, inv(2))]);
+    // What it names beside that does not make it the node's own.
+    relay.offers(NEXT, vec![offer("deploy", true)]);
+    relay.said(NEXT, Said::Leaves);
+    relay.invokes(3, "deploy");
+    assert_eq!(relay.progress(3), Progress::Waits);
+    // Nobody else is to have the name meanwhile.
+    let (action, by) = ("deploy".to_owned(), "fleet".to_owned());
+    let taken = relay.registers(CALLER, by_agent("deploy", "pm"));
+    assert_eq!(taken, refused_as(NoAction::Taken { action, by }));
+}
+
+#[test]
+fn what_the_person_says_of_what_a_node_offers_does_not_keep_it() {
+    let mut relay = Relay::with_action();
+    relay.offers(NODE, vec![offer("build", false)]);
+    relay.registers(PERSON, by_node("build", FIRST));
+    relay.offers(NODE, Vec::new());
+    let (given, known) = ("build".to_owned(), vec!["sum".to_owned()]);
+    assert_eq!(
+        relay.invokes(1, "build"),
+        refused_as(NoAction::Unknown { given, known })
+    );
+}
+
+#[test]
 fn whether_an_action_waits_for_its_node_is_for_the_node_to_say() {
     let mut relay = Relay::with_action();
     relay.offers(NODE, vec![offer("hasty", false), offer("patient", true)]);
