@@ -3,7 +3,8 @@
 //! - An invocation ends once: its handler says what came of it; or it takes longer than [`INVOCATION_MS`]; or its node leaves or
 //!   does not come back, unless the action waits for its node; or the relay stops. What is said of one that has ended changes nothing.
 //! - It goes out over the connection of its handler's node as soon as there is one, and again over each later one until it has ended:
-//!   a handler may get it more than once, and knows it by its id.
+//!   a handler may get it more than once, and knows it by its id. What relay pushes goes out to a target until that has taken it. If
+//!   nobody has taken it before, it ends when a target does not.
 //! - The node of the caller is told how it has ended, if it is connected. Whoever is told nothing asks.
 //! - Of those that have ended the latest are kept.
 
@@ -12,10 +13,11 @@ use std::sync::Arc;
 use super::actions::{Handler, HandlerView, Refusal};
 use super::events::Event;
 use super::frames::News;
-use super::io::Effect;
+use super::io::{self, Effect};
 use super::limits::{INVOCATION_BYTES_MAX, INVOCATION_MS};
 use super::names::{AgentName, InvocationId, NodeId, SessionId, shown};
 use super::nodes::Presence;
+use super::pushes::clipped;
 use super::time::Timestamp;
 use super::timers::Timer;
 use super::{Engine, Step};
@@ -31,6 +33,8 @@ pub(super) struct Invocation {
     queues: bool,
     input: Arc<str>,
     pub progress: Progress,
+    /// The node whose target has taken it, if one has: the latest.
+    taken_by: Option<NodeId>,
     made_at: Timestamp,
 }
 
@@ -101,7 +105,7 @@ impl Progress {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Ended {
-                result: Ok(text) | Err(Failed::Said(text)),
+                result: Ok(text) | Err(Failed::Said(text) | Failed::NotTaken(text)),
                 ..
             } => text.len(),
             Self::Ended {
@@ -120,6 +124,8 @@ impl Progress {
 pub enum Failed {
     /// As its handler says.
     Said(Arc<str>),
+    /// The target that it was pushed to has not taken it, and why.
+    NotTaken(Arc<str>),
     /// Its handler has said nothing for [`INVOCATION_MS`].
     TimedOut,
     /// The node that was to do it has left, or does not come back.
@@ -171,6 +177,7 @@ impl Engine {
             queues,
             input: input.into(),
             progress: Progress::Waits,
+            taken_by: None,
             made_at: step.now,
         };
         self.make_room_for(&invocation)?;
@@ -242,8 +249,13 @@ impl Engine {
         if invocation.progress == sent {
             return;
         }
+        let node = self.sessions[&session].node;
         let invocation = self.actions.invocations.get_mut(&id).expect("it is there");
         invocation.progress = sent;
+        // Its target works on it.
+        if invocation.taken_by.is_some() && invocation.taken_by == node {
+            return;
+        }
         let invocation = Box::new(self.invocation_view(id));
         step.out.push(Effect::Invoke { session, invocation });
     }
@@ -303,6 +315,35 @@ impl Engine {
             Handler::Node(own) => *own == node,
         };
         self.end_as(given, result, is_handler, step)?;
+        Ok(())
+    }
+
+    /// Takes note whether the target of a node that relay pushes to has taken an invocation.
+    pub(super) fn target_was_asked(
+        &mut self,
+        node: NodeId,
+        given: &str,
+        taken: Result<(), Box<str>>,
+        step: &mut Step<'_>,
+    ) -> Result<(), io::Refusal> {
+        self.check_pushes(node)?;
+        let id = self.find_invocation(given)?;
+        let is_its = match &self.actions.invocations[&id].handler {
+            Handler::Agent(agent) => self.nodes.get(node).agents.contains(agent),
+            Handler::Node(own) => *own == node,
+        };
+        if !is_its {
+            return Err(Refusal::UnknownInvocation { given: shown(given) }.into());
+        }
+        let invocation = self.actions.invocations.get_mut(&id).expect("it is there");
+        match taken {
+            Ok(()) => invocation.taken_by = Some(node),
+            Err(error) if invocation.taken_by.is_none() && !invocation.has_ended() => {
+                let error = clipped(&error).into();
+                self.end_invocation(id, Err(Failed::NotTaken(error)), step);
+            }
+            Err(_) => {}
+        }
         Ok(())
     }
 

@@ -67,6 +67,13 @@ pub enum Said {
         /// Why.
         error: String,
     },
+    /// The target of its pushes was asked to do something for an agent.
+    Asked {
+        /// The id of the invocation.
+        invocation: String,
+        /// Whether it has taken it, or why not.
+        taken: Result<(), Box<str>>,
+    },
     /// An invocation has ended that the node was sent.
     Ends {
         /// Its id.
@@ -121,6 +128,7 @@ impl Engine {
             | Said::Acknowledges { .. }
             | Said::Took { .. }
             | Said::Failed { .. }
+            | Said::Asked { .. }
             | Said::Ends { .. }
                 if !is_live =>
             {
@@ -156,6 +164,10 @@ impl Engine {
             Said::Failed { agent, number, error } => {
                 let agent = self.bound_to(node, &agent)?;
                 self.push_failed(node, &agent, number, &error, random, step)?;
+                Reply::Noted
+            }
+            Said::Asked { invocation, taken } => {
+                self.target_was_asked(node, &invocation, taken, step)?;
                 Reply::Noted
             }
             Said::Ends { invocation, result } => {

@@ -86,7 +86,7 @@ impl Engine {
         failing.is_some_and(|failing| failing.again_at.is_some())
     }
 
-    fn check_pushes(&self, node: NodeId) -> Result<(), Refusal> {
+    pub(super) fn check_pushes(&self, node: NodeId) -> Result<(), Refusal> {
         match self.nodes.get(node).pushes {
             true => Ok(()),
             false => Err(Refusal::NotYours),
@@ -131,11 +131,7 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> Result<(), Refusal> {
         self.check_pushes(node)?;
-        let mut end = error.len().min(REASON_BYTES_MAX);
-        while !error.is_char_boundary(end) {
-            end -= 1;
-        }
-        let error: Arc<str> = error[..end].into();
+        let error: Arc<str> = clipped(error).into();
         let binding = self
             .inbox_mut(agent)
             .binding
@@ -228,6 +224,15 @@ impl Engine {
         }
         Ok(Reply::Redriven { given_up, hastened })
     }
+}
+
+/// Returns as much of an error as is kept.
+pub(super) fn clipped(error: &str) -> &str {
+    let mut end = error.len().min(REASON_BYTES_MAX);
+    while !error.is_char_boundary(end) {
+        end -= 1;
+    }
+    &error[..end]
 }
 
 /// Returns how long to wait after so many failures in a row: between half of it and all of it.

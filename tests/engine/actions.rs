@@ -25,7 +25,7 @@ impl Relay {
     pub fn with_action() -> Self {
         let bounds = Bounds {
             sessions_max: 20,
-            nodes_max: 3,
+            nodes_max: 4,
             ..ROOMY
         };
         let mut relay = Self::told_within(bounds);

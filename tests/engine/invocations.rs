@@ -5,7 +5,7 @@ use relay::engine::Told;
 use relay::engine::actions::{Description, HandlerView, Refusal as NoAction, Reply as Answer};
 use relay::engine::invocations::{Failed, InvocationView, Progress};
 use relay::engine::limits::INVOCATION_MS;
-use relay::engine::nodes::Said;
+use relay::engine::nodes::{Refusal as NoNode, Said};
 
 use super::actions::{
     CALLER, CALLERS_NODE, HANDLER, SECOND, ended, inv, offer, out, refused_as, said, sent, show, sum, told,
@@ -225,6 +225,65 @@ fn a_node_that_is_gone_fails_what_does_not_wait_for_it() {
             assert_eq!(third, refused_as(NoAction::Away { action, node }));
         }
     }
+}
+
+/// What a target did with what it was asked.
+fn asked(number: u8, taken: Result<(), &str>) -> Said {
+    let invocation = inv(number).to_string();
+    let taken = taken.map_err(Into::into);
+    Said::Asked { invocation, taken }
+}
+
+#[test]
+fn what_a_target_has_taken_is_not_pushed_again_and_does_not_fail_by_a_target_that_does_not_take_it() {
+    let mut relay = Relay::with_action();
+    let hook = relay.pushes_to("hook");
+    let (first, second) = (SessionId(11), SessionId(12));
+    relay.connect_as(hook, first);
+    relay.bind(hook, "dev-a");
+    for number in 1..=3 {
+        assert_eq!(out(&relay.invokes(number, "sum")), [(first, inv(number))]);
+    }
+    relay.said(first, asked(1, Ok(())));
+    relay.said(first, asked(2, Err("HTTP 500")));
+    let not_taken = Failed::NotTaken("HTTP 500".into());
+    assert_eq!(relay.progress(2), ended(0, Err(not_taken)));
+    // Its target is set again: what nobody knows to have been taken goes there.
+    assert_eq!(out(&relay.connect_as(hook, second)), [(second, inv(3))]);
+    assert_eq!(relay.progress(1), sent(second));
+    // Elsewhere it goes out once more, and its handler has it already.
+    let other = relay.pushes_to("other");
+    let third = SessionId(13);
+    relay.connect_as(other, third);
+    assert_eq!(
+        out(&relay.bind(other, "dev-a")),
+        [(third, inv(1)), (third, inv(3))]
+    );
+    relay.said(third, asked(1, Err("HTTP 500")));
+    assert_eq!(relay.progress(1), sent(third));
+    relay.ends(HANDLER, 1, Ok("3"));
+    assert_eq!(relay.progress(1), ended(0, Ok("3")));
+    // It has ended.
+    assert_eq!(relay.said(third, asked(1, Err("HTTP 500"))), noted());
+    assert_eq!(relay.progress(1), ended(0, Ok("3")));
+}
+
+#[test]
+fn what_became_of_a_push_is_for_its_own_node_to_say() {
+    let mut relay = Relay::with_action();
+    relay.invokes(1, "sum");
+    let refused = |refusal: Refusal| [super::refused(ANY, refusal)];
+    let of_a_node = relay.said(NODE, asked(1, Ok(())));
+    assert_eq!(of_a_node, refused(NoNode::NotYours.into()));
+    let hook = relay.pushes_to("hook");
+    relay.connect_as(hook, SessionId(11));
+    let given = inv(1).to_string();
+    let of_another = relay.said(SessionId(11), asked(1, Err("HTTP 500")));
+    assert_eq!(
+        of_another,
+        refused(NoAction::UnknownInvocation { given }.into())
+    );
+    assert_eq!(relay.progress(1), sent(NODE));
 }
 
 #[test]

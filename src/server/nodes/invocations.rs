@@ -84,6 +84,7 @@ pub fn result(progress: &Progress) -> (Option<Value>, Option<String>) {
 fn why(failed: &Failed) -> String {
     match failed {
         Failed::Said(error) => error.to_string(),
+        Failed::NotTaken(error) => format!("the target of its pushes did not take it: {error}"),
         Failed::TimedOut => format!("no answer within {} minutes", INVOCATION_MS / 60_000),
         Failed::NodeGone => "the node that was to do it is not connected any more".to_owned(),
         Failed::Stopped => "relay has stopped".to_owned(),

@@ -178,13 +178,11 @@ impl Serving {
                 drop::<OwnedSemaphorePermit>(room);
             }
             Outgoing::Invoke(invocation) => {
-                // It is not asked again: whoever asks is to know soon.
-                if let Err(error) = self.post(pushed_invocation(&invocation, self.now())).await {
-                    self.say(Said::Ends {
-                        invocation: invocation.id.to_string(),
-                        result: Err(format!("the target of its pushes did not take it: {error}").into()),
-                    });
-                }
+                let taken = self.post(pushed_invocation(&invocation, self.now())).await;
+                self.say(Said::Asked {
+                    invocation: invocation.id.to_string(),
+                    taken: taken.map_err(String::into_boxed_str),
+                });
             }
             Outgoing::Superseded => {}
         }
