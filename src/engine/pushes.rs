@@ -175,9 +175,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Goes on with the pushes to an agent's target.
+    /// Goes on with the pushes to an agent's target. If nothing is left to push, nobody finds out whether they would fail still.
     pub(super) fn resume(&mut self, agent: &AgentName, step: &mut Step<'_>) {
         self.end_pause(agent);
+        let inbox = self.inbox_mut(agent);
+        let is_idle = inbox.waiting().all(|delivery| inbox.holds(delivery));
+        if let Some(binding) = &mut inbox.binding
+            && binding.frames.is_empty()
+            && is_idle
+        {
+            binding.pushing.failing = None;
+        }
         step.wakes(agent.clone());
     }
 

@@ -216,6 +216,26 @@ fn what_is_to_go_out_again_expires_at_its_deadline_and_the_next_goes_out_at_that
 }
 
 #[test]
+fn a_target_does_not_count_as_failing_once_nothing_is_left_to_push() {
+    for is_given_up in [true, false] {
+        let mut relay = Relay::pushing();
+        if is_given_up {
+            relay.posts(1..=1);
+            relay.fails_for_good(1);
+        } else {
+            relay.sends(until(100));
+            relay.fails(1, "HTTP 503");
+            relay.timeout_at(100);
+        }
+        // It may come back until the next attempt would be due.
+        assert!(relay.failing().is_some());
+        assert_eq!(relay.goes_on(), []);
+        assert_eq!(relay.failing(), None);
+        assert_eq!(relay.dead().len(), usize::from(is_given_up));
+    }
+}
+
+#[test]
 fn what_is_being_pushed_at_its_deadline_expires_if_it_is_not_taken() {
     for is_taken in [true, false] {
         let mut relay = Relay::pushing();
