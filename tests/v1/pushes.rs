@@ -405,6 +405,28 @@ fn reactions_and_what_an_agent_is_asked_are_posted_once_and_are_no_deliveries() 
 }
 
 #[test]
+fn what_is_no_delivery_has_an_id_that_is_signed_as_well_as_any() {
+    let (world, hook) = (World::new(), Hook::start());
+    let auth = json!({"type": "hmac_sha256", "secret": "aHVzaA==", "signature_scheme": "standard-webhooks"});
+    world.pushes(&hook, &json!({"ack_mode": "on_2xx", "auth": auth}));
+    let sent = world.done("/v1/dm", &world.bob, &json!({"to": "alice", "text": "mine"}));
+    let own = sent["message"]["id"].as_str().expect("an id");
+    world.done(
+        &format!("/v1/messages/{own}/reactions"),
+        &world.alice,
+        &json!({"emoji": "👍"}),
+    );
+    let reacted = hook.next();
+    assert_eq!(reacted.json["data"]["emoji"], "👍");
+    let id = reacted.header("webhook-id").expect("an id");
+    let begins = format!("evt_message.reacted_{own}_agt_web:alice_%F0%9F%91%8D_");
+    assert!(id.starts_with(&begins), "{id}");
+    for signed in ["webhook-timestamp", "webhook-signature"] {
+        assert!(reacted.header(signed).is_some(), "{signed}: {}", reacted.headers);
+    }
+}
+
+#[test]
 fn what_is_wrong_about_a_push_node_is_named() {
     let (world, hook) = (World::new(), Hook::start());
     let bad = |body: &Value, status: u16, code: &str, words: &str| {

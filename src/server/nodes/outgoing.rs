@@ -223,7 +223,7 @@ pub(super) struct Part {
     pub event: &'static str,
     /// The id of what it is about.
     about: String,
-    /// What makes it another than others of its kind.
+    /// What makes it another than others of its kind, in characters that a header takes.
     key: String,
     /// What it says.
     pub data: Value,
@@ -259,7 +259,13 @@ pub(super) fn parts(told: &Told) -> Part {
         } => (
             "message.reacted",
             message.id.to_string(),
-            format!("{}_{}_{emoji}_{}", message.id, agent_id(by), at.as_millis()),
+            format!(
+                "{}_{}_{}_{}",
+                message.id,
+                agent_id(by),
+                in_ascii(emoji),
+                at.as_millis()
+            ),
             json!({
                 "message_id": message.id.to_string(),
                 "agent_id": agent_id(by),
@@ -278,7 +284,7 @@ pub(super) fn parts(told: &Told) -> Part {
         News::Denied { action } => (
             "action.denied",
             format!("{action}_{}", at.as_millis()),
-            format!("{action}_{}", at.as_millis()),
+            format!("{}_{}", in_ascii(action), at.as_millis()),
             invocations::denied(action, agent),
         ),
     };
@@ -288,6 +294,11 @@ pub(super) fn parts(told: &Told) -> Part {
         key,
         data,
     }
+}
+
+/// Writes what an agent has chosen in characters that a header takes: it stands in ids.
+fn in_ascii(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 /// Writes a frame without a number, about something that has an id.

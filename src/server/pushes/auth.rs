@@ -142,20 +142,27 @@ impl Auth {
     }
 
     /// Adds its headers. Those that it names a second time are set by the latter.
-    pub fn sign(&self, signed: &Signed<'_>, headers: &mut HeaderMap) {
+    ///
+    /// # Errors
+    ///
+    /// Which of them cannot be set. Without it nobody could tell that relay has sent it.
+    pub fn sign(&self, signed: &Signed<'_>, headers: &mut HeaderMap) -> Result<(), String> {
         let mut set = |name: &str, value: &str| {
-            let name = HeaderName::from_bytes(name.as_bytes());
-            if let (Ok(name), Ok(mut value)) = (name, HeaderValue::from_str(value)) {
-                value.set_sensitive(true);
-                headers.insert(name, value);
-            }
+            let parsed = HeaderName::from_bytes(name.as_bytes());
+            let (Ok(parsed), Ok(mut value)) = (parsed, HeaderValue::from_str(value)) else {
+                let name = shown(name);
+                return Err(format!("the header {name:?} has characters that no header takes"));
+            };
+            value.set_sensitive(true);
+            headers.insert(parsed, value);
+            Ok(())
         };
         match self {
             Self::None => {}
-            Self::Bearer { token } => set(header::AUTHORIZATION.as_str(), &format!("Bearer {token}")),
+            Self::Bearer { token } => set(header::AUTHORIZATION.as_str(), &format!("Bearer {token}"))?,
             Self::StaticHeaders { headers } => {
                 for (name, value) in headers {
-                    set(name, value);
+                    set(name, value)?;
                 }
             }
             Self::HmacSha256 {
@@ -169,9 +176,9 @@ impl Auth {
                     &key,
                     &[signed.id.as_bytes(), b".", seconds.as_bytes(), b".", signed.body],
                 );
-                set("webhook-id", signed.id);
-                set("webhook-timestamp", &seconds);
-                set("webhook-signature", &format!("v1,{}", STANDARD.encode(mac)));
+                set("webhook-id", signed.id)?;
+                set("webhook-timestamp", &seconds)?;
+                set("webhook-signature", &format!("v1,{}", STANDARD.encode(mac)))?;
             }
             Self::HmacSha256 {
                 secret,
@@ -192,13 +199,14 @@ impl Auth {
                     .collect();
                 let prefix = prefix.as_deref().unwrap_or("sha256=");
                 let name = |given: &Option<String>, usual: &str| given.as_deref().unwrap_or(usual).to_owned();
-                set(&name(timestamp_header, "X-Relaycast-Timestamp"), signed.timestamp);
+                set(&name(timestamp_header, "X-Relaycast-Timestamp"), signed.timestamp)?;
                 set(
                     &name(signature_header, "X-Relaycast-Signature"),
                     &format!("{prefix}{hex}"),
-                );
+                )?;
             }
         }
+        Ok(())
     }
 
     /// Shows it without its secrets.
@@ -251,7 +259,7 @@ mod tests {
         let way = auth(json);
         assert_eq!(way.check(), Ok(()));
         let mut headers = HeaderMap::new();
-        way.sign(&signed, &mut headers);
+        way.sign(&signed, &mut headers).expect("it signs");
         let text = |(name, value): (&HeaderName, &HeaderValue)| {
             assert!(value.is_sensitive());
             (name.to_string(), value.to_str().expect("text").to_owned())
@@ -315,6 +323,20 @@ mod tests {
             ),
         ]);
         assert_eq!(headers(way), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_signed_is_not_sent_without_a_header() {
+        let way = json!({"type": "hmac_sha256", "secret": "aHVzaA==", "signature_scheme": "standard-webhooks"});
+        let signed = Signed {
+            id: "evt_👍",
+            timestamp: "2026-05-02T14:30:00.000Z",
+            seconds: 1_614_265_330,
+            body: b"{}",
+        };
+        let told = auth(way).sign(&signed, &mut HeaderMap::new());
+        let expected = "the header \"webhook-id\" has characters that no header takes";
+        assert_eq!(told, Err(expected.to_owned()));
     }
 
     #[test]

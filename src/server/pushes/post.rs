@@ -45,7 +45,7 @@ async fn exchange(network: &dyn Network, target: &Target, body: PushBody) -> Res
     let (mut sender, connection) = http1::handshake(TokioIo::new(socket))
         .await
         .map_err(|error| format!("no HTTP: {error}"))?;
-    let request = request(target, body);
+    let request = request(target, body)?;
     let answer = async {
         let response = sender.send_request(request).await;
         judge(target, response.map_err(|error| format!("no answer: {error}"))?).await
@@ -97,7 +97,7 @@ fn tls() -> Arc<ClientConfig> {
     Arc::clone(TLS.get_or_init(made))
 }
 
-fn request(target: &Target, body: PushBody) -> Request<Full<Bytes>> {
+fn request(target: &Target, body: PushBody) -> Result<Request<Full<Bytes>>, String> {
     let PushBody {
         event,
         delivery,
@@ -124,14 +124,14 @@ fn request(target: &Target, body: PushBody) -> Request<Full<Bytes>> {
         seconds,
         body: &body,
     };
-    target.auth.sign(&signed, headers);
+    target.auth.sign(&signed, headers)?;
     headers.insert(header::HOST, text(authority));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert("x-relaycast-event", text(&event));
     if let Some(delivery) = delivery {
         headers.insert("x-relaycast-delivery", text(&delivery));
     }
-    request
+    Ok(request)
 }
 
 /// Tells whether an answer says that it was taken.
