@@ -34,19 +34,25 @@ pub(super) enum AckMode {
     Response,
 }
 
+/// What is accepted as `auth`.
+const AUTH_ACCEPTED: &str = r#"accepted: {"type": "none"}, {"type": "bearer", "token": "…"}, {"type": "static_headers", "headers": {"NAME": "…"}}, {"type": "hmac_sha256", "secret": "…"} with or without texts as "signature_header", "timestamp_header", "signed_payload" (timestamp.body or body), "prefix", "encoding" (hex), "signature_scheme" (standard-webhooks)"#;
+
 /// What `delivery` has.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Delivery {
     url: String,
     ack_mode: Option<AckMode>,
-    auth: Option<Auth>,
+    auth: Option<Value>,
     use_proxy: Option<bool>,
 }
 
 impl Target {
     /// Reads it, and checks that it is on this machine or on one of the hosts that are allowed.
     pub fn read(delivery: Value, allowed: &[String]) -> Result<Self, String> {
+        if !delivery.is_object() {
+            return Err("\"delivery\" is no object; accepted: {\"url\": …, \"ack_mode\"?, \"auth\"?}".to_owned());
+        }
         let Delivery {
             url,
             ack_mode,
@@ -91,7 +97,11 @@ impl Target {
                 shown(&host)
             ));
         }
-        let auth = auth.unwrap_or(Auth::None);
+        let auth = match auth {
+            // Why it is none may have a secret in its words.
+            Some(auth) => serde_json::from_value(auth).map_err(|_| format!("\"auth\" is none; {AUTH_ACCEPTED}"))?,
+            None => Auth::None,
+        };
         auth.check()?;
         Ok(Self {
             port: uri.port_u16().unwrap_or(default_port),
@@ -103,13 +113,16 @@ impl Target {
         })
     }
 
-    /// Shows it without its secrets. A query may have one.
+    /// Shows it without its secrets. Its path and its query may be one.
     pub fn shown(&self) -> Value {
-        let url = self.uri.to_string();
-        let url = match url.split_once('?') {
-            Some((before, _)) => format!("{before}?[redacted]"),
-            None => url,
+        let (uri, more) = (&self.uri, self.uri.path_and_query());
+        let scheme = uri.scheme_str().unwrap_or_default();
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let more = match more.map_or("/", |more| more.as_str()) {
+            "/" => "",
+            _ => "[redacted]",
         };
+        let url = format!("{scheme}://{authority}/{more}");
         let ack_mode = match self.ack {
             AckMode::Manual => "manual",
             AckMode::On2xx => "on_2xx",
@@ -174,12 +187,38 @@ mod tests {
 
     #[test]
     fn what_is_shown_has_no_secret() {
-        let target = json!({"url": "http://localhost:9/hook?key=secret", "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "secret"}});
-        let shown = read(target).expect("a target").shown();
-        let expected = json!({
-            "url": "http://localhost:9/hook?[redacted]", "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "[redacted]"},
-        });
-        assert_eq!(shown, expected);
+        for (url, expected) in [
+            ("http://localhost:9/hook/secret", "http://localhost:9/[redacted]"),
+            ("http://localhost:9/?key=secret", "http://localhost:9/[redacted]"),
+            ("http://localhost:9/", "http://localhost:9/"),
+            ("https://localhost", "https://localhost/"),
+        ] {
+            let target = json!({"url": url, "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "secret"}});
+            let shown = read(target).expect("a target").shown();
+            let expected = json!({
+                "url": expected, "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "[redacted]"},
+            });
+            assert_eq!(shown, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_auth_is_refused_without_what_it_says() {
+        for auth in [
+            json!("Bearer hush"),
+            json!(["hush"]),
+            json!({"type": "hush"}),
+            json!({"type": "bearer", "hush": "x"}),
+            json!({"type": "bearer", "token": 4711}),
+            json!({"type": "static_headers", "headers": "Authorization: Bearer hush"}),
+            json!({"type": "static_headers", "headers": {"x-a": ["hush"]}}),
+            json!({"type": "hmac_sha256", "secret": "hush", "encoding": "hush"}),
+        ] {
+            let told = read(json!({"url": "http://127.0.0.1:9/", "auth": auth})).err();
+            assert_eq!(told, Some(format!("\"auth\" is none; {AUTH_ACCEPTED}")), "{auth}");
+        }
+        let told = read(json!("http://127.0.0.1:9/hush")).err().expect("it is wrong");
+        assert!(told.contains("\"delivery\"") && !told.contains("hush"), "{told}");
     }
 
     #[test]
@@ -195,7 +234,7 @@ mod tests {
         assert!(told(json!({"ack_mode": "x"})).contains("`manual`, `on_2xx`, `response`"));
         assert!(told(json!({"colour": "red"})).contains("`colour`"));
         assert!(told(json!({"use_proxy": true})).contains("\"use_proxy\""));
-        assert!(told(json!({"auth": {"type": "x"}})).contains("`hmac_sha256`"));
+        assert!(told(json!({"auth": {"type": "x"}})).contains("\"hmac_sha256\""));
         let long = format!("http://127.0.0.1/{}", "x".repeat(PUSH_URL_BYTES_MAX));
         assert!(told(json!({"url": long})).contains("accepted: at most 2048"));
     }
