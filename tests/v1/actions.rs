@@ -94,6 +94,26 @@ fn what_is_asked_of_an_agent_comes_over_its_own_node_and_its_caller_is_told_what
 }
 
 #[test]
+fn what_is_sent_again_goes_out_before_the_node_is_heard_again() {
+    const TIMES: usize = 40;
+    let world = world();
+    let mut node = Node::connect(&world, &world.fleet(json!({})));
+    world.done(
+        "/v1/nodes/fleet/agents",
+        &world.key,
+        &json!({"agent_name": "bob"}),
+    );
+    world.done(INVOKE, &world.alice, &json!({}));
+    assert_eq!(node.hear()["type"], "action.invoke");
+    // It says all of it before it reads anything.
+    for _ in 0..TIMES {
+        node.say(&json!({"v": 1, "id": "a", "type": "agent.register", "name": "bob"}));
+    }
+    let heard: Vec<Value> = (0..2 * TIMES).map(|_| node.hear()["type"].take()).collect();
+    assert_eq!(heard, ["reply", "action.invoke"].repeat(TIMES));
+}
+
+#[test]
 fn what_a_fleet_s_node_offers_is_asked_of_it_in_frames_and_answered_in_frames() {
     let world = World::new();
     let made = world.fleet(json!({}));

@@ -54,7 +54,7 @@ impl Node {
         self.ask(&frame)
     }
 
-    fn say(&mut self, frame: &Value) {
+    pub fn say(&mut self, frame: &Value) {
         self.socket
             .send(Message::text(frame.to_string()))
             .expect("it is taken");

@@ -218,6 +218,11 @@ impl Connection {
                 next = outgoing.recv() => self.send(next).await,
                 said = self.socket.recv() => {
                     heard = Instant::now();
+                    // What a node says may have more sent again: what it was to be sent before goes out first, so that it is not
+                    // kept many times over for one that says much and reads little.
+                    if let ControlFlow::Break(ending) = self.send_all(&mut outgoing).await {
+                        return ending;
+                    }
                     match said {
                         Some(Ok(Text::Text(text))) => self.hear(&text).await,
                         Some(Ok(Text::Binary(_))) => {
@@ -244,6 +249,20 @@ impl Connection {
                 return ending;
             }
         }
+    }
+
+    /// Sends what waits to go out, unless relay stops meanwhile.
+    async fn send_all(&mut self, outgoing: &mut UnboundedReceiver<Outgoing>) -> ControlFlow<Ended> {
+        for _ in 0..outgoing.len() {
+            if self.shared.stop.is_cancelled() {
+                break;
+            }
+            let Ok(next) = outgoing.try_recv() else {
+                break;
+            };
+            self.send(Some(next)).await?;
+        }
+        ControlFlow::Continue(())
     }
 
     /// Sends what the engine wants sent.
