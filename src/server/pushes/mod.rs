@@ -7,12 +7,15 @@ mod auth;
 mod network;
 mod post;
 mod target;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +27,7 @@ use super::limits::PUSHES_AT_ONCE_MAX;
 use super::nodes::{PushBody, pushed_frame, pushed_invocation, pushed_news};
 use super::owner::Outgoing;
 use crate::engine::nodes::Said;
-use crate::engine::{Ending, NodeId, SessionId, Timestamp};
+use crate::engine::{Ending, NodeId, Refusal, SessionId, Timestamp};
 
 /// Whom relay pushes to, and how it reaches them.
 pub struct Pushes {
@@ -75,7 +78,12 @@ impl Pushes {
 
 impl Shared {
     /// Serves the target of a node from now on; the one before is served no more, and nothing is on its way to it.
-    pub(super) fn push_to(self: &Arc<Self>, node: NodeId, target: Target) {
+    ///
+    /// # Errors
+    ///
+    /// The engine's refusal: too many sessions are open. What was served is served as before.
+    pub(super) fn push_to(self: &Arc<Self>, node: NodeId, target: Target) -> Result<(), Refusal> {
+        let opened = self.owner.open_node(node)?;
         let target = Arc::new(target);
         let stop = self.stop.child_token();
         let mut served = self
@@ -89,20 +97,21 @@ impl Shared {
         }
         let serving = serve(
             Arc::clone(self),
-            node,
+            opened,
             Arc::clone(&target),
             stop.clone(),
             before.map(|before| before.task),
         );
         let task = self.sockets.spawn(serving);
         served.insert(node, Served { target, stop, task });
+        Ok(())
     }
 }
 
 /// Serves a target until it is stopped.
 async fn serve(
     shared: Arc<Shared>,
-    node: NodeId,
+    (session, mut outgoing): (SessionId, UnboundedReceiver<Outgoing>),
     target: Arc<Target>,
     stop: CancellationToken,
     before: Option<JoinHandle<()>>,
@@ -111,12 +120,6 @@ async fn serve(
     if let Some(before) = before {
         let _ended = before.await;
     }
-    let Ok((session, mut outgoing)) = shared.owner.open_node(node) else {
-        tracing::warn!(
-            "too many sessions are open to push to another target; make its node again when there are fewer"
-        );
-        return;
-    };
     let serving = Serving {
         shared: Arc::clone(&shared),
         session,

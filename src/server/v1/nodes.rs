@@ -126,7 +126,7 @@ pub(super) async fn create(asked: Asked) -> Answer {
     };
     let view = node(asked.call(Who::Person, create).await?);
     if let Some(target) = target {
-        asked.shared.push_to(view.node, target);
+        asked.shared.push_to(view.node, target)?;
         // Nothing connects in its name.
         let mut json = shown_node(&asked, &view);
         json["token"] = Value::Null;
