@@ -27,8 +27,9 @@
 //!   and they are back in their old places, marked as redelivered.
 //! - The person is an agent that is there beside the roster; only a session that was opened as the person's
 //!   ([`Who::Person`]) reads its inbox or speaks for it.
-//! - What goes to a node has a number that nothing else ever has; only an acknowledgement of that number confirms it, and while the
-//!   node holds an agent nobody else reads what comes for it.
+//! - What goes to a node has a number that nothing else ever has; only an acknowledgement of that number confirms it, or a receipt of
+//!   its agent, and while the node holds an agent nobody else reads what comes for it, but what is held until the agent asks for it
+//!   and the answers that it waits for.
 //! - Every transition is told of by an [`Event`].
 
 pub mod absence;

@@ -3,7 +3,7 @@
 //!
 //! A node is made by name, and comes and goes. While it is connected, and for [`super::limits::NODE_GONE_MS`] after its connection has ended,
 //! it *holds* its agents: what comes for them goes to the node alone, and reads of their inboxes find nothing but the answers
-//! that they wait for. When that time is over, or when the node says that it leaves, its agents are held no more, and what the
+//! that they wait for, and what is held until its agent asks for it ([`super::handling::Mode::Manual`]). When that time is over, or when the node says that it leaves, its agents are held no more, and what the
 //! node did not acknowledge is read with tools, marked as redelivered. When it comes back it holds them again.
 //!
 //! An agent is bound to one node at the most. A direct node is the agent's own, and has no other.
