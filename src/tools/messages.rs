@@ -85,7 +85,8 @@ pub fn write_absence(absence: Option<&Absence>, object: &mut Object<'_>) {
     }
 }
 
-fn absence_text(absence: &Absence) -> String {
+/// Says why a message may wait for long.
+pub fn absence_text(absence: &Absence) -> String {
     match absence {
         Absence::PushFailing { agent, since, error } => {
             format!("what is pushed to {agent} has not been taken since {since} ({error}); the message waits")

@@ -43,6 +43,36 @@ fn a_direct_message_is_read_with_any_tool_and_one_of_a_tool_is_answered_here() {
 }
 
 #[test]
+fn whoever_posts_is_told_why_the_message_may_wait() {
+    let world = World::new();
+    let warned = |token: &str, asked: Value| {
+        let sent = world.done("/v1/dm", token, &asked);
+        let warnings = sent["warnings"].as_array().expect("a list").iter();
+        let words = warnings.map(|warning| warning.as_str().expect("a text").to_owned());
+        words.collect::<Vec<_>>()
+    };
+    let held = "it is held back (manual): it goes to no node, and is in no list, until its agent asks for it";
+    let to_bob = warned(&world.alice, json!({"to": "bob", "text": "x", "mode": "manual"}));
+    let [first, second] = &to_bob[..] else {
+        panic!("{to_bob:?}")
+    };
+    assert_eq!(first, held);
+    assert!(
+        second.starts_with("no agent has read for web:bob since relay started at "),
+        "{second}"
+    );
+    // Alice was there a moment ago.
+    assert_eq!(
+        warned(&world.bob, json!({"to": "alice", "text": "x"})),
+        [""; 0]
+    );
+    assert_eq!(
+        warned(&world.bob, json!({"to": "alice", "text": "x", "mode": "manual"})),
+        [held]
+    );
+}
+
+#[test]
 fn a_message_to_a_channel_and_its_replies_go_to_all_who_are_in_it() {
     let world = World::new();
     let alone = world.done(

@@ -16,6 +16,10 @@ use crate::engine::{
     shown,
 };
 use crate::server::nodes;
+use crate::tools::messages::absence_text;
+
+/// What the sender of a message should know that is held.
+const HELD: &str = "it is held back (manual): it goes to no node, and is in no list, until its agent asks for it";
 
 /// What `POST /v1/dm` takes.
 #[derive(Deserialize)]
@@ -237,18 +241,22 @@ async fn post(asked: &Asked, draft: Draft) -> Result<Accepted, Failure> {
         ts,
         thread,
         warnings,
+        absence,
         ..
     }) = reply
     else {
         unreachable!("a post is answered with {reply:?}")
     };
+    let held = (draft.handling.mode == Mode::Manual).then(|| HELD.to_owned());
+    let absent = absence.as_deref().map(absence_text);
+    let warned = warnings.iter().filter_map(warned);
     Ok(Accepted {
         id,
         to,
         ts,
         thread: thread.map(String::from),
         replayed: warnings.contains(&Warning::Repeated),
-        warnings: warnings.iter().filter_map(warned).collect(),
+        warnings: warned.chain(held).chain(absent).collect(),
         draft,
     })
 }

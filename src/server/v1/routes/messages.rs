@@ -12,7 +12,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Agent,
         takes: "`{to, text, mode?, priority?, deadline?}`",
         answers: "`{conversation_id, message{id, agent_id, agent_name, text, injection_mode, attachments}, created_at, warnings}`",
-        note: "201. `to` is an agent, a role, a group, or `user`, the person; `project:` before it names another workspace's. The id of the conversation is made of the two names.",
+        note: "201. `to` is an agent, a role, a group, or `user`, the person; `project:` before it names another workspace's. The id of the conversation is made of the two names. `warnings` say, here and below, what the sender should know: that nobody is there to read it, that a web hook does not take it, that it is held back (`manual`), that an address means two things.",
         to: || post(messages::dm),
     },
     Route {
