@@ -234,7 +234,7 @@ impl Engine {
     }
 
     /// Finds what is to be sent next: first what has a number already. Returns how often it was not taken, too.
-    fn next_frame(&self, agent: &AgentName) -> Option<(u64, Seq, u32)> {
+    fn next_frame(&mut self, agent: &AgentName) -> Option<(u64, Seq, u32)> {
         let inbox = &self.inboxes[agent];
         let binding = inbox.binding.as_ref()?;
         if Self::is_paused(binding) {
@@ -247,9 +247,12 @@ impl Engine {
         }
         let window = self.nodes.get(binding.node).window();
         let has_room = frames.len() < window && inbox.awaited.len() < self.bounds.awaited_max;
-        let mut pushed = inbox.waiting().filter(|delivery| !inbox.holds(delivery));
-        let first = pushed.next().filter(|_| has_room)?;
-        Some((inbox.frames_made + 1, first.seq, 0))
+        let number = inbox.frames_made + 1;
+        if !has_room {
+            return None;
+        }
+        let first = self.inbox_mut(agent).first_open()?;
+        Some((number, first, 0))
     }
 
     /// Takes an acknowledgement of all frames up to a number. One that was made before is repeated to no effect.

@@ -134,6 +134,10 @@ pub(super) struct Inbox {
     next_seq: Seq,
     /// What has a place before this one is not held, whatever its mode.
     flushed: Seq,
+    /// The places of what waits and is held.
+    held: BTreeSet<Seq>,
+    /// What waits before this place is held, so that nobody looks through it again for what is not.
+    open_from: Seq,
     /// Hand-overs of what was in it, and of its news, that stand: in the order in which they were made.
     pub standing: VecDeque<HandoverId>,
     /// Those of them that were read and can only be cancelled, with until when: their room is given up when it is
@@ -187,6 +191,8 @@ impl Inbox {
             recent_bytes: 0,
             next_seq: Seq(0),
             flushed: Seq(0),
+            held: BTreeSet::new(),
+            open_from: Seq(0),
             standing: VecDeque::new(),
             read: VecDeque::new(),
             awaited: BTreeSet::new(),
@@ -243,6 +249,9 @@ impl Inbox {
             message,
             redelivered: false,
         };
+        if self.holds(&delivery) {
+            self.held.insert(seq);
+        }
         self.waiting.insert(seq, delivery);
         self.next_seq = Seq(seq.0 + 1);
         seq
@@ -251,34 +260,48 @@ impl Inbox {
     /// Goes through what a filter means of what waits and may be read, oldest first.
     pub fn matching(&self, filter: &Filter, readable: Readable) -> impl Iterator<Item = &Delivery> {
         let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
-        let waiting = self.waiting.range(filter.since()..).map(|(_, delivery)| delivery);
-        waiting
-            .filter(move |delivery| {
-                self.is_readable(delivery, readable)
-                    && filter.has(&delivery.message)
-                    && !self.has_number(delivery.seq)
-            })
+        self.readable_from(filter.since(), readable)
+            .filter(move |delivery| filter.has(&delivery.message) && !self.has_number(delivery.seq))
             .take(limit)
     }
 
     /// Goes through what waits and may be read, oldest first.
     pub fn readable(&self, readable: Readable) -> impl Iterator<Item = &Delivery> {
-        self.waiting()
-            .filter(move |delivery| self.is_readable(delivery, readable))
+        self.readable_from(Seq(0), readable)
+    }
+
+    /// The same from a place on.
+    fn readable_from(&self, since: Seq, readable: Readable) -> impl Iterator<Item = &Delivery> {
+        let (all, held) = match readable {
+            Readable::All => (Some(self.waiting.range(since..)), None),
+            Readable::Held => (None, Some(self.held.range(since..))),
+        };
+        let all = all.into_iter().flatten().map(|(_, delivery)| delivery);
+        let held = held.into_iter().flatten().map(move |seq| self.at(*seq));
+        all.chain(held)
+    }
+
+    /// Finds the place of the first that waits and is not held.
+    pub fn first_open(&mut self) -> Option<Seq> {
+        let mut places = self.waiting.range(self.open_from..).map(|(seq, _)| *seq);
+        let found = places.find(|seq| !self.held.contains(seq));
+        self.open_from = found.unwrap_or(self.next_seq);
+        found
+    }
+
+    /// Tells whether what is kept of what is held is so, for the invariants.
+    pub fn knows_what_is_held(&self) -> bool {
+        let held = self.waiting().filter(|delivery| self.holds(delivery));
+        let mut before = self.waiting.range(..self.open_from);
+        held.map(|delivery| &delivery.seq).eq(&self.held)
+            && before.all(|(_, delivery)| self.holds(delivery))
     }
 
     /// Counts what waits and may be read.
     pub fn unread(&self, readable: Readable) -> usize {
         match readable {
             Readable::All => self.waiting.len(),
-            Readable::Held => self.readable(readable).count(),
-        }
-    }
-
-    fn is_readable(&self, delivery: &Delivery, readable: Readable) -> bool {
-        match readable {
-            Readable::All => true,
-            Readable::Held => self.holds(delivery),
+            Readable::Held => self.held.len(),
         }
     }
 
@@ -289,14 +312,15 @@ impl Inbox {
 
     /// Holds nothing any more of what is there. Returns how much it was.
     pub fn flush(&mut self) -> usize {
-        let held = self.readable(Readable::Held).count();
+        let held = std::mem::take(&mut self.held);
         self.flushed = self.next_seq;
-        held
+        self.open_from = Seq(0);
+        held.len()
     }
 
     /// Takes out the delivery of one place, which nobody is to be handed any more.
     pub fn expire(&mut self, seq: Seq) -> Delivery {
-        let delivery = self.waiting.remove(&seq).expect("it waits there");
+        let delivery = self.remove(seq);
         self.waiting_bytes -= delivery.message.bytes();
         self.listed.remove(&seq);
         self.keep_in_mind(std::slice::from_ref(&delivery), Became::Expired);
@@ -335,14 +359,14 @@ impl Inbox {
     /// Takes out what a filter means, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
     pub fn take(&mut self, filter: &Filter, readable: Readable) -> Vec<Delivery> {
         let taken: Vec<Delivery> = if filter.is_all() && readable == Readable::All {
+            self.held.clear();
             std::mem::take(&mut self.waiting).into_values().collect()
         } else {
             let places: Vec<Seq> = self
                 .matching(filter, readable)
                 .map(|delivery| delivery.seq)
                 .collect();
-            let place = |seq: &Seq| self.waiting.remove(seq).expect("it waits there");
-            places.iter().map(place).collect()
+            places.into_iter().map(|seq| self.remove(seq)).collect()
         };
         let bytes = body_bytes(&taken);
         self.handed_messages += taken.len();
@@ -353,12 +377,17 @@ impl Inbox {
 
     /// Takes out the delivery of one place, and keeps its room as [`Self::take`] does.
     pub fn take_one(&mut self, seq: Seq) -> Delivery {
-        let taken = self.waiting.remove(&seq).expect("it waits there");
+        let taken = self.remove(seq);
         let bytes = taken.message.bytes();
         self.handed_messages += 1;
         self.handed_bytes += bytes;
         self.waiting_bytes -= bytes;
         taken
+    }
+
+    fn remove(&mut self, seq: Seq) -> Delivery {
+        self.held.remove(&seq);
+        self.waiting.remove(&seq).expect("it waits there")
     }
 
     /// Gives up the room of deliveries that arrived, and keeps the latest of them in mind.
@@ -396,6 +425,13 @@ impl Inbox {
     pub fn put_back(&mut self, undone: Vec<Delivery>) {
         self.free(&undone);
         self.waiting_bytes += body_bytes(&undone);
+        for delivery in &undone {
+            if self.holds(delivery) {
+                self.held.insert(delivery.seq);
+            } else {
+                self.open_from = self.open_from.min(delivery.seq);
+            }
+        }
         let redelivered = undone.into_iter().map(|delivery| {
             let redelivered = Delivery {
                 redelivered: true,

@@ -91,6 +91,10 @@ impl Engine {
             body_bytes(inbox.waiting()),
             "an inbox knows the bytes that wait in it"
         );
+        assert!(
+            inbox.knows_what_is_held(),
+            "an inbox knows what of it is held, and before which place all is"
+        );
         let standing = self.handovers.iter().filter(|(_, h)| h.agent == *agent);
         assert!(
             inbox.standing.iter().eq(standing.map(|(id, _)| id)),

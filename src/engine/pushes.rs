@@ -179,7 +179,7 @@ impl Engine {
     pub(super) fn resume(&mut self, agent: &AgentName, step: &mut Step<'_>) {
         self.end_pause(agent);
         let inbox = self.inbox_mut(agent);
-        let is_idle = inbox.waiting().all(|delivery| inbox.holds(delivery));
+        let is_idle = inbox.first_open().is_none();
         if let Some(binding) = &mut inbox.binding
             && binding.frames.is_empty()
             && is_idle
