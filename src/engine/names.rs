@@ -284,6 +284,11 @@ impl Recipient {
         self.by
     }
 
+    /// Returns the agent, or the person, if this is one.
+    pub fn as_agent(&self) -> Option<AgentName> {
+        (self.by == ResolvedBy::Name).then(|| AgentName(Arc::clone(&self.text)))
+    }
+
     /// Tells whether this is a channel, of that name.
     pub fn is_channel(&self, channel: &ChannelName) -> bool {
         self.as_channel() == Some((channel.project(), channel.local()))

@@ -99,6 +99,21 @@ pub const RECORDS_SHOWN_MAX: usize = 100;
 /// hundred microseconds.
 pub const RECORDS_LOOKED_AT_MAX: usize = 500;
 
+/// How many messages are found by whoever looks for some, if it does not say how many it wants: as many as Agent Relay finds.
+pub const SEARCH_SHOWN: usize = 20;
+
+/// Longest text that is looked for, in bytes: a sentence.
+pub const SEARCH_BYTES_MAX: usize = 256;
+
+/// Most words in it: each is looked for in each message.
+pub const SEARCH_WORDS_MAX: usize = 16;
+
+/// How many conversations of a workspace are shown to whoever asks for all of them, if it does not say how many it wants.
+pub const CONVERSATIONS_SHOWN: usize = 100;
+
+/// Most of them that are shown at a time.
+pub const CONVERSATIONS_SHOWN_MAX: usize = 500;
+
 /// Most events of agents' sessions that are kept, of all agents together; of more, the oldest is forgotten. A busy worker says some hundred
 /// of them an hour.
 pub const SESSION_EVENTS_MAX: usize = 4_096;

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AgentRelay } from '@agent-relay/sdk';
+import { RelayCast } from '@relaycast/sdk';
 import { World } from './support/agents.js';
 import { UUID_V4 } from './support/thrum.js';
 
@@ -93,12 +94,13 @@ test('The Agent Relay SDK: a message that is sent again is there once, and what 
   assert.equal(first.id, second.id);
   await assert.rejects(send('ho'), { statusCode: 409, rawCode: 'idempotency_conflict' });
   assert.deepEqual(await inbox(reading), [['alice', 'hi']]);
-  await assert.rejects((bob.messaging ?? bob).messages.search('hi'), { statusCode: 501, rawCode: 'not_supported' });
+  const several = (alice.messaging ?? alice).messages.groupDirect({ participants: ['bob', 'pm'], text: 'hi' });
+  await assert.rejects(several, { statusCode: 501, rawCode: 'not_supported' });
   await assert.rejects(bob.deliveries.ack('del_1'), { statusCode: 404, rawCode: 'delivery_not_found' });
 });
 
 test('The Agent Relay SDK: threads, reactions, readers and an inbox, of what tools have sent, too', async (t) => {
-  const { world, relay, alice, bob } = await begin(t);
+  const { world, baseUrl, relay, alice, bob } = await begin(t);
   const { name } = await relay.workspace.info();
   const tool = await reader(world, 'bob', name);
   await bob.channels.join('release');
@@ -132,6 +134,14 @@ test('The Agent Relay SDK: threads, reactions, readers and an inbox, of what too
   assert.deepEqual((await messages.list('release')).map(({ text }) => text), ['ready, @bob?']);
   assert.equal((await messages.readStatus('release')).find(({ agentName }) => agentName === 'bob').lastReadId, posted.id);
   const direct = await bob.sendMessage({ to: 'alice', text: 'between us' });
+  const found = (texts) => texts.map(({ text, channelName, agentName }) => [text, channelName, agentName]);
+  const byTool = ['by a tool', 'release', 'bob'];
+  assert.deepEqual(found(await messages.search('TOOL')), [byTool]);
+  assert.deepEqual(found(await messages.search('re', { channel: '#release', from: 'alice' })), [['ready, @bob?', 'release', 'alice']]);
+  assert.deepEqual(found(await messages.search('e', { limit: 2 })).map(([text]) => text), ['between us', 'ready']);
+  assert.deepEqual(found(await messages.search('e', { before: direct.id, after: posted.id })), [['ready', 'release', 'bob']]);
+  const [conversation, ...rest] = await new RelayCast({ apiKey: relay.workspaceKey, baseUrl }).allDmConversations();
+  assert.deepEqual([conversation.participants, conversation.messageCount, conversation.lastMessage.text, rest], [['bob', 'alice'], 1, 'between us', []]);
   assert.deepEqual((await alice.inbox.get()).unreadDms.map(({ from, unreadCount }) => [from, unreadCount]), [['bob', 1]]);
   assert.equal((await messages.get(direct.id)).text, 'between us');
 });

@@ -16,6 +16,7 @@ mod observers;
 mod pushes;
 mod records;
 mod refusals;
+mod search;
 mod sessions;
 mod tokens;
 

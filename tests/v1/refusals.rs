@@ -290,12 +290,6 @@ fn what_is_not_there_says_so_over_a_connection_that_goes_on() {
     }
     for (method, path, words) in [
         ("GET", "/v1/activity", "the activity of a workspace"),
-        (
-            "GET",
-            "/v1/search",
-            "search, and the conversations of all agents is not supported by relay: not yet",
-        ),
-        ("GET", "/v1/dm/conversations/all", "search, and the conversations"),
         ("DELETE", "/v1/agents/bob", "to change or remove an agent"),
         ("GET", "/v1/directory/agents", "the directory"),
     ] {

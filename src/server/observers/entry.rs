@@ -198,6 +198,18 @@ impl Step {
 pub(super) type Whose = Option<usize>;
 
 impl Entry {
+    /// Makes what is told of a message out of nothing but that: it has no place, and is kept nowhere.
+    pub(super) fn of_message(message: &std::sync::Arc<Message>) -> Self {
+        Self {
+            at: message.ts,
+            what: What::Message {
+                message: std::sync::Arc::clone(message),
+                agents: message.to.as_agent().into_iter().collect(),
+            },
+            places: Places::Many([].into()),
+        }
+    }
+
     /// Returns the number that it has for whoever reads those events; none if it is not one of them. `number` is the one that it has
     /// among all.
     pub(super) fn number(&self, whose: Whose, number: u64) -> Option<u64> {

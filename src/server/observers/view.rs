@@ -1,11 +1,13 @@
 //! What an observer is shown: scopes, each of which stands for kinds of events, and filters.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::entry::Entry;
 use super::events::Place;
 use super::journal::Of;
-use crate::engine::Timestamp;
+use crate::engine::{Message, Timestamp};
 
 /// Something that a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -25,7 +27,7 @@ pub(in crate::server) enum Scope {
     /// Who joins and leaves channels.
     #[serde(rename = "channels:read")]
     Channels,
-    /// Nothing yet.
+    /// To look for messages.
     #[serde(rename = "search:read")]
     Search,
     /// Agents that come and go.
@@ -46,6 +48,26 @@ pub(in crate::server) enum Scope {
     /// Reactions.
     #[serde(rename = "reactions:read")]
     Reactions,
+}
+
+impl Scope {
+    /// Returns the name of it, if it is one that something is asked by.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stream => "stream:read",
+            Self::Messages => "messages:read",
+            Self::Threads => "threads:read",
+            Self::Dms => "dms:read",
+            Self::Channels => "channels:read",
+            Self::Search => "search:read",
+            Self::Agents => "agents:read",
+            Self::Nodes => "nodes:read",
+            Self::Deliveries => "deliveries:read",
+            Self::Activity => "activity:read",
+            Self::Files => "files:read",
+            Self::Reactions => "reactions:read",
+        }
+    }
 }
 
 /// What of that is shown.
@@ -105,14 +127,25 @@ impl View {
     pub fn shows(&self, entry: &Entry) -> bool {
         self.limits.as_ref().is_none_or(|limits| limits.allow(entry))
     }
+
+    /// Tells whether a message is shown to whoever looks through messages: by the filters alone, since that needs a scope of its own, but
+    /// for direct messages, which need theirs as well. An agent is concerned by what it has sent, or was sent by its name.
+    pub fn has(&self, message: &Arc<Message>) -> bool {
+        let Some(limits) = &self.limits else {
+            return true;
+        };
+        limits.let_through(&Entry::of_message(message))
+    }
 }
 
 impl Limits {
     fn allow(&self, entry: &Entry) -> bool {
         let may = |scope| self.scopes.contains(&scope);
-        may(Scope::Stream)
-            && may(entry.scope())
-            && self.is_in_place(entry, may(Scope::Dms))
+        may(Scope::Stream) && may(entry.scope()) && self.let_through(entry)
+    }
+
+    fn let_through(&self, entry: &Entry) -> bool {
+        self.is_in_place(entry, self.scopes.contains(&Scope::Dms))
             && self.after.is_none_or(|after| entry.at > after)
             && has(&self.filters.event_types, |kind| *kind == entry.kind())
             && has(&self.filters.agent_ids, |id| entry.concerns(id))

@@ -341,7 +341,7 @@ pub(super) fn not_accepted(parameter: &str, value: &str, accepted: &str) -> Fail
 }
 
 fn observes_alone() -> Failure {
-    let reason = "the token of an observer (ot_live_…) opens GET /v1/ws and GET /v1/workspace/events alone";
+    let reason = "the token of an observer (ot_live_…) opens GET /v1/ws, /v1/workspace/events, /v1/search and /v1/dm/conversations/all alone";
     Failure::new(StatusCode::UNAUTHORIZED, "observer_token_forbidden", reason)
 }
 

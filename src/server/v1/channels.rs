@@ -100,6 +100,11 @@ pub(super) fn address(asked: &Asked, workspace: &str) -> Result<String, Failure>
     Ok(format!("{workspace}:#{}", bare(asked.named_in(workspace)?)?))
 }
 
+/// Reads the name of a channel of a workspace, with `#` or without.
+pub(super) fn named(given: &str, workspace: &str) -> Result<ChannelName, Failure> {
+    ChannelName::in_project(workspace, bare(given)?).map_err(Failure::invalid)
+}
+
 /// Takes the `#` off a channel's name, which names no workspace.
 fn bare(name: &str) -> Result<&str, Failure> {
     let bare = name.strip_prefix('#').unwrap_or(name);

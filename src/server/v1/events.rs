@@ -18,7 +18,7 @@ use crate::server::limits::{
     EVENTS_AT_ONCE, EVENTS_BYTES_MAX, EVENTS_MAX, EVENTS_SHOWN, EVENTS_SHOWN_MAX, OBSERVER_TOKENS_MAX,
     OBSERVERS_MAX,
 };
-use crate::server::observers::{self, Ahead, Of, Page, Since, View};
+use crate::server::observers::{self, Ahead, Of, Page, Scope, Since, View};
 
 /// `GET /v1/workspace/events`: the events behind a number, the oldest first.
 pub(super) async fn list(asked: Asked) -> Answer {
@@ -29,7 +29,7 @@ pub(super) async fn list(asked: Asked) -> Answer {
                 .shared
                 .api
                 .observers
-                .view(id, turn, asked.shared.owner.now());
+                .view(id, turn, Scope::Stream, asked.shared.owner.now());
             view.map_err(forbidden)?
         }
         other @ (Holder::Agent(_) | Holder::Node(_)) => return Err(no_observer(other.kind())),
@@ -185,7 +185,12 @@ impl May {
     fn view(&self, shared: &Shared) -> Result<View, String> {
         match self {
             Self::Always(view) => Ok(view.clone()),
-            Self::ByToken { id, turn } => shared.api.observers.view(*id, *turn, shared.owner.now()),
+            Self::ByToken { id, turn } => {
+                shared
+                    .api
+                    .observers
+                    .view(*id, *turn, Scope::Stream, shared.owner.now())
+            }
         }
     }
 }
@@ -209,11 +214,11 @@ fn too_many() -> Failure {
     Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_observers", reason)
 }
 
-fn forbidden(reason: String) -> Failure {
+pub(super) fn forbidden(reason: String) -> Failure {
     Failure::new(StatusCode::UNAUTHORIZED, "observer_token_forbidden", reason)
 }
 
-fn no_observer(given: Kind) -> Failure {
+pub(super) fn no_observer(given: Kind) -> Failure {
     let reason = format!(
         "this address wants {} or {}; this is {}",
         Kind::Observer.words(),

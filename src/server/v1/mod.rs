@@ -17,6 +17,7 @@ mod pushes;
 mod records;
 mod reference;
 mod routes;
+mod search;
 mod sessions;
 mod tokens;
 mod trace;

@@ -90,8 +90,8 @@ impl Observers {
         self.0.lock().expect("nothing panics while it holds them")
     }
 
-    /// Returns what a token allows now; or why it allows nothing any more.
-    pub fn view(&self, id: ObserverId, turn: u64, now: Timestamp) -> Result<View, String> {
+    /// Returns what a token allows now, if it has a scope; or why it allows nothing, or nothing any more.
+    pub fn view(&self, id: ObserverId, turn: u64, scope: Scope, now: Timestamp) -> Result<View, String> {
         let mut known = self.known();
         let Some(observer) = known.all.get_mut(&id) else {
             return Err("this token is not known any more".to_owned());
@@ -105,8 +105,8 @@ impl Observers {
         if observer.has_expired(now) {
             return Err("this token has expired".to_owned());
         }
-        if !observer.scopes.contains(&Scope::Stream) {
-            return Err("this token has not the scope stream:read".to_owned());
+        if !observer.scopes.contains(&scope) {
+            return Err(format!("this token has not the scope {}", scope.as_str()));
         }
         observer.last_used_at = Some(now);
         Ok(View {

@@ -11,9 +11,7 @@ use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
 use crate::engine::records::{Command, Of, Range, Reaction, Record, Reply};
 use crate::engine::trace::ShownTo;
-use crate::engine::{
-    self, AgentName, DEFAULT_PROJECT, Message, MessageId, ResolvedBy, Timestamp, Who, mail, shown,
-};
+use crate::engine::{self, AgentName, Message, MessageId, ResolvedBy, Timestamp, Who, mail, shown};
 use crate::server::limits::{RECORDS_LOOKED_AT_MAX, RECORDS_SHOWN, RECORDS_SHOWN_MAX};
 use crate::server::nodes;
 
@@ -181,14 +179,17 @@ pub(super) async fn conversations(asked: Asked) -> Answer {
         let message = latest[id];
         let is_direct = message.to.by() == ResolvedBy::Name;
         let is_of_it = |waits: &&Message| nodes::conversation_id(waits) == *id;
-        let ends = [message.from.as_str(), message.to.as_str()];
-        let agents = ends.iter().take(if is_direct { 2 } else { 1 });
-        let participants = agents.map(|name| participant(name, agent.project()));
+        let agents = participants(message).map(|other| {
+            json!({
+                "agent_id": nodes::agent_id(&other),
+                "agent_name": other.seen_from(agent.project()),
+            })
+        });
         json!({
             "id": id,
             "type": if is_direct { "1:1" } else { "group" },
             "name": (!is_direct).then_some(message.to.as_str()),
-            "participants": participants.collect::<Vec<Value>>(),
+            "participants": agents.collect::<Vec<Value>>(),
             "last_message": last_message(message),
             "unread_count": waiting.iter().map(|delivery| &*delivery.message).filter(is_of_it).count(),
             "created_at": begun[id].to_string(),
@@ -301,12 +302,9 @@ fn last_message(message: &Message) -> Value {
     })
 }
 
-fn participant(name: &str, project: &str) -> Value {
-    let (own, local) = name.split_once(':').unwrap_or((DEFAULT_PROJECT, name));
-    json!({
-        "agent_id": format!("agt_{name}"),
-        "agent_name": if own == project { local } else { name },
-    })
+/// Goes through those who are known to talk in the conversation that a message is of: who has sent it, and who got it by its name.
+pub(super) fn participants(message: &Message) -> impl Iterator<Item = AgentName> {
+    std::iter::once(message.from.clone()).chain(message.to.as_agent())
 }
 
 /// Looks at what waits for an agent.
@@ -332,11 +330,17 @@ pub(super) async fn one(asked: &Asked, id: &str, holder: &Holder) -> Result<Reco
 }
 
 async fn list(asked: &Asked, of: Of, range: Range, holder: &Holder) -> Result<Vec<Record>, Failure> {
-    let list = Command::List {
-        of,
-        range,
-        shown_to: shown_to(holder),
-    };
+    list_for(asked, of, range, shown_to(holder)).await
+}
+
+/// Lists messages for whoever asks, in somebody's stead.
+pub(super) async fn list_for(
+    asked: &Asked,
+    of: Of,
+    range: Range,
+    shown_to: ShownTo,
+) -> Result<Vec<Record>, Failure> {
+    let list = Command::List { of, range, shown_to };
     let engine::Reply::Records(Reply::Listed(records)) = asked.call(Who::Person, list).await? else {
         unreachable!("messages are asked for")
     };
@@ -377,7 +381,7 @@ fn range(asked: &Asked) -> Result<Range, Failure> {
 }
 
 /// So many messages as are looked at for an answer that is about several.
-fn latest() -> Range {
+pub(super) fn latest() -> Range {
     Range {
         before: None,
         after: None,

@@ -65,6 +65,7 @@ fn write(text: &mut String) -> std::fmt::Result {
             Wants::Workspace => "workspace",
             Wants::Agent => "agent",
             Wants::Either => "either",
+            Wants::Any => "either, or observer",
             Wants::Node => "node",
             Wants::Observer => "observer, or workspace",
         };

@@ -19,6 +19,8 @@ pub(super) enum Wants {
     Workspace,
     Agent,
     Either,
+    /// Either, or an observer's.
+    Any,
     Node,
     Observer,
 }

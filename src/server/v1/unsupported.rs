@@ -24,11 +24,6 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
         routes: &[("GET", "/v1/activity")],
     },
     Unsupported {
-        name: "search, and the conversations of all agents",
-        why: "not yet: relay looks through the latest messages by their channel or conversation alone",
-        routes: &[("GET", "/v1/search"), ("GET", "/v1/dm/conversations/all")],
-    },
-    Unsupported {
         name: "direct messages to several agents",
         why: "not yet: post to a channel, or to a role by POST /v1/dm",
         routes: &[

@@ -2,7 +2,7 @@
 
 use axum::routing::{delete, get, post};
 
-use super::super::{channels, messages, records, trace};
+use super::super::{channels, messages, records, search, trace};
 use super::{Route, Wants};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -176,6 +176,24 @@ pub(super) const ROUTES: &[Route] = &[
         answers: "a list of `{id, type, name, participants[{agent_id, agent_name}], last_message{id, text, agent_id, created_at}, unread_count, created_at}`",
         note: "Those of the agent's latest 500 messages, the latest first. What went to a role, a group or everyone is a conversation of `type` `group` with its sender.",
         to: || get(records::conversations),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/dm/conversations/all",
+        wants: Wants::Observer,
+        takes: "`?limit=`",
+        answers: "a list of `{id, channel_id, type, name, participants, last_message{id, text, agent_id, agent_name, created_at}, message_count, created_at}`",
+        note: "Those of all agents of the workspace, the latest first: 100, or `limit` of up to 500. `participants` are names, and `message_count` is how many of its messages are kept. An observer needs `dms:read`, and is shown what its filters let through.",
+        to: || get(search::conversations),
+    },
+    Route {
+        method: "GET",
+        path: "/v1/search",
+        wants: Wants::Any,
+        takes: "`?q=&channel=&from=&limit=&before=&after=`",
+        answers: "a list of `{id, channel_id, channel_name, conversation_id, agent_id, agent_name, text, thread_id, created_at, relevance_score}`",
+        note: "The messages that are kept, replies included, in which each word of `q` is, as a part of a word too, in whatever case: the newest first, 20, or `limit` of up to 100. `channel` is one of the workspace, `from` who has sent it; each is a name, and nobody needs to have it still. Whoever may read a message finds it; an observer needs `search:read`, for direct messages `dms:read` besides, and finds what its filters let through: of `agent_ids` what one has sent, or was sent by its name. `q` has up to 256 bytes and 16 words. Of a direct message `channel_name` is the id of its conversation. relay weighs nothing: `relevance_score` is 0.",
+        to: || get(search::search),
     },
     Route {
         method: "GET",
