@@ -13,54 +13,46 @@
 mod bare;
 #[path = "wire/client.rs"]
 mod client;
+#[path = "wire/compare.rs"]
+mod compare;
+#[path = "wire/incoming.rs"]
+mod incoming;
 #[path = "wire/instructions.rs"]
 mod instructions;
+#[path = "wire/program.rs"]
+mod program;
 #[path = "wire/wake_up.rs"]
 mod wake_up;
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use client::{Call, Caller, HttpCaller, ModernCaller, SseCaller, post, read};
-
-/// How often each program is measured; the medians are compared. Each goes first as often as any other, of two or of three.
-const ROUNDS: usize = 6;
+use program::{Asked, Program, Server, runtime};
 
 /// How many sessions call at a time.
 const SESSIONS: [usize; 2] = [3, 32];
 
+/// How many times all sessions together call before callgrind counts: what is allocated once is there by then.
+const CALLS_BEFORE: usize = 250;
+
+/// How many calls are counted with callgrind: a server runs some fifty times slower meanwhile.
+const CALLS: usize = 1_000;
+
 const ROLES: [&str; 3] = ["pm", "dev-a", "dev-b"];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    if let Some(at) = arguments.iter().position(|argument| argument == "--bare") {
-        let port = arguments[at + 1].parse().expect("a port");
-        return runtime().block_on(bare::serve(port));
-    }
-    let at = arguments.iter().position(|argument| argument == "--seconds");
-    let seconds: f64 = at.map_or(2.0, |at| arguments[at + 1].parse().expect("a number of seconds"));
-    let round = Duration::from_secs_f64(seconds);
-    let at = arguments.iter().position(|argument| argument == "--against");
-    let other = at.map(|at| PathBuf::from(&arguments[at + 1]));
-    let other = other.map(Program::Relay);
-    let programs: Vec<Program> = [Program::relay(), Program::Bare]
-        .into_iter()
-        .chain(other)
-        .collect();
+    let (round, programs) = match Asked::read() {
+        Asked::Bare(port) => return runtime().block_on(bare::serve(port)),
+        Asked::Measure { round, programs } => (round, programs),
+    };
 
-    println!(
-        "{:<24} {:>12} {:>12} {:>7} {:>12} {:>7}",
-        "calls per second", "relay", "bare axum", "ratio", "other relay", "ratio"
-    );
+    compare::head("calls per second");
     for sessions in SESSIONS {
-        compare::<SseCaller>("SSE", sessions, round, &programs);
-        compare::<HttpCaller>("HTTP", sessions, round, &programs);
-        compare::<ModernCaller>("2026-07-28", sessions, round, &programs);
+        rate::<SseCaller>("SSE", sessions, round, &programs);
+        rate::<HttpCaller>("HTTP", sessions, round, &programs);
+        rate::<ModernCaller>("2026-07-28", sessions, round, &programs);
     }
     if instructions::can_be_counted() {
         println!(
@@ -80,135 +72,27 @@ fn main() {
     start();
 }
 
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Runtime::new().expect("a runtime")
-}
-
-/// What can be measured.
-enum Program {
-    /// A relay, by the path of its binary.
-    Relay(PathBuf),
-    /// The bare axum server, which is this program.
-    Bare,
-}
-
-impl Program {
-    fn relay() -> Self {
-        Self::Relay(env!("CARGO_BIN_EXE_relay").into())
-    }
-
-    /// Makes the command that serves at a port.
-    fn serve(&self, port: u16) -> Command {
-        let port = port.to_string();
-        match self {
-            Self::Relay(binary) => {
-                let mut command = Command::new(binary);
-                command.args(["serve", "--port", &port]);
-                // Its unix socket is beside the benchmark, so that it does not meet a person's relay.
-                command.env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"));
-                command
-            }
-            Self::Bare => {
-                let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
-                command.args(["--bare", &port]);
-                command
-            }
-        }
-    }
-}
-
-/// A server process, ended when it is dropped.
-struct Server {
-    child: Child,
-    port: u16,
-}
-
-impl Server {
-    fn relay() -> Self {
-        Self::of(&Program::relay())
-    }
-
-    fn of(program: &Program) -> Self {
-        Self::spawn(free_port(), |port| program.serve(port))
-    }
-
-    /// Starts a server and waits for its first line; its log is read and thrown away, as a terminal would.
-    fn spawn(port: u16, command: impl FnOnce(u16) -> Command) -> Self {
-        let mut child = command(port)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
-        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
-        stdout
-            .read_line(&mut String::new())
-            .expect("the server says that it is ready");
-        std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-        Self { child, port }
-    }
-
-    /// Resident memory, in kB.
-    fn resident_kb(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(path).expect("the process runs");
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .expect("it has memory");
-        line.split_whitespace()
-            .nth(1)
-            .and_then(|kb| kb.parse().ok())
-            .expect("a number of kB")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("it has an address").port()
-}
-
-/// Measures the servers in turns. Another one begins each round: whoever goes first finds the processors colder.
-fn compare<C: Caller>(transport: &str, sessions: usize, round: Duration, programs: &[Program]) {
-    let servers: Vec<Server> = programs.iter().map(Server::of).collect();
-    let mut rates = vec![Vec::new(); servers.len()];
-    let mut ratios = vec![Vec::new(); servers.len()];
-    for first in 0..ROUNDS {
-        let mut measured = vec![0.0; servers.len()];
-        for turn in 0..servers.len() {
-            let at = (first + turn) % servers.len();
-            measured[at] = calls_per_second::<C>(servers[at].port, sessions, round);
-        }
-        for (at, rate) in measured.iter().enumerate() {
-            rates[at].push(*rate);
-            ratios[at].push(measured[0] / rate);
-        }
-    }
-    let name = format!("{transport}, {sessions} sessions");
-    print!("{name:<24} {:>12.0}", median(rates.remove(0)));
-    for (rates, ratios) in rates.into_iter().zip(ratios.into_iter().skip(1)) {
-        print!(" {:>12.0} {:>7.2}", median(rates), median(ratios));
-    }
-    println!();
+/// Measures the calls of each program.
+fn rate<C: Caller>(transport: &str, sessions: usize, round: Duration, programs: &[Program]) {
+    compare::compare(
+        &format!("{transport}, {sessions} sessions"),
+        programs,
+        |_| (),
+        |server, ()| calls_per_second::<C>(server.port, sessions, round),
+    );
 }
 
 /// Counts the instructions of each program.
 fn count<C: Caller>(transport: &str, sessions: usize, programs: &[Program]) {
+    let rounds = |calls: usize| calls.div_ceil(4 * sessions);
     print!("{:<24}", format!("{transport}, {sessions} sessions"));
     for (program, width) in programs.iter().zip([12, 12, 20]) {
-        print!(" {:>width$.0}", instructions::per_call::<C>(program, sessions));
+        let each = instructions::per_round(program, rounds(CALLS_BEFORE), rounds(CALLS), |port, rounds| {
+            converse::<C>(port, sessions, rounds);
+        });
+        print!(" {:>width$.0}", each / (4 * sessions) as f64);
     }
     println!();
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// A session that posts to every role and reads.
@@ -235,6 +119,31 @@ impl<C: Caller> Session<C> {
         }
         self.caller.call(&self.read).await;
     }
+}
+
+/// Lets sessions make so many rounds of calls.
+fn converse<C: Caller>(port: u16, sessions: usize, rounds: usize) {
+    let runtime = runtime();
+    let tasks: Vec<_> = (0..sessions)
+        .map(|at| {
+            runtime.spawn(async move {
+                let mut session = Session::<C>::open(port, at).await;
+                for _ in 0..rounds {
+                    session.round().await;
+                }
+                // Behind a read whose answer may not have arrived, relay looks for signs of that when the connection ends,
+                // which costs as much as many calls.
+                for post in &session.posts {
+                    session.caller.call(post).await;
+                }
+            })
+        })
+        .collect();
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.expect("a session ends well");
+        }
+    });
 }
 
 /// Lets sessions call in a closed loop, and counts.

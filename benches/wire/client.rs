@@ -1,7 +1,8 @@
 //! A client that costs as little as it can, so that the server is what is measured.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+
+use crate::incoming::Incoming;
 
 /// Calls a tool and waits for its answer.
 pub trait Caller: Send + Sized + 'static {
@@ -51,77 +52,6 @@ fn call<C: Caller>(tool: &'static str, arguments: &str) -> Call {
     }
 }
 
-/// Bytes that come in, cut where their reader says.
-struct Incoming {
-    stream: TcpStream,
-    bytes: Vec<u8>,
-}
-
-impl Incoming {
-    async fn connect(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port))
-            .await
-            .expect("the server listens");
-        stream.set_nodelay(true).expect("a TCP socket");
-        Self {
-            stream,
-            bytes: Vec::new(),
-        }
-    }
-
-    /// Reads up to and including `end` and returns what was before it.
-    async fn until(&mut self, end: &[u8]) -> Vec<u8> {
-        let mut seen = 0;
-        loop {
-            let from = seen - seen.min(end.len());
-            if let Some(at) = memchr::memmem::find(&self.bytes[from..], end) {
-                let rest = self.bytes.split_off(from + at + end.len());
-                let mut head = std::mem::replace(&mut self.bytes, rest);
-                head.truncate(from + at);
-                return head;
-            }
-            seen = self.bytes.len();
-            self.more().await;
-        }
-    }
-
-    async fn more(&mut self) {
-        let count = self
-            .stream
-            .read_buf(&mut self.bytes)
-            .await
-            .expect("the connection holds");
-        assert!(count > 0, "the server closed the connection");
-    }
-
-    /// Posts JSON; `headers` are those beside the ones that every client sends, each with its line end.
-    async fn post(&mut self, path: &str, headers: &str, json: &[u8]) {
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n",
-            json.len()
-        );
-        let mut bytes = head.into_bytes();
-        bytes.extend_from_slice(json);
-        self.stream.write_all(&bytes).await.expect("the connection holds");
-    }
-
-    /// Reads a response with its body.
-    async fn response(&mut self) {
-        let head = self.until(b"\r\n\r\n").await;
-        let head = std::str::from_utf8(&head).expect("a head is ASCII");
-        assert!(head.starts_with("HTTP/1.1 20"), "{head}");
-        let length = head
-            .lines()
-            .find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
-        while self.bytes.len() < length {
-            self.more().await;
-        }
-        assert_accepted(&self.bytes[..length]);
-        self.bytes.drain(..length);
-    }
-}
-
 /// Counts the reads that wait in a server.
 pub async fn waits(port: u16) -> usize {
     let mut health = Incoming::connect(port).await;
@@ -155,7 +85,7 @@ impl HttpCaller {
 
     /// Waits for its response.
     pub async fn answer(&mut self) {
-        self.connection.response().await;
+        assert_accepted(&self.connection.response().await);
     }
 }
 
@@ -185,7 +115,7 @@ impl Caller for ModernCaller {
         let headers =
             format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n");
         self.0.post("/mcp", &headers, request).await;
-        self.0.response().await;
+        assert_accepted(&self.0.response().await);
     }
 }
 
@@ -218,7 +148,7 @@ impl SseCaller {
     /// Sends a request and waits until it was accepted.
     pub async fn send(&mut self, call: &Call) {
         self.calls.post(&self.path, "", &call.request).await;
-        self.calls.response().await;
+        assert_accepted(&self.calls.response().await);
     }
 
     /// Waits for the next response in the stream.

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 
 use super::client::{Call, Caller, HttpCaller, SseCaller, post, read, read_waiting, waits};
-use super::{Server, runtime};
+use super::program::{Server, runtime};
 
 /// How often it is measured.
 const TIMES: usize = 1_000;
