@@ -11,6 +11,9 @@ use super::error::{CapabilityError, Error};
 use super::events::Events;
 use super::message::{Handling, written};
 
+/// How long a reason in a receipt may be, in bytes; relay refuses a receipt with a longer one.
+const REASON_BYTES_MAX: usize = 1_024;
+
 /// An agent, with its token. Clones are the same agent.
 #[derive(Clone)]
 pub struct Agent(Arc<Inner>);
@@ -204,17 +207,17 @@ impl Agent {
         self.receipt(delivery_id, "ack", json!({})).await
     }
 
-    /// Says that a delivery failed. It is not sent again.
+    /// Says that a delivery failed. It is not sent again. Relay gets the first 1,024 bytes of the reason.
     ///
     /// # Errors
     ///
     /// As [`Self::acknowledge`].
     pub async fn fail(&self, delivery_id: &str, reason: &str, retryable: bool) -> Result<(), Error> {
-        let said = json!({"error": reason, "retryable": retryable});
+        let said = json!({"error": cut(reason), "retryable": retryable});
         self.receipt(delivery_id, "fail", said).await
     }
 
-    /// Wants a delivery later. It is sent again then, and what comes after it passes.
+    /// Wants a delivery later. It is sent again then, and what comes after it passes. Relay gets the first 1,024 bytes of the reason.
     ///
     /// # Errors
     ///
@@ -227,7 +230,7 @@ impl Agent {
     ) -> Result<(), Error> {
         let mut said = json!({"available_at": written(until)});
         if let Some(reason) = reason {
-            said["reason"] = reason.into();
+            said["reason"] = cut(reason).into();
         }
         self.receipt(delivery_id, "defer", said).await
     }
@@ -314,6 +317,13 @@ impl fmt::Debug for Agent {
     }
 }
 
+/// Leaves of a reason what a receipt may have, in whole characters.
+fn cut(reason: &str) -> &str {
+    let mut ends = (0..=REASON_BYTES_MAX.min(reason.len())).rev();
+    let end = ends.find(|end| reason.is_char_boundary(*end));
+    &reason[..end.expect("0 is the boundary of a character")]
+}
+
 fn posted(message: &Value, data: &Value) -> Result<Posted, Error> {
     let warnings = data["warnings"].as_array().map(Vec::as_slice).unwrap_or_default();
     Ok(Posted {
@@ -323,4 +333,20 @@ fn posted(message: &Value, data: &Value) -> Result<Posted, Error> {
             .filter_map(|warning| warning.as_str().map(str::to_owned))
             .collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_cut_between_characters_and_only_if_it_is_too_long() {
+        let whole = "x".repeat(REASON_BYTES_MAX);
+        assert_eq!(cut(""), "");
+        assert_eq!(cut(&whole), whole);
+        assert_eq!(cut(&format!("{whole}x")), whole);
+        let before = "x".repeat(REASON_BYTES_MAX - 3);
+        assert_eq!(cut(&format!("{before}🦀🦀")), before);
+        assert_eq!(cut(&format!("x{before}éé")), format!("x{before}é"));
+    }
 }

@@ -134,6 +134,69 @@ async fn what_fails_by_an_error_is_tried_again_and_what_the_target_fails_is_not(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reason_of_any_length_ends_no_message() {
+    let relay = Relay::start();
+    let (alice, bob) = (agent(&relay, "alice").await, agent(&relay, "bob").await);
+    let seen = Seen::default();
+    let long = "é".repeat(100_000);
+    let wordy = target(&seen, move |message, context| {
+        match (&*message.text, context.redelivered) {
+            ("error", false) => Err(AdapterFailure::new(long.clone())),
+            ("later", false) => Ok(MessageReceipt::deferred(SystemTime::now(), long.clone())),
+            ("never", _) => Ok(MessageReceipt::failed(long.clone())),
+            _ => Ok(MessageReceipt::delivered()),
+        }
+    });
+    let (given, refused) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+    let running = {
+        let (given, refused) = (Arc::clone(&given), Arc::clone(&refused));
+        let of_relay = |error: &(dyn std::error::Error + 'static)| error.downcast_ref::<Error>().is_some();
+        DeliveryRunner::new(bob, wordy)
+            .on_result(move |message, receipt| {
+                let is_last = !matches!(receipt, MessageReceipt::Deferred { .. });
+                given
+                    .lock()
+                    .expect("no panic")
+                    .push((message.text.clone(), is_last));
+            })
+            .on_error(move |message, error| {
+                if of_relay(error) {
+                    refused.lock().expect("no panic").push(message.text.clone());
+                }
+            })
+            .start()
+            .await
+            .expect("it starts")
+    };
+    let last = || {
+        given
+            .lock()
+            .expect("no panic")
+            .iter()
+            .filter(|(_, is_last)| *is_last)
+            .count()
+    };
+    for (many, text) in ["error", "later", "never"].into_iter().enumerate() {
+        alice.send("bob", text).await.expect("it is sent");
+        until(|| last() > many, text).await;
+    }
+    running.stop().await;
+    let said = |text: &str, is_last| (text.to_owned(), is_last);
+    assert_eq!(
+        *given.lock().expect("no panic"),
+        [
+            said("error", false),
+            said("error", true),
+            said("later", false),
+            said("later", true),
+            said("never", true),
+        ]
+    );
+    assert_eq!(*refused.lock().expect("no panic"), Vec::<String>::new());
+    assert_eq!(seen.texts(), ["error", "error", "later", "later", "never"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_receipt_that_relay_refuses_ends_as_a_failure() {
     let relay = Relay::start();
     let (alice, bob) = (agent(&relay, "alice").await, agent(&relay, "bob").await);
