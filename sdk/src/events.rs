@@ -176,7 +176,10 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(listeners) = self.listeners.upgrade() {
             let mut listeners = listeners.lock().expect("nothing panics while it holds them");
-            listeners.handlers.remove(&self.number);
+            let handler = listeners.handlers.remove(&self.number);
+            drop(listeners);
+            // What it has with it may be a subscription, whose end needs the listeners too.
+            drop(handler);
         }
     }
 }
@@ -212,5 +215,27 @@ mod tests {
                 AgentSessionEvent::Disconnected { reason },
             ]
         );
+    }
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nobody but a second thread sees that one is stuck"
+    )]
+    fn a_handler_that_has_a_subscription_with_it_can_be_dropped() {
+        let events = Events::default();
+        let inner = events.subscribe(|_| {});
+        let outer = events.subscribe(move |_| {
+            let _kept = &inner;
+        });
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            drop(outer);
+            done.send(()).expect("it is waited for");
+        });
+        let waited = is_done.recv_timeout(std::time::Duration::from_secs(30));
+        assert_eq!(waited, Ok(()), "it has not locked itself out");
+        let listeners = events.0.lock().expect("no panic");
+        assert!(listeners.handlers.is_empty());
     }
 }
