@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error as StdError;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinHandle;
 
@@ -32,8 +32,8 @@ type OnError = Box<dyn Fn(&RelayMessage, &(dyn StdError + 'static)) + Send + Syn
 /// - Each has a receipt: what the target says, or, where it fails by an error, that it is to come again after one second, two, four
 ///   and eight, and then that it failed.
 /// - What was deferred is handed over again when its time has come.
-/// - A delivery that comes again, since the connection broke, is not handed over again if the target was done with it: its receipt
-///   is repeated.
+/// - A delivery that comes again, since the connection broke, is not handed over again if the target was done with it, or before the
+///   time to which it was deferred: its receipt is repeated.
 /// - The connection is made again by itself, also after a restart of relay, if the agent came from [`Workspace::agent`].
 ///
 /// [`Workspace::agent`]: crate::Workspace::agent
@@ -142,7 +142,7 @@ impl Drop for Running {
     }
 }
 
-/// What became of the latest deliveries, so that none is handed over twice.
+/// What became of the latest deliveries, so that none is handed over twice, or before its time.
 #[derive(Default)]
 struct Known {
     receipts: BTreeMap<String, MessageReceipt>,
@@ -150,20 +150,36 @@ struct Known {
 }
 
 impl Known {
-    fn keep(&mut self, delivery: &str, receipt: &MessageReceipt) {
-        if self
-            .receipts
-            .insert(delivery.to_owned(), receipt.clone())
-            .is_none()
-        {
-            self.order.push_back(delivery.to_owned());
+    /// Finds the receipt to repeat for a delivery that comes again; none if it is to be handed over.
+    fn receipt(&self, delivery: &str, now: SystemTime) -> Option<&MessageReceipt> {
+        let receipt = self.receipts.get(delivery)?;
+        match receipt {
+            MessageReceipt::Deferred { available_at, .. } if whole_ms(*available_at) <= whole_ms(now) => None,
+            MessageReceipt::Accepted { .. }
+            | MessageReceipt::Delivered { .. }
+            | MessageReceipt::Deferred { .. }
+            | MessageReceipt::Failed { .. } => Some(receipt),
         }
+    }
+
+    fn keep(&mut self, delivery: &str, receipt: &MessageReceipt) {
+        let before = self.receipts.insert(delivery.to_owned(), receipt.clone());
+        if before.is_some() {
+            self.order.retain(|known| known != delivery);
+        }
+        self.order.push_back(delivery.to_owned());
         if self.order.len() > KNOWN_MAX
             && let Some(oldest) = self.order.pop_front()
         {
             self.receipts.remove(&oldest);
         }
     }
+}
+
+/// Counts a moment in the milliseconds that relay keeps of it.
+fn whole_ms(at: SystemTime) -> u128 {
+    at.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis())
 }
 
 struct Worker<A> {
@@ -197,7 +213,8 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
 
     async fn deliver(&mut self, mut arrived: Arrived) {
         let id = arrived.context.id.clone();
-        let mut receipt = match self.known.receipts.get(&id) {
+        let now = self.runner.agent.client().now();
+        let mut receipt = match self.known.receipt(&id, now) {
             Some(receipt) => receipt.clone(),
             None => {
                 arrived.context.attempts = self.attempts.get(&id).copied().unwrap_or(0);
@@ -270,15 +287,10 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
                 }
             }
         };
-        match receipt {
-            MessageReceipt::Deferred { .. } => {}
-            MessageReceipt::Accepted { .. }
-            | MessageReceipt::Delivered { .. }
-            | MessageReceipt::Failed { .. } => {
-                self.attempts.remove(&context.id);
-                self.known.keep(&context.id, &receipt);
-            }
+        if !matches!(receipt, MessageReceipt::Deferred { .. }) {
+            self.attempts.remove(&context.id);
         }
+        self.known.keep(&context.id, &receipt);
         receipt
     }
 
@@ -323,5 +335,43 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
                 retryable,
             },
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receipt_is_repeated_but_for_a_deferral_whose_time_has_come() {
+        let at = |ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
+        let mut known = Known::default();
+        assert_eq!(known.receipt("a", at(0)), None);
+        // Relay keeps it to the millisecond, and sends it again from then on.
+        let deferred = MessageReceipt::deferred(at(1_000) + Duration::from_micros(700), "busy");
+        known.keep("a", &deferred);
+        assert_eq!(known.receipt("a", at(999)), Some(&deferred));
+        assert_eq!(known.receipt("a", at(1_000)), None);
+        let done = MessageReceipt::delivered();
+        known.keep("a", &done);
+        assert_eq!(known.receipt("a", at(999)), Some(&done));
+        assert_eq!(known.receipt("a", at(1_000)), Some(&done));
+    }
+
+    #[test]
+    fn the_latest_receipts_are_known_also_of_what_was_deferred_before() {
+        let now = SystemTime::UNIX_EPOCH;
+        let mut known = Known::default();
+        known.keep("deferred", &MessageReceipt::deferred(now, "busy"));
+        let done = MessageReceipt::delivered();
+        for number in 1..KNOWN_MAX {
+            known.keep(&number.to_string(), &done);
+        }
+        known.keep("deferred", &done);
+        known.keep("one more", &done);
+        assert_eq!(known.receipt("deferred", now), Some(&done));
+        assert_eq!(known.receipt("1", now), None);
+        assert_eq!(known.receipt("2", now), Some(&done));
+        assert_eq!((known.receipts.len(), known.order.len()), (KNOWN_MAX, KNOWN_MAX));
     }
 }

@@ -1,6 +1,7 @@
 //! Connections that break while messages fly, and a relay that is started again.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -177,6 +178,42 @@ async fn a_receipt_that_could_not_be_given_is_given_later_and_the_message_handed
     running.stop().await;
     assert_eq!(*told.lock().expect("no panic"), ["not given", "given"]);
     assert_eq!(seen.texts(), ["hello"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_deferred_waits_for_its_time_though_relay_was_not_told_before_the_connection_broke() {
+    const PAUSE: Duration = Duration::from_secs(4);
+    let relay = Relay::start();
+    let alice = agent(&relay, "alice").await;
+    let closed = Arc::new(AtomicBool::new(false));
+    let port = gate(&relay, Arc::clone(&closed)).await;
+    let bob = client_at(port).agent_by_token("bob", bob_s_token(&relay).await);
+    let (seen, times) = (Seen::default(), Arc::new(Mutex::new(Vec::new())));
+    let target = {
+        let (closed, times) = (Arc::clone(&closed), Arc::clone(&times));
+        target(&seen, move |_, _| {
+            let mut times = times.lock().expect("no panic");
+            times.push(SystemTime::now());
+            if times.len() > 1 {
+                return Ok(MessageReceipt::delivered());
+            }
+            closed.store(true, Ordering::Relaxed);
+            Ok(MessageReceipt::deferred(times[0] + PAUSE, "busy"))
+        })
+    };
+    let running = DeliveryRunner::new(bob, target)
+        .on_error(move |_, _| closed.store(false, Ordering::Relaxed))
+        .start()
+        .await
+        .expect("it starts");
+    alice.send("bob", "hello").await.expect("it is sent");
+    assert_eq!(seen.many(2).await, ["hello", "hello"]);
+    running.stop().await;
+    let times = times.lock().expect("no panic");
+    let waited = times[1].duration_since(times[0]).expect("one after the other");
+    // To the millisecond, as relay keeps it.
+    assert!(waited >= PAUSE - Duration::from_millis(1), "{waited:?}");
+    assert_eq!(times.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
