@@ -32,6 +32,9 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A connection over which nothing came for so long is broken: each heartbeat is answered.
 const SILENCE_MAX: Duration = Duration::from_secs(40);
 
+/// How long a connection may take to end, with what is said before.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
 type Socket = WebSocketStream<BoxedIo>;
 
 /// What has come, in order.
@@ -229,12 +232,14 @@ async fn serve(agent: &Agent, mut socket: Socket, shared: &Shared) -> Option<Str
         let said = tokio::select! {
             biased;
             () = stopped(&shared.stop) => {
-                // What is done is said before the end.
+                // What is done is said before the end, if relay reads. Otherwise it comes again.
                 let (of, number) = *done.borrow();
-                if of == connection && number > 0 {
-                    let _ = socket.send(acknowledgement(agent, number)).await;
-                }
-                let _ = timeout(Duration::from_secs(1), socket.close(None)).await;
+                let _ = timeout(END_PATIENCE, async {
+                    if of == connection && number > 0 {
+                        socket.send(acknowledgement(agent, number)).await?;
+                    }
+                    socket.close(None).await
+                }).await;
                 return None;
             }
             () = is_to_be_made_again(&mut again, connection) => return Some("a receipt could not be given".to_owned()),
@@ -272,7 +277,12 @@ async fn serve(agent: &Agent, mut socket: Socket, shared: &Shared) -> Option<Str
                 }
             }
         };
-        match timeout(SILENCE_MAX, socket.send(said)).await {
+        let sent = tokio::select! {
+            biased;
+            sent = timeout(SILENCE_MAX, socket.send(said)) => sent,
+            () = stopped(&shared.stop) => continue,
+        };
+        match sent {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Some(error.to_string()),
             Err(_) => return Some("relay does not read".to_owned()),

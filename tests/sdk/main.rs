@@ -7,6 +7,7 @@
 
 mod cuts;
 mod receipts;
+mod stops;
 mod token;
 
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
