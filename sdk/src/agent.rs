@@ -175,10 +175,13 @@ impl Agent {
     ///
     /// # Errors
     ///
-    /// Relay's, and those of the connection.
+    /// Relay's, and those of the connection. It is tried once: where the answer was lost, what was held may come all the same, and how
+    /// much that is would not be known by asking again.
     pub async fn flush(&self) -> Result<u64, Error> {
         const PATH: &str = "/v1/deliveries/flush";
-        let data = self.ask(|token| Call::post(PATH, token, json!({}))).await?;
+        let data = self
+            .ask(|token| Call::post(PATH, token, json!({})).unrepeated())
+            .await?;
         data["flushed"].as_u64().ok_or_else(|| Error::Answer {
             call: format!("POST {PATH}"),
             reason: "\"flushed\" is no number".to_owned(),

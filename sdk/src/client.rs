@@ -89,6 +89,15 @@ impl<'a> Call<'a> {
         Self { key, ..self }
     }
 
+    /// Makes it one that is tried a single time: its answer says what the first one has done.
+    pub fn unrepeated(self) -> Self {
+        let may_be_repeated = false;
+        Self {
+            may_be_repeated,
+            ..self
+        }
+    }
+
     fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }

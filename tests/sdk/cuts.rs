@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use tokio::io::copy_bidirectional;
+use relay_sdk::{DeliveryMode, Handling};
+use tokio::io::{AsyncReadExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -240,5 +241,60 @@ async fn a_runner_comes_back_to_a_relay_that_was_started_again() {
         .await
         .expect("alice is made again by it");
     assert_eq!(seen.many(2).await, ["before", "after"]);
+    running.stop().await;
+}
+
+/// Forwards connections to a relay, and loses what is answered while it is told to.
+async fn losing_answers(relay: &Relay, loses: Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let port = listener.local_addr().expect("it has one").port();
+    let to = relay.port;
+    tokio::spawn(async move {
+        loop {
+            let (mut near, _) = listener.accept().await.expect("a connection");
+            let loses = loses.load(Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut far = TcpStream::connect(("127.0.0.1", to))
+                    .await
+                    .expect("relay listens");
+                // An end is no mistake.
+                if !loses {
+                    let _ = copy_bidirectional(&mut near, &mut far).await;
+                    return;
+                }
+                let (mut from_near, _to_near) = near.split();
+                let (mut from_far, mut to_far) = far.split();
+                tokio::select! {
+                    _ = tokio::io::copy(&mut from_near, &mut to_far) => {}
+                    _ = from_far.read_u8() => {}
+                }
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flush_whose_answer_is_lost_does_not_say_that_nothing_was_held() {
+    let relay = Relay::start();
+    let alice = agent(&relay, "alice").await;
+    let loses = Arc::new(AtomicBool::new(false));
+    let port = losing_answers(&relay, Arc::clone(&loses)).await;
+    let bob = client_at(port).agent_by_token("bob", bob_s_token(&relay).await);
+    let held = Handling {
+        mode: DeliveryMode::Manual,
+        ..Handling::default()
+    };
+    alice.send_with("bob", "held", &held).await.expect("it is taken");
+    let seen = Seen::default();
+    let running = run(&bob, target(&seen, |_, _| Ok(MessageReceipt::delivered()))).await;
+    alice.send("bob", "plain").await.expect("it is taken");
+    assert_eq!(seen.many(1).await, ["plain"]);
+    loses.store(true, Ordering::Relaxed);
+    let flushed = bob.flush().await;
+    assert!(matches!(&flushed, Err(Error::Unreachable { .. })), "{flushed:?}");
+    loses.store(false, Ordering::Relaxed);
+    assert_eq!(seen.many(2).await, ["plain", "held"]);
+    assert_eq!(bob.flush().await.expect("it is told"), 0);
     running.stop().await;
 }
