@@ -122,11 +122,13 @@ pub(crate) async fn stopped(stop: &watch::Sender<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Holds the connection until it is told to stop.
+/// Holds the connection until it is told to stop. Where another program, or another runner, has the agent, relay refuses this one
+/// until that one is gone.
 pub(crate) async fn hold(agent: Agent, shared: &Shared) {
     let mut pause = PAUSE;
+    let instance = format!("{:016x}", agent.draw());
     loop {
-        let connecting = timeout(REGISTER_PATIENCE, connect(&agent));
+        let connecting = timeout(REGISTER_PATIENCE, connect(&agent, &instance));
         let connected = tokio::select! {
             biased;
             () = stopped(&shared.stop) => return,
@@ -156,8 +158,8 @@ pub(crate) async fn hold(agent: Agent, shared: &Shared) {
     }
 }
 
-/// Connects and registers.
-async fn connect(agent: &Agent) -> Result<Socket, Error> {
+/// Connects and registers as an instance, which stays the same over its connections.
+async fn connect(agent: &Agent, instance: &str) -> Result<Socket, Error> {
     let node = agent.node_token().await?;
     let client = agent.client();
     let broken = |error: tungstenite::Error| {
@@ -183,7 +185,8 @@ async fn connect(agent: &Agent) -> Result<Socket, Error> {
     let NodeToken { id, name, .. } = node;
     let register = json!({
         "v": 1, "id": "register", "type": "node.register", "node_id": id, "name": name, "capabilities": [],
-        "max_agents": 1, "tags": ["relay-sdk"], "version": env!("CARGO_PKG_VERSION"),
+        "provider": {"name": "relay-sdk", "instance_id": instance}, "max_agents": 1, "tags": ["relay-sdk"],
+        "version": env!("CARGO_PKG_VERSION"),
     });
     socket
         .send(Message::text(register.to_string()))

@@ -34,6 +34,8 @@ type OnError = Box<dyn Fn(&RelayMessage, &(dyn StdError + 'static)) + Send + Syn
 /// - What was deferred is handed over again when its time has come.
 /// - A delivery that comes again, since the connection broke, is not handed over again if the target was done with it, or before the
 ///   time to which it was deferred: its receipt is repeated.
+/// - One runner has the agent: relay refuses a second one for as long as it hears of the first, and that one then waits for it to go,
+///   trying again by itself ([`AgentSessionEvent::Disconnected`] says why).
 /// - The connection is made again by itself, also after a restart of relay, if the agent came from [`Workspace::agent`].
 ///
 /// [`Workspace::agent`]: crate::Workspace::agent

@@ -9,6 +9,7 @@ mod cuts;
 mod receipts;
 mod stops;
 mod token;
+mod twins;
 
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 #[path = "../support/mod.rs"]
