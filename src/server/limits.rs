@@ -221,6 +221,9 @@ pub const DELIVERIES_SHOWN_MAX: usize = 2_000;
 /// Most news that wait for a node to take them, beside its frames: they wait for nothing, and what there is no room for is not told.
 pub const NODE_NEWS_MAX: usize = 256;
 
+/// How many frames are taken up for a node before it is heard: as many as the engine lets one agent have unacknowledged.
+pub const NODE_FRAMES_AT_ONCE: usize = 64;
+
 // Pushes.
 
 /// How long a target may take to answer what is pushed to it, from the look for its address on.
@@ -241,16 +244,20 @@ pub const PUSH_ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// a list of agents now and then.
 pub const SOCKET_READ_BYTES: usize = 8 * 1024;
 
+/// How many bytes of several messages are gathered, at the least, before they are written: enough that a write costs little by the message, and
+/// no more in memory than one of them may take by itself.
+pub const SOCKET_BYTES_AT_ONCE: usize = 64 * 1024;
+
 /// How often whoever has a WebSocket is pinged. A node that has not registered by then has ended.
 pub const SOCKET_PING_EVERY: Duration = Duration::from_secs(15);
 
 /// How long it may say nothing, not even in answer to a ping.
 pub const SOCKET_SILENCE: Duration = Duration::from_secs(45);
 
-/// How long it may take for a message that is written to it, beside what its length allows.
+/// How long it may take for what is written to it at once, beside what the length of that allows.
 pub const SOCKET_WRITE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many bytes of a long message it has to take in a millisecond: a tenth of what a slow tunnel carries.
+/// How many bytes of that it has to take in a millisecond: a tenth of what a slow tunnel carries.
 pub const SOCKET_BYTES_PER_MS_MIN: usize = 16;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use futures_util::SinkExt as _;
 
 use super::limits::{SOCKET_BYTES_PER_MS_MIN, SOCKET_WRITE_PATIENCE};
 
@@ -21,31 +22,35 @@ pub(super) fn close(code: u16, reason: &str) -> Message {
     }))
 }
 
-/// Writes some messages, one after the other.
+/// Writes some messages at once, one behind the other.
 ///
 /// # Errors
 ///
-/// The connection is broken, or its other end did not take one in time.
+/// The connection is broken, or its other end did not take them in time: the more there is of them, the longer it may take.
 pub(super) async fn write(
     socket: &mut WebSocket,
     messages: impl IntoIterator<Item = Message>,
 ) -> Result<(), Gone> {
-    for message in messages {
-        let patience = patience(&message);
-        match tokio::time::timeout(patience, socket.send(message)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) | Err(_) => return Err(Gone),
+    let messages: Vec<Message> = messages.into_iter().collect();
+    let bytes: usize = messages.iter().map(bytes).sum();
+    let patience = SOCKET_WRITE_PATIENCE + Duration::from_millis((bytes / SOCKET_BYTES_PER_MS_MIN) as u64);
+    let written = async {
+        for message in messages {
+            socket.feed(message).await?;
         }
+        socket.flush().await
+    };
+    match tokio::time::timeout(patience, written).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Gone),
     }
-    Ok(())
 }
 
-/// Returns how long the other end may take for a message: the more there is of it, the longer.
-fn patience(message: &Message) -> Duration {
-    let bytes = match message {
+/// Returns how long a message is.
+fn bytes(message: &Message) -> usize {
+    match message {
         Message::Text(text) => text.len(),
         Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
         Message::Close(_) => 0,
-    };
-    SOCKET_WRITE_PATIENCE + Duration::from_millis((bytes / SOCKET_BYTES_PER_MS_MIN) as u64)
+    }
 }

@@ -22,7 +22,10 @@ use self::incoming::{Capability, Incoming, Misunderstood, What};
 pub(super) use self::outgoing::{WIRE_MODES, reason, wire_mode};
 pub(super) use self::pushed::{PushBody, pushed_frame, pushed_invocation, pushed_news};
 use super::Shared;
-use super::limits::{NODE_FRAME_BYTES_MAX, SOCKET_PING_EVERY, SOCKET_READ_BYTES, SOCKET_SILENCE};
+use super::limits::{
+    NODE_FRAME_BYTES_MAX, NODE_FRAMES_AT_ONCE, SOCKET_BYTES_AT_ONCE, SOCKET_PING_EVERY, SOCKET_READ_BYTES,
+    SOCKET_SILENCE,
+};
 use super::owner::{Answered, Outcome, Outgoing};
 use super::websocket::{self, Gone, close};
 use crate::engine::nodes::{Instance, NodeView, Refusal, Reply, Said};
@@ -213,14 +216,15 @@ impl Connection {
         let mut heard = Instant::now();
         let mut pings = tokio::time::interval_at(heard + SOCKET_PING_EVERY, SOCKET_PING_EVERY);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut due = Vec::new();
         loop {
             let step = tokio::select! {
-                next = outgoing.recv() => self.send(next).await,
+                _ = outgoing.recv_many(&mut due, NODE_FRAMES_AT_ONCE) => self.send(&mut due).await,
                 said = self.socket.recv() => {
                     heard = Instant::now();
                     // What a node says may have more sent again: what it was to be sent before goes out first, so that it is not
                     // kept many times over for one that says much and reads little.
-                    if let ControlFlow::Break(ending) = self.send_all(&mut outgoing).await {
+                    if let ControlFlow::Break(ending) = self.send_all(&mut outgoing, &mut due).await {
                         return ending;
                     }
                     match said {
@@ -251,49 +255,66 @@ impl Connection {
         }
     }
 
-    /// Sends what waits to go out, unless relay stops meanwhile.
-    async fn send_all(&mut self, outgoing: &mut UnboundedReceiver<Outgoing>) -> ControlFlow<Ended> {
-        for _ in 0..outgoing.len() {
-            if self.shared.stop.is_cancelled() {
+    /// Sends what waits to go out now, unless relay stops meanwhile.
+    async fn send_all(
+        &mut self,
+        outgoing: &mut UnboundedReceiver<Outgoing>,
+        due: &mut Vec<Outgoing>,
+    ) -> ControlFlow<Ended> {
+        let mut left = outgoing.len();
+        while left > 0 && !self.shared.stop.is_cancelled() {
+            let next = std::iter::from_fn(|| outgoing.try_recv().ok());
+            due.extend(next.take(left.min(NODE_FRAMES_AT_ONCE)));
+            if due.is_empty() {
                 break;
             }
-            let Ok(next) = outgoing.try_recv() else {
-                break;
-            };
-            self.send(Some(next)).await?;
+            left -= due.len();
+            self.send(due).await?;
         }
         ControlFlow::Continue(())
     }
 
-    /// Sends what the engine wants sent.
-    async fn send(&mut self, next: Option<Outgoing>) -> ControlFlow<Ended> {
-        match next {
-            Some(Outgoing::Frame { taken_back, .. }) if taken_back.load(Ordering::Relaxed) => {
-                ControlFlow::Continue(())
+    /// Sends what the engine wants sent, which is nothing more if there is nothing: all that is due goes out in one write, but for what
+    /// is long.
+    async fn send(&mut self, due: &mut Vec<Outgoing>) -> ControlFlow<Ended> {
+        let mut ends = due.is_empty();
+        let mut texts = Vec::new();
+        let mut rooms = Vec::new();
+        for next in due.drain(..) {
+            match next {
+                Outgoing::Frame { taken_back, .. } if taken_back.load(Ordering::Relaxed) => {}
+                Outgoing::Frame { frame, .. } => {
+                    if self.named.is_own {
+                        texts.push(outgoing::accepted(&frame));
+                    }
+                    texts.push(outgoing::deliver(&frame));
+                }
+                Outgoing::Invoke(invocation) => texts.push(outgoing::invoke(&invocation, self.named.is_own)),
+                Outgoing::News { told, room } => {
+                    texts.push(outgoing::news(&told));
+                    rooms.push(room);
+                }
+                Outgoing::Superseded => {
+                    ends = true;
+                    break;
+                }
             }
-            Some(Outgoing::Frame { frame, .. }) => {
-                let accepted = self.named.is_own.then(|| outgoing::accepted(&frame));
-                self.write(accepted.into_iter().chain([outgoing::deliver(&frame)]))
-                    .await
-            }
-            Some(Outgoing::Invoke(invocation)) => {
-                let told = outgoing::invoke(&invocation, self.named.is_own);
-                self.write([told]).await
-            }
-            Some(Outgoing::News { told, room }) => {
-                let step = self.write([outgoing::news(&told)]).await;
-                drop(room);
-                step
-            }
-            Some(Outgoing::Superseded) | None => {
-                let superseded = close(
-                    close_code::NORMAL,
-                    "superseded by a later connection of this node",
-                );
-                let _gone = self.write_all([superseded]).await;
-                ControlFlow::Break(Ending::Orderly)
+            if texts.iter().map(String::len).sum::<usize>() >= SOCKET_BYTES_AT_ONCE {
+                self.write(texts.drain(..)).await?;
+                rooms.clear();
             }
         }
+        self.write(texts).await?;
+        drop(rooms);
+        if !ends {
+            return ControlFlow::Continue(());
+        }
+        let superseded = close(
+            close_code::NORMAL,
+            "superseded by a later connection of this node",
+        );
+        let _gone = self.write_all([superseded]).await;
+        ControlFlow::Break(Ending::Orderly)
     }
 
     async fn ping(&mut self, heard: Instant) -> ControlFlow<Ended> {
