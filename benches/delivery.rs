@@ -1,11 +1,12 @@
 //! What comes for agents, on its way to their nodes and web hooks; beside a bare axum server that does only the wire work of it.
 //!
 //! `cargo bench --bench delivery` prints, for 1 and for 32 agents with nodes of their own: delivered frames per second, as a ratio to
-//! bare axum; and user instructions a frame, if valgrind is installed. A frame is posted by `POST /v1/dm`, announced, sent over the
+//! bare axum; how long the server's processors are busy with a frame, which other load moves less; and user instructions a frame, if
+//! valgrind is installed. A frame is posted by `POST /v1/dm`, announced, sent over the
 //! WebSocket and acknowledged. Then the time from a post to its frame; pushes per second to web hooks in the benchmark itself; what the
 //! ring of the trace costs the engine on a post; and memory per idle node. `-- --seconds 5` takes longer rounds; `-- --against PATH`
 //! measures another relay, the last release say, in the same rounds. Everything runs on this machine: the load takes its share of the
-//! same cores, so the rates swing with whatever else it does. The instructions do not; they leave the kernel's out.
+//! same cores, so the rates swing with whatever else it does. The instructions do not; they leave out the kernel's.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -56,6 +57,11 @@ fn main() {
     compare::head("frames per second");
     for agents in AGENTS {
         frames::rate(agents, round, &programs);
+    }
+    println!();
+    compare::head("microseconds a frame");
+    for agents in AGENTS {
+        frames::micros(agents, round, &programs);
     }
     if instructions::can_be_counted() {
         println!(

@@ -27,12 +27,28 @@ const TIMES: usize = 500;
 
 /// Measures frames per second, to so many agents at a time.
 pub fn rate(agents: usize, round: Duration, programs: &[Program]) {
+    measure(agents, round, programs, |measured| measured.per_second);
+}
+
+/// Measures how long the processors are busy with a frame in each program, its part of the kernel's work included.
+pub fn micros(agents: usize, round: Duration, programs: &[Program]) {
+    measure(agents, round, programs, |measured| measured.micros_each);
+}
+
+fn measure(agents: usize, round: Duration, programs: &[Program], what: fn(Measured) -> f64) {
     compare(
         &nodes(agents),
         programs,
         |server| runtime().block_on(Workspace::make(server.port, agents)),
-        |server, workspace| frames_per_second(server.port, workspace, round),
+        |server, workspace| what(post_for_a_while(server, workspace, round)),
     );
+}
+
+/// What was seen of frames.
+struct Measured {
+    per_second: f64,
+    /// How long the server's processors were busy with each.
+    micros_each: f64,
 }
 
 /// Counts the instructions of each program by the frame.
@@ -62,22 +78,40 @@ fn nodes(agents: usize) -> String {
 }
 
 /// Posts to all agents of a workspace in a closed loop, and counts.
-fn frames_per_second(port: u16, workspace: &Workspace, round: Duration) -> f64 {
+fn post_for_a_while(server: &Server, workspace: &Workspace, round: Duration) -> Measured {
     runtime().block_on(async {
         let frames: Arc<AtomicUsize> = Arc::default();
         let stop: Arc<AtomicBool> = Arc::default();
         let is_stopped = Arc::clone(&stop);
         let going_on = move |_| !is_stopped.load(Ordering::Relaxed);
-        let conversation = converse(port, workspace, &frames, going_on).await;
+        let conversation = converse(server.port, workspace, &frames, going_on).await;
+        let seen = || (frames.load(Ordering::Relaxed), busy_micros(server));
         // The first fifth warms up.
         tokio::time::sleep(round / 5).await;
-        let (before, started) = (frames.load(Ordering::Relaxed), Instant::now());
+        let ((frames_before, busy_before), started) = (seen(), Instant::now());
         tokio::time::sleep(round).await;
-        let rate = (frames.load(Ordering::Relaxed) - before) as f64 / started.elapsed().as_secs_f64();
+        let ((frames, busy), taken) = (seen(), started.elapsed());
         stop.store(true, Ordering::Relaxed);
         conversation.end().await;
-        rate
+        let frames = (frames - frames_before) as f64;
+        Measured {
+            per_second: frames / taken.as_secs_f64(),
+            micros_each: (busy - busy_before) as f64 / frames,
+        }
     })
+}
+
+/// Returns how long processors were busy with a server until now.
+fn busy_micros(server: &Server) -> u64 {
+    /// In such units, wherever Linux runs: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
+    const TICK_MICROS: u64 = 10_000;
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.child.id()));
+    let stat = stat.expect("the process runs");
+    // The name of the program may have anything in it.
+    let (_, fields) = stat.rsplit_once(") ").expect("it has a name");
+    let ticks = fields.split(' ').skip(11).take(2);
+    let ticks = ticks.map(|ticks| ticks.parse::<u64>().expect("a number of ticks"));
+    ticks.sum::<u64>() * TICK_MICROS
 }
 
 /// Agents that get messages, and those that post to them.
