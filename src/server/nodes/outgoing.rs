@@ -185,25 +185,43 @@ pub fn deliver(frame: &Frame) -> String {
     serde_json::to_string(&deliver).expect("it is plain data")
 }
 
+/// The news of a delivery on the wire.
+#[derive(Serialize)]
+struct Accepted {
+    v: u8,
+    r#type: &'static str,
+    topic: &'static str,
+    event: &'static str,
+    channel_id: (),
+    agent_ids: [String; 1],
+    data: AcceptedDelivery,
+}
+
+#[derive(Serialize)]
+struct AcceptedDelivery {
+    delivery_id: String,
+    message_id: String,
+    reason: &'static str,
+}
+
 /// Writes the news that a delivery is about to go out, which clients of a direct node wait for.
 pub fn accepted(frame: &Frame) -> String {
     let Frame { agent, delivery, .. } = frame;
     let message = &delivery.message;
-    let data = json!({
-        "delivery_id": delivery_id(message, agent),
-        "message_id": message.id.to_string(),
-        "reason": reason(message, agent),
-    });
-    json!({
-        "v": 1,
-        "type": "context.update",
-        "topic": "agent",
-        "event": "delivery.accepted",
-        "channel_id": null,
-        "agent_ids": [agent_id(agent)],
-        "data": data,
-    })
-    .to_string()
+    let accepted = Accepted {
+        v: 1,
+        r#type: "context.update",
+        topic: "agent",
+        event: "delivery.accepted",
+        channel_id: (),
+        agent_ids: [agent_id(agent)],
+        data: AcceptedDelivery {
+            delivery_id: delivery_id(message, agent),
+            message_id: message.id.to_string(),
+            reason: reason(message, agent),
+        },
+    };
+    serde_json::to_string(&accepted).expect("it is plain data")
 }
 
 /// Writes what is no delivery: a frame without a number, which is not sent again.

@@ -1,8 +1,9 @@
 //! What every answer of the API is wrapped in: `{"ok": true, "data": …}`, or `{"ok": false, "error": {"code": …, "message": …}}`.
 
-use axum::http::header::{ALLOW, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::engine::{Class, Refusal, actions, agents, groups, mail, nodes, receipts, records};
@@ -19,41 +20,52 @@ pub(super) type Answer = Result<Data, Failure>;
 #[derive(Debug)]
 pub(super) struct Data {
     status: StatusCode,
-    json: Value,
+    /// The whole answer, written.
+    body: String,
     replayed: bool,
+}
+
+/// The answer around it.
+#[derive(Serialize)]
+struct Whole<'a, T> {
+    ok: bool,
+    data: &'a T,
 }
 
 impl Data {
     /// What there is.
     pub fn ok(json: Value) -> Self {
-        Self {
-            status: StatusCode::OK,
-            json,
-            replayed: false,
-        }
+        Self::written(StatusCode::OK, &json)
     }
 
     /// Nothing, since there is nothing to say.
     pub fn nothing() -> Self {
         Self {
             status: StatusCode::NO_CONTENT,
-            ..Self::ok(Value::Null)
+            body: String::new(),
+            replayed: false,
         }
     }
 
     /// What was made.
     pub fn created(json: Value) -> Self {
-        Self {
-            status: StatusCode::CREATED,
-            ..Self::ok(json)
-        }
+        Self::written(StatusCode::CREATED, &json)
     }
 
     /// The same, or what the same request has made before.
-    pub fn created_once(json: Value, replayed: bool) -> Self {
+    pub fn created_once(data: &impl Serialize, replayed: bool) -> Self {
         Self {
             replayed,
-            ..Self::created(json)
+            ..Self::written(StatusCode::CREATED, data)
+        }
+    }
+
+    fn written(status: StatusCode, data: &impl Serialize) -> Self {
+        let whole = Whole { ok: true, data };
+        Self {
+            status,
+            body: serde_json::to_string(&whole).expect("it is plain data"),
+            replayed: false,
         }
     }
 }
@@ -63,8 +75,8 @@ impl IntoResponse for Data {
         if self.status == StatusCode::NO_CONTENT {
             return self.status.into_response();
         }
-        let body = axum::Json(json!({"ok": true, "data": self.json}));
-        let mut response = (self.status, body).into_response();
+        let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        let mut response = (self.status, json, self.body).into_response();
         if self.replayed {
             let headers = response.headers_mut();
             headers.insert(REPLAYED, HeaderValue::from_static("true"));

@@ -1,7 +1,7 @@
 //! Messages, posted as those of any tool are: whatever an agent reads with, it reads these.
 
 use axum::http::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::asked::{Asked, moment};
@@ -106,6 +106,25 @@ struct Accepted {
     draft: Draft,
 }
 
+/// A direct message as `POST /v1/dm` answers with it. Written without a tree of JSON in between, which would cost as much as the post.
+#[derive(Serialize)]
+struct Sent<'a> {
+    conversation_id: String,
+    message: SentMessage<'a>,
+    created_at: String,
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct SentMessage<'a> {
+    id: String,
+    agent_id: String,
+    agent_name: &'a str,
+    text: &'a str,
+    injection_mode: &'static str,
+    attachments: [(); 0],
+}
+
 /// `POST /v1/dm`.
 pub(super) async fn dm(asked: Asked) -> Answer {
     let from = asked.agent()?;
@@ -142,20 +161,20 @@ pub(super) async fn dm(asked: Asked) -> Answer {
         draft,
         ..
     } = &accepted;
-    let json = json!({
-        "conversation_id": nodes::conversation_of(&draft.from, accepted.to.as_str()),
-        "message": {
-            "id": id.to_string(),
-            "agent_id": nodes::agent_id(&draft.from),
-            "agent_name": draft.from.local(),
-            "text": draft.text,
-            "injection_mode": nodes::wire_mode(draft.handling.mode),
-            "attachments": [],
+    let sent = Sent {
+        conversation_id: nodes::conversation_of(&draft.from, accepted.to.as_str()),
+        message: SentMessage {
+            id: id.to_string(),
+            agent_id: nodes::agent_id(&draft.from),
+            agent_name: draft.from.local(),
+            text: &draft.text,
+            injection_mode: nodes::wire_mode(draft.handling.mode),
+            attachments: [],
         },
-        "created_at": ts.to_string(),
-        "warnings": accepted.warnings,
-    });
-    Ok(Data::created_once(json, *replayed))
+        created_at: ts.to_string(),
+        warnings: &accepted.warnings,
+    };
+    Ok(Data::created_once(&sent, *replayed))
 }
 
 /// `POST /v1/channels/:name/messages`.
@@ -297,7 +316,7 @@ impl Accepted {
             "read_by_count": 0,
             "warnings": warnings,
         });
-        Data::created_once(json, replayed)
+        Data::created_once(&json, replayed)
     }
 }
 
