@@ -215,6 +215,16 @@ fn what_a_token_may_not_be_is_refused_and_named() {
         ("filters", json!({"created_after": "soon"}), "\"soon\""),
         ("filters", json!({"dm_conversation_ids": ["dm_x"]}), "include_dms"),
         ("filters", json!({"event_types": vec!["x"; 257]}), "257"),
+        (
+            "filters",
+            json!({"event_types": ["x".repeat(65_000)], "agent_ids": ["x".repeat(537)]}),
+            "65536",
+        ),
+        (
+            "filters",
+            json!({"created_after": format!("2026-05-02T14:30:00.{}Z", "0".repeat(65_536))}),
+            "65536",
+        ),
         ("expires_at", json!("2000-01-01T00:00:00Z"), "later than now"),
         ("expires_at", json!("tomorrow"), "\"tomorrow\""),
         ("description", json!("x".repeat(1_025)), "1024"),

@@ -103,7 +103,7 @@ pub(in crate::server) struct View {
     /// Whose events.
     pub of: Of,
     /// All of them, or what a token allows.
-    pub limits: Option<Limits>,
+    pub limits: Option<Arc<Limits>>,
 }
 
 /// What a token allows.

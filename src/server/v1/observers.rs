@@ -1,7 +1,7 @@
 //! Tokens of observers. What they open is in [`super::events`].
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::http::StatusCode;
 use chrono::DateTime;
@@ -21,6 +21,9 @@ const DESCRIPTION_BYTES_MAX: usize = 1_024;
 
 /// Most things that a filter lists.
 const FILTER_ITEMS_MAX: usize = 256;
+
+/// Most bytes of all texts in filters: as many of the longest ids.
+const FILTER_BYTES_MAX: usize = 64 * 1024;
 
 /// The number of an observer's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,10 +45,8 @@ struct Observer {
     workspace: String,
     name: String,
     description: Option<String>,
-    scopes: Vec<Scope>,
-    filters: Filters,
-    /// The moment in the filters.
-    after: Option<Timestamp>,
+    /// Shared with the streams that it has opened.
+    limits: Arc<Limits>,
     expires_at: Option<Timestamp>,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -105,17 +106,13 @@ impl Observers {
         if observer.has_expired(now) {
             return Err("this token has expired".to_owned());
         }
-        if !observer.scopes.contains(&scope) {
+        if !observer.limits.scopes.contains(&scope) {
             return Err(format!("this token has not the scope {}", scope.as_str()));
         }
         observer.last_used_at = Some(now);
         Ok(View {
             of: Of::Workspace(observer.workspace.clone()),
-            limits: Some(Limits {
-                scopes: observer.scopes.clone(),
-                filters: observer.filters.clone(),
-                after: observer.after,
-            }),
+            limits: Some(Arc::clone(&observer.limits)),
         })
     }
 }
@@ -206,8 +203,8 @@ impl Observer {
             "id": format!("obs_{}", id.0),
             "name": self.name,
             "description": self.description,
-            "scopes": self.scopes,
-            "filters": self.filters,
+            "scopes": self.limits.scopes,
+            "filters": self.limits.filters,
             "status": status,
             "expires_at": at(self.expires_at),
             "created_at": self.created_at.to_string(),
@@ -234,9 +231,11 @@ pub(super) async fn create(asked: Asked) -> Answer {
         workspace: workspace.clone(),
         name: checked("name", name, NAME_BYTES_MAX)?,
         description: described(description)?,
-        scopes: distinct(scopes)?,
-        after: check(&filters)?,
-        filters,
+        limits: Arc::new(Limits {
+            scopes: distinct(scopes)?,
+            after: check(&filters)?,
+            filters,
+        }),
         expires_at: expires_at.map(|at| expiry(&at, now)).transpose()?,
         created_at: now,
         updated_at: now,
@@ -316,11 +315,11 @@ pub(super) async fn change(asked: Asked) -> Answer {
         observer.description = description;
     }
     if let Some(scopes) = scopes {
-        observer.scopes = scopes;
+        Arc::make_mut(&mut observer.limits).scopes = scopes;
     }
     if let (Some(filters), Some(after)) = (filters, after) {
-        observer.filters = filters;
-        observer.after = after;
+        let limits = Arc::make_mut(&mut observer.limits);
+        (limits.filters, limits.after) = (filters, after);
     }
     if let Some(expires_at) = expires_at {
         observer.expires_at = expires_at;
@@ -438,6 +437,13 @@ fn check(filters: &Filters) -> Result<Option<Timestamp>, Failure> {
                 format!("\"filters.{what}\" lists {length} things; accepted: up to {FILTER_ITEMS_MAX}");
             return Err(Failure::invalid(reason));
         }
+    }
+    let texts = lists.into_iter().filter_map(|(_, list)| list.as_ref()).flatten();
+    let bytes: usize = texts.chain(&filters.created_after).map(String::len).sum();
+    if bytes > FILTER_BYTES_MAX {
+        let reason =
+            format!("the texts of \"filters\" have {bytes} bytes; accepted: up to {FILTER_BYTES_MAX}");
+        return Err(Failure::invalid(reason));
     }
     if filters.dm_conversation_ids.is_some() && !filters.include_dms {
         let reason = "\"filters.dm_conversation_ids\" names conversations, and \"filters.include_dms\" is false; accepted: both, or neither";
