@@ -124,6 +124,9 @@ pub const SESSION_EVENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most bytes that one says: the end of a tool's output.
 pub const SESSION_EVENT_BYTES_MAX: usize = 64 * 1024;
 
+/// Most agents whose events are counted: as many as may be there. Of more, those of which no event is kept are forgotten, and count from 1 again.
+pub const SESSION_COUNTERS_MAX: usize = 16_384;
+
 /// How many of them are shown to whoever asks, if it does not say how many it wants.
 pub const SESSION_EVENTS_SHOWN: usize = 50;
 
@@ -206,6 +209,13 @@ pub const OBSERVER_TOKENS_MAX: usize = 256;
 
 /// How often it is looked whether an observer may look on still: its token expires by the clock.
 pub const OBSERVER_CHECK_EVERY: Duration = Duration::from_secs(5);
+
+/// For how long nobody has to have asked for events before they are kept no more, in milliseconds: an hour, longer than who comes back was away.
+pub const EVENTS_IDLE_MS: i64 = 60 * 60 * 1_000;
+
+/// Most workspaces that events are numbered for: many times those that may be there at a time. Of more, all events are forgotten, and observers
+/// are told so.
+pub const EVENT_WORKSPACES_MAX: usize = 4_096;
 
 /// Longest message of an observer, in bytes: it says nothing but that it is there.
 pub const OBSERVER_MESSAGE_BYTES_MAX: usize = 64 * 1024;

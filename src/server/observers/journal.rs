@@ -12,14 +12,16 @@ use tokio::sync::futures::Notified;
 
 use super::entry::{Entry, Place, Places, SessionEvent, What, Whose};
 use crate::engine::{AgentName, DEFAULT_PROJECT, Effect, Timestamp};
-use crate::server::limits::{EVENTS_BYTES_MAX, EVENTS_MAX};
+use crate::server::limits::{EVENT_WORKSPACES_MAX, EVENTS_BYTES_MAX, EVENTS_IDLE_MS, EVENTS_MAX};
 use crate::server::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The latest events.
 pub(in crate::server) struct Journal {
     kept: Mutex<Kept>,
-    /// Somebody has asked for it.
+    /// Somebody has asked for it, and not too long ago. Changed while it is locked.
     begun: AtomicBool,
+    /// Somebody has asked for it since the latest event.
+    looked: AtomicBool,
     /// How many streams are open: nobody else is woken.
     streams: AtomicU64,
     /// How many observers are there, or about to be.
@@ -32,6 +34,7 @@ pub(in crate::server) struct Reading<'a>(&'a Journal);
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
+        self.0.looked.store(true, Ordering::Relaxed);
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -46,6 +49,8 @@ struct Kept {
     workspaces: Vec<Workspace>,
     /// Whose event the latest one was: most often the next one's, too.
     latest_place: usize,
+    /// Until when somebody is known to have looked on.
+    looked_at: Timestamp,
     /// What numbers are counted from, here and in each workspace.
     base: u64,
 }
@@ -116,9 +121,11 @@ impl Journal {
                 bytes: 0,
                 workspaces: Vec::new(),
                 latest_place: 0,
+                looked_at: now,
                 base,
             }),
             begun: AtomicBool::new(false),
+            looked: AtomicBool::new(false),
             streams: AtomicU64::new(0),
             observers: AtomicU64::new(0),
             grown: Notify::new(),
@@ -131,12 +138,18 @@ impl Journal {
             return;
         }
         // It is locked, and who reads is woken, once for all of them, and not at all for what nobody is told of, as most steps are.
-        let mut kept = None;
+        let mut kept: Option<MutexGuard<'_, Kept>> = None;
         for effect in effects {
             if let Effect::Note(event) = effect
                 && taking_in::is_told(event)
             {
-                kept.get_or_insert_with(|| self.lock()).take_in(at, event);
+                if kept.is_none() {
+                    kept = self.lock_to_add(at);
+                }
+                let Some(kept) = &mut kept else {
+                    return;
+                };
+                kept.take_in(at, event);
             }
         }
         if kept.is_none() {
@@ -151,11 +164,16 @@ impl Journal {
 
     /// Takes in what an agent says of its session.
     pub fn tell(&self, event: &std::sync::Arc<SessionEvent>) {
-        if self.begun.load(Ordering::Acquire) {
-            let what = What::Session(std::sync::Arc::clone(event));
-            self.lock().push(event.at, what, [&event.agent]);
-            self.grown.notify_waiters();
+        if !self.begun.load(Ordering::Acquire) {
+            return;
         }
+        let Some(mut kept) = self.lock_to_add(event.at) else {
+            return;
+        };
+        let what = What::Session(std::sync::Arc::clone(event));
+        kept.push(event.at, what, [&event.agent]);
+        drop(kept);
+        self.grown.notify_waiters();
     }
 
     /// Counts one more observer, unless as many are there as may be.
@@ -251,8 +269,28 @@ impl Journal {
 
     /// Returns what is kept, for somebody who asks for it.
     fn kept(&self) -> MutexGuard<'_, Kept> {
+        let kept = self.lock();
         self.begun.store(true, Ordering::Release);
-        self.lock()
+        self.looked.store(true, Ordering::Relaxed);
+        kept
+    }
+
+    /// Returns what is kept, for an event of that time; none if it is not kept, since nobody has looked on for too long.
+    fn lock_to_add(&self, at: Timestamp) -> Option<MutexGuard<'_, Kept>> {
+        let mut kept = self.lock();
+        if !self.begun.load(Ordering::Acquire) {
+            return None;
+        }
+        let is_looked_at =
+            self.looked.swap(false, Ordering::Relaxed) || self.streams.load(Ordering::Relaxed) > 0;
+        if is_looked_at {
+            kept.looked_at = at;
+        } else if at.as_millis() - kept.looked_at.as_millis() > EVENTS_IDLE_MS {
+            kept.forget();
+            self.begun.store(false, Ordering::Release);
+            return None;
+        }
+        Some(kept)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -349,6 +387,17 @@ impl Kept {
         Place { workspace, number }
     }
 
+    /// Forgets all. Numbers go on behind all that were given, and one is left out everywhere, so that whoever comes back is told.
+    fn forget(&mut self) {
+        self.first = self.end().0 + 1;
+        let latest = self.workspaces.iter().map(|workspace| workspace.latest).max();
+        self.base = latest.map_or(self.base, |latest| latest + 1) + 1;
+        self.entries = VecDeque::new();
+        self.bytes = 0;
+        self.workspaces.clear();
+        self.latest_place = 0;
+    }
+
     fn keep(&mut self, at: Timestamp, what: What, places: Places) {
         let entry = Entry { at, what, places };
         self.bytes += entry.bytes();
@@ -359,6 +408,9 @@ impl Kept {
             };
             self.bytes -= oldest.bytes();
             self.first += 1;
+        }
+        if self.workspaces.len() > EVENT_WORKSPACES_MAX {
+            self.forget();
         }
     }
 }

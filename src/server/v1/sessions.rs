@@ -1,7 +1,7 @@
 //! What agents say of their own sessions: that one starts, that a turn begins, what a tool does. It is kept for whoever asks, told to
 //! observers, and changes nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::http::StatusCode;
@@ -14,8 +14,8 @@ use super::tokens::Holder;
 use super::{agents, observers};
 use crate::engine::{AgentName, shown};
 use crate::server::limits::{
-    SESSION_EVENT_BYTES_MAX, SESSION_EVENTS_BYTES_MAX, SESSION_EVENTS_MAX, SESSION_EVENTS_SHOWN,
-    SESSION_EVENTS_SHOWN_MAX,
+    SESSION_COUNTERS_MAX, SESSION_EVENT_BYTES_MAX, SESSION_EVENTS_BYTES_MAX, SESSION_EVENTS_MAX,
+    SESSION_EVENTS_SHOWN, SESSION_EVENTS_SHOWN_MAX,
 };
 use crate::server::nodes::agent_id;
 use crate::server::observers::SessionEvent;
@@ -54,6 +54,10 @@ impl Sessions {
 impl Said {
     /// Draws the next number of an agent.
     fn number(&mut self, agent: &AgentName) -> u64 {
+        if self.said.len() >= SESSION_COUNTERS_MAX && !self.said.contains_key(agent) {
+            let kept: BTreeSet<&AgentName> = self.latest.iter().map(|event| &event.agent).collect();
+            self.said.retain(|other, _| kept.contains(other));
+        }
         let number = self.said.entry(agent.clone()).or_default();
         *number += 1;
         *number
@@ -149,4 +153,31 @@ fn row(event: &SessionEvent) -> Value {
         "sequence": event.number,
         "created_at": event.at.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Timestamp;
+
+    #[test]
+    fn an_agent_of_which_nothing_is_kept_is_forgotten_when_there_are_too_many() {
+        let mut said = Said::default();
+        let agent = |n: usize| AgentName::new(&format!("a{n}")).expect("a good name");
+        let kept = |agent: AgentName, number: u64| SessionEvent {
+            agent,
+            number,
+            kind: "x".to_owned(),
+            payload: Value::Null,
+            at: Timestamp::from_millis(0),
+        };
+        for n in 0..SESSION_COUNTERS_MAX {
+            assert_eq!(said.number(&agent(n)), 1);
+        }
+        said.keep(Arc::new(kept(agent(1), 1)));
+        assert_eq!(said.number(&agent(0)), 2, "as many are counted");
+        assert_eq!(said.number(&agent(SESSION_COUNTERS_MAX)), 1);
+        assert_eq!(said.said.len(), 2);
+        assert_eq!([0, 1].map(|n| said.number(&agent(n))), [1, 2]);
+    }
 }

@@ -137,6 +137,57 @@ fn no_more_text_is_kept_than_the_bound_and_it_is_freed() {
     assert_eq!(kept(&journal), 7, "its text counts no more");
 }
 
+#[test]
+fn nothing_is_kept_any_more_when_nobody_has_looked_on_for_long_and_who_comes_back_is_told() {
+    let journal = Journal::new(START);
+    let after = |ms: i64| Timestamp::from_millis(START.as_millis() + ms);
+    let all = [Of::All, workspace("web"), workspace("app")];
+    let before = all.clone().map(|of| journal.now(&of).behind);
+    journal.note(START, &registered("web:a"));
+    let reading = journal.reading();
+    journal.note(after(9 * EVENTS_IDLE_MS), &registered("web:a"));
+    drop(reading);
+    // A stream has looked on until now.
+    let later = 18 * EVENTS_IDLE_MS;
+    journal.note(after(later), &registered("web:a"));
+    journal.note(after(later + EVENTS_IDLE_MS), &registered("web:a"));
+    assert_eq!(journal.lock().entries.len(), 4);
+    journal.note(after(later + EVENTS_IDLE_MS + 1), &registered("web:a"));
+    journal.note(after(later + EVENTS_IDLE_MS + 2), &registered("web:a"));
+    assert_eq!(journal.lock().entries.len(), 0);
+    for (of, before) in all.iter().zip(before) {
+        let since = journal.since(of, before).expect("it was");
+        assert!(since.missed && since.behind == journal.latest(of), "{of:?}");
+    }
+    assert!(
+        journal
+            .since(&workspace("web"), BASE + 3)
+            .expect("the latest one")
+            .missed
+    );
+    journal.note(after(later + EVENTS_IDLE_MS + 3), &registered("web:a"));
+    let next = journal.latest(&workspace("web"));
+    assert_eq!(
+        (numbers(&journal, &workspace("web"), next - 1), next),
+        (vec![next], BASE + 5)
+    );
+}
+
+#[test]
+fn workspaces_that_come_and_go_are_forgotten_with_all_events() {
+    let journal = Journal::new(START);
+    journal.now(&Of::All);
+    for workspace in 0..EVENT_WORKSPACES_MAX {
+        journal.note(START, &registered(&format!("w{workspace}:a")));
+    }
+    assert_eq!(journal.lock().workspaces.len(), EVENT_WORKSPACES_MAX);
+    journal.note(START, &registered("one-more:a"));
+    assert_eq!(journal.lock().workspaces.len(), 0);
+    assert!(journal.since(&workspace("w0"), BASE).expect("it was").missed);
+    journal.note(START, &registered("w0:a"));
+    assert_eq!(numbers(&journal, &workspace("w0"), 0).len(), 1);
+}
+
 #[tokio::test]
 async fn who_waits_is_woken_by_what_came_before_it_waited() {
     let journal = Journal::new(START);
