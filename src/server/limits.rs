@@ -210,6 +210,12 @@ pub const OBSERVER_TOKENS_MAX: usize = 256;
 /// How often it is looked whether an observer may look on still: its token expires by the clock.
 pub const OBSERVER_CHECK_EVERY: Duration = Duration::from_secs(5);
 
+/// How long at the stop an observer may take for the last events, and how long at any end for the reason: together less than relay waits for its
+/// connections.
+pub const OBSERVER_LAST_PATIENCE: Duration = Duration::from_millis(500);
+
+const _: () = assert!(2 * OBSERVER_LAST_PATIENCE.as_millis() < STOP_PATIENCE.as_millis());
+
 /// For how long nobody has to have asked for events before they are kept no more, in milliseconds: an hour, longer than who comes back was away.
 pub const EVENTS_IDLE_MS: i64 = 60 * 60 * 1_000;
 

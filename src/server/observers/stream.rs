@@ -14,8 +14,8 @@ use super::journal::{Cursor, Forgotten, Journal, Page, Since};
 use super::view::View;
 use crate::server::Shared;
 use crate::server::limits::{
-    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_MESSAGE_BYTES_MAX, OBSERVERS_MAX, SOCKET_PING_EVERY,
-    SOCKET_READ_BYTES, SOCKET_SILENCE,
+    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_LAST_PATIENCE, OBSERVER_MESSAGE_BYTES_MAX, OBSERVERS_MAX,
+    SOCKET_PING_EVERY, SOCKET_READ_BYTES, SOCKET_SILENCE,
 };
 use crate::server::websocket::{self, Gone, close};
 
@@ -67,7 +67,7 @@ pub(in crate::server) fn upgrade(
                 Err(Gone) => Ending::Gone,
             };
             if let Ending::Told { code, reason } = ending {
-                let _gone = websocket::write(&mut stream.socket, [close(code, &reason)]).await;
+                stream.tell(code, &reason).await;
             }
             drop((under_way, admitted));
         });
@@ -119,6 +119,15 @@ impl Stream {
     async fn serve(&mut self, shared: &Shared, may: &impl Fn(&Shared) -> Result<View, String>) -> Ending {
         let journal = shared.owner.journal();
         let _reading = journal.reading();
+        let too_late = async {
+            shared.stop.cancelled().await;
+            tokio::time::sleep(OBSERVER_LAST_PATIENCE).await;
+        };
+        tokio::pin!(too_late);
+        let stopping = || Ending::Told {
+            code: close_code::AWAY,
+            reason: "relay is stopping".to_owned(),
+        };
         let mut heard = Instant::now();
         let mut pinged = heard;
         let mut checks = tokio::time::interval(OBSERVER_CHECK_EVERY);
@@ -126,10 +135,21 @@ impl Stream {
         loop {
             // Before it is read what there is, so that nothing comes in between unnoticed.
             let grown = journal.grown();
-            let more = match self.catch_up(shared, journal, may).await {
-                Ok(more) => more,
-                Err(ending) => return ending,
+            // What has happened before the stop is shown still.
+            let is_stopping = shared.stop.is_cancelled();
+            let more = tokio::select! {
+                biased;
+                more = self.catch_up(shared, journal, may) => match more {
+                    Ok(more) => more,
+                    Err(ending) => return ending,
+                },
+                () = &mut too_late => return stopping(),
             };
+            match (is_stopping, more) {
+                (true, true) => continue,
+                (true, false) => return stopping(),
+                (false, _) => {}
+            }
             let waited = async {
                 if !more {
                     grown.await;
@@ -137,10 +157,7 @@ impl Stream {
             };
             let step = tokio::select! {
                 biased;
-                () = shared.stop.cancelled() => {
-                    let reason = "relay is stopping".to_owned();
-                    return Ending::Told { code: close_code::AWAY, reason };
-                }
+                () = shared.stop.cancelled() => continue,
                 said = self.socket.recv() => {
                     heard = Instant::now();
                     self.hear(said).await
@@ -170,22 +187,39 @@ impl Stream {
         journal: &Journal,
         may: &impl Fn(&Shared) -> Result<View, String>,
     ) -> Result<bool, Ending> {
-        let view = may(shared).map_err(|reason| Ending::Told {
-            code: close_code::POLICY,
-            reason,
-        })?;
-        let read = journal.read(&view.of, self.cursor, EVENTS_AT_ONCE);
+        let view = || {
+            may(shared).map_err(|reason| Ending::Told {
+                code: close_code::POLICY,
+                reason,
+            })
+        };
+        let of = view()?.of;
+        let read = journal.read(&of, self.cursor, EVENTS_AT_ONCE);
         let Page { entries, next, more } = read.map_err(|Forgotten| Ending::Told {
             code: close_code::AGAIN,
             reason: TOO_SLOW.to_owned(),
         })?;
-        // Made one after the other: together they may be large.
-        for (number, entry) in entries.into_iter().filter(|(_, entry)| view.shows(entry)) {
-            let frame = text(&entry.frame(&view.of, number));
-            websocket::write(&mut self.socket, [frame]).await?;
+        // Made one after the other: together they may be large. Each is judged when it goes out, which may be long after the one before.
+        for (number, entry) in entries {
+            if view()?.shows(&entry) {
+                let frame = text(&entry.frame(&of, number));
+                websocket::write(&mut self.socket, [frame]).await?;
+            }
         }
         self.cursor = next;
         Ok(more)
+    }
+
+    /// Tells why it ends, and takes what still comes in for a moment: with something unread the system would break the connection off, and the
+    /// reason might be lost with it.
+    async fn tell(&mut self, code: u16, reason: &str) {
+        if websocket::write(&mut self.socket, [close(code, reason)])
+            .await
+            .is_ok()
+        {
+            let rest = async { while let Some(Ok(_)) = self.socket.recv().await {} };
+            let _late = tokio::time::timeout(OBSERVER_LAST_PATIENCE, rest).await;
+        }
     }
 
     async fn write(&mut self, message: Message) -> ControlFlow<()> {
