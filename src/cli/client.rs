@@ -34,16 +34,13 @@ use super::discover::{DiscoverError, Found, Source, Way, discover_here};
 use super::health::Health;
 use super::ourselves;
 use super::place::{MaybePlace, Place};
-use crate::server::Token;
+use crate::server::{HEALTH_BYTES_MAX, Token};
 
 /// How long a connection may take: to another machine it goes over a network.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long what has the port may take to say what it is.
 const HEALTH_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Most bytes of that: as many sessions as a relay has open, with a few waits each.
-const HEALTH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How long an answer may take on top of what the relay was asked to wait.
 pub(super) const ANSWER_PATIENCE: Duration = Duration::from_secs(30);

@@ -177,3 +177,57 @@ impl Serialize for Pending {
 fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
     (to.as_millis() - from.as_millis()).max(0) / 1_000
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::limits::{AGENT_NAME_BYTES_MAX, Bounds, NODE_NAME_BYTES_MAX};
+    use crate::server::limits::HEALTH_BYTES_MAX;
+
+    /// Counts the bytes of a row, and of what stands between it and the next one.
+    fn bytes(row: &impl Serialize) -> usize {
+        serde_json::to_string(row).expect("it is plain data").len() + 1
+    }
+
+    #[test]
+    fn a_relay_that_is_full_is_within_the_bound() {
+        let bounds = Bounds::default();
+        let (name, project) = ("x".repeat(AGENT_NAME_BYTES_MAX), "x".repeat(AGENT_NAME_BYTES_MAX));
+        let agent = AgentName::in_project(&project, &name).expect("a name");
+        let (many, ages) = (bounds.inbox_messages_max, i64::from(u32::MAX));
+        let role = Role {
+            role: agent.to_string(),
+            unread: many,
+            oldest_seconds: Some(ages),
+            in_doubt: many,
+        };
+        let node = Node {
+            // Of all that may stand in it, it takes twice its bytes in JSON.
+            node: "\"".repeat(NODE_NAME_BYTES_MAX),
+            project,
+            kind: "http_push",
+            live: Some(false),
+            agents: bounds.agents_max,
+            failing: bounds.agents_max,
+            dead_letters: many * bounds.agents_max,
+        };
+        let connection = Connection {
+            session: u64::from(u32::MAX),
+            role: Some(agent.to_string()),
+            person: false,
+            transport: "node",
+            waits: Vec::new(),
+        };
+        let wait = Wait {
+            agent: agent.to_string(),
+            seconds_left: ages,
+        };
+        let inboxes = bytes(&role) + bytes(&Pending(vec![(agent, many)]));
+        let all = bounds.agents_max * inboxes
+            + bounds.nodes_max * bytes(&node)
+            + bounds.sessions_max * bytes(&connection)
+            + bounds.waits_max * bytes(&wait);
+        let head = 1_024;
+        assert!(head + all <= HEALTH_BYTES_MAX, "{all}");
+    }
+}

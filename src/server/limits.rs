@@ -242,6 +242,9 @@ pub const NODE_FRAMES_AT_ONCE: usize = 64;
 
 // Pushes.
 
+/// Most bytes of what is said at `/health`: of as many agents, nodes, sessions and waits as the engine's bounds allow.
+pub const HEALTH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// How long a target may take to answer what is pushed to it, from the look for its address on.
 pub const PUSH_PATIENCE: Duration = Duration::from_secs(10);
 

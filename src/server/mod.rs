@@ -72,7 +72,7 @@ use uuid::Uuid;
 pub use clock::{Clock, wall_clock};
 pub use connections::Listener;
 pub use guard::{Guard, Token};
-pub use limits::{ACKNOWLEDGE_PATIENCE, KEEP_ALIVE};
+pub use limits::{ACKNOWLEDGE_PATIENCE, HEALTH_BYTES_MAX, KEEP_ALIVE};
 pub use log::{Line, Lines, LogEnd, MessageLog, line, stdout_log};
 pub use machine::Machine;
 pub use notes::FileNotes;
