@@ -212,7 +212,7 @@ impl Client {
             .map_err(|source| self.unreachable(source))
     }
 
-    fn unreachable(&self, source: io::Error) -> Error {
+    pub(crate) fn unreachable(&self, source: io::Error) -> Error {
         let authority = self.address.authority.clone();
         Error::Unreachable { authority, source }
     }

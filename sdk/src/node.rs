@@ -111,11 +111,13 @@ pub(crate) struct Shared {
     pub done: watch::Sender<(u64, u64)>,
     /// Which connection is to be made again, so that what was not acknowledged over it comes again.
     pub again: watch::Sender<u64>,
+    /// The target gets nothing more.
+    pub closing: watch::Sender<bool>,
     /// Nothing more is wanted.
     pub stop: watch::Sender<bool>,
 }
 
-/// Waits until nothing more is wanted.
+/// Waits until one of them is said.
 pub(crate) async fn stopped(stop: &watch::Sender<bool>) {
     let mut stop = stop.subscribe();
     // It is shared with whoever waits, and so not gone.

@@ -2,23 +2,28 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error as StdError;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 use super::agent::Agent;
 use super::delivery::{AgentDeliveryAdapter, AgentSession, MessageReceipt, SessionAdapter};
 use super::error::Error;
 use super::events::AgentSessionEvent;
 use super::message::RelayMessage;
-use super::node::{Arrived, Shared, hold};
+use super::node::{Arrived, Shared, hold, stopped};
 
 /// How often a target gets a message with which it fails by an error.
 const ATTEMPTS_MAX: u32 = 5;
 
 /// How long it waits for it the second time; twice as long each time.
 const ATTEMPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long relay may take for the last receipt once the runner is to stop.
+const LAST_RECEIPT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Of how many deliveries it is known what became of them. relay sends again what was not acknowledged, 64 at the most.
 const KNOWN_MAX: usize = 4_096;
@@ -119,13 +124,15 @@ pub struct Running {
 }
 
 impl Running {
-    /// Begins with nothing more. What the target is busy with is finished and has its receipt; all else stays with relay.
+    /// Begins with nothing more. What the target is busy with is finished and has its receipt; all else stays with relay. A relay that
+    /// does not take the receipt within three seconds is not waited for: the message comes again.
     ///
     /// # Panics
     ///
     /// If the target has panicked: that has ended the runner, and the message comes again.
     pub async fn stop(mut self) {
         self.shared.queue.close();
+        self.shared.closing.send_replace(true);
         for task in [self.worker.take(), self.connection.take()].into_iter().flatten() {
             if let Err(ended) = task.await
                 && let Ok(panic) = ended.try_into_panic()
@@ -299,12 +306,25 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
     /// Gives relay the receipt.
     async fn tell(&self, id: &str, receipt: &MessageReceipt) -> Result<(), Error> {
         let agent = &self.runner.agent;
-        let told = match receipt {
-            MessageReceipt::Accepted { .. } | MessageReceipt::Delivered { .. } => agent.acknowledge(id).await,
-            MessageReceipt::Deferred { available_at, reason } => {
-                agent.defer(id, *available_at, reason.as_deref()).await
+        let telling = async {
+            match receipt {
+                MessageReceipt::Accepted { .. } | MessageReceipt::Delivered { .. } => {
+                    agent.acknowledge(id).await
+                }
+                MessageReceipt::Deferred { available_at, reason } => {
+                    agent.defer(id, *available_at, reason.as_deref()).await
+                }
+                MessageReceipt::Failed { reason, retryable } => agent.fail(id, reason, *retryable).await,
             }
-            MessageReceipt::Failed { reason, retryable } => agent.fail(id, reason, *retryable).await,
+        };
+        let given_up = async {
+            stopped(&self.shared.closing).await;
+            sleep(LAST_RECEIPT_PATIENCE).await;
+        };
+        let told = tokio::select! {
+            biased;
+            told = telling => told,
+            () = given_up => Err(agent.client().unreachable(ErrorKind::TimedOut.into())),
         };
         match told {
             // Relay was started again, or has forgotten it: nobody waits for the receipt.

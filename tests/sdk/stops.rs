@@ -12,10 +12,11 @@ use tokio::sync::Notify;
 
 use super::*;
 
-/// Whether relay reads what comes over the node's connection, and whether something waits for that.
+/// Whether relay reads what comes over the node's connection, or over any, and whether something waits for that.
 #[derive(Clone, Default)]
 struct Throat {
     is_shut: Arc<AtomicBool>,
+    is_shut_to_all: Arc<AtomicBool>,
     is_stuck: Arc<AtomicBool>,
 }
 
@@ -24,12 +25,16 @@ impl Throat {
         self.is_shut.store(true, Ordering::Relaxed);
     }
 
+    fn shut_to_all(&self) {
+        self.is_shut_to_all.store(true, Ordering::Relaxed);
+    }
+
     fn is_stuck(&self) -> bool {
         self.is_stuck.load(Ordering::Relaxed)
     }
 }
 
-/// Makes connections of which the node's takes no more bytes once the throat is shut.
+/// Makes connections that take no more bytes once the throat is shut to them.
 struct Choking(Throat);
 
 impl Connect for Choking {
@@ -57,7 +62,9 @@ struct ChokingIo {
 
 impl ChokingIo {
     fn takes_nothing(&self) -> bool {
-        let takes_nothing = self.is_node_s == Some(true) && self.throat.is_shut.load(Ordering::Relaxed);
+        let is_node_s = self.is_node_s == Some(true);
+        let takes_nothing = is_node_s && self.throat.is_shut.load(Ordering::Relaxed)
+            || self.throat.is_shut_to_all.load(Ordering::Relaxed);
         if takes_nothing {
             self.throat.is_stuck.store(true, Ordering::Relaxed);
         }
@@ -95,8 +102,9 @@ impl AsyncWrite for ChokingIo {
     }
 }
 
-/// How long a stop may take where relay does not read: a second of its own, and what a busy machine adds.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a stop may take where relay does not read: three seconds for a receipt and one for the connection, and what a busy
+/// machine adds.
+const STOP_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Comes to bob over a connection that can be shut.
 async fn choking_bob(relay: &Relay, throat: &Throat) -> Agent {
@@ -151,4 +159,45 @@ async fn a_runner_that_cannot_say_its_last_word_stops_at_once() {
     assert_eq!(stopped, Ok(()), "it does not wait for relay");
     assert!(throat.is_stuck(), "it had a last word");
     assert_eq!(inbox(&relay, "bob"), Vec::<String>::new(), "it has its receipt");
+}
+
+#[tokio::test]
+async fn a_runner_whose_receipt_is_stuck_stops_soon_and_the_message_comes_again() {
+    let relay = Relay::start();
+    let (alice, throat) = (agent(&relay, "alice").await, Throat::default());
+    let bob = choking_bob(&relay, &throat).await;
+    let (seen, shuts) = (Seen::default(), throat.clone());
+    let target = target(&seen, move |_, _| {
+        shuts.shut_to_all();
+        Ok(MessageReceipt::delivered())
+    });
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let running = {
+        let told = Arc::clone(&told);
+        DeliveryRunner::new(bob, target)
+            .on_error(move |message, error| {
+                told.lock()
+                    .expect("no panic")
+                    .push(format!("{}: {error}", message.text));
+            })
+            .start()
+            .await
+            .expect("it starts")
+    };
+    alice.send("bob", "hello").await.expect("it is sent");
+    until(|| throat.is_stuck(), "its receipt is to be given").await;
+    let stopped = timeout(STOP_PATIENCE, running.stop()).await;
+    assert_eq!(stopped, Ok(()), "it does not wait for relay");
+    let port = relay.port;
+    assert_eq!(
+        *told.lock().expect("no panic"),
+        [format!(
+            "hello: relay at 127.0.0.1:{port} cannot be reached: timed out; start it with `relay serve`"
+        )]
+    );
+    let again = Seen::default();
+    let bob = agent(&relay, "bob").await;
+    let running = run(&bob, self::target(&again, |_, _| Ok(MessageReceipt::delivered()))).await;
+    assert_eq!(again.many(1).await, ["hello"]);
+    running.stop().await;
 }
