@@ -94,6 +94,18 @@ fn what_was_not_listed_has_arrived_with_the_acknowledgement() {
 }
 
 #[test]
+fn of_what_was_asked_for_and_not_shown_no_receipt_is_awaited() {
+    let mut relay = Relay::giving(1..=2);
+    relay.acknowledge(NODE, "dev-a", 2);
+    let shown = relay.call(AGENT, ANY, Asked::List { limit: 1 }.into());
+    let row = (nth(1), State::Delivered);
+    assert_eq!(shown, [reply(ANY, Ok(Answer::Listed(vec![row.clone()]).into()))]);
+    relay.settle();
+    assert_eq!(relay.ended(), [Sign::Acknowledged], "the second");
+    assert_eq!(relay.lists(), [row]);
+}
+
+#[test]
 fn of_what_a_node_acknowledged_that_holds_the_agent_no_more_no_receipt_is_awaited() {
     let mut relay = Relay::giving(1..=1);
     relay.acknowledge(NODE, "dev-a", 1);
