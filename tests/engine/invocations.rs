@@ -320,6 +320,13 @@ fn bounds_refuse_what_is_open_and_forget_what_has_ended() {
     assert_eq!(relay.progress(1), ended(0, Ok("1")));
     // Of bytes the same: 100 may be there.
     let mut relay = Relay::with_action();
+    let with_its_name = "x".repeat(97);
+    assert_eq!(
+        out(&relay.invokes_as(CALLER, 1, "sum", &with_its_name)),
+        [(NODE, inv(1))],
+        "as many as may be"
+    );
+    let mut relay = Relay::with_action();
     relay.invokes_as(CALLER, 1, "sum", &"x".repeat(40));
     relay.invokes_as(CALLER, 2, "sum", &"x".repeat(40));
     let full = refused_as(NoAction::TooManyOpen { open: 2 });
