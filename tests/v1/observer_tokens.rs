@@ -137,6 +137,8 @@ fn a_token_is_made_shown_changed_rotated_and_revoked() {
         (&json!("p"), &Value::Null, &Value::Null)
     );
     assert!(changed["last_used_at"].is_string());
+    let the_same = world.change("PATCH", &path, &json!({"name": "p"}));
+    assert_eq!(data(&the_same)["name"], "p", "its own name is not another's");
     world.write("shown");
     assert_eq!(observer.event()["message"]["text"], "shown");
 
@@ -277,6 +279,8 @@ fn what_a_token_may_not_be_is_refused_and_named() {
     let one_more = json!({"name": "more", "scopes": ["stream:read"]});
     let full = world.post("/v1/observer-tokens", &world.key, &one_more);
     refused(&full, 503, "too_many_observer_tokens", "256");
+    let theirs = world.post("/v1/observer-tokens", &world.other_key, &one_more);
+    assert_eq!(theirs.status, 201, "another workspace has room of its own");
     let path = format!("/v1/observer-tokens/{}", text(&made["id"]));
     assert_eq!(world.change("DELETE", &path, &json!({})).status, 204);
     world.done("/v1/observer-tokens", &world.key, &one_more);
@@ -286,4 +290,52 @@ fn what_a_token_may_not_be_is_refused_and_named() {
         "observer_token_not_found",
         "obs_1",
     );
+}
+
+#[test]
+fn what_became_of_what_an_agent_has_sent_concerns_it() {
+    let world = World::new();
+    let asked = json!({
+        "scopes": ["stream:read", "dms:read", "deliveries:read"],
+        "filters": {"agent_ids": ["agt_web:alice"], "include_dms": true},
+    });
+    let made = world.observer_token(asked);
+    let since = world.latest();
+    world.write("hi");
+    let listed = world.events(&format!("?since={since}"), text(&made["token"]));
+    let rows = listed["events"].as_array().expect("a list").iter();
+    let types: Vec<&str> = rows.map(|row| text(&row["type"])).collect();
+    assert_eq!(types, ["dm.received", "delivery.accepted"]);
+}
+
+#[test]
+fn what_was_at_the_moment_of_a_filter_is_not_later_than_that() {
+    let world = World::new();
+    let since = world.latest();
+    world.write("hi");
+    let said = world.events(&format!("?since={since}"), &world.key)["events"][0].take();
+    let at = chrono::DateTime::parse_from_rfc3339(text(&said["created_at"])).expect("a moment");
+    for (name, ms, shown) in [("o", 0, 0), ("p", 1, 1)] {
+        let after = (at - chrono::Duration::milliseconds(ms)).to_rfc3339();
+        let filters = json!({"include_dms": true, "created_after": after});
+        let asked = json!({"name": name, "scopes": ["stream:read", "dms:read"], "filters": filters});
+        let made = world.observer_token(asked);
+        let listed = world.events(&format!("?since={since}"), text(&made["token"]));
+        assert_eq!(listed["events"].as_array().map(Vec::len), Some(shown), "{after}");
+    }
+}
+
+#[test]
+fn whoever_was_let_in_and_is_gone_makes_room() {
+    let world = World::new();
+    world.latest();
+    // What is no WebSocket is gone as soon as it is answered.
+    let plain = with(Request::get(&format!("/v1/ws?token={}", world.key)), &world.key);
+    let mut connection = world.relay.connect();
+    for _ in 0..=1_024 {
+        refused(&connection.exchange(&plain), 400, "not_a_websocket", "");
+    }
+    let mut observer = Observer::open(&world, &world.key, "");
+    world.write("hi");
+    assert_eq!(observer.event()["message"]["text"], "hi");
 }
