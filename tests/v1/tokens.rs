@@ -148,3 +148,58 @@ fn relay_key_prints_a_good_key_and_the_log_has_no_token() {
         assert!(!health.contains(&**secret) && !lines.contains(&**secret));
     }
 }
+
+#[test]
+fn an_address_takes_no_kind_of_token_but_those_that_it_is_listed_with() {
+    let world = World::new();
+    let token = |made: &Value| made["token"].as_str().expect("a token").to_owned();
+    let node = token(&world.own_node(&world.alice));
+    let observer = token(&world.observer_token(json!({})));
+    let tokens = [
+        ("workspace", &world.key),
+        ("agent", &world.alice),
+        ("node", &node),
+        ("observer", &observer),
+    ];
+    let mut asked = 0;
+    for line in include_str!("../../docs/API.md").lines() {
+        let row = line.strip_prefix("| `").and_then(|row| row.split_once("` | "));
+        let Some((address, row)) = row else { continue };
+        let (method, path) = address.split_once(' ').expect("a method and a path");
+        let (wanted, row) = row.split_once(" | ").expect("whose token");
+        let mut good: Vec<&str> = match wanted {
+            "none" => continue,
+            "either" => vec!["workspace", "agent"],
+            other => other.split(", or ").collect(),
+        };
+        // A node posts for its agents, and says for which.
+        if row.contains("from?") {
+            good.push("node");
+        }
+        let path: Vec<&str> = path
+            .split('/')
+            .map(|part| if part.starts_with(':') { "x" } else { part })
+            .collect();
+        let path = path.join("/");
+        let body = match path.rsplit('/').next() {
+            Some("defer") => json!({"available_at": "2026-05-02T14:30:00.000Z"}),
+            _ => json!({}),
+        };
+        for (_, token) in tokens.iter().filter(|(kind, _)| !good.contains(kind)) {
+            let request = match method {
+                "GET" => Request::get(&path),
+                _ => Request::post(&path, body.to_string()).by(method),
+            };
+            let answer = world.relay.connect().exchange(&with(request, token));
+            let (status, code, _) = error(&answer);
+            assert!([401, 403].contains(&status), "{address}: {answer:?}");
+            let of_token = ["unauthorized", "_required", "observer_token_forbidden"];
+            assert!(
+                of_token.iter().any(|end| code.ends_with(end)),
+                "{address}: {code}"
+            );
+            asked += 1;
+        }
+    }
+    assert!(asked > 100, "{asked} were asked");
+}
