@@ -13,6 +13,7 @@ mod messages;
 mod nodes;
 mod observer_tokens;
 mod observers;
+mod push_turns;
 mod pushes;
 mod records;
 mod refusals;

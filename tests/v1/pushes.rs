@@ -10,16 +10,16 @@ use std::time::Duration;
 use super::*;
 
 /// How long a push may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 const SILENCE: Duration = Duration::from_millis(300);
 
 const OK: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
 /// What a web hook was sent.
-struct Pushed {
+pub struct Pushed {
     headers: String,
-    json: Value,
+    pub json: Value,
 }
 
 impl Pushed {
@@ -31,20 +31,20 @@ impl Pushed {
         })
     }
 
-    fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         self.json["data"]["text"].as_str().expect("a text")
     }
 }
 
 /// A web hook, which answers as it was told, and well once nothing more was said.
-struct Hook {
-    port: u16,
+pub struct Hook {
+    pub port: u16,
     pushed: Receiver<Pushed>,
-    answers: Arc<Mutex<VecDeque<String>>>,
+    pub answers: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Hook {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let (sender, pushed) = channel();
@@ -68,7 +68,7 @@ impl Hook {
         }
     }
 
-    fn answers(&self, answer: &str) {
+    pub fn answers(&self, answer: &str) {
         self.answers
             .lock()
             .expect("no panic")
@@ -76,12 +76,12 @@ impl Hook {
     }
 
     #[track_caller]
-    fn next(&self) -> Pushed {
+    pub fn next(&self) -> Pushed {
         self.pushed.recv_timeout(PATIENCE).expect("something is pushed")
     }
 
     #[track_caller]
-    fn gets_nothing(&self) {
+    pub fn gets_nothing(&self) {
         let next = self.pushed.recv_timeout(SILENCE);
         assert!(next.is_err(), "{:?}", next.map(|pushed| pushed.json));
     }
@@ -112,7 +112,7 @@ fn read(socket: &mut TcpStream) -> Pushed {
 
 impl World {
     /// Has bob's deliveries pushed to a web hook.
-    fn pushes(&self, hook: &Hook, more: &Value) -> Value {
+    pub fn pushes(&self, hook: &Hook, more: &Value) -> Value {
         let made = self.push_node(hook, more);
         self.done("/v1/nodes/hook/agents", &self.key, &json!({"agent_name": "bob"}));
         made
@@ -127,13 +127,13 @@ impl World {
         self.done("/v1/nodes", &self.key, &asked)
     }
 
-    fn says(&self, text: &str) -> String {
+    pub fn says(&self, text: &str) -> String {
         let sent = self.done("/v1/dm", &self.alice, &json!({"to": "bob", "text": text}));
         sent["message"]["id"].as_str().expect("an id").to_owned()
     }
 
     /// Waits until the trace of a message has a step, and returns the steps.
-    fn traced(&self, id: &str, wanted: &str) -> Vec<String> {
+    pub fn traced(&self, id: &str, wanted: &str) -> Vec<String> {
         let end = std::time::Instant::now() + PATIENCE;
         loop {
             let traced = self.seen(&format!("/v1/messages/{id}/trace"), &self.alice);
