@@ -250,6 +250,14 @@ fn who_has_got_a_message_by_any_path_has_read_it() {
         &world.bob,
         &json!({}),
     );
+    let traced = world.seen(&format!("{path}/trace"), &world.alice);
+    let steps = traced["steps"].as_array().expect("a list");
+    let failed = steps.iter().find(|step| step["step"] == "failed");
+    assert_eq!(
+        failed.expect("it failed")["retryable"],
+        false,
+        "it did not say so"
+    );
     assert_eq!(readers(&path), json!([]));
     let mut node = Node::connect(&world, &world.own_node(&world.bob));
     let (_, path) = world.written("by a node");
@@ -415,4 +423,34 @@ fn an_inbox_tells_what_waits_and_how_others_take_what_was_sent() {
         "invalid_request",
         "1 to 20",
     );
+}
+
+#[test]
+fn of_several_the_latest_is_shown_and_the_first_says_since_when() {
+    let world = World::new();
+    world.done("/v1/channels/ops/join", &world.bob, &json!({}));
+    world.in_channel(&world.alice, "@bob, look");
+    let (mention, _) = world.in_channel(&world.alice, "@bob, look again");
+    let (_, first) = world.written("one");
+    let begun = world.seen(&first, &world.alice)["created_at"].take();
+    // Else both might be of the same moment.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while chrono::DateTime::parse_from_rfc3339(begun.as_str().expect("a text")).expect("a moment")
+        >= chrono::Utc::now()
+    {
+        assert!(std::time::Instant::now() < end);
+    }
+    let (last, _) = world.written("two");
+    let inbox = world.seen("/v1/inbox?limit=1", &world.bob);
+    let mentions = inbox["mentions"].as_array().expect("a list");
+    assert_eq!((mentions.len(), &mentions[0]["id"]), (1, &json!(mention)));
+    let inbox = world.seen("/v1/inbox", &world.bob);
+    let dm = &inbox["unread_dms"][0];
+    assert_eq!(
+        (&dm["unread_count"], &dm["last_message"]["id"]),
+        (&json!(2), &json!(last))
+    );
+    let listed = world.seen("/v1/dm/conversations", &world.alice);
+    let (created_at, latest) = (&listed[0]["created_at"], &listed[0]["last_message"]["id"]);
+    assert_eq!((created_at, latest), (&begun, &json!(last)));
 }
