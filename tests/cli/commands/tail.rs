@@ -151,3 +151,18 @@ fn it_ends_when_nobody_reads_it() {
     assert_eq!(ended.and_then(|status| status.code()), Some(0));
     assert_eq!(process.kill(), "");
 }
+
+#[test]
+fn it_says_why_relay_has_ended_it() {
+    let mut relay = told();
+    let tail = Tail::start(&relay, &[]);
+    ask(relay.port, &["stop"]).assert().code(0);
+    relay.restart();
+    // By now it has said it.
+    assert_eq!(tail.line(), "[relay] relay was started anew");
+    let mut process = tail.process;
+    assert_eq!(
+        process.kill(),
+        "relay tail: relay is stopping; it goes on as soon as relay is there\n"
+    );
+}
