@@ -161,7 +161,7 @@ fn run_campaign(plan: Campaign) -> ExitCode {
 }
 
 fn run_nodes(seed: u64, bug: Option<&str>) -> ExitCode {
-    let all = nodes::tap::Bug::ALL;
+    let all = nodes::bug::Bug::ALL;
     let bug = match bug {
         None => None,
         Some(name) => match all.into_iter().find(|bug| format!("{bug:?}") == name) {

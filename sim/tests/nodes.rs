@@ -3,31 +3,41 @@
 
 use std::process::Command;
 
+use sim::nodes::actions::laws::{ASKED, ENDS, ENDS_ONCE, SAID};
+use sim::nodes::bug::Bug;
 use sim::nodes::laws::{
-    AFTER, LATE, LOST, MARKED, NAMES, NUMBERS, OBSERVED, OVERTAKEN, PUSHED, RECEIPT, SENT_AGAIN, THIN_AIR,
+    ACKNOWLEDGED, AFTER, ELSEWHERE, GAP, LATE, LISTED, LOST, MARKED, NAMES, NUMBERS, OBSERVED, OVERTAKEN,
+    PUSHED, RECEIPT, SENT_AGAIN, THIN_AIR,
 };
-use sim::nodes::tap::Bug;
 use sim::nodes::{campaign, run_seed};
 
 /// How many seeds each test run repeats.
 const SEEDS: u64 = 40;
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it.
-const BUGS: [(Bug, u64, &[&str]); 14] = [
-    (Bug::FrameLost, 5, &[LOST, NUMBERS]),
+const BUGS: [(Bug, u64, &[&str]); 22] = [
+    (Bug::FrameLost, 5, &[LOST, NUMBERS, GAP]),
     (Bug::SentAfterReceipt, 5, &[AFTER, SENT_AGAIN, NUMBERS]),
     (Bug::MarkMissing, 10, &[MARKED, OVERTAKEN]),
-    (Bug::Overtaken, 20, &[OVERTAKEN, NUMBERS]),
-    (Bug::DeferralForgotten, 10, &[RECEIPT]),
-    (Bug::AcknowledgedTooFar, 20, &[LOST, RECEIPT]),
-    (Bug::ReceiptsForgotten, 5, &[AFTER, PUSHED]),
+    (Bug::Overtaken, 20, &[OVERTAKEN, NUMBERS, GAP]),
+    (Bug::DeferralForgotten, 10, &[RECEIPT, LISTED]),
+    (Bug::AcknowledgedTooFar, 20, &[LOST, RECEIPT, ACKNOWLEDGED]),
+    (Bug::ReceiptsForgotten, 5, &[AFTER, PUSHED, RECEIPT]),
     (Bug::Astray, 20, &[THIN_AIR, LOST, RECEIPT, MARKED, SENT_AGAIN]),
     (Bug::EventLeftOut, 5, &[OBSERVED]),
     (Bug::EventTwice, 5, &[OBSERVED]),
     (Bug::EventsSwapped, 5, &[OBSERVED]),
-    (Bug::PushTakenForGranted, 10, &[LOST]),
+    (Bug::PushTakenForGranted, 10, &[LOST, ACKNOWLEDGED]),
     (Bug::PushForgotten, 20, &[PUSHED]),
     (Bug::DeadlineForgotten, 40, &[LATE]),
+    (Bug::OldBindingCounts, 20, &[ACKNOWLEDGED]),
+    (Bug::SentToOldNode, 20, &[ELSEWHERE, LOST, RECEIPT, GAP]),
+    (Bug::ResultForgotten, 5, &[ENDS]),
+    (Bug::LaterResultCounts, 10, &[ENDS_ONCE]),
+    (Bug::ResultOfAnother, 5, &[SAID]),
+    (Bug::AskedWhenEnded, 5, &[ASKED]),
+    (Bug::ListedInPart, 20, &[LOST]),
+    (Bug::CursorTooLow, 20, &[GAP, LOST]),
 ];
 
 #[test]

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use serde_json::Value;
+
+use super::actions::Of;
 use crate::laws::Violation;
 
 /// All of a run, in order.
@@ -20,6 +23,18 @@ pub struct History {
     pub is_over: bool,
     /// What observers were told.
     pub observed: Vec<Observed>,
+    /// Where nodes for several agents were told that frames go on, and which frames came, in order.
+    pub numbered: Vec<Numbered>,
+    /// What was asked of actions, and accepted.
+    pub invocations: Vec<Invocation>,
+    /// What handlers said of it.
+    pub said: Vec<SaidOf>,
+    /// What its caller saw.
+    pub seen: Vec<Seen>,
+    /// What was in lists of deliveries.
+    pub listed: Vec<Listed>,
+    /// What those who list do not want yet.
+    pub deferrals: Vec<Deferral>,
     /// The receipts that programs know relay to have.
     pub receipts: Vec<Given>,
     /// The deliveries whose last receipt relay has, whether a program has lived to hear of that or not.
@@ -79,6 +94,108 @@ pub struct Shown {
     pub attempts: u32,
     /// When.
     pub at_ms: u64,
+}
+
+/// What a node for several agents was told of the numbers of one of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbered {
+    /// Over which connection, of all of them.
+    pub connection: u64,
+    /// The node takes an agent's frames only once it has named it.
+    pub names_first: bool,
+    /// Which agent.
+    pub agent: usize,
+    /// What.
+    pub step: Step,
+    /// When.
+    pub at_ms: u64,
+}
+
+/// A step in the numbers of an agent's frames.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// The node has named the agent, and its frames go on behind this number.
+    Named(u64),
+    /// A frame came.
+    Frame(u64),
+}
+
+/// Something that is asked of an action.
+#[derive(Debug, Clone)]
+pub struct Invocation {
+    /// Its id.
+    pub id: String,
+    /// Whom.
+    pub of: Of,
+    /// When it was known to be accepted.
+    pub accepted_ms: u64,
+}
+
+/// What a handler says of it, which may not arrive.
+#[derive(Debug, Clone)]
+pub struct SaidOf {
+    /// Its id.
+    pub id: String,
+    /// What: no other answer is the same.
+    pub result: String,
+}
+
+impl SaidOf {
+    /// Tells whether it is what an invocation of such a status came to.
+    pub fn is_of(&self, status: &str) -> bool {
+        match status {
+            "completed" => self.result.starts_with("output"),
+            _ => self.result.starts_with("error"),
+        }
+    }
+}
+
+/// What a caller sees of what it has asked.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Its id.
+    pub id: String,
+    /// How far it has come.
+    pub status: String,
+    /// What it came to, or why to nothing, if it has ended.
+    pub result: Option<String>,
+    /// When.
+    pub at_ms: u64,
+}
+
+impl Seen {
+    /// Reads an answer.
+    pub fn read(id: &str, answer: &Value, at_ms: u64) -> Self {
+        let text = |field: &str| answer[field].as_str().map(str::to_owned);
+        Self {
+            id: id.to_owned(),
+            status: text("status").unwrap_or_default(),
+            result: text("output").or_else(|| text("error")),
+            at_ms,
+        }
+    }
+}
+
+/// A delivery that was in a list.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Which one.
+    pub delivery: String,
+    /// When the list was asked for.
+    pub asked_ms: u64,
+    /// When it was there.
+    pub at_ms: u64,
+}
+
+/// A delivery that its agent does not want yet.
+#[derive(Debug, Clone)]
+pub struct Deferral {
+    /// Which one.
+    pub delivery: String,
+    /// Since when relay is known to know it.
+    pub from_ms: u64,
+    /// Until when.
+    pub until_ms: u64,
 }
 
 /// What there was to be told in a life of the server, in order.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{Given, History, Observed, Post, Posted, Shown};
+use super::actions::laws::{ASKED, ENDS, ENDS_ONCE, SAID, comes_to_what_is_said, ends, ends_once};
+use super::history::{Given, History, Listed, Numbered, Observed, Post, Posted, Shown, Step};
 use super::plan::{Plan, node_name};
 use crate::laws::Violation;
 
@@ -28,20 +29,48 @@ pub const PUSHED: &str = "of each push it is known in time what became of it";
 pub const LATE: &str = "nobody is handed anything past its deadline";
 /// The tap's: no number is acknowledged that the node did not acknowledge.
 pub const SENT_AGAIN: &str = "no frame goes out after its receipt";
+/// A node that asks where the frames of an agent go on gets them from there.
+pub const GAP: &str = "frames go on where a node was told that they do";
+/// The tap's: the binding of an agent says where its frames go.
+pub const ELSEWHERE: &str = "frames of an agent go to the node that has it";
+/// The tap's: it is for what went to its node, up to its number.
+pub const ACKNOWLEDGED: &str = "nothing counts as acknowledged but by the node that has it";
+
+/// Nobody is shown what it does not want yet.
+pub const LISTED: &str = "what is deferred is in no list before its time";
 
 /// All of them.
-pub const NAMES: [&str; 11] = [
-    LOST, RECEIPT, AFTER, MARKED, OVERTAKEN, THIN_AIR, OBSERVED, NUMBERS, SENT_AGAIN, LATE, PUSHED,
+pub const NAMES: [&str; 19] = [
+    LOST,
+    RECEIPT,
+    AFTER,
+    MARKED,
+    OVERTAKEN,
+    THIN_AIR,
+    OBSERVED,
+    NUMBERS,
+    SENT_AGAIN,
+    LATE,
+    PUSHED,
+    GAP,
+    ELSEWHERE,
+    ACKNOWLEDGED,
+    ENDS_ONCE,
+    SAID,
+    ENDS,
+    ASKED,
+    LISTED,
 ];
 
-type Verdict = Result<(), String>;
+/// Whether a law was kept, or what broke it.
+pub type Verdict = Result<(), String>;
 
 /// A law's name, and the function that finds whether it was kept.
 type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// Judges a run: returns every law that it broke.
 pub fn judge(plan: &Plan, history: &History) -> Vec<Violation> {
-    let laws: [Law<'_>; 7] = [
+    let laws: [Law<'_>; 12] = [
         (LOST, Case::what_was_accepted_is_handed_over),
         (RECEIPT, Case::each_delivery_has_a_receipt),
         (AFTER, Case::nothing_is_handed_over_after_its_receipt),
@@ -49,6 +78,11 @@ pub fn judge(plan: &Plan, history: &History) -> Vec<Violation> {
         (OVERTAKEN, Case::no_message_overtakes_another),
         (THIN_AIR, Case::a_node_gets_what_was_sent_to_it),
         (OBSERVED, Case::an_observer_is_told_of_each_event),
+        (GAP, Case::frames_go_on_where_a_node_was_told),
+        (LISTED, Case::what_is_deferred_is_in_no_list),
+        (ENDS_ONCE, |case| ends_once(case.history)),
+        (SAID, |case| comes_to_what_is_said(case.plan, case.history)),
+        (ENDS, |case| ends(case.history)),
     ];
     let case = Case { plan, history };
     let broken = laws.into_iter().filter_map(|(law, keeps)| {
@@ -76,7 +110,7 @@ pub fn all_is_pushed(plan: &Plan, history: &History) -> bool {
     let case = Case { plan, history };
     let mut pushed = case
         .in_the_last_life()
-        .filter(|(_, node)| *node >= plan.nodes.len());
+        .filter(|(_, node)| (plan.nodes.len()..plan.first_of_fleets()).contains(node));
     pushed.all(|(post, node)| {
         let mut shown = case.showings(&post.text).filter(|shown| shown.node == node);
         case.has_expired(post, node) || shown.any(|shown| history.arrived.contains(&shown.delivery))
@@ -269,6 +303,51 @@ impl Case<'_> {
                         end - 1
                     ));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// A node that names its agents later may have had one before that, as far as it has not been told.
+    fn frames_go_on_where_a_node_was_told(&self) -> Verdict {
+        let mut latest: BTreeMap<(u64, usize), u64> = BTreeMap::new();
+        for numbered in &self.history.numbered {
+            let key = (numbered.connection, numbered.agent);
+            let Numbered {
+                names_first, at_ms, ..
+            } = *numbered;
+            let number = match numbered.step {
+                Step::Named(number) => number,
+                Step::Frame(number) => {
+                    let before = latest.get(&key).copied();
+                    let is_wrong = match before {
+                        Some(before) if names_first => number != before + 1,
+                        Some(before) => number <= before,
+                        None => names_first,
+                    };
+                    if is_wrong {
+                        return Err(format!(
+                            "number {number} of agent {} came behind {before:?} at {at_ms} ms",
+                            numbered.agent
+                        ));
+                    }
+                    number
+                }
+            };
+            latest.insert(key, number);
+        }
+        Ok(())
+    }
+
+    fn what_is_deferred_is_in_no_list(&self) -> Verdict {
+        for deferral in &self.history.deferrals {
+            let too_soon = |listed: &&Listed| {
+                listed.delivery == deferral.delivery
+                    && listed.asked_ms > deferral.from_ms
+                    && listed.at_ms < deferral.until_ms
+            };
+            if let Some(listed) = self.history.listed.iter().find(too_soon) {
+                return Err(format!("{deferral:?}, but {listed:?}"));
             }
         }
         Ok(())

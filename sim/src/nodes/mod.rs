@@ -2,15 +2,24 @@
 //! and WebSockets, beside faults of the network, of the machines and of the server.
 //!
 //! - [`plan`]: who there is, what is posted, what its target will say of it, and what goes wrong.
-//! - [`world`]: the hosts. [`tap`]: what passes in and out of the engine, the laws that only it can see, and the seeded bugs.
+//! - [`world`]: the hosts. [`work`]: what runs on them. [`tap`]: what passes in and out of the engine, and the laws that only it can
+//!   see. [`bug`]: the seeded bugs.
+//! - [`fleets`]: nodes for several agents. [`actions`]: what is asked of them. [`listers`]: who lists its
+//!   deliveries. [`api`]: how they, and others that are no programs of the crate, ask.
 //! - [`hooks`]: programs that are pushed to. [`observers`]: programs that look on. [`history`]: what posters, targets and observers saw. [`laws`]: what must hold of it.
 
+pub mod actions;
+pub mod api;
+pub mod bug;
+pub mod fleets;
 pub mod history;
 pub mod hooks;
 pub mod laws;
+pub mod listers;
 pub mod observers;
 pub mod plan;
 pub mod tap;
+pub mod work;
 pub mod world;
 
 use std::collections::BTreeMap;
@@ -20,12 +29,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::alone::alone;
 use crate::laws::{NOTHING_PANICS, Violation};
 use crate::marks::add;
+use bug::Bug;
 use history::History;
 use plan::Plan;
-use tap::Bug;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 22] = [
+pub const REQUIRED: [(&str, u64); 43] = [
     ("node came", 20),
     ("node came again", 20),
     ("node lapsed", 100),
@@ -48,6 +57,27 @@ pub const REQUIRED: [(&str, u64); 22] = [
     ("web hook answered nothing", 40),
     ("web hook answered late", 40),
     ("web hook hung", 40),
+    ("node for several came", 40),
+    ("node for several left", 100),
+    ("inventory synchronised", 40),
+    ("agent named again", 40),
+    ("node came back with an old cursor", 200),
+    ("acknowledged again, or less", 40),
+    ("acknowledged by a node that has the agent no more", 200),
+    ("refused: the agent is elsewhere", 200),
+    ("agent moved by the key", 100),
+    ("binding ended by the key", 100),
+    ("agent bound to another node", 100),
+    ("taken back from a node", 100),
+    ("listed again", 40),
+    ("deferred from the list", 100),
+    ("receipt for what was listed", 40),
+    ("refused: the node is away", 200),
+    ("invocation waits for its handler", 100),
+    ("invocation completed by a call", 100),
+    ("handler gone with an invocation in hand", 100),
+    ("asked again", 200),
+    ("invocation failed with its node", 400),
 ];
 
 /// What a run came to.

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use relay::engine::invocations::Progress;
 use relay::engine::nodes::NodeView;
 use relay::engine::receipts::Receipt;
 use relay::engine::{AgentName, Effect, Event, Message, ResolvedBy, Sign};
@@ -12,8 +13,8 @@ use tokio::time::{sleep, timeout};
 use tokio_tungstenite::client_async;
 use tokio_tungstenite::tungstenite::Message as Frame;
 
+use super::bug::Bug;
 use super::history::{Log, Observed};
-use super::tap::Bug;
 use crate::client::{SERVER, now_ms};
 use crate::marks::Marks;
 use crate::net::{ClientIo, Ledger};
@@ -87,6 +88,7 @@ fn read(event: &Value) -> String {
         "/agent_name",
         "/agent/name",
         "/node/name",
+        "/invocation_id",
     ];
     let is_message = event.pointer("/message").is_some();
     let words = words
@@ -158,11 +160,19 @@ pub fn told(event: &Event) -> Vec<String> {
         Event::NodeLapsed { node: lapsed } => vec![node("offline", lapsed)],
         // None is given up within a run.
         Event::PushFailed { .. } => Vec::new(),
-        Event::Marked { .. }
-        | Event::Reacted { .. }
-        | Event::Invoked { .. }
-        | Event::InvocationEnded { .. }
-        | Event::ActionDenied { .. } => unreachable!("nobody does so here"),
+        Event::Invoked { invocation } => vec![format!("action.invoked {}", invocation.id)],
+        Event::InvocationEnded { invocation } => {
+            let kind = match &invocation.progress {
+                Progress::Ended { result: Err(_), .. } => "failed",
+                Progress::Ended { result: Ok(_), .. } | Progress::Sent { .. } | Progress::Waits => {
+                    "completed"
+                }
+            };
+            vec![format!("action.{kind} {}", invocation.id)]
+        }
+        Event::Marked { .. } | Event::Reacted { .. } | Event::ActionDenied { .. } => {
+            unreachable!("nobody does so here")
+        }
         Event::Opened { .. }
         | Event::Closed { .. }
         | Event::Parked { .. }

@@ -4,6 +4,10 @@ use std::fmt;
 
 use fastrand::Rng;
 
+use super::actions::ActionPlan;
+use super::fleets::plan::FleetPlan;
+use super::listers;
+
 use crate::plan::{Fault, draw_faults, draw_stops};
 
 /// One run, whole.
@@ -21,6 +25,12 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
     /// On which machines the web hooks of further agents run.
     pub hooks: Vec<usize>,
+    /// The nodes for several agents, and their agents, who come behind those with web hooks.
+    pub fleets: FleetPlan,
+    /// On which machines further agents run that list their deliveries.
+    pub listers: Vec<usize>,
+    /// What is asked of actions.
+    pub actions: ActionPlan,
     /// Who posts.
     pub posters: Vec<PosterPlan>,
     /// On which machines somebody looks on.
@@ -52,7 +62,7 @@ pub struct PosterPlan {
 pub struct PostPlan {
     /// How long the poster waits before it, in milliseconds.
     pub pause_ms: u64,
-    /// To which node, or behind them which web hook; to the channel of all if there is none.
+    /// To which node, or behind them which web hook, or behind those which agent of a node for several, or who lists; to the channel of all if there is none.
     pub to: Option<usize>,
     /// What becomes of it.
     pub fate: Fate,
@@ -129,6 +139,16 @@ pub fn poster_name(number: usize) -> String {
 }
 
 impl Plan {
+    /// Returns who is the first agent of the nodes for several.
+    pub fn first_of_fleets(&self) -> usize {
+        self.nodes.len() + self.hooks.len()
+    }
+
+    /// Returns who is the first of those that list.
+    pub fn first_of_listers(&self) -> usize {
+        self.first_of_fleets() + self.fleets.agents.len()
+    }
+
     /// Draws the plan of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed ^ 0x6e6f_6465_7300_0000);
@@ -192,8 +212,20 @@ impl Plan {
                 post.deadline_ms = has_one.then(|| of_deadlines.u64(200..30_000));
             }
         }
-        Self {
+        let fleets = FleetPlan::draw(seed, boxes, duration_ms);
+        let actions = ActionPlan::draw(seed, boxes, duration_ms, &fleets);
+        let mut of_fleets = Rng::with_seed(seed ^ 0x746f_666c_6565_7400);
+        for post in posters.iter_mut().flat_map(|poster| &mut poster.posts) {
+            if post.to.is_some() && !fleets.agents.is_empty() && of_fleets.u32(0..3) == 0 {
+                let agent = of_fleets.usize(..fleets.agents.len());
+                post.to = Some(nodes.len() + hooks.len() + agent);
+            }
+        }
+        let mut plan = Self {
             seed,
+            listers: listers::draw(seed, boxes),
+            fleets,
+            actions,
             hooks,
             observers,
             boxes,
@@ -202,6 +234,8 @@ impl Plan {
             nodes,
             posters,
             faults,
-        }
+        };
+        listers::draw_posts(&mut plan);
+        plan
     }
 }

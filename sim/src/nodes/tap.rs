@@ -11,64 +11,14 @@ use relay::engine::{
 };
 use relay::server::Machine;
 
+use super::actions::tap::Invocations;
+use super::bug::Bug;
+use super::fleets::bindings::Bindings;
 use super::history::{Log, Told};
 use super::laws::{LATE, NUMBERS, PUSHED, SENT_AGAIN};
 use super::observers::{Spoiler, told};
 use crate::laws::Violation;
 use crate::marks::Marks;
-
-/// A mistake that is made on purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bug {
-    /// A frame does not go out, and its number is acknowledged with the next.
-    FrameLost,
-    /// What has its receipt goes out again.
-    SentAfterReceipt,
-    /// What goes out again is not marked.
-    MarkMissing,
-    /// Two frames change places.
-    Overtaken,
-    /// A deferral is answered, and nothing comes of it.
-    DeferralForgotten,
-    /// An acknowledgement counts for all that is on its way.
-    AcknowledgedTooFar,
-    /// Receipts are answered, and nothing comes of them, nor of acknowledgements.
-    ReceiptsForgotten,
-    /// A frame goes to another agent's node.
-    Astray,
-    /// Observers are not told of a message.
-    EventLeftOut,
-    /// They are told twice of one.
-    EventTwice,
-    /// They are told of two in the wrong order.
-    EventsSwapped,
-    /// What a web hook did not take counts as taken.
-    PushTakenForGranted,
-    /// Nothing is heard of what a web hook did not take.
-    PushForgotten,
-    /// A message has no deadline, whatever its sender said.
-    DeadlineForgotten,
-}
-
-impl Bug {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
-        Self::FrameLost,
-        Self::SentAfterReceipt,
-        Self::MarkMissing,
-        Self::Overtaken,
-        Self::DeferralForgotten,
-        Self::AcknowledgedTooFar,
-        Self::ReceiptsForgotten,
-        Self::Astray,
-        Self::EventLeftOut,
-        Self::EventTwice,
-        Self::EventsSwapped,
-        Self::PushTakenForGranted,
-        Self::PushForgotten,
-        Self::DeadlineForgotten,
-    ];
-}
 
 /// How long it may take at the most until it is known what became of a push, in milliseconds: relay gives up waiting after ten seconds.
 const PUSH_MS_MAX: i64 = 12_000;
@@ -102,6 +52,10 @@ pub struct NodeTap {
     pushes: BTreeMap<HandoverId, Timestamp>,
     /// Which nodes have been there.
     came: BTreeSet<String>,
+    /// Acknowledgements that are not answered yet.
+    acknowledging: BTreeMap<CallId, (AgentName, u64)>,
+    bindings: Bindings,
+    invocations: Invocations,
     /// Counts what a bug may hit, and what it keeps.
     hits: u64,
     kept: Option<(SessionId, Box<Frame>)>,
@@ -131,6 +85,9 @@ impl NodeTap {
             pushing: BTreeSet::new(),
             pushes: BTreeMap::new(),
             came: BTreeSet::new(),
+            acknowledging: BTreeMap::new(),
+            bindings: Bindings::default(),
+            invocations: Invocations::default(),
             hits: 0,
             kept: None,
             spoiler: Spoiler::default(),
@@ -152,6 +109,12 @@ impl NodeTap {
 
     /// Looks at what comes in, and breaks it. Returns what is answered in the engine's stead, if a bug does so.
     fn look(&mut self, input: &mut Input) -> Option<Effect> {
+        let highest = |agent: &AgentName| self.frames.get(agent).map_or(0, |frames| frames.highest);
+        self.bindings.look(input, self.bug, highest, &self.marks);
+        let answer = self.invocations.look(input, self.bug);
+        if answer.is_some() {
+            return answer;
+        }
         let Input::Call {
             session,
             call,
@@ -189,11 +152,11 @@ impl NodeTap {
                     // What was acknowledged before, if anything, it may be told again.
                     *up_to = 0;
                 }
-                let found = self.frames.iter_mut().find(|(name, _)| name.local() == agent);
-                if let Some((_, frames)) = found
+                let found = self.frames.iter().find(|(name, _)| name.local() == agent);
+                if let Some((name, frames)) = found
                     && *up_to <= frames.highest
                 {
-                    frames.acknowledged = frames.acknowledged.max(*up_to);
+                    self.acknowledging.insert(*call, (name.clone(), *up_to));
                     let highest = frames.highest;
                     if self.strikes(Bug::AcknowledgedTooFar, 2) {
                         *up_to = highest;
@@ -242,6 +205,7 @@ impl NodeTap {
         if self.bug.is_none() {
             return;
         }
+        self.invocations.spoil(self.bug, out);
         let mut spoilt = Vec::new();
         let mut first: Option<usize> = None;
         for mut effect in out.drain(..) {
@@ -267,6 +231,11 @@ impl NodeTap {
                         self.kept = Some((*session, frame.clone()));
                     }
                 }
+                if self.strikes(Bug::SentToOldNode, 2)
+                    && let Some(before) = self.bindings.of_before(frame)
+                {
+                    *session = before;
+                }
                 match first {
                     None => first = Some(spoilt.len()),
                     Some(at) if self.bug == Some(Bug::Overtaken) => {
@@ -275,6 +244,25 @@ impl NodeTap {
                     }
                     Some(_) => {}
                 }
+            }
+            if let Effect::Reply {
+                result: Ok(Reply::Receipts(Receipted::Listed(rows))),
+                ..
+            } = &mut effect
+                && self.bug == Some(Bug::ListedInPart)
+            {
+                let is_low = |id: MessageId| id.to_string().ends_with(|last: char| last < '4');
+                rows.retain(|(delivery, _)| !is_low(delivery.message.id));
+            }
+            if let Effect::Reply {
+                result: Ok(Reply::Nodes(reply)),
+                ..
+            } = &mut effect
+                && let nodes::Reply::Bound(view) = &mut **reply
+                && view.acknowledged > 0
+                && self.strikes(Bug::CursorTooLow, 2)
+            {
+                view.acknowledged -= 1;
             }
             spoilt.push(effect);
         }
@@ -306,12 +294,23 @@ impl NodeTap {
             self.pushes.clear();
         }
         for effect in out {
+            let bindings = self.bindings.see(effect, &self.marks);
+            let invocations = self.invocations.see(effect, &self.marks);
+            for Violation { law, detail } in bindings.into_iter().chain(invocations) {
+                self.broken(law, detail);
+            }
             match effect {
                 Effect::Opened {
                     session,
                     result: Ok(Some(agent)),
                 } => drop(self.speakers.insert(*session, agent.clone())),
                 Effect::Reply { call, result, .. } => {
+                    if let Some((agent, up_to)) = self.acknowledging.remove(call)
+                        && result.is_ok()
+                        && let Some(frames) = self.frames.get_mut(&agent)
+                    {
+                        frames.acknowledged = frames.acknowledged.max(up_to);
+                    }
                     let Some((agent, message)) = self.asked.remove(call) else {
                         continue;
                     };
@@ -383,6 +382,13 @@ impl NodeTap {
         }
     }
 
+    /// The node does not hold an agent any more: what it did not acknowledge comes with other numbers, if at all.
+    fn numbers_given_up(&mut self, agent: &AgentName) {
+        if let Some(frames) = self.frames.get_mut(agent) {
+            frames.acknowledged = frames.highest;
+        }
+    }
+
     fn note(&mut self, now: Timestamp, event: &Event) {
         let mut history = self.log.history();
         if history.is_over {
@@ -400,7 +406,13 @@ impl NodeTap {
                 self.marks
                     .hit(if again { "node came again" } else { "node came" });
             }
-            Event::NodeLapsed { .. } => self.marks.hit("node lapsed"),
+            Event::NodeLapsed { node } => {
+                self.marks.hit("node lapsed");
+                for agent in &node.agents {
+                    self.numbers_given_up(agent);
+                }
+            }
+            Event::Unbound { agent, .. } => self.numbers_given_up(agent),
             Event::PushFailed { .. } => self.marks.hit("push failed"),
             Event::Expired { agent, delivery } => {
                 self.marks.hit("delivery expired");
@@ -451,7 +463,6 @@ impl NodeTap {
             | Event::ActionDenied { .. }
             | Event::NodeLeft { .. }
             | Event::Bound { .. }
-            | Event::Unbound { .. }
             | Event::Stopping => {}
         }
     }

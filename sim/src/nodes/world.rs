@@ -13,20 +13,21 @@ use std::time::{Duration, SystemTime};
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
 use relay::server::{Config, Guard, KEEP_ALIVE, Notes, serve};
-use relay_sdk::{
-    AdapterFailure, Agent, BoxedIo, Client, Connect, DeliveryRunner, Error, Handling, MessageContext,
-    MessageReceipt, RelayMessage, Workspace, adapter,
-};
+use relay_sdk::{BoxedIo, Connect};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::Run;
-use super::history::{Given, Log, Post, Posted, Shown};
-use super::hooks::{Hook, SimNetwork};
+use super::actions::caller::Disk;
+use super::bug::Bug;
+use super::fleets::Fleets;
+use super::history::{Given, Log, Posted, Shown};
+use super::hooks::SimNetwork;
 use super::laws::{all_is_pushed, judge};
-use super::observers::{self, Had};
-use super::plan::{Fate, Plan, fate_of, node_name, poster_name, text};
-use super::tap::{Bug, NodeTap};
+use super::listers;
+use super::observers::Had;
+use super::plan::Plan;
+use super::tap::NodeTap;
 use crate::client::{SERVER, now_ms, set_step_ms};
 use crate::marks::Marks;
 use crate::net::{ClientIo, Ledger, SimListener};
@@ -43,15 +44,6 @@ const PUSHING_EVERY_MS: u64 = 30_000;
 /// How long before the end it is looked at what observers must have been told of.
 const SETTLED_MS: u64 = 5_000;
 
-/// How long a program waits before it asks again for what it cannot do without.
-const ASK_AGAIN: Duration = Duration::from_millis(700);
-
-/// Where programs run: it does not matter to relay.
-const WORKSPACE: &str = "default";
-
-/// The channel that all are in.
-const ALL: &str = "general";
-
 /// Notes of calls that wait, of which there are none here.
 struct NoNotes;
 
@@ -66,7 +58,7 @@ impl Notes for NoNotes {
 }
 
 /// Connections of the simulated network.
-struct SimConnect(Ledger);
+pub(super) struct SimConnect(pub Ledger);
 
 impl Connect for SimConnect {
     fn connect<'a>(&'a self, _: &'a str) -> Pin<Box<dyn Future<Output = io::Result<BoxedIo>> + Send + 'a>> {
@@ -79,23 +71,31 @@ impl Connect for SimConnect {
 
 /// What all hosts share.
 #[derive(Clone)]
-struct World {
-    plan: Arc<Plan>,
-    log: Log,
-    marks: Marks,
-    ledger: Ledger,
-    bug: Option<Bug>,
-    boots: Rc<Cell<u64>>,
-    stop: Rc<Cell<CancellationToken>>,
-    ended: Rc<Cell<bool>>,
+pub(super) struct World {
+    pub plan: Arc<Plan>,
+    pub log: Log,
+    pub marks: Marks,
+    pub ledger: Ledger,
+    pub bug: Option<Bug>,
+    pub boots: Rc<Cell<u64>>,
+    pub stop: Rc<Cell<CancellationToken>>,
+    pub ended: Rc<Cell<bool>>,
     /// Counts the starts of programs.
-    processes: Arc<AtomicU64>,
+    pub processes: Arc<AtomicU64>,
     /// How far each poster is; a machine that comes back goes on from there.
-    next_posts: Arc<Vec<AtomicUsize>>,
+    pub next_posts: Arc<Vec<AtomicUsize>>,
     /// How many messages targets are busy with, by machine.
-    busy: Arc<Vec<AtomicUsize>>,
+    pub busy: Arc<Vec<AtomicUsize>>,
     /// How far each observer is.
-    had: Had,
+    pub had: Had,
+    /// Where the agents of nodes for several are to run, and what those know.
+    pub fleets: Arc<Fleets>,
+    /// What is on the disk of who asks for actions.
+    pub caller: Arc<Mutex<Disk>>,
+    /// What is on the disks of those who list.
+    pub listers: Arc<Vec<Arc<Mutex<listers::Disk>>>>,
+    /// Counts the connections of such nodes.
+    pub connections: Arc<AtomicU64>,
 }
 
 /// Runs a plan, with a seeded bug or without.
@@ -113,6 +113,10 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
         processes: Arc::default(),
         next_posts: counters(plan.posters.len()),
         busy: counters(plan.boxes),
+        fleets: Arc::new(Fleets::new(&plan.fleets)),
+        connections: Arc::default(),
+        caller: Arc::default(),
+        listers: Arc::new(plan.listers.iter().map(|_| Arc::default()).collect()),
         had: Arc::new(plan.observers.iter().map(|_| Mutex::default()).collect()),
     };
     world.drive();
@@ -286,198 +290,4 @@ impl World {
             until_ms.get_or_insert(now_ms);
         }
     }
-
-    /// A machine: the programs of its nodes, and its posters.
-    async fn work(self, number: usize) -> turmoil::Result {
-        for (node, plan) in self.plan.nodes.iter().enumerate() {
-            let instances = [Some(plan.on), plan.twin_on];
-            for _ in instances.iter().filter(|on| **on == Some(number)) {
-                let process = self.processes.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(self.program(node, process, number));
-            }
-        }
-        for (hook, _) in self
-            .plan
-            .hooks
-            .iter()
-            .enumerate()
-            .filter(|(_, on)| **on == number)
-        {
-            let hook = Hook {
-                agent: self.plan.nodes.len() + hook,
-                on: number,
-                process: self.processes.fetch_add(1, Ordering::Relaxed),
-                log: self.log.clone(),
-                marks: self.marks.clone(),
-            };
-            tokio::spawn(hook.clone().takes());
-            tokio::spawn(hook.says(self.client()));
-        }
-        for (observer, _) in self
-            .plan
-            .observers
-            .iter()
-            .enumerate()
-            .filter(|(_, on)| **on == number)
-        {
-            let (had, log) = (Arc::clone(&self.had), self.log.clone());
-            let (marks, ledger) = (self.marks.clone(), self.ledger.clone());
-            tokio::spawn(observers::observer(observer, had, log, marks, ledger));
-        }
-        let mut posting = Vec::new();
-        for (poster, plan) in self.plan.posters.iter().enumerate() {
-            if plan.on == number {
-                posting.push(tokio::spawn(self.poster(poster)));
-            }
-        }
-        for task in posting {
-            task.await?;
-        }
-        // The programs go on.
-        std::future::pending().await
-    }
-
-    fn client(&self) -> Client {
-        let now = || SystemTime::UNIX_EPOCH + turmoil::since_epoch().unwrap_or_default();
-        let address = format!("http://localhost:{}", SERVER.1);
-        Client::with(&address, SimConnect(self.ledger.clone()), now).expect("an address")
-    }
-
-    /// The program of a node: it hands what comes to a target until its machine is gone.
-    fn program(&self, node: usize, process: u64, on: usize) -> impl Future<Output = ()> + Send + use<> {
-        let (client, log, marks) = (self.client(), self.log.clone(), self.marks.clone());
-        let (busy, seed) = (Arc::clone(&self.busy), self.plan.seed);
-        async move {
-            let agent = register(&client, &node_name(node), seed ^ (process << 20)).await;
-            let target = {
-                let log = log.clone();
-                adapter(
-                    node_name(node),
-                    move |message: RelayMessage, context: MessageContext| {
-                        let (log, marks, busy) = (log.clone(), marks.clone(), Arc::clone(&busy));
-                        async move {
-                            let shown = Shown {
-                                node,
-                                process,
-                                text: message.text.clone(),
-                                delivery: context.id.clone(),
-                                redelivered: context.redelivered,
-                                attempts: context.attempts,
-                                at_ms: now_ms(),
-                            };
-                            log.trace(now_ms(), format_args!("{shown:?}"));
-                            log.history().shown.push(shown);
-                            busy[on].fetch_add(1, Ordering::Relaxed);
-                            let said = say(&message.text, &context, &marks).await;
-                            // A crash has set it to nothing.
-                            let _ = busy[on].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |many| {
-                                many.checked_sub(1)
-                            });
-                            said
-                        }
-                    },
-                )
-            };
-            let runner = DeliveryRunner::new(agent, target).on_result(move |message, receipt| {
-                let given = Given {
-                    node,
-                    delivery: delivery_of(&message.id, node),
-                    is_final: !matches!(receipt, MessageReceipt::Deferred { .. }),
-                    at_ms: now_ms(),
-                };
-                log.trace(now_ms(), format_args!("{given:?}"));
-                log.history().receipts.push(given);
-            });
-            let _running = runner.start().await.expect("it has a token");
-            std::future::pending::<()>().await
-        }
-    }
-
-    fn poster(&self, poster: usize) -> impl Future<Output = ()> + Send + use<> {
-        let (client, log, plan) = (self.client(), self.log.clone(), Arc::clone(&self.plan));
-        let next_posts = Arc::clone(&self.next_posts);
-        async move {
-            let seed = plan.seed ^ ((poster as u64 + 1) << 50);
-            let agent = register(&client, &poster_name(poster), seed).await;
-            let posts = &plan.posters[poster].posts;
-            loop {
-                let number = next_posts[poster].fetch_add(1, Ordering::Relaxed);
-                let Some(post) = posts.get(number) else { return };
-                sleep(Duration::from_millis(post.pause_ms)).await;
-                let body = text(poster, number, post);
-                let sent_ms = now_ms();
-                let now = SystemTime::UNIX_EPOCH + turmoil::since_epoch().unwrap_or_default();
-                let handling = Handling {
-                    deadline: post.deadline_ms.map(|ms| now + Duration::from_millis(ms)),
-                    ..Handling::default()
-                };
-                let posted = match post.to {
-                    Some(to) => agent.send_with(&node_name(to), &body, &handling).await,
-                    None => agent.post_to_with(ALL, &body, &handling).await,
-                };
-                let outcome = match posted {
-                    Ok(_) => Posted::Accepted,
-                    Err(Error::Refused {
-                        status: 400..=499,
-                        message,
-                        ..
-                    }) => Posted::Refused(message),
-                    Err(_) => Posted::Unknown,
-                };
-                let post = Post {
-                    poster,
-                    to: post.to,
-                    text: body,
-                    sent_ms,
-                    ended_ms: now_ms(),
-                    outcome,
-                };
-                log.trace(now_ms(), format_args!("{post:?}"));
-                log.history().posts.push(post);
-            }
-        }
-    }
-}
-
-/// Names the delivery of a message to a node's agent, as relay does.
-fn delivery_of(message: &str, node: usize) -> String {
-    format!("del_{message}_agt_{}", node_name(node))
-}
-
-/// Comes to an agent, however long it takes.
-async fn register(client: &Client, name: &str, seed: u64) -> Agent {
-    loop {
-        let agent = async {
-            let workspace: Workspace = client.workspace(WORKSPACE).await?;
-            workspace.agent(name).await
-        };
-        match agent.await {
-            Ok(agent) => {
-                agent.seed(seed);
-                return agent;
-            }
-            Err(_) => sleep(ASK_AGAIN).await,
-        }
-    }
-}
-
-/// What a target says of a message.
-async fn say(text: &str, context: &MessageContext, marks: &Marks) -> Result<MessageReceipt, AdapterFailure> {
-    let (fate, busy_ms) = fate_of(text);
-    sleep(Duration::from_millis(busy_ms)).await;
-    Ok(match fate {
-        Fate::Delivered => MessageReceipt::delivered(),
-        Fate::Accepted => MessageReceipt::accepted(),
-        Fate::Failed => MessageReceipt::failed("it is not wanted"),
-        Fate::Deferred(_) if context.redelivered => MessageReceipt::delivered(),
-        Fate::Deferred(ms) => {
-            let now = SystemTime::UNIX_EPOCH + turmoil::since_epoch().unwrap_or_default();
-            MessageReceipt::deferred(now + Duration::from_millis(ms), "not now")
-        }
-        Fate::Error(times) if context.attempts < times => {
-            marks.hit("target failed by an error");
-            return Err(AdapterFailure::new("not yet"));
-        }
-        Fate::Error(_) => MessageReceipt::delivered(),
-    })
 }

@@ -1,0 +1,78 @@
+//! The mistakes that are made on purpose, each of which a law must report.
+
+/// A mistake that is made on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bug {
+    /// A frame does not go out, and its number is acknowledged with the next.
+    FrameLost,
+    /// What has its receipt goes out again.
+    SentAfterReceipt,
+    /// What goes out again is not marked.
+    MarkMissing,
+    /// Two frames change places.
+    Overtaken,
+    /// A deferral is answered, and nothing comes of it.
+    DeferralForgotten,
+    /// An acknowledgement counts for all that is on its way.
+    AcknowledgedTooFar,
+    /// Receipts are answered, and nothing comes of them, nor of acknowledgements.
+    ReceiptsForgotten,
+    /// A frame goes to another agent's node.
+    Astray,
+    /// Observers are not told of a message.
+    EventLeftOut,
+    /// They are told twice of one.
+    EventTwice,
+    /// They are told of two in the wrong order.
+    EventsSwapped,
+    /// What a web hook did not take counts as taken.
+    PushTakenForGranted,
+    /// Nothing is heard of what a web hook did not take.
+    PushForgotten,
+    /// A message has no deadline, whatever its sender said.
+    DeadlineForgotten,
+    /// A node that has an agent no more acknowledges what went to the one that has it now.
+    OldBindingCounts,
+    /// Frames go to the node that had the agent before.
+    SentToOldNode,
+    /// What a handler says is answered, and nothing comes of it.
+    ResultForgotten,
+    /// What is said of an invocation that has ended is shown.
+    LaterResultCounts,
+    /// What a handler says is taken to be about something else.
+    ResultOfAnother,
+    /// What has ended is asked again.
+    AskedWhenEnded,
+    /// Some deliveries are in no list.
+    ListedInPart,
+    /// A node is told of a number before the one behind which an agent's frames go on.
+    CursorTooLow,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: [Self; 22] = [
+        Self::FrameLost,
+        Self::SentAfterReceipt,
+        Self::MarkMissing,
+        Self::Overtaken,
+        Self::DeferralForgotten,
+        Self::AcknowledgedTooFar,
+        Self::ReceiptsForgotten,
+        Self::Astray,
+        Self::EventLeftOut,
+        Self::EventTwice,
+        Self::EventsSwapped,
+        Self::PushTakenForGranted,
+        Self::PushForgotten,
+        Self::DeadlineForgotten,
+        Self::OldBindingCounts,
+        Self::SentToOldNode,
+        Self::ResultForgotten,
+        Self::LaterResultCounts,
+        Self::ResultOfAnother,
+        Self::AskedWhenEnded,
+        Self::ListedInPart,
+        Self::CursorTooLow,
+    ];
+}
