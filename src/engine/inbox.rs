@@ -293,8 +293,7 @@ impl Inbox {
     pub fn knows_what_is_held(&self) -> bool {
         let held = self.waiting().filter(|delivery| self.holds(delivery));
         let mut before = self.waiting.range(..self.open_from);
-        held.map(|delivery| &delivery.seq).eq(&self.held)
-            && before.all(|(_, delivery)| self.holds(delivery))
+        held.map(|delivery| &delivery.seq).eq(&self.held) && before.all(|(_, delivery)| self.holds(delivery))
     }
 
     /// Counts what waits and may be read.

@@ -279,10 +279,7 @@ fn what_became_of_a_push_is_for_its_own_node_to_say() {
     relay.connect_as(hook, SessionId(11));
     let given = inv(1).to_string();
     let of_another = relay.said(SessionId(11), asked(1, Err("HTTP 500")));
-    assert_eq!(
-        of_another,
-        refused(NoAction::UnknownInvocation { given }.into())
-    );
+    assert_eq!(of_another, refused(NoAction::UnknownInvocation { given }.into()));
     assert_eq!(relay.progress(1), sent(NODE));
 }
 

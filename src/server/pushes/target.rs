@@ -51,7 +51,9 @@ impl Target {
     /// Reads it, and checks that it is on this machine or on one of the hosts that are allowed.
     pub fn read(delivery: Value, allowed: &[String]) -> Result<Self, String> {
         if !delivery.is_object() {
-            return Err("\"delivery\" is no object; accepted: {\"url\": …, \"ack_mode\"?, \"auth\"?}".to_owned());
+            return Err(
+                "\"delivery\" is no object; accepted: {\"url\": …, \"ack_mode\"?, \"auth\"?}".to_owned(),
+            );
         }
         let Delivery {
             url,
@@ -99,7 +101,9 @@ impl Target {
         }
         let auth = match auth {
             // Why it is none may have a secret in its words.
-            Some(auth) => serde_json::from_value(auth).map_err(|_| format!("\"auth\" is none; {AUTH_ACCEPTED}"))?,
+            Some(auth) => {
+                serde_json::from_value(auth).map_err(|_| format!("\"auth\" is none; {AUTH_ACCEPTED}"))?
+            }
             None => Auth::None,
         };
         auth.check()?;
@@ -193,7 +197,8 @@ mod tests {
             ("http://localhost:9/", "http://localhost:9/"),
             ("https://localhost", "https://localhost/"),
         ] {
-            let target = json!({"url": url, "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "secret"}});
+            let target =
+                json!({"url": url, "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "secret"}});
             let shown = read(target).expect("a target").shown();
             let expected = json!({
                 "url": expected, "ack_mode": "on_2xx", "auth": {"type": "bearer", "token": "[redacted]"},
