@@ -181,7 +181,7 @@ fn a_reaction_is_told_to_the_nodes_of_those_whom_it_concerns() {
     let at = frame["payload"]["data"]["created_at"].take();
     assert_eq!(at, given["created_at"]);
     let ids = frame["delivery_id"].take();
-    let begins = format!("evt_message.reacted_{id}_agt_web:bob_👍_");
+    let begins = format!("evt_message.reacted_{id}_agt_web:bob_%F0%9F%91%8D_");
     let is_own = |id: &str| id.starts_with(&begins) && id.ends_with("_agt_web:alice");
     assert!(ids.as_str().is_some_and(is_own), "{ids}");
     let data = json!({
