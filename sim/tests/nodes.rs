@@ -21,7 +21,7 @@ const BUGS: [(Bug, u64, &[&str]); 22] = [
     (Bug::MarkMissing, 10, &[MARKED, OVERTAKEN]),
     (Bug::Overtaken, 20, &[OVERTAKEN, NUMBERS, GAP]),
     (Bug::DeferralForgotten, 10, &[RECEIPT, LISTED]),
-    (Bug::AcknowledgedTooFar, 20, &[LOST, RECEIPT, ACKNOWLEDGED]),
+    (Bug::AcknowledgedTooFar, 40, &[LOST, RECEIPT, ACKNOWLEDGED]),
     (Bug::ReceiptsForgotten, 5, &[AFTER, PUSHED, RECEIPT]),
     (Bug::Astray, 20, &[THIN_AIR, LOST, RECEIPT, MARKED, SENT_AGAIN]),
     (Bug::EventLeftOut, 5, &[OBSERVED]),
