@@ -106,6 +106,11 @@ impl Message {
         thread.map(MessageId).or(context.reply_to)
     }
 
+    /// Tells whether it is said in reply to another message.
+    pub fn is_reply(&self) -> bool {
+        self.answers().is_some()
+    }
+
     /// Returns the names that are in it as `@name` or `@project:name`, whoever has them. What stands right behind another part of a word, or
     /// `\`, is none.
     pub fn mentions(&self) -> impl Iterator<Item = &str> {

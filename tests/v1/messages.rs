@@ -52,20 +52,18 @@ fn whoever_posts_is_told_why_the_message_may_wait() {
         words.collect::<Vec<_>>()
     };
     let held = "it is held back (manual): it goes to no node, and is in no list, until its agent asks for it";
-    let to_bob = warned(&world.alice, json!({"to": "bob", "text": "x", "mode": "manual"}));
-    let [first, second] = &to_bob[..] else {
-        panic!("{to_bob:?}")
+    let absent = json!({"to": "default:dev-a", "text": "x", "mode": "manual"});
+    let to_absent = warned(&world.alice, absent);
+    let [first, second] = &to_absent[..] else {
+        panic!("{to_absent:?}")
     };
     assert_eq!(first, held);
     assert!(
-        second.starts_with("no agent has read for web:bob since relay started at "),
+        second.starts_with("no agent has read for dev-a since relay started at "),
         "{second}"
     );
     // Alice was there a moment ago.
-    assert_eq!(
-        warned(&world.bob, json!({"to": "alice", "text": "x"})),
-        [""; 0]
-    );
+    assert_eq!(warned(&world.bob, json!({"to": "alice", "text": "x"})), [""; 0]);
     assert_eq!(
         warned(&world.bob, json!({"to": "alice", "text": "x", "mode": "manual"})),
         [held]
@@ -99,6 +97,11 @@ fn a_message_to_a_channel_and_its_replies_go_to_all_who_are_in_it() {
     let own = world.done(&reply, &world.alice, &json!({"text": "two"}));
     let others = world.done(&reply, &world.bob, &json!({"text": "three"}));
     assert_eq!([&own["thread_id"], &others["thread_id"]], [&sent["id"]; 2]);
+    // A reply is one also of who wrote the first message.
+    let listed = world.seen("/v1/deliveries", &world.bob);
+    let reasons = listed.as_array().expect("a list").iter();
+    let reasons: Vec<&Value> = reasons.map(|row| &row["reason"]).collect();
+    assert_eq!(reasons, ["message", "thread-reply"]);
     assert_eq!(world.bodies("web:bob"), ["one", "two"]);
     assert_eq!(world.bodies("web:alice"), ["three"]);
 }

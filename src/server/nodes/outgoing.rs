@@ -368,16 +368,11 @@ pub fn invoke(invocation: &InvocationView, is_own: bool) -> String {
 /// Says why an agent gets a message.
 pub fn reason(message: &Message, agent: &AgentName) -> &'static str {
     match message.to.by() {
-        _ if is_reply(message) => "thread-reply",
+        _ if message.is_reply() => "thread-reply",
         ResolvedBy::Name => "dm",
         _ if message.mentions_agent(agent) => "mention",
         ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => "message",
     }
-}
-
-fn is_reply(message: &Message) -> bool {
-    let context = message.context.as_ref();
-    context.is_some_and(|context| context.reply_to.is_some())
 }
 
 pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'a>) {
@@ -409,7 +404,7 @@ pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static 
             channel_name: name.to_owned(),
             from_name,
         };
-        let kind = if is_reply(message) {
+        let kind = if message.is_reply() {
             "thread.reply"
         } else {
             "message.created"

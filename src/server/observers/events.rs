@@ -58,7 +58,7 @@ impl Entry {
         Cow::Borrowed(match &self.what {
             What::Session(event) => return format!("harness.{}", event.kind).into(),
             What::Message { message, .. } => match message.to.by() {
-                ResolvedBy::Channel if is_reply(message) => "thread.reply",
+                ResolvedBy::Channel if message.is_reply() => "thread.reply",
                 ResolvedBy::Channel => "message.created",
                 ResolvedBy::Name => "dm.received",
                 ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => "group_dm.received",
@@ -92,7 +92,7 @@ impl Entry {
     pub(super) fn scope(&self) -> Scope {
         match &self.what {
             What::Message { message, .. } => match message.to.by() {
-                ResolvedBy::Channel if is_reply(message) => Scope::Threads,
+                ResolvedBy::Channel if message.is_reply() => Scope::Threads,
                 ResolvedBy::Channel => Scope::Messages,
                 ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => Scope::Dms,
             },
@@ -242,11 +242,6 @@ impl Entry {
             }),
         }
     }
-}
-
-fn is_reply(message: &Message) -> bool {
-    let context = message.context.as_ref();
-    context.is_some_and(|context| context.reply_to.is_some())
 }
 
 fn said(kind: &str, message: &Message, name: &impl Fn(&AgentName) -> String) -> Value {
