@@ -1,14 +1,15 @@
 //! Whether anybody is there to read a message: what its sender is told if nobody is.
 //!
 //! An agent is there if a session that is bound to it is open, if the one that last acted in its name is, if that was a moment ago, or if
-//! somebody waits for its inbox. Of one that is on a node, or was, nothing is said, but that relay
-//! pushes to its node in vain. The person comes and goes as it likes, and is never missed.
+//! somebody waits for its inbox. One that is on a node is there while the node is, but where relay pushes to it in vain, or waits for too many
+//! receipts. Of one that was on a node nothing is said. The person comes and goes as it likes, and is never missed.
 
 use std::sync::Arc;
 
 use super::Engine;
 use super::agents::is_recent;
 use super::names::AgentName;
+use super::nodes::Presence;
 use super::pushes::Failing;
 use super::time::Timestamp;
 
@@ -29,6 +30,20 @@ pub enum Absence {
         /// When it last did so; of several, the one that did so last.
         last_contact: Timestamp,
     },
+    /// Its node is not connected any more.
+    NodeGone {
+        /// Whose.
+        agent: AgentName,
+        /// When the node last said something; none if it never did.
+        last_contact: Option<Timestamp>,
+    },
+    /// Its node gets nothing more until the agent has given receipts for what it was shown.
+    ReceiptsMissing {
+        /// Whose.
+        agent: AgentName,
+        /// How many are missing.
+        receipts: usize,
+    },
     /// Its node is one that relay pushes to, and does not take what is pushed.
     PushFailing {
         /// Whose.
@@ -41,15 +56,27 @@ pub enum Absence {
 }
 
 impl Engine {
-    /// Returns that the target of an agent's pushes does not take them, if it is so.
-    fn push_failing(&self, agent: &AgentName) -> Option<Box<Absence>> {
-        let binding = self.inboxes.get(agent)?.binding.as_ref()?;
-        let Failing { since, error, .. } = binding.pushing.failing.as_ref()?;
-        Some(Box::new(Absence::PushFailing {
-            agent: agent.clone(),
-            since: *since,
-            error: Arc::clone(error),
-        }))
+    /// Says why what comes for an agent that is on a node may wait for long; nothing if it will not, or if the agent is on none.
+    fn node_absence(&self, agent: &AgentName) -> Option<Absence> {
+        let inbox = self.inboxes.get(agent)?;
+        let binding = inbox.binding.as_ref()?;
+        let agent = agent.clone();
+        if let Some(Failing { since, error, .. }) = &binding.pushing.failing {
+            return Some(Absence::PushFailing {
+                agent,
+                since: *since,
+                error: Arc::clone(error),
+            });
+        }
+        let node = self.nodes.get(binding.node);
+        if node.presence == Presence::Absent {
+            return Some(Absence::NodeGone {
+                agent,
+                last_contact: node.last_contact,
+            });
+        }
+        let receipts = inbox.awaited.len();
+        (receipts >= self.bounds.awaited_max).then_some(Absence::ReceiptsMissing { agent, receipts })
     }
 }
 
@@ -71,8 +98,8 @@ impl Engine {
         if agents.iter().any(|agent| self.is_there(agent, now)) {
             return None;
         }
-        if let Some(failing) = agents.iter().find_map(|agent| self.push_failing(agent)) {
-            return Some(failing);
+        if let Some(absence) = agents.iter().find_map(|agent| self.node_absence(agent)) {
+            return Some(Box::new(absence));
         }
         let who = if others.is_empty() {
             Absent::One(first.clone())
@@ -97,13 +124,13 @@ impl Engine {
             let session = self.sessions.get(&session);
             session.is_some_and(|session| !session.fenced)
         };
-        if self.push_failing(agent).is_some() {
-            return false;
-        }
         let inbox = &self.inboxes[agent];
+        if self.is_held(agent) {
+            return self.node_absence(agent).is_none();
+        }
         // What a node does for an agent is no act of its own.
-        let is_on_node = inbox.binding.is_some() || inbox.frames_made > 0;
-        is_on_node
+        let was_on_node = inbox.binding.is_none() && inbox.frames_made > 0;
+        was_on_node
             || !state.sessions.is_empty()
             || state.last_contact.is_some_and(|at| is_recent(at, now))
             || state.last_session.is_some_and(is_open)

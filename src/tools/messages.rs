@@ -91,6 +91,16 @@ pub fn absence_text(absence: &Absence) -> String {
         Absence::PushFailing { agent, since, error } => {
             format!("what is pushed to {agent} has not been taken since {since} ({error}); the message waits")
         }
+        Absence::NodeGone { agent, last_contact } => {
+            let since = last_contact.map_or_else(
+                || "has not been connected".to_owned(),
+                |at| format!("was last heard of at {at}, and is not connected any more"),
+            );
+            format!("the node of {agent} {since}; the message waits")
+        }
+        Absence::ReceiptsMissing { agent, receipts } => format!(
+            "{receipts} receipts are missing for what {agent} was shown, and its node gets nothing more until they are given; the message waits"
+        ),
         Absence::Never { who, started_at } => {
             let who = match who {
                 Absent::One(agent) => agent.to_string(),

@@ -1,9 +1,11 @@
 //! A sender is told that nobody is there to read its message, and only if it is so.
 
 use relay::engine::absence::{Absence, Absent};
-use relay::engine::limits::ACTIVE_MS;
+use relay::engine::limits::{ACTIVE_MS, NODE_GONE_MS};
+use relay::engine::receipts;
 use serde_json::json;
 
+use super::nodes::{FIRST, NODE};
 use super::through_the_tools::called_with;
 use super::*;
 
@@ -176,4 +178,60 @@ fn each_toolset_has_its_own_place_for_it() {
     let none =
         format!("note: none of the 2 recipients is there, the last one was at {start}; the message waits");
     assert_eq!(texts[1..], [none]);
+}
+
+/// A relay in which `dev-a` is bound to a node, and may owe two receipts.
+fn on_a_node() -> Relay {
+    let mut relay = Relay::fresh(Bounds {
+        awaited_max: 2,
+        ..ROOMY
+    });
+    relay.open(A, Carrier::Stream, None);
+    relay.open_for_person(PERSON);
+    relay.create("fleet", None);
+    relay.bind(FIRST, "dev-a");
+    relay
+}
+
+#[test]
+fn an_agent_on_a_node_is_gone_once_that_is_and_nobody_else_reads_for_it() {
+    let mut relay = on_a_node();
+    let node_gone = |last_contact| {
+        Some(Absence::NodeGone {
+            agent: name("dev-a"),
+            last_contact,
+        })
+    };
+    assert_eq!(told_of(&mut relay, "dev-a"), node_gone(None), "it never came");
+    relay.connect(NODE, None);
+    let came = relay.now;
+    assert_eq!(told_of(&mut relay, "dev-a"), None);
+    later(&mut relay, 1_000);
+    relay.close(NODE, Ending::Broken);
+    assert_eq!(told_of(&mut relay, "dev-a"), None, "it may come back");
+    later(&mut relay, NODE_GONE_MS);
+    relay.engine.handle_timeout(relay.now, &mut Vec::new());
+    assert_eq!(told_of(&mut relay, "dev-a"), node_gone(Some(came)));
+    relay.call(A, 1, read("dev-a"));
+    assert_eq!(told_of(&mut relay, "dev-a"), None, "it reads with a tool");
+}
+
+#[test]
+fn what_comes_for_an_agent_waits_while_its_node_gets_nothing_for_want_of_receipts() {
+    let mut relay = on_a_node();
+    relay.connect(NODE, None);
+    relay.open(B, Carrier::Exchange, Some("dev-a"));
+    for _ in 0..2 {
+        assert_eq!(told_of(&mut relay, "dev-a"), None);
+    }
+    let list = receipts::Command::List { limit: 10 };
+    relay.call(B, 1, list.into());
+    relay.acknowledge(NODE, "dev-a", 1);
+    assert_eq!(told_of(&mut relay, "dev-a"), None, "one more may be missing");
+    relay.acknowledge(NODE, "dev-a", 2);
+    let missing = Absence::ReceiptsMissing {
+        agent: name("dev-a"),
+        receipts: 2,
+    };
+    assert_eq!(told_of(&mut relay, "dev-a"), Some(missing));
 }
