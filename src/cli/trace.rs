@@ -217,6 +217,7 @@ pub(super) fn sign(by: &str) -> &str {
         "called_again" => "the session called again",
         "acknowledged" => "its node acknowledged it",
         "kept_alive" => "a keep-alive followed",
+        "not_taken" => "its target did not take it",
         "given_up" => "its target did not take it, however often",
         "redriven" => "you have asked for it",
         "doubt_over" => "its connection lived on",

@@ -89,6 +89,8 @@ pub enum Sign {
     Deferred(Timestamp),
     /// That moment has come.
     DeferralOver,
+    /// The target that it was pushed to did not take it; it is pushed again.
+    NotTaken,
     /// The target that it was to be pushed to did not take it, however often.
     GivenUp,
     /// It is to be pushed again all the same.

@@ -170,7 +170,7 @@ impl Engine {
             self.inbox_mut(agent).dead.insert(handover, given_up);
             self.sign(handover, Sign::GivenUp, step);
         } else {
-            self.sign(handover, Sign::Lost, step);
+            self.sign(handover, Sign::NotTaken, step);
         }
         Ok(())
     }

@@ -13,6 +13,7 @@
 //! | listed by its agent | - | - | - | a receipt is awaited, if it was a node's |
 //! | a receipt | confirmed | confirmed | confirmed | confirmed |
 //! | deferred | held back | held back | held back | held back |
+//! | not taken by the target that it was pushed to | - | - | undone | - |
 //! | given up by the one that pushes it | - | - | given up | - |
 //! | a keep-alive, behind it | confirmed, once the doubt is over | - | - | - |
 //! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - | - |
@@ -164,6 +165,8 @@ pub(super) fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
         (Sign::DeferralOver, _, _) | (_, _, Passage::HeldBack { .. }) => Stands,
 
         (Sign::GivenUp, Node, Passage::Written) => GivenUp,
+        (Sign::NotTaken, Node, Passage::Written) => Undone,
+        (Sign::NotTaken, _, _) => Stands,
         (Sign::Redriven | Sign::Fenced, _, Passage::GivenUp) => Undone,
         (Sign::GivenUp | Sign::Redriven, _, _) | (_, _, Passage::GivenUp) => Stands,
 
@@ -314,6 +317,8 @@ mod tests {
         // It is pushed, and nothing says how far it has come.
         let given_up = [Verdict::GivenUp, Stands, Stands, Stands, Stands];
         assert_eq!(row(Sign::GivenUp), given_up);
+        let not_taken = [Undone, Stands, Stands, Stands, Stands];
+        assert_eq!(row(Sign::NotTaken), not_taken);
     }
 
     #[test]
@@ -344,6 +349,7 @@ mod tests {
                 (Sign::Lost, Stands, Stands),
                 (Sign::Ended(Ending::Broken), Stands, Stands),
                 (Sign::DoubtOver, Stands, Stands),
+                (Sign::NotTaken, Stands, Stands),
                 (Sign::GivenUp, Stands, Stands),
                 (Sign::Redriven, Stands, Stands),
             ] {
@@ -355,6 +361,7 @@ mod tests {
                 (Sign::Failed, Confirmed),
                 (Sign::Deferred(until), HeldBack(until)),
                 (Sign::DeferralOver, Stands),
+                (Sign::NotTaken, Stands),
                 (Sign::GivenUp, Stands),
                 (Sign::Redriven, Undone),
                 (Sign::Fenced, Undone),
@@ -372,6 +379,7 @@ mod tests {
             assert_eq!(row(carrier, Sign::Redriven), [Stands; 5]);
             if carrier != Carrier::Node {
                 assert_eq!(row(carrier, Sign::GivenUp), [Stands; 5]);
+                assert_eq!(row(carrier, Sign::NotTaken), [Stands; 5]);
             }
         }
     }

@@ -122,6 +122,7 @@ pub fn sign(sign: Sign) -> &'static str {
         Sign::Failed => "failed",
         Sign::Deferred(_) => "deferred",
         Sign::DeferralOver => "deferral_over",
+        Sign::NotTaken => "not_taken",
         Sign::GivenUp => "given_up",
         Sign::Redriven => "redriven",
         Sign::Ended(Ending::Orderly) => "ended",

@@ -163,7 +163,9 @@ fn what_was_not_taken_goes_out_again_after_a_while_and_nothing_overtakes_it() {
             again_at: told,
             ..
         },
-        Event::Undone { by: Sign::Lost, .. },
+        Event::Undone {
+            by: Sign::NotTaken, ..
+        },
     ] = &events[..]
     else {
         panic!("{events:?}")

@@ -407,6 +407,7 @@ impl Model {
                 | Sign::Deferred(_)
                 | Sign::DeferralOver
                 | Sign::GivenUp
+                | Sign::NotTaken
                 | Sign::Redriven
                 | Sign::Settled
                 | Sign::Fenced

@@ -274,6 +274,7 @@ impl Tap {
                     | Sign::Listed
                     | Sign::Deferred(_)
                     | Sign::DeferralOver
+                    | Sign::NotTaken
                     | Sign::GivenUp
                     | Sign::Redriven => {
                         unreachable!("the engine's table says so")

@@ -389,6 +389,7 @@ impl<'a> History<'a> {
                         | Sign::Deferred(_)
                         | Sign::DeferralOver
                         | Sign::GivenUp
+                        | Sign::NotTaken
                         | Sign::Redriven
                         | Sign::DoubtOver
                         | Sign::Fenced
