@@ -27,6 +27,10 @@ pub struct Redrive {
     #[arg(long)]
     list: bool,
 
+    /// Print what relay answers, as JSON.
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     at: At,
 }
@@ -95,7 +99,11 @@ async fn redrive(args: &Redrive) -> Result<End, RedriveError> {
         return Err(client.not_understood().into());
     };
     client.done();
-    write_stdout(&text)?;
+    if args.json {
+        write_stdout(&(String::from_utf8_lossy(&answer).trim_end().to_owned() + "\n"))?;
+    } else {
+        write_stdout(&text)?;
+    }
     Ok(if any { End::Done } else { End::Nothing })
 }
 

@@ -12,10 +12,13 @@ use super::place::MaybePlace;
 use super::{End, Failure, block_on};
 use crate::engine::DEFAULT_PROJECT;
 use crate::server::Token;
-use crate::terminal::visible_lines;
+use crate::terminal::{visible, visible_lines};
 
 /// How wide a terminal is at the least.
 const COLUMNS: usize = 80;
+
+/// How much of that the name of a node may take: its state is beside it.
+const NODE_COLUMNS: usize = 28;
 
 /// `relay status`.
 #[derive(Debug, clap::Args)]
@@ -173,6 +176,7 @@ fn node(node: &Node) -> [String; 4] {
     } else {
         format!("{}:{}", node.project, node.node)
     };
+    let name = cut(&visible(&name), NODE_COLUMNS);
     [name, kind.to_owned(), node.agents.to_string(), state]
 }
 
@@ -187,9 +191,14 @@ fn table(head: [String; 4], rows: impl Iterator<Item = [String; 4]>) -> Vec<Stri
 
 /// Cuts a line to the width of a terminal.
 fn fitted(line: &str) -> String {
-    match line.char_indices().nth(COLUMNS) {
-        None => line.trim_end().to_owned(),
-        Some(_) => line.chars().take(COLUMNS - 1).chain(['…']).collect(),
+    cut(line, COLUMNS).trim_end().to_owned()
+}
+
+/// Cuts a text to so many columns.
+fn cut(text: &str, columns: usize) -> String {
+    match text.char_indices().nth(columns) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(columns - 1).chain(['…']).collect(),
     }
 }
 
@@ -237,7 +246,9 @@ mod tests {
                 {{"node": "builder", "project": "web", "kind": "fleet", "live": true, "agents": 12, "failing": 0, "dead_letters": 0}},
                 {{"node": "direct-agt_pm", "project": "default", "kind": "direct", "live": false, "agents": 1, "failing": 0, "dead_letters": 0}},
                 {{"node": "hook", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 0, "dead_letters": 0}},
-                {{"node": "gone", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 1, "dead_letters": 2}}
+                {{"node": "gone", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 1, "dead_letters": 2}},
+                {{"node": "{long}", "project": "{long}", "kind": "fleet", "live": true, "agents": 1, "failing": 0, "dead_letters": 0}},
+                {{"node": "h\u200bk", "project": "default", "kind": "fleet", "live": true, "agents": 1, "failing": 0, "dead_letters": 0}}
             ]}}"#
         ));
         let expected = format!(
@@ -256,11 +267,14 @@ mod tests {
              24       http  user  waits, 5 s left\n\
              25       sse   any   waits for {long}, 30 s left; wai…\n\
              \n\
-             node           kind      agents  state\n\
-             web:builder    fleet     12      connected\n\
-             direct-agt_pm  direct    1       not connected\n\
-             hook           web hook  1       pushed to\n\
-             gone           web hook  1       fails, 2 given up: relay redrive\n"
+             node                          kind      agents  state\n\
+             web:builder                   fleet     12      connected\n\
+             direct-agt_pm                 direct    1       not connected\n\
+             hook                          web hook  1       pushed to\n\
+             gone                          web hook  1       fails, 2 given up: relay redrive\n\
+             {}…  fleet     1       connected\n\
+             h\\u{{200b}}k                    fleet     1       connected\n",
+            &long[..27]
         );
         let text = text(&health, &Found::at(Place::default()));
         assert_eq!(text, expected);

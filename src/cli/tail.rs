@@ -95,7 +95,7 @@ async fn tail(args: &Tail) -> Result<std::convert::Infallible, TailError> {
     let mut ended = follow(&args.at, &mut had, &mut shown).await?;
     loop {
         say(&format!(
-            "relay tail: {}; it goes on as soon as relay is there",
+            "relay tail: {}; it goes on as soon as relay answers",
             visible(&ended)
         ));
         loop {
@@ -129,7 +129,7 @@ async fn follow(at: &At, had: &mut Had, shown: &mut Shown) -> Result<String, Tai
     }
     // What has come is written together, so that a burst costs one write.
     let mut text = String::new();
-    let mut ended = "relay has gone away".to_owned();
+    let mut ended = "the connection to relay has ended".to_owned();
     while let Ok(Some(Ok(message))) = timeout(SILENCE, socket.next()).await {
         let mut next = Some(message);
         while let Some(message) = next {
@@ -252,7 +252,7 @@ fn said(event: &Event) -> Option<String> {
     let delivery = || format!("{agent_name} ← {from_name} {id}");
     Some(match event.r#type.as_str() {
         "delivery.delivered" => format!("{} delivered", delivery()),
-        "delivery.undone" => format!("{} back in the inbox: {}", delivery(), sign(by)),
+        "delivery.undone" => format!("{} waits again: {}", delivery(), sign(by)),
         "delivery.deferred" => {
             let until = moment(&event.available_at, "%Y-%m-%d %H:%M:%S");
             format!(

@@ -12,6 +12,8 @@ fn nothing_was_given_up_in_a_relay_that_pushes_nothing() {
         ),
         (&["redrive", "--list"], "nothing was given up\n"),
         (&["redrive", "pm", "--list"], "nothing was given up\n"),
+        (&["redrive", "--json"], "{\"hastened\":0,\"redriven\":0}\n"),
+        (&["redrive", "--list", "--json"], "{\"dead_letters\":[]}\n"),
     ] {
         ask(relay.port, arguments)
             .assert()
@@ -55,6 +57,11 @@ fn what_a_web_hook_did_not_take_is_tried_at_once() {
     while !traced().contains("its target did not take it: 127.0.0.1:") {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    assert!(
+        traced().contains("undone: its target did not take it"),
+        "{}",
+        traced()
+    );
     let nodes = relay.health()["nodes"].clone();
     let failing = json!([{"node": "hook", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 1, "dead_letters": 0}]);
     assert_eq!(nodes, failing);

@@ -85,7 +85,7 @@ fn messages_and_what_becomes_of_them_are_shown_as_they_happen() {
     drop(session);
     assert_eq!(
         tail.said(),
-        format!("  dev-a ← pm {id} back in the inbox: its connection broke")
+        format!("  dev-a ← pm {id} waits again: its connection broke")
     );
     ask(relay.port, &["read", "dev-a"]).assert().code(0);
     assert_eq!(tail.said(), format!("  dev-a ← pm {id} delivered"));
@@ -128,7 +128,7 @@ fn it_goes_on_when_relay_is_back() {
     let said = process.kill();
     assert_eq!(
         said,
-        "relay tail: relay has gone away; it goes on as soon as relay is there\n"
+        "relay tail: the connection to relay has ended; it goes on as soon as relay answers\n"
     );
 }
 
@@ -163,6 +163,6 @@ fn it_says_why_relay_has_ended_it() {
     let mut process = tail.process;
     assert_eq!(
         process.kill(),
-        "relay tail: relay is stopping; it goes on as soon as relay is there\n"
+        "relay tail: relay is stopping; it goes on as soon as relay answers\n"
     );
 }
