@@ -527,7 +527,7 @@ pub fn uuid_v4(random: RandomBytes) -> Uuid {
 }
 
 /// Tells whether a character is seen, or joins two that are, as in an emoji of several parts.
-pub(super) fn is_seen(c: char) -> bool {
+pub fn is_seen(c: char) -> bool {
     let is_hidden = matches!(
         c,
         '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'

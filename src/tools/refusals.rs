@@ -132,7 +132,7 @@ fn not_a_node(refusal: &nodes::Refusal) -> String {
             "a node of that name is there, which connects by itself; choose another name".to_owned()
         }
         nodes::Refusal::InvalidName { given } => {
-            format!("invalid node name {given:?}; accepted: one line of 1 to {NODE_NAME_BYTES_MAX} bytes")
+            format!("invalid node name {given:?}; accepted: one line of 1 to {NODE_NAME_BYTES_MAX} bytes, without characters that nobody sees")
         }
         nodes::Refusal::InstanceConflict { silent_ms } => format!(
             "another instance of this node is connected; it is superseded once it has been silent for {} s",

@@ -208,7 +208,7 @@ fn what_a_token_may_not_be_is_refused_and_named() {
     let good = json!({"name": "o", "scopes": ["stream:read"]});
     for (field, value, words) in [
         ("name", json!(""), "1 to 128 bytes"),
-        ("name", json!("a\nb"), "control"),
+        ("name", json!("a\nb"), "nobody sees"),
         ("name", json!(7), "integer `7`"),
         ("scopes", json!([]), "one or more"),
         ("scopes", json!(["write"]), "stream:read"),

@@ -82,7 +82,7 @@ fn what_may_not_be_said_of_a_session_is_refused_and_named() {
     for (body, words) in [
         (json!({}), "type"),
         (json!({"type": ""}), "1 to 128 bytes"),
-        (json!({"type": "a\nb"}), "control"),
+        (json!({"type": "a\u{200b}b"}), "nobody sees"),
         (json!({"type": 7}), "integer `7`"),
         (json!({"type": "x", "agent": "bob"}), "agent"),
         (

@@ -19,7 +19,8 @@ use crate::server::nodes;
 use crate::tools::messages::absence_text;
 
 /// What the sender of a message should know that is held.
-const HELD: &str = "it is held back (manual): it goes to no node, and is in no list, until its agent asks for it";
+const HELD: &str =
+    "it is held back (manual): it goes to no node, and is in no list, until its agent asks for it";
 
 /// What `POST /v1/dm` takes.
 #[derive(Deserialize)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::asked::Asked;
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
-use crate::engine::{Timestamp, shown};
+use crate::engine::{Timestamp, is_seen, shown};
 use crate::server::limits::OBSERVER_TOKENS_MAX;
 use crate::server::observers::{Filters, Limits, Of, Scope, View};
 
@@ -394,11 +394,12 @@ fn not_revoked(observer: &Observer) -> Result<(), Failure> {
 
 /// Checks a text of one line.
 pub(super) fn checked(what: &str, text: String, bytes_max: usize) -> Result<String, Failure> {
-    if (1..=bytes_max).contains(&text.len()) && !text.chars().any(char::is_control) {
+    let is_plain = |c: char| c == ' ' || is_seen(c);
+    if text.len() <= bytes_max && !text.trim().is_empty() && text.chars().all(is_plain) {
         return Ok(text);
     }
     let reason = format!(
-        "\"{what}\" is {:?}; accepted: 1 to {bytes_max} bytes of text without control characters",
+        "\"{what}\" is {:?}; accepted: 1 to {bytes_max} bytes of text without characters that nobody sees",
         shown(&text)
     );
     Err(Failure::invalid(reason))

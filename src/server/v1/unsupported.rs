@@ -39,6 +39,11 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
         routes: &[("PATCH", "/v1/agents/{name}"), ("DELETE", "/v1/agents/{name}")],
     },
     Unsupported {
+        name: "to change or remove a node",
+        why: "what is registered stays until relay stops; DELETE /v1/nodes/NAME/agents/AGENT takes an agent from it, and POST /v1/nodes with its name makes it anew",
+        routes: &[("PATCH", "/v1/nodes/{name}"), ("DELETE", "/v1/nodes/{name}")],
+    },
+    Unsupported {
         name: "to change or remove a workspace",
         why: STAYS,
         routes: &[

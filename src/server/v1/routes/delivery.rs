@@ -57,7 +57,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Agent,
         takes: "",
         answers: "`{node_id, node_name, token}`",
-        note: "The agent's own node, which is made if need be, with a new token; the one before is not good any more. 409 `agent_bound_to_node` if another node has the agent.",
+        note: "The agent's own node, which is made if need be, with a new token; the one before is not good for another connection, and one that stands goes on. 409 `agent_bound_to_node` if another node has the agent.",
         to: || post(nodes::own),
     },
     Route {
@@ -75,7 +75,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Workspace,
         takes: "`{name, max_agents?, node_id?, kind?, role?, delivery?, capabilities?, tags?, version?, machine_id?}`",
         answers: "`{id, name, kind, role, status, live, handlers_live, delivery_adapter, capabilities, tags, version, load, active_agents, max_agents, created_at, last_heartbeat_at, token}`",
-        note: "201, with a new token; the one before is not good any more. `kind` is `ws`, with `role` `broker`, or `http_push`, with `role` `direct` and a `delivery`, which has no token ([WEBHOOKS.md](WEBHOOKS.md)); 501 for `poll`. `max_agents` 0 is any number. `id` is `node_id`, or relay makes it of the name; 409 `node_name_conflict` if the node is there with another, or is of another kind. What else it says of itself is not kept: `capabilities` and `tags` are empty, `version` too, `load` is null.",
+        note: "201, with a new token; the one before is not good for another connection, and one that stands goes on. `kind` is `ws`, with `role` `broker`, or `http_push`, with `role` `direct` and a `delivery`, which has no token ([WEBHOOKS.md](WEBHOOKS.md)); 501 for `poll`. `max_agents` 0 is any number. `id` is `node_id`, or relay makes it of the name; 409 `node_name_conflict` if the node is there with another, or is of another kind. What else it says of itself is not kept: `capabilities` and `tags` are empty, `version` too, `load` is null.",
         to: || post(nodes::create),
     },
     Route {

@@ -30,7 +30,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Workspace,
         takes: "`{name, scopes, description?, filters?, expires_at?}`",
         answers: "`{id, name, description, scopes, filters, status, expires_at, created_at, updated_at, revoked_at, last_used_at, token}`",
-        note: "201; 409 `observer_token_already_exists`, if one that is good has the name. `scopes` are of `stream:read`, without which nothing is shown, and `messages:read`, `threads:read`, `dms:read`, `channels:read`, `agents:read`, `nodes:read`, `deliveries:read`, `reactions:read`, `activity:read`; there are no events of `search:read`, which is for `GET /v1/search`, and of `files:read`, which is for nothing. `filters` are `{channel_ids, channel_names, include_dms, dm_conversation_ids, agent_ids, event_types, created_after}`, each optional; direct messages, and all that is about one, are shown by `dms:read` and `include_dms` together alone.",
+        note: "201; 409 `observer_token_already_exists`, if one that is good has the name. `scopes` are of `stream:read`, without which no event is shown, and `messages:read`, `threads:read`, `dms:read`, `channels:read`, `agents:read`, `nodes:read`, `deliveries:read`, `reactions:read`, `activity:read`; there are no events of `search:read`, which is for `GET /v1/search`, and of `files:read`, which is for nothing. `filters` are `{channel_ids, channel_names, include_dms, dm_conversation_ids, agent_ids, event_types, created_after}`, each optional; direct messages, and all that is about one, are shown by `dms:read` and `include_dms` together alone.",
         to: || post(observers::create),
     },
     Route {
