@@ -52,6 +52,7 @@ pub mod mail;
 mod message;
 mod names;
 mod node_sessions;
+mod node_table;
 pub mod nodes;
 mod overview;
 mod posts;

@@ -278,7 +278,7 @@ impl Engine {
     }
 
     /// Finds the agent that a node means, if it is bound to it.
-    fn bound_to(&self, node: NodeId, agent: &str) -> Result<AgentName, Refusal> {
+    pub(super) fn bound_to(&self, node: NodeId, agent: &str) -> Result<AgentName, Refusal> {
         let state = self.nodes.get(node);
         let known = self.agent_in(&state.project, agent);
         let bound = known.filter(|agent| state.agents.contains(agent));

@@ -12,7 +12,7 @@
 //! the new one. A node that says which instance of which program it is cannot supersede another instance that was heard of within
 //! [`super::limits::INSTANCE_MS`]: two of them would take turns for ever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::actions;
 use super::agents::{self, NamedAs};
@@ -24,6 +24,7 @@ use super::time::Timestamp;
 use super::{Engine, Step};
 
 pub use super::node_sessions::{Instance, Said};
+pub(super) use super::node_table::{Node, Nodes, Presence};
 
 /// What may be asked about nodes. Names are as given, not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +59,20 @@ pub enum Command {
         /// The agent, as it is written in the node's project.
         agent: String,
     },
+    /// Looks one node up. The person's to ask.
+    Find {
+        /// Its project.
+        project: String,
+        /// What is known of it.
+        by: By,
+    },
+    /// Tells how an agent is bound to a node. The person's to ask.
+    Binding {
+        /// The node.
+        node: NodeId,
+        /// The agent, as it is written in the node's project.
+        agent: String,
+    },
     /// Lists the nodes of a project. The person's to ask.
     List {
         /// Which project.
@@ -80,6 +95,18 @@ pub enum Command {
     },
     /// What the session of a node says.
     Says(Said),
+}
+
+/// By what a node is looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum By {
+    /// The name of one for several agents.
+    Name(String),
+    /// What it calls itself beside its name; of several the one that was made first.
+    Label(String),
+    /// The agent of the project whose own it is.
+    Owner(String),
 }
 
 impl From<Command> for io::Command {
@@ -107,6 +134,8 @@ pub enum Reply {
         /// Whether it was.
         was_bound: bool,
     },
+    /// The node that was looked up, if there is one.
+    Found(Option<NodeView>),
     /// Nodes, in the order in which they were made.
     Listed(Vec<NodeView>),
     /// The agents of a node: of the session's, after it has said which ones it has, or of the one that was asked about.
@@ -260,88 +289,6 @@ impl From<Refusal> for io::Refusal {
     }
 }
 
-/// All nodes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Nodes {
-    all: BTreeMap<NodeId, Node>,
-    /// How many there were: the number of the next one.
-    made: u64,
-}
-
-/// A node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) struct Node {
-    pub project: String,
-    pub name: String,
-    pub own: Option<AgentName>,
-    label: Option<String>,
-    pub agents_max: Option<usize>,
-    pub agents: BTreeSet<AgentName>,
-    pub pushes: bool,
-    pub presence: Presence,
-    pub instance: Option<Instance>,
-    /// Over its latest connection it takes an agent's frames only once it has named it.
-    pub names_first: bool,
-    created_at: Timestamp,
-    pub last_contact: Option<Timestamp>,
-}
-
-/// Whether a node is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) enum Presence {
-    /// It holds nothing.
-    Absent,
-    /// It is connected.
-    Live(SessionId),
-    /// Its connection has ended, and it holds its agents until then.
-    Gone(Timestamp),
-}
-
-impl Node {
-    pub fn view(&self, node: NodeId) -> NodeView {
-        NodeView {
-            node,
-            project: self.project.clone(),
-            name: self.name.clone(),
-            own: self.own.clone(),
-            label: self.label.clone(),
-            agents_max: self.agents_max,
-            agents: self.agents.iter().cloned().collect(),
-            pushes: self.pushes,
-            is_live: matches!(self.presence, Presence::Live(_)),
-            created_at: self.created_at,
-            last_contact: self.last_contact,
-        }
-    }
-}
-
-impl Nodes {
-    pub fn get(&self, node: NodeId) -> &Node {
-        &self.all[&node]
-    }
-
-    pub fn contains(&self, node: NodeId) -> bool {
-        self.all.contains_key(&node)
-    }
-
-    pub fn get_mut(&mut self, node: NodeId) -> &mut Node {
-        self.all.get_mut(&node).expect("a node stays")
-    }
-
-    /// Goes through all of them, in the order in which they were made.
-    pub fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
-        self.all.iter().map(|(id, node)| (*id, node))
-    }
-
-    fn find(&self, project: &str, is_meant: impl Fn(&Node) -> bool) -> Option<NodeId> {
-        let mut of_project = self.iter().filter(|(_, node)| node.project == project);
-        of_project.find(|(_, node)| is_meant(node)).map(|(id, _)| id)
-    }
-}
-
 impl Engine {
     /// Carries a command out.
     pub(super) fn about_nodes(
@@ -382,6 +329,25 @@ impl Engine {
                 }
                 Ok(Reply::Unbound { was_bound })
             }
+            Command::Find { project, by } => {
+                self.check_person(session)?;
+                let found = match by {
+                    By::Name(name) => self.nodes.named(&project, &name),
+                    By::Label(label) => self.nodes.labelled(&project, &label),
+                    By::Owner(agent) => self
+                        .agent_in(&project, &agent)
+                        .and_then(|agent| self.own_node_of(&agent)),
+                };
+                Ok(Reply::Found(found.map(|id| self.nodes.get(id).view(id))))
+            }
+            Command::Binding { node, agent } => {
+                self.check_person(session)?;
+                if !self.nodes.contains(node) {
+                    return Err(Refusal::Unknown.into());
+                }
+                let agent = self.bound_to(node, &agent)?;
+                Ok(Reply::Bound(self.binding_view(&agent)))
+            }
             Command::List { project } => {
                 self.check_person(session)?;
                 let of_project = self.nodes.iter().filter(|(_, node)| node.project == project);
@@ -418,8 +384,7 @@ impl Engine {
     }
 
     fn own_node_of(&self, agent: &AgentName) -> Option<NodeId> {
-        self.nodes
-            .find(agent.project(), |node| node.own.as_ref() == Some(agent))
+        self.nodes.own_of(agent)
     }
 
     fn check_person(&self, session: SessionId) -> Result<(), Refusal> {
@@ -492,8 +457,7 @@ impl Engine {
                 return Err(Refusal::InvalidName { given }.into());
             }
         }
-        let is_it = |node: &Node| node.name == name && node.own.is_none();
-        let id = match self.nodes.find(&project, is_it) {
+        let id = match self.nodes.named(&project, &name) {
             Some(id) => {
                 let Node {
                     label: known,
@@ -529,14 +493,11 @@ impl Engine {
     }
 
     fn make_node(&mut self, node: Node) -> Result<NodeId, Refusal> {
-        let nodes = self.nodes.all.len();
+        let nodes = self.nodes.count();
         if nodes >= self.bounds.nodes_max {
             return Err(Refusal::TooMany { nodes });
         }
-        let id = NodeId(self.nodes.made);
-        self.nodes.made += 1;
-        self.nodes.all.insert(id, node);
-        Ok(id)
+        Ok(self.nodes.add(node))
     }
 
     /// Checks that a node is not another agent's own.

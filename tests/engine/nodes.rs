@@ -2,7 +2,7 @@
 
 use relay::engine::limits::{FRAMES_MAX, INSTANCE_MS, NODE_GONE_MS};
 use relay::engine::nodes::{
-    BindingView, Command as Asked, Instance, Refusal as NoNode, Reply as Answer, Said,
+    BindingView, By, Command as Asked, Instance, Refusal as NoNode, Reply as Answer, Said,
 };
 use relay::engine::{Frame, NodeId};
 
@@ -113,6 +113,69 @@ pub fn answered(answer: Answer) -> Effect {
 
 pub fn no_node(refusal: NoNode) -> Vec<Effect> {
     vec![super::refused(ANY, refusal.into())]
+}
+
+/// What it finds that looks a node up.
+fn found(relay: &mut Relay, project: &str, by: By) -> Option<NodeId> {
+    let project = project.to_owned();
+    let effects = relay.asked(PERSON, Asked::Find { project, by });
+    let [
+        Effect::Reply {
+            result: Ok(Reply::Nodes(answer)),
+            ..
+        },
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    let Answer::Found(found) = &**answer else {
+        panic!("{answer:?}")
+    };
+    found.as_ref().map(|view| view.node)
+}
+
+#[test]
+fn a_node_is_found_by_its_name_its_label_or_its_agent_in_its_project_alone() {
+    let mut relay = Relay::told();
+    relay.open_for_person(PERSON);
+    let create = Asked::Create {
+        project: DEFAULT_PROJECT.to_owned(),
+        name: "fleet".to_owned(),
+        label: Some("broker".to_owned()),
+        agents_max: None,
+        pushes: false,
+    };
+    relay.asked(PERSON, create);
+    relay.open(SessionId(8), Carrier::Exchange, Some("dev-a"));
+    relay.asked(SessionId(8), Asked::Own);
+    let text = str::to_owned;
+    for (by, expected) in [
+        (By::Name(text("fleet")), Some(NodeId(0))),
+        (By::Label(text("broker")), Some(NodeId(0))),
+        (By::Owner(text("dev-a")), Some(NodeId(1))),
+        // Its own has no name that anybody gave it.
+        (By::Name(text("dev-a")), None),
+        (By::Name(text("broker")), None),
+        (By::Label(text("fleet")), None),
+        (By::Owner(text("dev-b")), None),
+    ] {
+        assert_eq!(found(&mut relay, DEFAULT_PROJECT, by.clone()), expected, "{by:?}");
+        assert_eq!(found(&mut relay, "web", by), None);
+    }
+    let of = |agent: &str| Asked::Binding {
+        node: NodeId(1),
+        agent: agent.to_owned(),
+    };
+    assert_eq!(
+        relay.asked(PERSON, of("dev-a")),
+        [answered(Answer::Bound(binding(0)))]
+    );
+    let agent = text("dev-b");
+    assert_eq!(
+        relay.asked(PERSON, of("dev-b")),
+        no_node(NoNode::NotBound { agent })
+    );
+    assert_eq!(relay.asked(SessionId(8), of("dev-a")), no_node(NoNode::NotYours));
 }
 
 pub fn noted() -> Vec<Effect> {

@@ -28,7 +28,7 @@ use super::limits::{
 };
 use super::owner::{Answered, Outcome, Outgoing};
 use super::websocket::{self, Gone, close};
-use crate::engine::nodes::{Instance, NodeView, Refusal, Reply, Said};
+use crate::engine::nodes::{By, Instance, NodeView, Refusal, Reply, Said};
 use crate::engine::{
     self, AgentName, Ending, Message, MessageId, NodeId, Recipient, ResolvedBy, SessionId, actions, agents,
 };
@@ -110,6 +110,20 @@ pub(super) fn node_name(view: &NodeView) -> String {
         Some(agent) => format!("direct-{}", agent_id(agent)),
         None => view.name.clone(),
     }
+}
+
+/// Returns by what a node may be looked up that has a name or an id on the wire.
+pub(super) fn named_by(project: &str, given: &str) -> impl Iterator<Item = By> {
+    let own = given
+        .strip_prefix("direct-")
+        .or(given.strip_prefix("node_direct_"));
+    let owner = own.and_then(agent_of).map(str::to_owned);
+    let name = given.strip_prefix(&format!("node_{project}_")).map(str::to_owned);
+    let whole = [By::Name(given.to_owned()), By::Label(given.to_owned())];
+    whole
+        .into_iter()
+        .chain(name.map(By::Name))
+        .chain(owner.map(By::Owner))
 }
 
 /// A node, as the token that its connection brings names it.
@@ -480,6 +494,7 @@ fn data(reply: &Reply) -> Value {
             })
         }
         Reply::Unbound { .. }
+        | Reply::Found(_)
         | Reply::Listed(_)
         | Reply::DeadLetters(_)
         | Reply::Redriven { .. }

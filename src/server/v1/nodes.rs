@@ -306,25 +306,37 @@ async fn named(asked: &Asked, workspace: String) -> Result<NodeView, Failure> {
 
 /// Finds a node by its name or its id.
 pub(super) async fn named_node(asked: &Asked, workspace: &str, name: &str) -> Result<NodeView, Failure> {
-    let all = of_workspace(asked, workspace.to_owned()).await?;
-    let found = all
-        .into_iter()
-        .find(|view| nodes::node_name(view) == name || nodes::node_id(view) == name);
-    found.ok_or_else(|| {
-        let reason = format!("no node {:?}; make it by POST /v1/nodes", shown(name));
-        Failure::new(StatusCode::NOT_FOUND, "node_not_found", reason)
-    })
+    for by in nodes::named_by(workspace, name) {
+        let project = workspace.to_owned();
+        let reply = asked.call(Who::Person, Command::Find { project, by }).await?;
+        let engine::Reply::Nodes(reply) = reply else {
+            unreachable!("a node is looked up, not {reply:?}")
+        };
+        let Reply::Found(found) = *reply else {
+            unreachable!("a node is looked up, not {reply:?}")
+        };
+        let is_it = |view: &NodeView| nodes::node_name(view) == name || nodes::node_id(view) == name;
+        if let Some(view) = found.filter(is_it) {
+            return Ok(view);
+        }
+    }
+    let reason = format!("no node {:?}; make it by POST /v1/nodes", shown(name));
+    Err(Failure::new(StatusCode::NOT_FOUND, "node_not_found", reason))
 }
 
 /// Finds an agent of a node's by its name.
 pub(super) async fn agent_of(asked: &Asked, node: &Named, name: &str) -> Result<AgentName, Failure> {
-    let all = of_workspace(asked, node.project().to_owned()).await?;
-    let own = all.into_iter().filter(|view| view.node == node.number());
-    let mut agents = own.flat_map(|view| view.agents);
-    agents.find(|agent| agent.local() == name).ok_or_else(|| {
-        let agent = shown(name);
-        Refusal::NotBound { agent }.into()
-    })
+    let binding = Command::Binding {
+        node: node.number(),
+        agent: name.to_owned(),
+    };
+    let engine::Reply::Nodes(reply) = asked.call(Who::Person, binding).await? else {
+        unreachable!("a binding is asked for")
+    };
+    let Reply::Bound(BindingView { agent, .. }) = *reply else {
+        unreachable!("a binding is asked for")
+    };
+    Ok(agent)
 }
 
 fn node(reply: engine::Reply) -> NodeView {
