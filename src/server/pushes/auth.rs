@@ -367,6 +367,10 @@ mod tests {
                 "content-length",
             ),
             (
+                json!({"type": "hmac_sha256", "secret": "hush", "timestamp_header": "Host"}),
+                "host",
+            ),
+            (
                 json!({"type": "hmac_sha256", "secret": "hush!", "signature_scheme": "standard-webhooks"}),
                 "base64",
             ),

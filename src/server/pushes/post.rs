@@ -174,3 +174,58 @@ async fn judge(target: &Target, response: hyper::Response<Incoming>) -> Result<(
 fn shown(status: StatusCode) -> String {
     format!("HTTP {}", status.as_u16())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::pin::Pin;
+    use std::sync::Mutex;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A network in which every name leads to another machine and to this one, and nobody listens.
+    #[derive(Default)]
+    struct Leads {
+        asked: Mutex<Vec<SocketAddr>>,
+    }
+
+    const ADDRESSES: [&str; 3] = ["10.0.0.1:80", "[::ffff:10.0.0.1]:80", "127.0.0.1:80"];
+
+    fn addresses(of: &[&str]) -> Vec<SocketAddr> {
+        of.iter()
+            .map(|address| address.parse().expect("an address"))
+            .collect()
+    }
+
+    type Later<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
+
+    impl Network for Leads {
+        fn resolve<'a>(&'a self, _host: &'a str, _port: u16) -> Later<'a, Vec<SocketAddr>> {
+            Box::pin(async { Ok(addresses(&ADDRESSES)) })
+        }
+
+        fn connect(&self, address: SocketAddr) -> Later<'_, Box<dyn Socket>> {
+            self.asked.lock().expect("no panic").push(address);
+            Box::pin(async { Err(io::Error::other("nobody listens")) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_of_this_machine_leads_to_no_other_whatever_its_addresses() {
+        for (host, reached) in [("a.localhost", &ADDRESSES[2..]), ("hooks.example", &ADDRESSES)] {
+            let allowed = ["hooks.example".to_owned()];
+            let target = json!({"url": format!("http://{host}/")});
+            let target = Target::read(target, &allowed).expect("a target");
+            let network = Leads::default();
+            let told = connect(&network, &target).await.err();
+            assert_eq!(told.as_deref(), Some("127.0.0.1:80: nobody listens"));
+            assert_eq!(
+                *network.asked.lock().expect("no panic"),
+                addresses(reached),
+                "{host}"
+            );
+        }
+    }
+}
