@@ -291,4 +291,20 @@ mod tests {
             assert!(tokens.holder(key.as_bytes()).is_some());
         }
     }
+
+    #[test]
+    fn of_too_many_agents_tokens_one_is_forgotten_for_each_that_is_more() {
+        let tokens = tokens();
+        let made: Vec<String> = (0..=AGENT_TOKENS_MAX)
+            .map(|number| tokens.issue(agent(&format!("a{number}"))).reveal())
+            .collect();
+        let good = |number: usize| tokens.holder(made[number].as_bytes()).is_some();
+        assert!(!good(0) && good(1), "the one that was not used for the longest");
+        // The others were used before this one is made.
+        for number in 3..made.len() {
+            assert!(good(number));
+        }
+        tokens.issue(agent("a1"));
+        assert!(good(2), "there are no more of them than before");
+    }
 }
