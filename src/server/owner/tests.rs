@@ -402,3 +402,41 @@ async fn what_is_watched_no_more_is_not_told_though_it_changed_before() {
         assert_eq!(changes.next().now_or_never(), told.then_some(what));
     }
 }
+
+#[tokio::test]
+async fn nothing_more_goes_out_over_the_connection_of_a_node_that_is_closed() {
+    use crate::engine::nodes;
+    let (owner, _) = ticking();
+    let person = owner
+        .open(Carrier::Exchange, Who::Person)
+        .expect("there is room")
+        .0;
+    let create = nodes::Command::Create {
+        project: crate::engine::DEFAULT_PROJECT.to_owned(),
+        name: "fleet".to_owned(),
+        label: None,
+        agents_max: None,
+        pushes: false,
+    };
+    let made = owner.call(person, create.into(), None);
+    let Some(Outcome::Answered(Answered {
+        answer: Ok(crate::engine::Reply::Nodes(made)),
+        ..
+    })) = made
+    else {
+        panic!("a node is made")
+    };
+    let nodes::Reply::Node(view) = *made else {
+        panic!("a node is made, not {made:?}")
+    };
+    let (session, mut outgoing) = owner.open_node(view.node).expect("there is room");
+    assert!(matches!(
+        outgoing.try_recv(),
+        Err(tokio::sync::mpsc::error::TryRecvError::Empty)
+    ));
+    owner.close(session, Ending::Broken);
+    assert!(matches!(
+        outgoing.try_recv(),
+        Err(tokio::sync::mpsc::error::TryRecvError::Disconnected)
+    ));
+}
