@@ -281,6 +281,25 @@ mod tests {
     }
 
     #[test]
+    fn a_node_says_how_many_deliveries_were_given_up_from_the_first_on() {
+        let state = |dead: usize| {
+            let json = format!(
+                r#"{{"node": "hook", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 0, "dead_letters": {dead}}}"#
+            );
+            let [_, _, _, state] = node(&serde_json::from_str(&json).expect("a node"));
+            state
+        };
+        assert_eq!(
+            [0, 1, 12].map(state),
+            [
+                "pushed to",
+                "pushed to, 1 given up: relay redrive",
+                "pushed to, 12 given up: relay redrive"
+            ]
+        );
+    }
+
+    #[test]
     fn a_relay_without_sessions_says_so() {
         let health = health(r#"{"name": "relay", "version": "0.1.0", "started_at": "some day"}"#);
         let place: std::net::SocketAddr = "[::1]:80".parse().expect("an address");

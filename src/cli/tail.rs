@@ -313,3 +313,102 @@ fn because(reason: Option<&str>) -> String {
 fn short(id: &str) -> &str {
     id.get(..ID_DIGITS_MIN).unwrap_or(id)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(kind: &str, mut event: Value) -> Option<String> {
+        event["type"] = kind.into();
+        said(&serde_json::from_value(event).expect("an event"))
+    }
+
+    #[test]
+    fn each_event_has_its_words() {
+        let delivery = |more: Value| {
+            let mut event = json!({"agent_name": "bob", "from_name": "pm", "message_id": "3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a"});
+            for (field, value) in more.as_object().expect("an object") {
+                event[field] = value.clone();
+            }
+            event
+        };
+        let action = json!({"caller_name": "pm", "handler_name": "bob", "action_name": "sum", "error": "no"});
+        let agent = json!({"agent": {"name": "bob"}});
+        let member = json!({"agent_name": "bob", "channel": "ops"});
+        let node = |holds: bool| json!({"node": {"name": "fleet"}, "holds_agents": holds});
+        for (kind, event, words) in [
+            (
+                "delivery.delivered",
+                delivery(json!({})),
+                "bob ← pm 3f2a91c0 delivered",
+            ),
+            (
+                "delivery.undone",
+                delivery(json!({"by": "lost"})),
+                "bob ← pm 3f2a91c0 back in the inbox: the reply was not written",
+            ),
+            (
+                "delivery.deferred",
+                delivery(json!({"available_at": "later", "reason": "busy"})),
+                "bob ← pm 3f2a91c0 deferred until later: busy",
+            ),
+            (
+                "delivery.expired",
+                delivery(json!({})),
+                "bob ← pm 3f2a91c0 expired: nobody was handed it before its deadline",
+            ),
+            (
+                "delivery.failed",
+                delivery(json!({"error": "HTTP 500"})),
+                "bob ← pm 3f2a91c0 failed: HTTP 500",
+            ),
+            ("delivery.failed", delivery(json!({})), "bob ← pm 3f2a91c0 failed"),
+            (
+                "message.read",
+                delivery(json!({})),
+                "bob says that it has read 3f2a91c0",
+            ),
+            (
+                "message.reacted",
+                delivery(json!({"emoji": "👍", "action": "added"})),
+                "bob puts 👍 to 3f2a91c0",
+            ),
+            (
+                "message.reacted",
+                delivery(json!({"emoji": "👍", "action": "removed"})),
+                "bob takes 👍 back from 3f2a91c0",
+            ),
+            ("action.invoked", action.clone(), "pm asks bob for sum"),
+            ("action.completed", action.clone(), "bob has done sum for pm"),
+            ("action.failed", action.clone(), "sum for pm failed: no"),
+            ("action.denied", action, "sum is not available to pm"),
+            ("agent.status.active", agent.clone(), "bob is there"),
+            ("agent.status.offline", agent.clone(), "bob is gone"),
+            (
+                "agent.taken_over",
+                agent,
+                "bob was taken over by a later instance",
+            ),
+            ("member.joined", member.clone(), "bob has joined #ops"),
+            ("member.left", member, "bob has left #ops"),
+            ("node.status.online", node(true), "node fleet is connected"),
+            (
+                "node.status.offline",
+                node(true),
+                "node fleet has lost its connection",
+            ),
+            (
+                "node.status.offline",
+                node(false),
+                "node fleet is gone; what it did not acknowledge is in the inboxes",
+            ),
+        ] {
+            assert_eq!(told(kind, event).as_deref(), Some(words), "{kind}");
+        }
+        for kind in ["delivery.accepted", "harness.turn.started", "of.another.version"] {
+            assert_eq!(told(kind, json!({})), None, "{kind}");
+        }
+    }
+}

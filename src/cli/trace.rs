@@ -315,6 +315,37 @@ accepted no time
     }
 
     #[test]
+    fn what_an_agent_or_a_target_says_stands_behind_what_became_of_it() {
+        let words = |kind: &str, retryable: Option<bool>, reason: Option<&str>| {
+            let step = Step {
+                reason: reason.map(str::to_owned),
+                retryable,
+                until: Some("later".to_owned()),
+                ..step("t0", "dev-a", kind, None)
+            };
+            said(&step, "handed_over")
+        };
+        assert_eq!(words("failed", Some(false), Some("no")), "failed: no");
+        assert_eq!(words("failed", None, None), "failed");
+        assert_eq!(
+            words("failed", Some(true), Some("no")),
+            "failed (it might be done another time): no"
+        );
+        assert_eq!(
+            words("deferred", None, Some("busy")),
+            "deferred until later: busy"
+        );
+        assert_eq!(
+            words("push_failed", None, Some("HTTP 500")),
+            "its target did not take it: HTTP 500; again at later"
+        );
+        assert_eq!(
+            words("given_up", None, Some("HTTP 500")),
+            "given up: HTTP 500; relay redrive sends it again"
+        );
+    }
+
+    #[test]
     fn it_says_how_a_message_was_to_be_brought_where_there_is_more_to_say() {
         let plain = traced(vec![
             step("t0", "dev-a", "queued", None),
