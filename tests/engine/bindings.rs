@@ -177,6 +177,30 @@ fn a_node_takes_no_more_agents_than_it_says() {
 }
 
 #[test]
+fn a_node_may_have_as_many_agents_as_there_is_room_for_and_not_one_more() {
+    let mut relay = Relay::with_node();
+    let too_many = |relay: &mut Relay, new: usize| {
+        let agents = (0..new).map(|number| format!("w{number}")).collect();
+        match &relay.said(NODE, Said::Has { agents })[..] {
+            [Effect::Reply { result: Ok(_), .. }, ..] => None,
+            [
+                Effect::Reply {
+                    result: Err(Refusal::Agents(agents::Refusal::TooManyAgents { agents })),
+                    ..
+                },
+            ] => Some(*agents),
+            other => panic!("{other:?}"),
+        }
+    };
+    let before = too_many(&mut relay, ROOMY.agents_max + 1).expect("more than may be");
+    let room = ROOMY.agents_max - before;
+    assert_eq!(too_many(&mut relay, room + 1), Some(before));
+    assert_eq!(relay.agents_of(FIRST), [name("dev-a")], "nothing was changed");
+    assert_eq!(too_many(&mut relay, room), None);
+    assert_eq!(relay.agents_of(FIRST).len(), room);
+}
+
+#[test]
 fn an_agents_own_node_has_it_again_whichever_way_another_lets_go() {
     let mut relay = with_own_node();
     let its_own = (NodeId(1), Some(name("dev-a")), vec![name("dev-a")]);
