@@ -162,7 +162,7 @@ pub fn show(project: &str, number: u8) -> Asked {
     }
 }
 
-fn by_agent(name: &str, agent: &str) -> Description {
+pub fn by_agent(name: &str, agent: &str) -> Description {
     Description {
         project: DEFAULT_PROJECT.to_owned(),
         name: name.to_owned(),

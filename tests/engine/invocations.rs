@@ -8,7 +8,8 @@ use relay::engine::limits::INVOCATION_MS;
 use relay::engine::nodes::{Refusal as NoNode, Said};
 
 use super::actions::{
-    CALLER, CALLERS_NODE, HANDLER, SECOND, ended, inv, offer, out, refused_as, said, sent, show, sum, told,
+    CALLER, CALLERS_NODE, HANDLER, SECOND, by_agent, ended, inv, offer, out, refused_as, said, sent, show,
+    sum, told,
 };
 use super::nodes::{ANY, FIRST, NEXT, NODE, NONE, PERSON, noted};
 use super::*;
@@ -112,6 +113,12 @@ fn it_follows_its_handler_to_another_node_and_goes_out_again_when_that_begins_an
         [(NODE, inv(1))],
         "what it had may be lost with what ran there"
     );
+    // What another agent of the same node was asked is still being done.
+    relay.bind(FIRST, "dev-b");
+    relay.registers(PERSON, by_agent("other", "dev-b"));
+    assert_eq!(out(&relay.invokes(2, "other")), [(NODE, inv(2))]);
+    let again = relay.said(NODE, Said::Adopts { agent: agent() });
+    assert_eq!(out(&again), [(NODE, inv(1))]);
     relay.node_ends(NODE, 1, Ok("1"));
     assert_eq!(out(&relay.said(NODE, Said::Adopts { agent: agent() })), []);
 }
