@@ -426,6 +426,29 @@ fn an_inbox_tells_what_waits_and_how_others_take_what_was_sent() {
 }
 
 #[test]
+fn a_node_that_takes_its_news_is_told_all_of_them_however_many() {
+    let world = World::new();
+    let mut node = Node::connect(&world, &world.own_node(&world.alice));
+    let (_, path) = world.written("done?");
+    let reactions = format!("{path}/reactions");
+    // More than may wait at a time. What comes behind each says that it should have come.
+    for number in (1..).take(260) {
+        let (request, action) = if number % 2 == 1 {
+            let given = json!({"emoji": "x"}).to_string();
+            (Request::post(&reactions, given), "added")
+        } else {
+            (Request::new("DELETE", &format!("{reactions}/x")), "removed")
+        };
+        let answer = world.relay.connect().exchange(&with(request, &world.bob));
+        assert!((200..300).contains(&answer.status), "{answer:?}");
+        world.done("/v1/dm", &world.bob, &json!({"to": "alice", "text": "behind it"}));
+        assert_eq!(node.hear()["payload"]["data"]["action"], action, "news {number}");
+        assert_eq!(node.delivery(), (number, "behind it".to_owned(), false));
+        node.acknowledge("alice", number);
+    }
+}
+
+#[test]
 fn of_several_the_latest_is_shown_and_the_first_says_since_when() {
     let world = World::new();
     world.done("/v1/channels/ops/join", &world.bob, &json!({}));
