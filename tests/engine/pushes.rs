@@ -1,5 +1,6 @@
 //! Pushes: one at a time, in order, again after a while, given up after so many attempts, and sent again when somebody asks.
 
+use relay::engine::NodeId;
 use relay::engine::handling::Handling;
 use relay::engine::limits::{PUSH_ATTEMPTS_MAX, PUSH_BACKOFF_MS, PUSH_BACKOFF_MS_MAX, REASON_BYTES_MAX};
 use relay::engine::nodes::{Command as Asked, Refusal as NoNode, Reply as Answer, Said};
@@ -323,6 +324,55 @@ fn what_was_given_up_goes_out_again_when_somebody_asks_and_has_as_many_attempts_
         relay.engine.poll_timeout().map(|(_, reason)| reason),
         Some(Reason::DoubtEnds)
     );
+}
+
+#[test]
+fn what_is_asked_of_one_agent_is_of_no_other_and_what_is_asked_of_all_is_of_each() {
+    let mut relay = Relay::pushing();
+    let (project, name) = (DEFAULT_PROJECT.to_owned(), "second".to_owned());
+    relay.asked(
+        PERSON,
+        Asked::Create {
+            project,
+            name,
+            label: None,
+            agents_max: Some(1),
+            pushes: true,
+        },
+    );
+    relay.connect_as(NodeId(1), NEXT);
+    relay.bind(NodeId(1), "dev-b");
+    relay.posts(1..=1);
+    relay.call(A, 20, post(Some("pm"), "dev-b", "hi"));
+    relay.fails_for_good(1);
+    let agent = "dev-b".to_owned();
+    let error = "HTTP 500".to_owned();
+    let number = 1;
+    relay.said(NEXT, Said::Failed { agent, number, error });
+    let dead = |agent: &str| Asked::DeadLetters {
+        agent: Some(agent.to_owned()),
+    };
+    let all = relay.dead();
+    assert_eq!(all.len(), 1);
+    assert_eq!(
+        relay.asked(PERSON, dead("dev-a")),
+        [reply(ANY, Ok(Answer::DeadLetters(all).into()))]
+    );
+    assert_eq!(
+        relay.asked(PERSON, dead("dev-b")),
+        [reply(ANY, Ok(Answer::DeadLetters(Vec::new()).into()))]
+    );
+    let effects = relay.asked(PERSON, redrive(None));
+    assert_eq!(effects[0], redriven(1, 2));
+    let sessions = effects.iter().filter_map(|effect| {
+        let Effect::Deliver { session, .. } = effect else {
+            return None;
+        };
+        Some(*session)
+    });
+    let mut sessions: Vec<SessionId> = sessions.collect();
+    sessions.sort_unstable();
+    assert_eq!(sessions, [NODE, NEXT]);
 }
 
 #[test]
