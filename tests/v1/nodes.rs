@@ -493,6 +493,8 @@ fn what_a_node_may_not_say_is_an_error_and_its_connection_goes_on() {
     assert_eq!(node.ask(&acknowledge(-1))["code"], "invalid_message");
     let spawn = json!({"v": 1, "id": "s", "type": "node.spawn", "input": {}});
     assert_eq!(node.ask(&spawn)["code"], "not_supported");
+    let anothers = json!({"v": 1, "id": "r", "type": "agent.recover", "name": "bob", "expected_agent_id": "agt_web:alice"});
+    assert_eq!(node.ask(&anothers)["code"], "agent_not_found");
     world.dm("still there");
     assert_eq!(node.delivery(), (1, "still there".to_owned(), false));
 }
