@@ -458,9 +458,8 @@ fn of_several_the_latest_is_shown_and_the_first_says_since_when() {
     let begun = world.seen(&first, &world.alice)["created_at"].take();
     // Else both might be of the same moment.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while chrono::DateTime::parse_from_rfc3339(begun.as_str().expect("a text")).expect("a moment")
-        >= chrono::Utc::now()
-    {
+    let at = chrono::DateTime::parse_from_rfc3339(begun.as_str().expect("a text")).expect("a moment");
+    while chrono::Utc::now().timestamp_millis() <= at.timestamp_millis() {
         assert!(std::time::Instant::now() < end);
     }
     let (last, _) = world.written("two");
