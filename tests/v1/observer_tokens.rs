@@ -198,6 +198,12 @@ fn a_token_that_expires_ends_its_stream() {
     refused(&rotated, 409, "observer_token_expired", "expires_at");
     let again = json!({"name": made["name"], "scopes": ["stream:read"]});
     assert_eq!(world.post("/v1/observer-tokens", &world.key, &again).status, 201);
+    // Where its room is needed it is forgotten, and what it is known by as well.
+    for number in 0..255 {
+        world.observer_token(json!({"name": format!("n{number}")}));
+    }
+    let forgotten = world.get("/v1/workspace/events", text(&made["token"]));
+    refused(&forgotten, 401, "unauthorized", "not known");
     let other = world.post("/v1/observer-tokens", &world.key, &again);
     refused(&other, 409, "observer_token_already_exists", "choose another");
 }

@@ -157,11 +157,11 @@ impl Known {
         ))
     }
 
-    /// Makes room for one more token of a workspace: one that was revoked, or has expired, is forgotten.
-    fn make_room(&mut self, workspace: &str, now: Timestamp) -> Result<(), Failure> {
+    /// Makes room for one more token of a workspace: one that was revoked, or has expired, is forgotten. Returns it.
+    fn make_room(&mut self, workspace: &str, now: Timestamp) -> Result<Option<ObserverId>, Failure> {
         let of_workspace = |(_, other): &(&ObserverId, &Observer)| other.workspace == workspace;
         if self.all.iter().filter(of_workspace).count() < OBSERVER_TOKENS_MAX {
-            return Ok(());
+            return Ok(None);
         }
         let revoked = self.all.iter().filter(of_workspace);
         let oldest = revoked
@@ -178,7 +178,7 @@ impl Known {
             ));
         };
         self.all.remove(&oldest);
-        Ok(())
+        Ok(Some(oldest))
     }
 }
 
@@ -245,7 +245,9 @@ pub(super) async fn create(asked: Asked) -> Answer {
     };
     let mut known = asked.shared.api.observers.known();
     known.check_name(&workspace, &observer.name, None, now)?;
-    known.make_room(&workspace, now)?;
+    if let Some(forgotten) = known.make_room(&workspace, now)? {
+        asked.shared.api.tokens.revoke(forgotten);
+    }
     known.made += 1;
     let id = ObserverId(known.made);
     let mut json = observer.shown(id, now);
