@@ -13,7 +13,12 @@ impl Ups {
         let listening = agent.events().subscribe(move |event| match event {
             AgentSessionEvent::Connected => kept.keep(Ok(())),
             AgentSessionEvent::Disconnected { reason } => kept.keep(Err(reason.clone())),
-            _ => {}
+            AgentSessionEvent::Accepted { .. }
+            | AgentSessionEvent::Delivered { .. }
+            | AgentSessionEvent::Deferred { .. }
+            | AgentSessionEvent::Failed { .. }
+            | AgentSessionEvent::Notified { .. }
+            | _ => {}
         });
         (ups, listening)
     }
