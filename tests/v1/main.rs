@@ -8,6 +8,7 @@
 mod actions;
 mod addresses;
 mod deliveries;
+mod ends_of_streams;
 mod handling;
 mod messages;
 mod nodes;

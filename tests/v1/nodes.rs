@@ -500,16 +500,6 @@ fn what_a_node_may_not_say_is_an_error_and_its_connection_goes_on() {
 }
 
 #[test]
-fn a_node_has_a_name_that_is_seen() {
-    let world = World::new();
-    for name in ["", "  ", "h\u{200b}k", "rtl\u{202e}", "two\nlines"] {
-        let answer = world.post("/v1/nodes", &world.key, &json!({"name": name}));
-        refused(&answer, 400, "node_control_failed", "invalid node name");
-    }
-    world.done("/v1/nodes", &world.key, &json!({"name": "the laptop"}));
-}
-
-#[test]
 fn a_frame_that_is_too_long_ends_its_own_connection_alone() {
     let world = World::new();
     let mut node = Node::connect(&world, &world.own_node(&world.bob));

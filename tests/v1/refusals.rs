@@ -291,9 +291,20 @@ fn what_is_not_there_says_so_over_a_connection_that_goes_on() {
     for (method, path, words) in [
         ("GET", "/v1/activity", "the activity of a workspace"),
         ("DELETE", "/v1/agents/bob", "to change or remove an agent"),
+        ("DELETE", "/v1/nodes/fleet", "to change or remove a node"),
         ("GET", "/v1/directory/agents", "the directory"),
     ] {
         refused(&ask(Request::new(method, path)), 501, "not_supported", words);
     }
     assert_eq!(ask(Request::get("/health")).status, 200);
+}
+
+#[test]
+fn a_node_has_a_name_that_is_seen() {
+    let world = World::new();
+    for name in ["", "  ", "h\u{200b}k", "rtl\u{202e}", "two\nlines"] {
+        let answer = world.post("/v1/nodes", &world.key, &json!({"name": name}));
+        refused(&answer, 400, "node_control_failed", "invalid node name");
+    }
+    world.done("/v1/nodes", &world.key, &json!({"name": "the laptop"}));
 }
