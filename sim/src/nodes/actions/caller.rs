@@ -126,7 +126,8 @@ impl Caller {
 
     /// Looks at what is open. Nothing comes back where its token is not good any more.
     async fn look(&self, token: &str) -> Option<()> {
-        let open = std::mem::take(&mut self.disk().open);
+        // It stays on the disk meanwhile: the machine may lose power.
+        let open = self.disk().open.clone();
         let mut left = Vec::new();
         let mut is_good = true;
         for (action, id, times) in open {
@@ -154,7 +155,7 @@ impl Caller {
                 _ => {}
             }
         }
-        self.disk().open.append(&mut left);
+        self.disk().open = left;
         is_good.then_some(())
     }
 }
