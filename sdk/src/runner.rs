@@ -171,6 +171,14 @@ impl Known {
         }
     }
 
+    /// Forgets a deferral that relay has: its clock says from then on when the time has come, which may be another's here.
+    fn relay_has(&mut self, delivery: &str, receipt: &MessageReceipt) {
+        if matches!(receipt, MessageReceipt::Deferred { .. }) {
+            self.receipts.remove(delivery);
+            self.order.retain(|known| known != delivery);
+        }
+    }
+
     fn keep(&mut self, delivery: &str, receipt: &MessageReceipt) {
         let before = self.receipts.insert(delivery.to_owned(), receipt.clone());
         if before.is_some() {
@@ -255,6 +263,7 @@ impl<A: AgentDeliveryAdapter> Worker<A> {
         };
         match told {
             Ok(()) => {
+                self.known.relay_has(&id, &receipt);
                 self.shared
                     .done
                     .send_replace((arrived.connection, arrived.number));
@@ -378,6 +387,23 @@ mod tests {
         known.keep("a", &done);
         assert_eq!(known.receipt("a", at(999)), Some(&done));
         assert_eq!(known.receipt("a", at(1_000)), Some(&done));
+    }
+
+    #[test]
+    fn of_a_deferral_that_relay_has_its_clock_says_when_the_time_has_come() {
+        let at = |ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
+        let mut known = Known::default();
+        let (deferred, done) = (
+            MessageReceipt::deferred(at(1_000), "busy"),
+            MessageReceipt::delivered(),
+        );
+        for (id, receipt) in [("a", &deferred), ("b", &done)] {
+            known.keep(id, receipt);
+            known.relay_has(id, receipt);
+        }
+        assert_eq!(known.receipt("a", at(0)), None, "relay has sent it");
+        assert_eq!(known.receipt("b", at(0)), Some(&done));
+        assert_eq!(known.order, ["b"]);
     }
 
     #[test]
