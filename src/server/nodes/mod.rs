@@ -235,13 +235,7 @@ impl Connection {
             let step = tokio::select! {
                 _ = outgoing.recv_many(&mut due, NODE_FRAMES_AT_ONCE) => self.send(&mut due).await,
                 said = self.socket.recv() => {
-                    heard = Instant::now();
-                    // What a node says may have more sent again: what it was to be sent before goes out first, so that it is not
-                    // kept many times over for one that says much and reads little.
-                    if let ControlFlow::Break(ending) = self.send_all(&mut outgoing, &mut due).await {
-                        return ending;
-                    }
-                    match said {
+                    let step = match said {
                         Some(Ok(Text::Text(text))) => self.hear(&text).await,
                         Some(Ok(Text::Binary(_))) => {
                             let told = outgoing::error(&self.error_id(), "invalid_message", "a frame is text: a JSON object");
@@ -254,7 +248,16 @@ impl Connection {
                             tracing::debug!(%error, "the connection of a node broke");
                             ControlFlow::Break(Ending::Broken)
                         }
-                    }
+                    };
+                    // What a node says may have more sent again: that goes out before it is heard again, so that it is not kept many
+                    // times over for one that says much and reads little.
+                    let step = match step {
+                        ControlFlow::Continue(()) => self.send_all(&mut outgoing, &mut due).await,
+                        ended @ ControlFlow::Break(_) => ended,
+                    };
+                    // While it was written to it could not be heard.
+                    heard = Instant::now();
+                    step
                 }
                 _ = pings.tick() => self.ping(heard).await,
                 () = stop.cancelled() => {
