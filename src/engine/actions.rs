@@ -451,7 +451,6 @@ impl Engine {
             // Whether it waits for a node is for that to say.
             Handler::Node(_) => known.is_some_and(|known| known.handler == handler && known.queues),
         };
-        let is_offered = known.is_some_and(|known| known.handler == handler && known.is_offered);
         let action = Action {
             text,
             handler,
@@ -459,7 +458,8 @@ impl Engine {
             output_schema: output_schema.map(Arc::from),
             available_to,
             queues,
-            is_offered,
+            // What the key says of it, whom it is for above all, is not to be gone with what the node says.
+            is_offered: false,
             created_at: step.now,
         };
         let (key, handler) = ((project, name), action.handler.clone());

@@ -472,16 +472,19 @@ fn what_the_person_has_registered_for_a_node_stays_whatever_that_offers() {
 }
 
 #[test]
-fn what_the_person_says_of_what_a_node_offers_does_not_keep_it() {
+fn what_the_person_says_of_what_a_node_offers_stays_whatever_the_node_says() {
     let mut relay = Relay::with_action();
     relay.offers(NODE, vec![offer("build", false)]);
-    relay.registers(PERSON, by_node("build", FIRST));
+    let for_another = Description {
+        available_to: Some(vec!["dev-b".to_owned()]),
+        ..by_node("build", FIRST)
+    };
+    relay.registers(PERSON, for_another);
     relay.offers(NODE, Vec::new());
-    let (given, known) = ("build".to_owned(), vec!["sum".to_owned()]);
-    assert_eq!(
-        relay.invokes(1, "build"),
-        refused_as(NoAction::Unknown { given, known })
-    );
+    relay.offers(NODE, vec![offer("build", false)]);
+    let action = "build".to_owned();
+    let denied = refused_as(NoAction::Denied { action });
+    assert_eq!(relay.invokes(1, "build").last(), denied.last());
 }
 
 #[test]
