@@ -126,7 +126,7 @@ impl Engine {
         };
         let inbox = &self.inboxes[agent];
         if self.is_held(agent) {
-            return self.node_absence(agent).is_none();
+            return self.node_absence(agent).is_none() || !inbox.waits.is_empty();
         }
         // What a node does for an agent is no act of its own.
         let was_on_node = inbox.binding.is_none() && inbox.frames_made > 0;

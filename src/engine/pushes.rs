@@ -138,6 +138,8 @@ impl Engine {
             .as_mut()
             .expect("the agent is bound");
         let Some(sent) = binding.frames.get_mut(&number) else {
+            // Its agent has given a receipt for it meanwhile.
+            self.forget_failing(agent);
             return Ok(());
         };
         let Some(handover) = sent.handover else {
@@ -175,9 +177,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Goes on with the pushes to an agent's target. If nothing is left to push, nobody finds out whether they would fail still.
+    /// Goes on with the pushes to an agent's target.
     pub(super) fn resume(&mut self, agent: &AgentName, step: &mut Step<'_>) {
         self.end_pause(agent);
+        self.forget_failing(agent);
+        step.wakes(agent.clone());
+    }
+
+    /// Counts a target as failing no more if nothing is left to push: nobody finds out whether that would fail still.
+    fn forget_failing(&mut self, agent: &AgentName) {
         let inbox = self.inbox_mut(agent);
         let is_idle = inbox.first_open().is_none();
         if let Some(binding) = &mut inbox.binding
@@ -186,7 +194,6 @@ impl Engine {
         {
             binding.pushing.failing = None;
         }
-        step.wakes(agent.clone());
     }
 
     pub(super) fn end_pause(&mut self, agent: &AgentName) {

@@ -234,4 +234,8 @@ fn what_comes_for_an_agent_waits_while_its_node_gets_nothing_for_want_of_receipt
         receipts: 2,
     };
     assert_eq!(told_of(&mut relay, "dev-a"), Some(missing));
+    // The first read is of the start.
+    relay.call(B, 2, read("dev-a"));
+    relay.call(B, 3, wait("dev-a", WAIT_MS));
+    assert_eq!(told_of(&mut relay, "dev-a"), None, "somebody waits for its inbox");
 }
