@@ -213,13 +213,15 @@ impl Stream {
     /// Tells why it ends, and takes what still comes in for a moment: with something unread the system would break the connection off, and the
     /// reason might be lost with it.
     async fn tell(&mut self, code: u16, reason: &str) {
-        if websocket::write(&mut self.socket, [close(code, reason)])
-            .await
-            .is_ok()
-        {
-            let rest = async { while let Some(Ok(_)) = self.socket.recv().await {} };
-            let _late = tokio::time::timeout(OBSERVER_LAST_PATIENCE, rest).await;
-        }
+        let telling = async {
+            if websocket::write(&mut self.socket, [close(code, reason)])
+                .await
+                .is_ok()
+            {
+                while let Some(Ok(_)) = self.socket.recv().await {}
+            }
+        };
+        let _late = tokio::time::timeout(OBSERVER_LAST_PATIENCE, telling).await;
     }
 
     async fn write(&mut self, message: Message) -> ControlFlow<()> {

@@ -218,7 +218,7 @@ pub(super) fn forbidden(reason: String) -> Failure {
     Failure::new(StatusCode::UNAUTHORIZED, "observer_token_forbidden", reason)
 }
 
-pub(super) fn no_observer(given: Kind) -> Failure {
+fn no_observer(given: Kind) -> Failure {
     let reason = format!(
         "this address wants {} or {}; this is {}",
         Kind::Observer.words(),

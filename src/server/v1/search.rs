@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::asked::{Asked, not_accepted};
 use super::envelope::{Answer, Data, Failure};
-use super::events::{forbidden, no_observer};
+use super::events::forbidden;
 use super::tokens::{Holder, Kind};
 use super::{channels, records};
 use crate::engine::records::{Of, Range, Record};
@@ -25,7 +26,7 @@ use crate::server::observers::{Scope, View};
 /// `GET /v1/search`: the newest first.
 pub(super) async fn search(asked: Asked) -> Answer {
     let who = match asked.any_holder()? {
-        Holder::Node(_) => return Err(no_observer(Kind::Node)),
+        Holder::Node(_) => return Err(no_node()),
         holder @ (Holder::Workspace(_) | Holder::Agent(_) | Holder::Observer { .. }) => {
             Looker::of(&asked, &holder, Scope::Search)?
         }
@@ -64,6 +65,13 @@ pub(super) async fn search(asked: Asked) -> Answer {
         }
     }
     Ok(Data::ok(found.into()))
+}
+
+fn no_node() -> Failure {
+    let [agent, workspace, observer, node] =
+        [Kind::Agent, Kind::Workspace, Kind::Observer, Kind::Node].map(Kind::words);
+    let reason = format!("this address wants {agent}, {workspace} or {observer}; this is {node}");
+    Failure::new(StatusCode::UNAUTHORIZED, "observer_token_required", reason)
 }
 
 /// `GET /v1/dm/conversations/all`: those of all agents of a workspace, the latest first.
