@@ -6,6 +6,7 @@ use super::actions::laws::{ASKED, ENDS, ENDS_ONCE, SAID, comes_to_what_is_said, 
 use super::history::{Given, History, Listed, Numbered, Observed, Post, Posted, Shown, Step};
 use super::plan::{Plan, node_name};
 use crate::laws::Violation;
+use crate::plan::FaultKind;
 
 /// Nobody loses a message but with a life of the server.
 pub const LOST: &str = "what was accepted is handed over";
@@ -340,11 +341,21 @@ impl Case<'_> {
     }
 
     fn what_is_deferred_is_in_no_list(&self) -> Verdict {
+        // A relay that is told to stop ends all deferrals, so that they count as unread, and answers for a moment more.
+        let stops = |from_ms: u64, to_ms: u64| {
+            let mut stops = self
+                .plan
+                .faults
+                .iter()
+                .filter(|fault| fault.kind == FaultKind::Stop);
+            stops.any(|stop| (from_ms..=to_ms).contains(&stop.at_ms))
+        };
         for deferral in &self.history.deferrals {
             let too_soon = |listed: &&Listed| {
                 listed.delivery == deferral.delivery
                     && listed.asked_ms > deferral.from_ms
                     && listed.at_ms < deferral.until_ms
+                    && !stops(deferral.from_ms, listed.at_ms)
             };
             if let Some(listed) = self.history.listed.iter().find(too_soon) {
                 return Err(format!("{deferral:?}, but {listed:?}"));
