@@ -146,6 +146,13 @@ impl Case<'_> {
         plan.is_some_and(|plan| plan.twin_on.is_some())
     }
 
+    /// Tells whether two showings of one message may have crossed: an agent that moves from node to node was sent it over one binding,
+    /// and then over another, and the network may have held the first.
+    fn may_have_crossed(&self, one: &Shown, other: &Shown) -> bool {
+        let agents = self.plan.first_of_fleets()..self.plan.first_of_fleets() + self.plan.fleets.agents.len();
+        agents.contains(&one.node) && one.process != other.process
+    }
+
     fn what_was_accepted_is_handed_over(&self) -> Verdict {
         for (post, node) in self.in_the_last_life() {
             let is_shown = self.showings(&post.text).any(|shown| shown.node == node);
@@ -197,7 +204,13 @@ impl Case<'_> {
                 .filter(|given| given.node == *node && given.delivery == *delivery)
                 .map(|given| given.at_ms)
                 .min();
-            let later = |shown: &&Shown| first_ms.is_some_and(|first_ms| shown.at_ms > first_ms);
+            let mut of_receipt = self.history.shown.iter().filter(of_it);
+            let of_receipt =
+                of_receipt.rfind(|shown| first_ms.is_some_and(|first_ms| shown.at_ms <= first_ms));
+            let later = |shown: &&Shown| {
+                first_ms.is_some_and(|first_ms| shown.at_ms > first_ms)
+                    && !of_receipt.is_some_and(|before| self.may_have_crossed(before, shown))
+            };
             if let Some(shown) = self.history.shown.iter().filter(of_it).find(later) {
                 return Err(format!("{:?} came again at {} ms", shown.text, shown.at_ms));
             }
@@ -206,14 +219,16 @@ impl Case<'_> {
     }
 
     fn what_comes_again_is_marked(&self) -> Verdict {
-        let mut before: BTreeMap<(usize, &str), u64> = BTreeMap::new();
+        let mut before: BTreeMap<(usize, &str), &Shown> = BTreeMap::new();
         for shown in &self.history.shown {
-            let first = before.insert((shown.node, &shown.delivery), shown.at_ms);
-            if let Some(first_ms) = first
+            let first = before.insert((shown.node, &shown.delivery), shown);
+            if let Some(first) = first
                 && !shown.redelivered
                 && !self.has_twin(shown.node)
+                && !self.may_have_crossed(first, shown)
             {
                 let Shown { text, at_ms, .. } = shown;
+                let first_ms = first.at_ms;
                 return Err(format!(
                     "{text:?} came at {first_ms} ms, and unmarked at {at_ms} ms"
                 ));
