@@ -115,6 +115,11 @@ impl World {
     pub fn pushes(&self, hook: &Hook, more: &Value) -> Value {
         let made = self.push_node(hook, more);
         self.done("/v1/nodes/hook/agents", &self.key, &json!({"agent_name": "bob"}));
+        // What is told once goes to a node that is there alone.
+        let end = std::time::Instant::now() + PATIENCE;
+        while self.seen("/v1/nodes/hook", &self.key)["live"] != true {
+            assert!(std::time::Instant::now() < end, "it is not served");
+        }
         made
     }
 
