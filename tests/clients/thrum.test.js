@@ -249,6 +249,7 @@ overStdio('a cancelled wait takes no message with it', async (world) => {
   await world.relay.aReadWaits();
   quit.abort();
   await refused;
+  await world.relay.noReadWaits();
   const sent = await send(alice, 'bob', 'for whoever reads next');
   await assertChecked(bob, [sent]);
 });

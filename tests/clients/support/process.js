@@ -170,8 +170,17 @@ export class Relay {
 
   /** Resolves once a read waits. A call that was begun after it may be answered before relay has heard of it. */
   async aReadWaits() {
+    await this.#until((connections) => connections.some(({ waits }) => waits.length > 0));
+  }
+
+  /** Resolves once none waits any more. A call that was cancelled before it waits until relay has heard of that. */
+  async noReadWaits() {
+    await this.#until((connections) => connections.every(({ waits }) => waits.length === 0));
+  }
+
+  async #until(is) {
     const limit = AbortSignal.timeout(PATIENCE_MS);
-    while ((await this.health()).connections.every(({ waits }) => waits.length === 0)) {
+    while (!is((await this.health()).connections)) {
       limit.throwIfAborted();
       await sleep(10);
     }
