@@ -34,7 +34,7 @@ use history::History;
 use plan::Plan;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 43] = [
+pub const REQUIRED: [(&str, u64); 42] = [
     ("node came", 20),
     ("node came again", 20),
     ("node lapsed", 100),
@@ -72,7 +72,6 @@ pub const REQUIRED: [(&str, u64); 43] = [
     ("listed again", 40),
     ("deferred from the list", 100),
     ("receipt for what was listed", 40),
-    ("refused: the node is away", 200),
     ("invocation waits for its handler", 100),
     ("invocation completed by a call", 100),
     ("handler gone with an invocation in hand", 100),
