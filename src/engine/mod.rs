@@ -87,7 +87,7 @@ pub use message::{Context, Delivery, Kind, Message};
 pub use names::{
     AgentName, Boot, CallId, ChannelName, DEFAULT_PROJECT, GroupName, HandoverId, InvalidName, InvalidRoster,
     InvocationId, Known, MessageId, NodeId, PERSON, RandomBytes, Recipient, ResolvedBy, Role, Roster, Seq,
-    SessionId, check_name, is_seen, shown, uuid_v4,
+    SessionId, check_name, is_label, shown, uuid_v4,
 };
 use nodes::Nodes;
 pub use overview::{InboxView, Overview, SessionView, WaitView};

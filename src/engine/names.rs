@@ -526,8 +526,13 @@ pub fn uuid_v4(random: RandomBytes) -> Uuid {
     uuid::Builder::from_random_bytes(random).into_uuid()
 }
 
+/// Tells whether a text can be shown as a name of several words: 1 to so many bytes, of which each is seen or is a space between.
+pub fn is_label(text: &str, bytes_max: usize) -> bool {
+    text.len() <= bytes_max && !text.trim().is_empty() && text.chars().all(|c| c == ' ' || is_seen(c))
+}
+
 /// Tells whether a character is seen, or joins two that are, as in an emoji of several parts.
-pub fn is_seen(c: char) -> bool {
+pub(super) fn is_seen(c: char) -> bool {
     let is_hidden = matches!(
         c,
         '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'

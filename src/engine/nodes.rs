@@ -18,7 +18,7 @@ use super::actions;
 use super::agents::{self, NamedAs};
 use super::io;
 use super::limits::NODE_NAME_BYTES_MAX;
-use super::names::{AgentName, NodeId, RandomBytes, SessionId, check_name, is_seen, shown};
+use super::names::{AgentName, NodeId, RandomBytes, SessionId, check_name, is_label, shown};
 use super::pushes::{DeadLetter, Failing};
 use super::time::Timestamp;
 use super::{Engine, Step};
@@ -451,8 +451,7 @@ impl Engine {
     ) -> Result<NodeView, io::Refusal> {
         check_name("project", &project).map_err(agents::Refusal::InvalidName)?;
         for given in [Some(&name), label.as_ref()].into_iter().flatten() {
-            let has_room = given.len() <= NODE_NAME_BYTES_MAX;
-            if !has_room || given.trim().is_empty() || !given.chars().all(|c| c == ' ' || is_seen(c)) {
+            if !is_label(given, NODE_NAME_BYTES_MAX) {
                 let given = shown(given);
                 return Err(Refusal::InvalidName { given }.into());
             }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::asked::Asked;
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
-use crate::engine::{Timestamp, is_seen, shown};
+use crate::engine::{Timestamp, is_label, shown};
 use crate::server::limits::OBSERVER_TOKENS_MAX;
 use crate::server::observers::{Filters, Limits, Of, Scope, View};
 
@@ -396,8 +396,7 @@ fn not_revoked(observer: &Observer) -> Result<(), Failure> {
 
 /// Checks a text of one line.
 pub(super) fn checked(what: &str, text: String, bytes_max: usize) -> Result<String, Failure> {
-    let is_plain = |c: char| c == ' ' || is_seen(c);
-    if text.len() <= bytes_max && !text.trim().is_empty() && text.chars().all(is_plain) {
+    if is_label(&text, bytes_max) {
         return Ok(text);
     }
     let reason = format!(
