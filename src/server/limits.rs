@@ -70,6 +70,11 @@ pub const REQUEST_ID_BYTES_MAX: usize = 256;
 /// Most arguments of a call that is read here: each name is looked for among those before it.
 pub const ARGUMENTS_MAX: usize = 16;
 
+// What a person asks.
+
+/// Most bytes of what is said at `/health`: of as many agents, nodes, sessions and waits as the engine's bounds allow.
+pub const HEALTH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 // The API.
 
 /// Most workspaces that are made by name: as many as the engine takes projects.
@@ -207,6 +212,9 @@ pub const EVENTS_SHOWN_MAX: usize = 1_000;
 /// Most tokens of observers in a workspace. Of more, one that was revoked is forgotten; if none was, the next is refused.
 pub const OBSERVER_TOKENS_MAX: usize = 256;
 
+/// Most bytes of all texts in the filters of a token: as many of the longest ids.
+pub const FILTER_BYTES_MAX: usize = 64 * 1024;
+
 /// How often it is looked whether an observer may look on still: its token expires by the clock.
 pub const OBSERVER_CHECK_EVERY: Duration = Duration::from_secs(5);
 
@@ -241,9 +249,6 @@ pub const NODE_NEWS_MAX: usize = 256;
 pub const NODE_FRAMES_AT_ONCE: usize = 64;
 
 // Pushes.
-
-/// Most bytes of what is said at `/health`: of as many agents, nodes, sessions and waits as the engine's bounds allow.
-pub const HEALTH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// How long a target may take to answer what is pushed to it, from the look for its address on.
 pub const PUSH_PATIENCE: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use super::asked::Asked;
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
 use crate::engine::{Timestamp, is_label, shown};
-use crate::server::limits::OBSERVER_TOKENS_MAX;
+use crate::server::limits::{FILTER_BYTES_MAX, OBSERVER_TOKENS_MAX};
 use crate::server::observers::{Filters, Limits, Of, Scope, View};
 
 /// Longest name and description of a token, in bytes.
@@ -21,9 +21,6 @@ const DESCRIPTION_BYTES_MAX: usize = 1_024;
 
 /// Most things that a filter lists.
 const FILTER_ITEMS_MAX: usize = 256;
-
-/// Most bytes of all texts in filters: as many of the longest ids.
-const FILTER_BYTES_MAX: usize = 64 * 1024;
 
 /// The number of an observer's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
