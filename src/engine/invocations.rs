@@ -4,7 +4,7 @@
 //!   does not come back, unless the action waits for its node; or the relay stops. What is said of one that has ended changes nothing.
 //! - It goes out over the connection of its handler's node as soon as there is one, and again over each later one until it has ended:
 //!   a handler may get it more than once, and knows it by its id. What relay pushes goes out to a target until that has taken it. If
-//!   nobody has taken it before, it ends when a target does not.
+//!   no other target has taken it before, it ends when a target does not.
 //! - The node of the caller is told how it has ended, if it is connected. Whoever is told nothing asks.
 //! - Of those that have ended the latest are kept.
 
