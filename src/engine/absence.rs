@@ -2,7 +2,7 @@
 //!
 //! An agent is there if a session that is bound to it is open, if the one that last acted in its name is, if that was a moment ago, or if
 //! somebody waits for its inbox. One that is on a node is there while the node is, but where relay pushes to it in vain, or waits for too many
-//! receipts. Of one that was on a node nothing is said. The person comes and goes as it likes, and is never missed.
+//! receipts. One whose program is idle is there if it can be woken. Of one that was on a node nothing is said. The person comes and goes as it likes, and is never missed.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use super::Engine;
 use super::agents::is_recent;
 use super::names::AgentName;
 use super::nodes::Presence;
+use super::programs::{Activity, Program};
 use super::pushes::Failing;
 use super::time::Timestamp;
 
@@ -43,6 +44,11 @@ pub enum Absence {
         agent: AgentName,
         /// How many are missing.
         receipts: usize,
+    },
+    /// Its program is idle, and nothing can wake it.
+    Asleep {
+        /// Whose.
+        agent: AgentName,
     },
     /// Its node is one that relay pushes to, and does not take what is pushed.
     PushFailing {
@@ -101,6 +107,10 @@ impl Engine {
         if let Some(absence) = agents.iter().find_map(|agent| self.node_absence(agent)) {
             return Some(Box::new(absence));
         }
+        if let Some(agent) = agents.iter().find(|agent| self.is_asleep(agent)) {
+            let agent = agent.clone();
+            return Some(Box::new(Absence::Asleep { agent }));
+        }
         let who = if others.is_empty() {
             Absent::One(first.clone())
         } else {
@@ -116,6 +126,13 @@ impl Engine {
         }))
     }
 
+    /// Tells whether all programs of an agent, if it has any, are idle and none can be woken.
+    fn is_asleep(&self, agent: &AgentName) -> bool {
+        let mut programs = self.programs_of(agent).peekable();
+        let asleep = |program: &Program| program.activity == Activity::Idle && program.waiter.is_none();
+        programs.peek().is_some() && programs.all(asleep)
+    }
+
     fn is_there(&self, agent: &AgentName, now: Timestamp) -> bool {
         let Some(state) = self.agents.get(agent) else {
             return true;
@@ -127,6 +144,9 @@ impl Engine {
         let inbox = &self.inboxes[agent];
         if self.is_held(agent) {
             return self.node_absence(agent).is_none() || !inbox.waits.is_empty();
+        }
+        if self.is_asleep(agent) {
+            return !inbox.waits.is_empty();
         }
         // What a node does for an agent is no act of its own.
         let was_on_node = inbox.binding.is_none() && inbox.frames_made > 0;

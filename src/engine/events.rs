@@ -8,6 +8,7 @@ use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, ChannelName, HandoverId, NodeId, Seq, SessionId};
 use super::nodes::NodeView;
+use super::programs::Activity;
 use super::receipts::Receipt;
 use super::time::Timestamp;
 
@@ -80,6 +81,27 @@ pub enum Event {
         agent: AgentName,
         /// When it ends, if nothing comes.
         expires_at: Timestamp,
+    },
+    /// A call stands by for a program, which can be woken by it.
+    StandsBy {
+        /// The call.
+        call: CallId,
+        /// The program's session.
+        session: SessionId,
+    },
+    /// A program does something else than before.
+    Does {
+        /// Its session.
+        session: SessionId,
+        /// What.
+        activity: Activity,
+    },
+    /// It is known now whose a program is.
+    Recognised {
+        /// Its session.
+        session: SessionId,
+        /// Whose.
+        agent: AgentName,
     },
     /// A call waits no more.
     WaitEnded {

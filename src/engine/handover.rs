@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::events::Event;
 use super::inbox::{Became, Filter, body_bytes};
 use super::io::{Carrier, Sign};
-use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX};
+use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SURFACED_MS, WOKEN_MS};
 use super::message::Delivery;
-use super::names::{AgentName, HandoverId, SessionId};
+use super::names::{AgentName, HandoverId, Seq, SessionId};
 use super::signs::{Passage, Verdict, judge};
 use super::timers::Timer;
 use super::{Engine, Step};
@@ -53,7 +53,6 @@ impl Engine {
         let tells = filter.answers.is_none() && self.tells(session, agent);
         let left = self.readable_with_tools(agent);
         let readable = filter.readable(left);
-        let id = HandoverId(self.handovers_made);
         let inbox = self.inbox_mut(agent);
         let notice = tells && std::mem::take(&mut inbox.notice_due);
         let deliveries = Arc::new(inbox.take(filter, readable));
@@ -66,12 +65,8 @@ impl Engine {
                 id: None,
             };
         }
-        inbox.standing.push_back(id);
-        self.handovers_made += 1;
-        if !deliveries.is_empty() {
-            self.inbox_changes(agent, step);
-        }
-        self.stand(id, session, agent, &deliveries, notice, step);
+        let carrier = self.sessions[&session].carrier;
+        let id = self.stand(session, carrier, agent, &deliveries, notice, step);
         HandedOver {
             deliveries,
             notice,
@@ -88,28 +83,28 @@ impl Engine {
         delivery: Delivery,
         step: &mut Step<'_>,
     ) -> HandoverId {
-        let id = HandoverId(self.handovers_made);
-        self.handovers_made += 1;
-        self.inbox_mut(agent).standing.push_back(id);
-        self.inbox_changes(agent, step);
-        self.stand(id, session, agent, &Arc::new(vec![delivery]), false, step);
-        id
+        let carrier = self.sessions[&session].carrier;
+        self.stand(session, carrier, agent, &Arc::new(vec![delivery]), false, step)
     }
 
-    /// Has a hand-over stand until it is known to have arrived, or not to.
-    fn stand(
+    /// Has a hand-over of what was taken out of an inbox stand until it is known to have arrived, or not to.
+    pub(super) fn stand(
         &mut self,
-        id: HandoverId,
         session: SessionId,
+        carrier: Carrier,
         agent: &AgentName,
         deliveries: &Arc<Vec<Delivery>>,
         notice: bool,
         step: &mut Step<'_>,
-    ) {
+    ) -> HandoverId {
+        let id = HandoverId(self.handovers_made);
+        self.handovers_made += 1;
+        self.inbox_mut(agent).standing.push_back(id);
+        if !deliveries.is_empty() {
+            self.inbox_changes(agent, step);
+        }
         self.forget_deadlines(agent, deliveries);
-        let state = self.session_mut(session);
-        state.handovers.push_back(id);
-        let carrier = state.carrier;
+        self.session_mut(session).handovers.push_back(id);
         let handover = Handover {
             session,
             carrier,
@@ -127,6 +122,7 @@ impl Engine {
             deliveries: Arc::clone(deliveries),
             notice,
         });
+        id
     }
 
     /// Goes through what was handed over of an agent's inbox: what is not known to have arrived, and the latest of what was read.
@@ -216,8 +212,9 @@ impl Engine {
 
     /// Begins the doubt in a reply that was passed, or begins it anew.
     fn doubt(&mut self, id: HandoverId, step: &mut Step<'_>) {
+        let lasts = doubt_ms(self.handovers[&id].carrier);
         let passed = Passage::Passed {
-            doubt_ends: step.now.plus_millis(DOUBT_MS),
+            doubt_ends: step.now.plus_millis(lasts),
             kept_alive: false,
         };
         self.set_passage(id, passed);
@@ -231,7 +228,7 @@ impl Engine {
         step.note(Event::Read { handover: id, by });
         let Handover { agent, carrier, .. } = &self.handovers[&id];
         let read_max = match carrier {
-            Carrier::Stream | Carrier::Exchange => self.bounds.read_max,
+            Carrier::Stream | Carrier::Exchange | Carrier::Hook | Carrier::Wake => self.bounds.read_max,
             Carrier::Node => self.bounds.awaited_max,
         };
         let read = &self.inboxes[agent].read;
@@ -293,6 +290,7 @@ impl Engine {
         for delivery in deliveries.iter() {
             self.mind_deadline(&agent, delivery.seq, &delivery.message);
         }
+        self.tells_again(&agent, deliveries.first().map_or(Seq(0), |first| first.seq));
         step.wakes(agent.clone());
         step.note(Event::Undone {
             handover: id,
@@ -395,6 +393,15 @@ impl Engine {
 
     fn handover_mut(&mut self, id: HandoverId) -> &mut Handover {
         self.handovers.get_mut(&id).expect("the hand-over stands")
+    }
+}
+
+/// Returns how long a reply that was passed stays in doubt, in milliseconds.
+const fn doubt_ms(carrier: Carrier) -> i64 {
+    match carrier {
+        Carrier::Stream | Carrier::Exchange | Carrier::Node => DOUBT_MS,
+        Carrier::Hook => SURFACED_MS,
+        Carrier::Wake => WOKEN_MS,
     }
 }
 

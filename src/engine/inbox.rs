@@ -9,7 +9,7 @@ use super::frames::Binding;
 use super::handling::Mode;
 use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, Seq};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, Seq, SessionId};
 use super::pushes::GivenUp;
 use super::time::Timestamp;
 
@@ -151,6 +151,8 @@ pub(super) struct Inbox {
     pub listed: BTreeSet<Seq>,
     /// Parked reads, longest waiting first. None for which there are news.
     pub waits: VecDeque<CallId>,
+    /// The sessions of the agent's programs that can be woken.
+    pub waiters: BTreeSet<SessionId>,
     /// The agent has not been told yet that the relay started.
     pub notice_due: bool,
     /// The node that takes the agent's deliveries, if one does.
@@ -199,6 +201,7 @@ impl Inbox {
             dead: BTreeMap::new(),
             listed: BTreeSet::new(),
             waits: VecDeque::new(),
+            waiters: BTreeSet::new(),
             notice_due: true,
             binding: None,
             frames_made: 0,

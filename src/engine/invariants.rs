@@ -20,6 +20,7 @@ impl Engine {
         }
         self.check_agents();
         self.check_sessions();
+        self.check_programs();
         self.check_watches();
         self.check_nodes();
         self.check_actions();
@@ -355,8 +356,12 @@ impl Engine {
             let failing = inbox.binding.as_ref()?.pushing.failing.as_ref()?;
             Some((failing.again_at?, Timer::PushResumes(agent.clone())))
         });
-        let of_nodes = nodes.chain(open).chain(pauses);
-        let exact: BTreeSet<_> = waits.chain(doubts).chain(held_back).chain(of_nodes).collect();
+        let of_programs = self.sessions.iter().filter_map(|(session, state)| {
+            let program = state.program.as_ref()?;
+            Some((program.gone_at, Timer::ProgramGone(*session)))
+        });
+        let others = nodes.chain(open).chain(pauses).chain(of_programs);
+        let exact: BTreeSet<_> = waits.chain(doubts).chain(held_back).chain(others).collect();
         let settling: BTreeSet<_> = handovers
             .filter_map(|(id, h)| Some((h.passage.settles_at()?, *id)))
             .collect();

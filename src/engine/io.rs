@@ -4,8 +4,11 @@ use super::events::Event;
 use super::frames::{Frame, Told};
 use super::invocations::InvocationView;
 use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
+use super::programs::Abilities;
 use super::time::Timestamp;
-use super::{actions, agents, channels, groups, mail, nodes, receipts, records, sessions, trace, watches};
+use super::{
+    actions, agents, channels, groups, mail, nodes, receipts, records, sessions, surfacing, trace, watches,
+};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +74,7 @@ pub enum Sign {
     Followed,
     /// The session has called a tool again.
     CalledAgain,
-    /// The node that it was sent to has acknowledged it.
+    /// The node that it was sent to has acknowledged it, or the turn that it was to begin has begun with it.
     Acknowledged,
     /// A keep-alive was passed to the socket behind the reply.
     KeptAlive,
@@ -118,6 +121,13 @@ pub enum Who {
     Person,
     /// A node, which speaks for nobody and takes the deliveries of its agents.
     Node(NodeId),
+    /// A program, as its hooks show it.
+    Program {
+        /// Whose it is, if that is known: as given, and not checked yet.
+        agent: Option<String>,
+        /// What it can do.
+        abilities: Abilities,
+    },
 }
 
 /// How replies travel to a session, which decides what its end says about them.
@@ -131,6 +141,10 @@ pub enum Carrier {
     Exchange,
     /// Deliveries go out in frames, which are acknowledged by their numbers: nothing else says anything about them.
     Node,
+    /// A program shows its model what its hooks are answered: what it comes to next says that it has.
+    Hook,
+    /// A program begins a turn with what its waiter was answered, and says which wake has begun it.
+    Wake,
 }
 
 /// How a session's connection ended.
@@ -167,12 +181,14 @@ pub enum Command {
     Trace(trace::Command),
     /// To go back to a message, and to say something about it.
     Records(records::Command),
+    /// To say what a program has come to, and to ask what its model is to be shown.
+    Surfacing(surfacing::Command),
     /// The same as one of the others, asked by a client that reads a resource, beside its agent's calls.
     Resource(Box<Command>),
 }
 
 impl Command {
-    /// Tells whether it was a tool that was called: that shows that the answers to the calls before were read. A client that watches
+    /// Tells whether it was a tool that was called, or a program has gone on: that shows that the answers before were read. A client that watches
     /// something, or looks at it, does so for itself, whatever its agent has read.
     pub(super) fn is_a_tool_s(&self) -> bool {
         match self {
@@ -184,8 +200,9 @@ impl Command {
             | Self::Actions(_)
             | Self::Receipts(_)
             | Self::Trace(_)
-            | Self::Records(_) => true,
-            Self::Watches(_) | Self::Resource(_) => false,
+            | Self::Records(_)
+            | Self::Surfacing(surfacing::Command::Comes { .. }) => true,
+            Self::Surfacing(surfacing::Command::StandsBy) | Self::Watches(_) | Self::Resource(_) => false,
         }
     }
 }
@@ -300,6 +317,8 @@ pub enum Reply {
     Trace(trace::Reply),
     /// To a [`Command::Records`].
     Records(records::Reply),
+    /// To a [`Command::Surfacing`].
+    Surfacing(surfacing::Reply),
 }
 
 /// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.
@@ -323,6 +342,8 @@ pub enum Refusal {
     Trace(trace::Refusal),
     /// Nothing can be shown or said about a message.
     Records(records::Refusal),
+    /// Only a program asks for it.
+    Surfacing(surfacing::Refusal),
     /// The relay is about to stop, and what it took now would be gone.
     Stopping,
 }
@@ -340,6 +361,7 @@ impl Refusal {
             Self::Receipts(refusal) => refusal.class(),
             Self::Trace(refusal) => refusal.class(),
             Self::Records(refusal) => refusal.class(),
+            Self::Surfacing(refusal) => refusal.class(),
             Self::Stopping => Class::Full,
         }
     }

@@ -82,6 +82,20 @@ pub const WAIT_SECONDS_MAX: u32 = 280;
 /// connection to show, and for a client to say that it does not want the answer.
 pub const DOUBT_MS: i64 = 20_000;
 
+/// How long what a program's hook was answered stays in doubt, in milliseconds: half an hour, in which a model thinks, or a tool runs,
+/// and the program says nothing.
+pub const SURFACED_MS: i64 = 30 * 60 * 1_000;
+
+/// The same of what a program was woken with, in milliseconds: its turn begins within the second, if its person is not being asked.
+pub const WOKEN_MS: i64 = 2 * 60 * 1_000;
+
+/// Most bytes of bodies that a model is shown in a turn without asking for them: two thousand words, which it would read anyway.
+pub const SURFACED_BYTES_MAX: usize = 8 * 1_024;
+
+/// How long a program that cannot be woken is silent before its session ends, in milliseconds: an hour. Nothing is lost by that: its
+/// next event opens another.
+pub const PROGRAM_GONE_MS: i64 = 60 * 60 * 1_000;
+
 /// How late the end of a doubt may be acted on, in milliseconds. One that ends later was slept through with the machine,
 /// client and all, and begins anew. Far more than a busy machine delays a timer.
 pub const DOUBT_LATE_MS_MAX: i64 = 5_000;

@@ -7,7 +7,7 @@ use super::absence::Absence;
 use super::address::Warning;
 use super::agents::{NamedAs, Speaker};
 use super::events::WaitEnd;
-use super::handling::Handling;
+use super::handling::{Handling, Mode};
 use super::handover::HandedOver;
 use super::idempotency::Keyed;
 use super::inbox::{Filter, Readable};
@@ -222,6 +222,13 @@ pub enum Refusal {
         /// When it was posted.
         now: Timestamp,
     },
+    /// Nothing can be brought to an agent in that way: its programs have no such boundary.
+    CannotBring {
+        /// Which agent.
+        agent: AgentName,
+        /// In which way.
+        mode: Mode,
+    },
     /// An idempotency key is empty or too long.
     InvalidKey {
         /// As given, cut if it is long.
@@ -269,6 +276,7 @@ impl Refusal {
             Self::AlreadyWaits { .. } | Self::TooManyHops { .. } | Self::OtherContent { .. } => {
                 io::Class::Conflict
             }
+            Self::CannotBring { .. } => io::Class::Unsupported,
             Self::InboxFull { .. } | Self::TooManyWaits { .. } | Self::NoAnswer { .. } => io::Class::Full,
         }
     }

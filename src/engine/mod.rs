@@ -10,7 +10,7 @@
 //! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts (`posts`) and reads; `nodes`, which take deliveries for agents, and
 //! `node_sessions`, what they say; `pushes`, what relay itself takes to them; `actions`, which agents and nodes offer, and `invocations`, what is asked of them. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
-//! to; `handling`, how it is to be brought; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `watches`, the sessions that are told of changes;
+//! to; `handling`, how it is to be brought; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `programs`, the agent CLIs that show their models what they are handed, and `surfacing`, when they do; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
 //! `receipts`, what an agent says of a single delivery; `timers`, what ends by itself;
 //! `events`, what has happened; `ring`, which keeps of them what happened to each message; `trace`, which shows it to the person who asks; and `records`, which
@@ -56,6 +56,7 @@ mod node_table;
 pub mod nodes;
 mod overview;
 mod posts;
+mod programs;
 pub mod pushes;
 pub mod receipts;
 pub mod records;
@@ -63,6 +64,7 @@ mod registry;
 mod ring;
 pub mod sessions;
 mod signs;
+pub mod surfacing;
 mod threads;
 mod time;
 mod timers;
@@ -90,7 +92,8 @@ pub use names::{
     SessionId, check_name, is_label, shown, uuid_v4,
 };
 use nodes::Nodes;
-pub use overview::{InboxView, Overview, SessionView, WaitView};
+pub use overview::{InboxView, Overview, ProgramView, SessionView, WaitView};
+pub use programs::{Abilities, Activity};
 use ring::Trace;
 use sessions::Session;
 pub use time::Timestamp;
@@ -123,6 +126,8 @@ pub struct Engine {
     /// How many hand-overs there were: the number of the next one.
     handovers_made: u64,
     waits: BTreeMap<CallId, Wait>,
+    /// The calls that stand by for programs, with whose sessions they are.
+    waiters: BTreeMap<CallId, SessionId>,
     watches: Watches,
     nodes: Nodes,
     actions: Actions,
@@ -207,6 +212,7 @@ impl Engine {
             handovers: BTreeMap::new(),
             handovers_made: 0,
             waits: BTreeMap::new(),
+            waiters: BTreeMap::new(),
             watches: Watches::default(),
             nodes: Nodes::default(),
             actions: Actions::default(),
@@ -306,13 +312,14 @@ impl Engine {
                 Timer::DeferralEnds(handover) => self.sign(handover, Sign::DeferralOver, step),
                 Timer::InvocationEnds(invocation) => self.time_out(invocation, step),
                 Timer::PushResumes(agent) => self.resume(&agent, step),
+                Timer::ProgramGone(session) => self.program_gone(session, step),
             }
         }
         self.let_go(step);
         self.finish(step);
     }
 
-    /// Wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, tells who watches what it has changed, and takes into the
+    /// Wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, wakes the programs of those that are not, tells who watches what it has changed, and takes into the
     /// trace what has happened.
     fn finish(&mut self, step: &mut Step<'_>) {
         let mut news = std::mem::take(&mut step.news);
@@ -323,6 +330,7 @@ impl Engine {
         for agent in news {
             self.wake(&agent, step);
             self.send_frames(&agent, step);
+            self.wake_programs(&agent, step);
         }
         if step.moves_handlers {
             self.send_invocations(step);
@@ -381,6 +389,7 @@ impl Engine {
             Command::Receipts(command) => Ok(self.about_receipts(session, command, step)?.into()),
             Command::Trace(command) => Ok(self.about_trace(session, &command, step)?),
             Command::Records(command) => Ok(self.about_records(session, command, step)?.into()),
+            Command::Surfacing(command) => self.about_surfacing(session, call, command, step),
             Command::Resource(command) => self.carry_out(session, call, random, *command, step),
         }
     }
@@ -393,6 +402,9 @@ impl Engine {
         self.end_deferrals(step);
         while let Some((&call, _)) = self.waits.first_key_value() {
             self.end_wait(call, WaitEnd::Expired, step);
+        }
+        while let Some((_, &session)) = self.waiters.first_key_value() {
+            self.end_waiter(session, WaitEnd::Expired, Err(Refusal::Stopping), step);
         }
     }
 

@@ -472,7 +472,7 @@ pub struct HandoverId(pub u64);
 pub struct NodeId(pub u64);
 
 /// The place of a delivery in its inbox, counted from 0 in the order of acceptance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Seq(pub u64);
 

@@ -1,6 +1,7 @@
 //! The whole state as a person may see it. Looks and changes nothing; knows nothing of how it is shown.
 
 use super::nodes::{BindingView, NodeView};
+use super::programs::Activity;
 use super::{AgentName, Boot, Carrier, Engine, SessionId, Timestamp};
 
 /// Who is connected, and what is on its way to whom.
@@ -29,6 +30,17 @@ pub struct SessionView {
     pub person: bool,
     /// Its parked reads, in the order of their calls.
     pub waits: Vec<WaitView>,
+    /// The program whose hooks it is, if it is one's.
+    pub program: Option<ProgramView>,
+}
+
+/// A program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProgramView {
+    /// What it does.
+    pub activity: Activity,
+    /// It can be woken.
+    pub stands_by: bool,
 }
 
 /// A parked read.
@@ -62,6 +74,10 @@ impl Engine {
             agent: state.agent.clone(),
             person: state.person,
             waits: state.waits.iter().map(|call| self.wait_view(call)).collect(),
+            program: state.program.as_ref().map(|program| ProgramView {
+                activity: program.activity,
+                stands_by: program.waiter.is_some(),
+            }),
         });
         let inboxes = self.inboxes_in_order().map(|(agent, inbox)| InboxView {
             agent: agent.clone(),

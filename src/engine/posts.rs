@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::address::Resolved;
 use super::agents::{self, Speaker};
 use super::events::{Event, Places};
+use super::handling::Mode;
 use super::idempotency::Keyed;
 use super::inbox::Answers;
 use super::io::{self, Outcome, Sign};
@@ -56,6 +57,13 @@ impl Engine {
             Some(options) => self.context(from.agent(), &agents, *options, step.now)?,
             None => None,
         };
+        let mode = context
+            .as_ref()
+            .map_or(Mode::default(), |context| context.handling.mode);
+        if let Some(agent) = agents.iter().find(|agent| !self.can_bring(agent, mode)) {
+            let agent = agent.clone();
+            return Err(Refusal::CannotBring { agent, mode }.into());
+        }
         if await_ms.is_some() && agents.is_empty() {
             return Err(agents::Refusal::Nobody { to }.into());
         }
@@ -106,7 +114,7 @@ impl Engine {
             let seq = inbox.push(Arc::clone(&message));
             places.push(seq);
             // Who comes to wait for it later in this step waits for what comes behind it.
-            if !inbox.waits.is_empty() || inbox.binding.is_some() {
+            if !inbox.waits.is_empty() || inbox.binding.is_some() || !inbox.waiters.is_empty() {
                 step.wakes(agent.clone());
             }
             self.mind_deadline(agent, seq, &message);

@@ -180,7 +180,9 @@ impl Engine {
                 (Carrier::Node, Passage::Read { .. } | Passage::Awaited) => State::Delivered,
                 (Carrier::Node, Passage::GivenUp) => State::GivenUp,
                 (Carrier::Node, passage) if passage.is_on_its_way() => State::Queued,
-                (Carrier::Stream | Carrier::Exchange | Carrier::Node, _) => return None,
+                (Carrier::Stream | Carrier::Exchange | Carrier::Node | Carrier::Hook | Carrier::Wake, _) => {
+                    return None;
+                }
             };
             let delivery = handover.deliveries.first()?;
             Some((delivery.seq, (delivery, state, Some(*id))))

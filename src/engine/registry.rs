@@ -91,6 +91,8 @@ impl Engine {
             for call in state.waits.clone() {
                 self.fence_wait(call, step);
             }
+            let refusal = Refusal::Fenced { agent: agent.clone() };
+            self.end_waiter(session, WaitEnd::Fenced, Err(refusal.into()), step);
             self.sign_all(session, Sign::Fenced, step);
         }
     }

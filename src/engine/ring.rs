@@ -229,6 +229,9 @@ impl Trace {
             | Event::Left { .. }
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
+            | Event::StandsBy { .. }
+            | Event::Does { .. }
+            | Event::Recognised { .. }
             | Event::Passed { .. }
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }

@@ -3,9 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::agents::NamedAs;
-use super::events::Event;
+use super::events::{Event, WaitEnd};
 use super::io::{self, Carrier, Ending, Sign, Who};
 use super::names::{AgentName, CallId, HandoverId, NodeId, PERSON, SessionId};
+use super::programs::Program;
+use super::timers::Timer;
 use super::{Engine, Step, nodes};
 
 /// An open session, with what ends when it does.
@@ -23,6 +25,8 @@ pub(super) struct Session {
     /// Those that were not read, in the order in which they were made.
     pub handovers: VecDeque<HandoverId>,
     pub waits: BTreeSet<CallId>,
+    /// The program whose hooks it is.
+    pub program: Option<Box<Program>>,
 }
 
 /// Why a session was not opened. Nothing was changed by it.
@@ -61,14 +65,24 @@ impl Engine {
         let node = match who {
             Who::Node(node) if !self.nodes.contains(node) => return Err(nodes::Refusal::Unknown.into()),
             Who::Node(node) => Some(node),
-            Who::Agent(_) | Who::Registered(_) | Who::Person => None,
+            Who::Agent(_) | Who::Registered(_) | Who::Person | Who::Program { .. } => None,
+        };
+        let program = match &who {
+            Who::Program { agent, abilities } => Some(Program::new(*abilities, agent.is_some(), step.now)),
+            Who::Agent(_) | Who::Registered(_) | Who::Person | Who::Node(_) => None,
         };
         let (agent, registration) = match who {
-            Who::Person | Who::Node(_) | Who::Agent(None) => (None, None),
-            Who::Agent(Some(name)) if name == PERSON => {
+            Who::Person | Who::Node(_) | Who::Agent(None) | Who::Program { agent: None, .. } => (None, None),
+            Who::Agent(Some(name))
+            | Who::Program {
+                agent: Some(name), ..
+            } if name == PERSON => {
                 return Err(self.refuse_person(NamedAs::Session).into());
             }
-            Who::Agent(Some(name)) => (Some(self.known(&name)?), None),
+            Who::Agent(Some(name))
+            | Who::Program {
+                agent: Some(name), ..
+            } => (Some(self.known(&name)?), None),
             Who::Registered(registration) => {
                 (Some(self.check_registration(&registration)?), Some(registration))
             }
@@ -91,9 +105,13 @@ impl Engine {
             fenced: false,
             handovers: VecDeque::new(),
             waits: BTreeSet::new(),
+            program: program.map(Box::new),
         };
         let before = self.sessions.insert(session, state);
         assert!(before.is_none(), "a session's number is used once");
+        if let Some(program) = &self.sessions[&session].program {
+            self.timers.arm(program.gone_at, Timer::ProgramGone(session));
+        }
         step.note(Event::Opened {
             session,
             carrier,
@@ -108,8 +126,13 @@ impl Engine {
             return;
         };
         let node = state.node;
+        let gone_at = state.program.as_ref().map(|program| program.gone_at);
         for call in state.waits.clone() {
             self.cancel_wait(call, step);
+        }
+        if let Some(at) = gone_at {
+            self.timers.disarm(at, Timer::ProgramGone(session));
+            self.unpark_waiter(session, WaitEnd::Cancelled, step);
         }
         self.unwatch_all(session);
         if let Some(node) = node {

@@ -4,25 +4,25 @@
 //! place that says what a sign means; a new carrier is a new column of it, and nothing else in the engine knows one from
 //! another.
 //!
-//! | sign | stream | exchange | node | once read |
-//! |---|---|---|---|---|
-//! | passed to the socket | the doubt begins | the doubt begins | - | - |
-//! | the peer sent more, behind it | - | read, once passed | - | - |
-//! | the session's next tool call | read, once passed | - | - | - |
-//! | acknowledged | - | - | read | - |
-//! | listed by its agent | - | - | - | a receipt is awaited, if it was a node's |
-//! | a receipt | confirmed | confirmed | confirmed | confirmed |
-//! | deferred | held back | held back | held back | held back |
-//! | not taken by the target that it was pushed to | - | - | undone | - |
-//! | given up by the one that pushes it | - | - | given up | - |
-//! | a keep-alive, behind it | confirmed, once the doubt is over | - | - | - |
-//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - | - |
-//! | settled | - | - | - | confirmed |
-//! | an orderly end | undone | read, once passed; else undone | undone | - |
-//! | a broken end | undone | undone | undone | - |
-//! | the reply lost | undone | undone | undone | - |
-//! | the session's agent taken over | undone | undone | undone | - |
-//! | cancelled | undone | undone | undone | undone |
+//! | sign | stream | exchange | node | hook | wake | once read |
+//! |---|---|---|---|---|---|---|
+//! | passed to the socket | the doubt begins | the doubt begins | - | the doubt begins | the doubt begins | - |
+//! | the peer sent more, behind it | - | read, once passed | - | - | - | - |
+//! | the session's next tool call, or what its program comes to next | read, once passed | - | - | read, once passed | - | - |
+//! | acknowledged | - | - | read | - | read | - |
+//! | listed by its agent | - | - | - | - | - | a receipt is awaited, if it was a node's |
+//! | a receipt | confirmed | confirmed | confirmed | confirmed | confirmed | confirmed |
+//! | deferred | held back | held back | held back | held back | held back | held back |
+//! | not taken by the target that it was pushed to | - | - | undone | - | - | - |
+//! | given up by the one that pushes it | - | - | given up | - | - | - |
+//! | a keep-alive, behind it | confirmed, once the doubt is over | - | - | - | - | - |
+//! | the doubt ends | confirmed, if a keep-alive was written behind it; else that is waited for | confirmed | - | undone | undone | - |
+//! | settled | - | - | - | - | - | confirmed |
+//! | an orderly end | undone | read, once passed; else undone | undone | undone | undone | - |
+//! | a broken end | undone | undone | undone | undone | undone | - |
+//! | the reply lost | undone | undone | undone | undone | undone | - |
+//! | the session's agent taken over | undone | undone | undone | undone | undone | - |
+//! | cancelled | undone | undone | undone | undone | undone | undone |
 //!
 //! What was read is confirmed [`CANCEL_GRACE_MS`] later, whatever becomes of its session: a cancellation may have been overtaken
 //! by what its client sent next, or by the end of a connection. It is confirmed sooner, the oldest first, where a post needs its
@@ -32,7 +32,8 @@
 //! held back is undone when its time has come, and confirmed by a receipt. What is given up is undone when it is to be pushed again, or when the
 //! agent's node lets go of the agent, and confirmed by a receipt.
 //!
-//! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed. One whose end is acted on later than
+//! The doubt of a reply lasts [`DOUBT_MS`] from when it was passed, of what a program shows its model [`SURFACED_MS`], and of what it was
+//! woken with [`WOKEN_MS`]. One whose end is acted on later than
 //! [`DOUBT_LATE_MS_MAX`] does not count: the machine was asleep, and so was whoever could have said that the reply was lost.
 //! It begins anew, and a keep-alive from before does not count for it. The same holds if the keep-alive that was missing at its
 //! end comes later than [`OVERDUE_MS_MAX`] after it.
@@ -152,7 +153,7 @@ pub(super) enum Verdict {
 
 /// The table: what a sign means for a reply that has come so far on such a carrier.
 pub(super) fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
-    use Carrier::{Exchange, Node, Stream};
+    use Carrier::{Exchange, Hook, Node, Stream, Wake};
     use Verdict::{
         Awaited, Confirmed, DoubtBegins, GivenUp, HeldBack, KeptAlive, Overdue, Read, Stands, Undone,
     };
@@ -179,7 +180,7 @@ pub(super) fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
 
         (Sign::Lost | Sign::Fenced | Sign::Ended(Ending::Broken), _, _) => Undone,
 
-        (Sign::Acknowledged, Node, _) => Read,
+        (Sign::Acknowledged, Node | Wake, _) => Read,
         (Sign::Ended(Ending::Orderly), Node, _) => Undone,
         (Sign::Acknowledged, _, _) | (_, Node, _) => Stands,
 
@@ -189,14 +190,17 @@ pub(super) fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
         // Whatever came before the reply was passed was sent by somebody who had not read it.
         (Sign::CalledAgain | Sign::KeptAlive | Sign::Followed, _, Passage::Written) => Stands,
 
-        (Sign::CalledAgain, Stream, _) => Read,
+        (Sign::CalledAgain, Stream | Hook, _) => Read,
+        (Sign::CalledAgain, Wake, _) => Stands,
         (Sign::KeptAlive, Stream, Passage::Passed { .. }) => KeptAlive,
         (Sign::KeptAlive, Stream, Passage::Overdue { .. }) => Confirmed,
-        (Sign::Followed, Stream, _) => Stands,
+        (Sign::Followed, Stream | Hook | Wake, _) => Stands,
+        (Sign::KeptAlive, Hook | Wake, _) => Stands,
 
         (Sign::Followed, Exchange, _) => Read,
         (Sign::CalledAgain | Sign::KeptAlive, Exchange, _) => Stands,
 
+        (Sign::DoubtOver, Hook | Wake, Passage::Passed { .. }) => Undone,
         (
             Sign::DoubtOver,
             Stream,
@@ -319,6 +323,33 @@ mod tests {
         assert_eq!(row(Sign::GivenUp), given_up);
         let not_taken = [Undone, Stands, Stands, Stands, Stands];
         assert_eq!(row(Sign::NotTaken), not_taken);
+    }
+
+    #[test]
+    fn the_table_says_of_a_hook_and_of_a_wake() {
+        use Verdict::{DoubtBegins, Read, Stands, Undone};
+        for carrier in [Carrier::Hook, Carrier::Wake] {
+            let row = |sign| row(carrier, sign);
+            assert_eq!(row(Sign::Passed), [DoubtBegins, Stands, Stands, Stands, Stands]);
+            assert_eq!(row(Sign::Followed), [Stands; 5]);
+            assert_eq!(row(Sign::KeptAlive), [Stands; 5]);
+            assert_eq!(row(Sign::DoubtOver), [Stands, Undone, Undone, Stands, Stands]);
+            for sign in [
+                Sign::Lost,
+                Sign::Fenced,
+                Sign::Ended(Ending::Broken),
+                Sign::Ended(Ending::Orderly),
+            ] {
+                assert_eq!(row(sign), [Undone, Undone, Undone, Undone, Stands], "{sign:?}");
+            }
+            assert_eq!(row(Sign::Cancelled), [Undone; 5]);
+        }
+        let called_again = row(Carrier::Hook, Sign::CalledAgain);
+        assert_eq!(called_again, [Stands, Read, Read, Read, Stands]);
+        assert_eq!(row(Carrier::Wake, Sign::CalledAgain), [Stands; 5]);
+        assert_eq!(row(Carrier::Hook, Sign::Acknowledged), [Stands; 5]);
+        let acknowledged = row(Carrier::Wake, Sign::Acknowledged);
+        assert_eq!(acknowledged, [Read, Read, Read, Read, Stands]);
     }
 
     #[test]

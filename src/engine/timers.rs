@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::limits::SETTLE_SLACK_MS;
-use super::names::{AgentName, CallId, HandoverId, InvocationId, NodeId, Seq};
+use super::names::{AgentName, CallId, HandoverId, InvocationId, NodeId, Seq, SessionId};
 use super::time::Timestamp;
 
 /// Something that ends by itself. Of what is due at the same moment, waits come first, then lower numbers.
@@ -22,6 +22,8 @@ pub(super) enum Timer {
     InvocationEnds(InvocationId),
     /// The pause after a push to an agent's target has failed.
     PushResumes(AgentName),
+    /// The session of a program that has been silent for long.
+    ProgramGone(SessionId),
 }
 
 /// What the engine waits for next.
@@ -39,6 +41,8 @@ pub enum Reason {
     InvocationEnds,
     /// A push that has failed is tried again.
     PushResumes,
+    /// A program has been silent for long.
+    ProgramGone,
     /// A delivery that nobody was handed is past its deadline.
     DeadlinePasses,
     /// A transient agent goes, and somebody is to be told of that.
@@ -111,6 +115,7 @@ impl Timers {
             Timer::DeferralEnds(_) => (*at, Reason::DeferralEnds),
             Timer::InvocationEnds(_) => (*at, Reason::InvocationEnds),
             Timer::PushResumes(_) => (*at, Reason::PushResumes),
+            Timer::ProgramGone(_) => (*at, Reason::ProgramGone),
         });
         let settling = self.settling.first();
         let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));

@@ -136,6 +136,8 @@ impl Engine {
     pub(super) fn cancel_wait(&mut self, call: CallId, step: &mut Step<'_>) {
         if self.waits.contains_key(&call) {
             self.unpark(call, WaitEnd::Cancelled, step);
+        } else if let Some(&session) = self.waiters.get(&call) {
+            self.unpark_waiter(session, WaitEnd::Cancelled, step);
         }
     }
 

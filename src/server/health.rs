@@ -140,6 +140,7 @@ impl Connection {
                 Carrier::Stream => "sse",
                 Carrier::Exchange => "http",
                 Carrier::Node => "node",
+                Carrier::Hook | Carrier::Wake => "hooks",
             },
             waits: waits.collect(),
         }

@@ -365,7 +365,8 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         | Reply::Actions(_)
         | Reply::Receipts(_)
         | Reply::Trace(_)
-        | Reply::Records(_) => {
+        | Reply::Records(_)
+        | Reply::Surfacing(_) => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
         }
     }
@@ -551,6 +552,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Receipts(_)
         | Refusal::Trace(_)
         | Refusal::Records(_)
+        | Refusal::Surfacing(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

@@ -91,6 +91,9 @@ pub fn absence_text(absence: &Absence) -> String {
         Absence::PushFailing { agent, since, error } => {
             format!("what is pushed to {agent} has not been taken since {since} ({error}); the message waits")
         }
+        Absence::Asleep { agent } => format!(
+            "the program of {agent} is idle, and nothing can wake it; the message waits until its person says something to it"
+        ),
         Absence::NodeGone { agent, last_contact } => {
             let since = last_contact.map_or_else(
                 || "has not been connected".to_owned(),

@@ -8,7 +8,9 @@ use crate::engine::limits::{
     ACTION_NAME_BYTES_MAX, EMOJI_BYTES_MAX, ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX,
     PROFILE_BYTES_MAX, REASON_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
 };
-use crate::engine::{PERSON, Refusal, actions, groups, mail, nodes, receipts, records, sessions, trace};
+use crate::engine::{
+    PERSON, Refusal, actions, groups, mail, nodes, receipts, records, sessions, surfacing, trace,
+};
 
 /// How many names of groups or channels a refusal lists.
 const LISTED_MAX: usize = 32;
@@ -27,6 +29,9 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::Receipts(refusal) => not_receipted(refusal),
         Refusal::Trace(refusal) => not_traced(refusal),
         Refusal::Records(refusal) => not_recorded(refusal),
+        Refusal::Surfacing(surfacing::Refusal::NoProgram) => {
+            "only the hooks of a program ask for that".to_owned()
+        }
         Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
     }
 }
@@ -245,6 +250,12 @@ fn not_carried(refusal: &mail::Refusal) -> String {
         ),
         mail::Refusal::DeadlineOver { deadline, now } => {
             format!("deadline is {deadline}, and it is {now}; accepted: a moment that is still to come")
+        }
+        mail::Refusal::CannotBring { agent, mode } => {
+            let (agent, mode) = (agent.as_str(), mode.as_str());
+            format!(
+                "nothing can be brought to {agent:?} in the mode {mode:?}: its program does not say when; leave the mode out, or choose \"immediate\" or \"manual\""
+            )
         }
         mail::Refusal::InvalidKey { given } => {
             format!("idempotency key is {given:?}; accepted: 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes")

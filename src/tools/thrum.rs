@@ -580,6 +580,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Receipts(_)
         | Refusal::Trace(_)
         | Refusal::Records(_)
+        | Refusal::Surfacing(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

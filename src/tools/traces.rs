@@ -104,6 +104,8 @@ fn over(carrier: Carrier) -> &'static str {
         Carrier::Stream => "sse",
         Carrier::Exchange => "http",
         Carrier::Node => "node",
+        Carrier::Hook => "hook",
+        Carrier::Wake => "wake",
     }
 }
 

@@ -207,6 +207,7 @@ fn the_overview_tells_who_waits_what_is_unread_and_what_is_in_doubt() {
                 expires_at: START.plus_millis(500 + i64::from(*ms)),
             })
             .collect(),
+        program: None,
     };
     let inbox = |agent, unread, in_doubt| InboxView {
         agent: name(agent),

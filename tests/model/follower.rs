@@ -41,6 +41,7 @@ impl Follower {
                     agent: agent.clone(),
                     person: *person,
                     waits: Vec::new(),
+                    program: None,
                 };
                 self.sessions.insert(*session, view);
             }
@@ -124,6 +125,9 @@ impl Follower {
             | Event::Expired { .. }
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
+            | Event::StandsBy { .. }
+            | Event::Does { .. }
+            | Event::Recognised { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }

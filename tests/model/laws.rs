@@ -187,6 +187,7 @@ impl History<'_> {
                         | Command::Watches(_)
                         | Command::Receipts(_)
                         | Command::Trace(_)
+                        | Command::Surfacing(_)
                         | Command::Actions(_)
                         | Command::Records(_)
                 );
@@ -234,6 +235,7 @@ impl History<'_> {
                         | Reply::Nodes(_)
                         | Reply::Receipts(_)
                         | Reply::Trace(_)
+                        | Reply::Surfacing(_)
                         | Reply::Actions(_)
                         | Reply::Records(_),
                     )

@@ -441,7 +441,11 @@ impl Model {
                     effects.push(self.end_in_vain(now, &wait));
                 }
                 Reason::DoubtEnds => self.doubt_ends(now, call),
-                Reason::NodeLapses | Reason::DeferralEnds | Reason::InvocationEnds | Reason::PushResumes => {
+                Reason::NodeLapses
+                | Reason::DeferralEnds
+                | Reason::InvocationEnds
+                | Reason::PushResumes
+                | Reason::ProgramGone => {
                     unreachable!("no plan has nodes")
                 }
                 Reason::DeadlinePasses => unreachable!("no plan has deadlines"),
@@ -503,6 +507,7 @@ impl Model {
             agent: open.agent.clone(),
             person: open.person,
             waits: waits.into_iter().map(wait).collect(),
+            program: None,
         }
     }
 

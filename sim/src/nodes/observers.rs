@@ -177,6 +177,9 @@ pub fn told(event: &Event) -> Vec<String> {
         | Event::Closed { .. }
         | Event::Parked { .. }
         | Event::WaitEnded { .. }
+        | Event::StandsBy { .. }
+        | Event::Does { .. }
+        | Event::Recognised { .. }
         | Event::HandedOver { .. }
         | Event::Passed { .. }
         | Event::KeptAlive { .. }

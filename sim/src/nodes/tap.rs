@@ -194,6 +194,7 @@ impl NodeTap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Records(_)
             | Command::Resource(_) => None,
@@ -450,6 +451,9 @@ impl NodeTap {
             | Event::Accepted { .. }
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
+            | Event::StandsBy { .. }
+            | Event::Does { .. }
+            | Event::Recognised { .. }
             | Event::Passed { .. }
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }

@@ -167,6 +167,7 @@ impl Tap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Records(_) => {}
         }
@@ -330,6 +331,7 @@ impl Tap {
                     | Reply::Nodes(_)
                     | Reply::Receipts(_)
                     | Reply::Trace(_)
+                    | Reply::Surfacing(_)
                     | Reply::Actions(_)
                     | Reply::Records(_),
                 )

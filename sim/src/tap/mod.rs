@@ -176,6 +176,7 @@ impl Tap {
                     | Refusal::Sessions(_)
                     | Refusal::Receipts(_)
                     | Refusal::Trace(_)
+                    | Refusal::Surfacing(_)
                     | Refusal::Actions(_)
                     | Refusal::Records(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
@@ -322,6 +323,9 @@ impl Tap {
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
             | Event::Receipt { .. }
+            | Event::StandsBy { .. }
+            | Event::Does { .. }
+            | Event::Recognised { .. }
             | Event::NodeCame { .. }
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }

@@ -54,6 +54,7 @@ impl Tap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Records(_) => {}
         }

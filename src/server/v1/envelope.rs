@@ -178,6 +178,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
             agents::Refusal::TooManyProjects { .. } => "too_many_workspaces",
         },
         Refusal::Mail(refusal) => match refusal {
+            mail::Refusal::CannotBring { .. } => "mode_not_supported",
             mail::Refusal::BodyTooLong { .. } => "message_too_long",
             mail::Refusal::InboxFull { .. } => "inbox_full",
             mail::Refusal::UnknownMessage { .. } => "message_not_found",
@@ -232,6 +233,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
             records::Refusal::OnlyThePerson | records::Refusal::InvalidEmoji { .. } => "invalid_request",
         },
         Refusal::Sessions(_) => "too_many_sessions",
+        Refusal::Surfacing(_) => "not_a_program",
         Refusal::Stopping => "stopping",
     }
 }

@@ -94,6 +94,7 @@ impl History<'_> {
                 | Refusal::Nodes(_)
                 | Refusal::Receipts(_)
                 | Refusal::Trace(_)
+                | Refusal::Surfacing(_)
                 | Refusal::Actions(_)
                 | Refusal::Records(_)
                 | Refusal::Sessions(_) => true,

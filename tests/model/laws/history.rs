@@ -278,6 +278,7 @@ impl<'a> History<'a> {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Records(_) => return None,
         };

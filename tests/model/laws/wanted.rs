@@ -75,6 +75,7 @@ impl<'a> History<'a> {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Records(_) => {}
         }
@@ -96,6 +97,7 @@ pub(super) fn wait_ms(command: &Command) -> Option<u32> {
         | Command::Nodes(_)
         | Command::Receipts(_)
         | Command::Trace(_)
+        | Command::Surfacing(_)
         | Command::Actions(_)
         | Command::Records(_) => None,
     }

@@ -33,7 +33,9 @@ impl Model {
             match open.carrier {
                 // The next request may have been sent before the reply came.
                 Carrier::Exchange => self.marks.reach(Mark::CallOnExchange),
-                Carrier::Node => unreachable!("no plan has nodes"),
+                Carrier::Node | Carrier::Hook | Carrier::Wake => {
+                    unreachable!("no plan has nodes or programs")
+                }
                 Carrier::Stream => {
                     confirmed = true;
                     self.marks.reach(Mark::ReadByCall);
@@ -89,7 +91,7 @@ impl Model {
             Command::Channels(command) => self.about_channels(now, open, call, command),
             Command::Watches(command) => self.about_watches(open, call, command),
             Command::Resource(command) => self.carry_out_call(now, open, call, random, *command),
-            Command::Nodes(_) | Command::Receipts(_) | Command::Actions(_) => {
+            Command::Nodes(_) | Command::Receipts(_) | Command::Actions(_) | Command::Surfacing(_) => {
                 unreachable!("no plan has nodes")
             }
             Command::Trace(command) => self.about_trace(open, call, &command),

@@ -42,7 +42,9 @@ impl Model {
                 self.marks
                     .reach_if(doubt.is_overdue(), Mark::FollowedOnStreamWhenOverdue);
             }
-            (Carrier::Node, _) => unreachable!("no plan has nodes"),
+            (Carrier::Node | Carrier::Hook | Carrier::Wake, _) => {
+                unreachable!("no plan has nodes or programs")
+            }
             (Carrier::Exchange, None) => self.marks.reach(Mark::FollowedUnpassed),
             (Carrier::Exchange, Some(passed)) => {
                 self.marks.reach(Mark::ReadByFollowed);
@@ -183,7 +185,9 @@ impl Model {
         self.marks.reach(match doubt.carrier {
             Carrier::Stream => Mark::ConfirmByDoubtEndOnStream,
             Carrier::Exchange => Mark::ConfirmByDoubtEndOnExchange,
-            Carrier::Node => unreachable!("no plan has nodes"),
+            Carrier::Node | Carrier::Hook | Carrier::Wake => {
+                unreachable!("no plan has nodes or programs")
+            }
         });
         self.marks.reach_if(doubt.began_anew(), Mark::AnewConfirmed);
         self.confirm(call, Sign::DoubtOver);

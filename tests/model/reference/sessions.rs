@@ -43,7 +43,7 @@ impl Model {
     fn admit(&mut self, who: &Who) -> Result<Option<AgentName>, Refusal> {
         let agent = match who {
             Who::Person | Who::Agent(None) => None,
-            Who::Node(_) => unreachable!("no plan has nodes"),
+            Who::Node(_) | Who::Program { .. } => unreachable!("no plan has nodes or programs"),
             Who::Agent(Some(name)) if name == "user" => {
                 self.marks.reach(Mark::PersonAtOpen);
                 return Err(self.persons(NamedAs::Session));
@@ -101,7 +101,9 @@ impl Model {
                 (Carrier::Exchange | Carrier::Stream, Ending::Broken, _) => {
                     self.marks.reach(Mark::UndoByBrokenEnd);
                 }
-                (Carrier::Node, ..) => unreachable!("no plan has nodes"),
+                (Carrier::Node | Carrier::Hook | Carrier::Wake, ..) => {
+                    unreachable!("no plan has nodes or programs")
+                }
             }
             self.marks.reach_if(doubt.is_overdue(), Mark::OverdueUndoneByEnd);
             self.undo(doubt.call, Sign::Ended(ending));

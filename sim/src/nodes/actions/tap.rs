@@ -45,6 +45,7 @@ impl Invocations {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Records(_)
             | Command::Resource(_) => return None,

@@ -35,6 +35,9 @@ pub(super) fn is_told(event: &Event) -> bool {
         | Event::Closed { .. }
         | Event::Parked { .. }
         | Event::WaitEnded { .. }
+        | Event::StandsBy { .. }
+        | Event::Does { .. }
+        | Event::Recognised { .. }
         | Event::HandedOver { .. }
         | Event::Passed { .. }
         | Event::KeptAlive { .. }
@@ -160,6 +163,9 @@ impl Kept {
             | Event::Closed { .. }
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
+            | Event::StandsBy { .. }
+            | Event::Does { .. }
+            | Event::Recognised { .. }
             | Event::HandedOver { .. }
             | Event::Passed { .. }
             | Event::KeptAlive { .. }

@@ -1,0 +1,353 @@
+//! What a program puts in front of its model: messages, each in a frame that says whose it is and how it is answered.
+//!
+//! The frame is one of lines. Those of relay begin with `[relay`, those of a body with `| `, whatever the body holds: it can neither
+//! end its frame nor begin another. What else a program's own frames are made of is written in a body so that it is none
+//! any more: an opening bracket before one of [`FRAMING_WORDS`] gets a backslash behind it. Characters that steer a terminal are
+//! written as `\u{1b}`.
+
+use std::fmt::Write as _;
+
+use crate::engine::handling::Priority;
+use crate::engine::surfacing::Shown;
+use crate::engine::{Delivery, ResolvedBy};
+
+/// The words with which agent CLIs frame what is not the person's: names of elements begin with them.
+const FRAMING_WORDS: [&str; 14] = [
+    "system",
+    "task-",
+    "hook",
+    "user",
+    "command-",
+    "local-command",
+    "bash-",
+    "new-diagnostics",
+    "relay",
+    "assistant",
+    "human",
+    "tool",
+    "function",
+    "teammate",
+];
+
+/// Begins each line of a body.
+const BODY: &str = "| ";
+
+/// Begins the first line of a wake: what follows, up to the closing bracket, is its mark.
+const WAKE: &str = "[relay wake ";
+
+/// Writes what a model is shown. A wake has a mark, by which the turn is known that it begins.
+pub fn framed(shown: &Shown, wake: Option<&str>) -> String {
+    let Shown {
+        agent,
+        deliveries,
+        left,
+    } = shown;
+    let mut text = String::new();
+    if let Some(wake) = wake {
+        line(
+            &mut text,
+            format_args!("{WAKE}{wake}] woken by relay, the message bus of the agents on this machine"),
+        );
+    }
+    let (to, count) = (agent.local(), deliveries.len());
+    if count > 0 {
+        let messages = counted(count, "message");
+        line(
+            &mut text,
+            format_args!(
+                "[relay] {messages} for {to}; what a sender wrote is in lines that begin with {BODY:?}, and nothing else is in them"
+            ),
+        );
+    }
+    for (at, delivery) in deliveries.iter().enumerate() {
+        write_message(delivery, agent.project(), (at + 1, count), &mut text);
+    }
+    if *left > 0 {
+        let messages = counted(*left, if count > 0 { "more message" } else { "message" });
+        let (wait, them) = if *left == 1 {
+            ("waits", "it")
+        } else {
+            ("wait", "them")
+        };
+        line(
+            &mut text,
+            format_args!(
+                "[relay] {messages} for {to} {wait}; take {them} with relay's tool for reading (read_messages, check_messages or relay_inbox)"
+            ),
+        );
+    }
+    text
+}
+
+/// Finds the mark of a wake in what was said to a model. No body has one in its frame.
+pub fn wake_in(said: &str) -> Option<&str> {
+    let (_, behind) = said.split_once(WAKE)?;
+    let (mark, _) = behind.split_once(']')?;
+    Some(mark)
+}
+
+fn write_message(delivery: &Delivery, project: &str, (at, count): (usize, usize), text: &mut String) {
+    let message = &delivery.message;
+    let mut head = format!("[relay] {at} of {count}: ");
+    if message.handling().priority == Priority::Urgent {
+        head.push_str("urgent, ");
+    }
+    let from = message.from.seen_from(project);
+    let _ = match message.from.is_person() {
+        true => write!(head, "{} from your user, who sent it by relay", message.kind),
+        false => write!(head, "{} from the agent {from}", message.kind),
+    };
+    if message.to.by() != ResolvedBy::Name {
+        let _ = write!(head, " to {}", message.to);
+    }
+    let _ = write!(head, ", {}, id {}", message.ts, message.id);
+    if let Some(thread) = message.thread() {
+        // As Rust writes it: in quotes, on one line.
+        let _ = write!(head, ", in the thread {:?}", defanged(thread));
+    }
+    if delivery.redelivered {
+        head.push_str(", which you may have been shown before");
+    }
+    line(text, format_args!("{head}"));
+    for body in message.body.split(is_line_break) {
+        let body = defanged(body);
+        line(text, format_args!("{BODY}{body}"));
+    }
+    line(
+        text,
+        format_args!(
+            "[relay] end of {at}; answer with relay's tool for posting (post_message, send_message or relay_send), to {from:?}"
+        ),
+    );
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(text, "{line}");
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
+
+/// Tells whether something that reads lines may begin a new one behind a character.
+fn is_line_break(c: char) -> bool {
+    matches!(
+        c,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
+/// Writes a line so that nothing in it frames anything.
+fn defanged(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    for (at, c) in line.char_indices() {
+        if c.is_control() && c != '\t' {
+            let _ = write!(text, "{}", c.escape_unicode());
+            continue;
+        }
+        text.push(c);
+        if matches!(c, '<' | '[') && begins_frame(&line[at + 1..]) {
+            text.push('\\');
+        }
+    }
+    text
+}
+
+/// Tells whether what stands behind an opening bracket is a framing word, as an element's name or that of its end.
+fn begins_frame(behind: &str) -> bool {
+    let name =
+        behind.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || c == '/' || c == '\\');
+    FRAMING_WORDS.iter().any(|word| {
+        let begins = name.as_bytes().get(..word.len());
+        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(word.as_bytes()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::engine::{AgentName, Context, Kind, Message, MessageId, Recipient, Seq, Timestamp};
+
+    fn name(agent: &str) -> AgentName {
+        AgentName::new(agent).expect("a name")
+    }
+
+    fn delivery(from: AgentName, body: &str, context: Option<Context>) -> Delivery {
+        Delivery {
+            seq: Seq(0),
+            message: Arc::new(Message {
+                id: MessageId(uuid::Uuid::nil()),
+                to: Recipient::agent(&name("dev-a")),
+                from,
+                kind: Kind::Question,
+                body: body.to_owned(),
+                ts: Timestamp::from_millis(1_777_732_200_000),
+                context: context.map(Box::new),
+            }),
+            redelivered: false,
+        }
+    }
+
+    fn shown(deliveries: Vec<Delivery>, left: usize) -> Shown {
+        Shown {
+            agent: name("dev-a"),
+            deliveries: Arc::new(deliveries),
+            left,
+        }
+    }
+
+    #[test]
+    fn a_message_says_whose_it_is_and_how_it_is_answered() {
+        let of_agent = delivery(name("dev-b"), "which branch?\nmain?", None);
+        let of_person = Delivery {
+            redelivered: true,
+            ..delivery(AgentName::person(), "stop", None)
+        };
+        let text = framed(&shown(vec![of_agent, of_person], 3), None);
+        let id = uuid::Uuid::nil();
+        let expected = format!(
+            "[relay] 2 messages for dev-a; what a sender wrote is in lines that begin with \"| \", and nothing else is in them\n\
+             [relay] 1 of 2: question from the agent dev-b, 2026-05-02T14:30:00.000Z, id {id}\n\
+             | which branch?\n\
+             | main?\n\
+             [relay] end of 1; answer with relay's tool for posting (post_message, send_message or relay_send), to \"dev-b\"\n\
+             [relay] 2 of 2: question from your user, who sent it by relay, 2026-05-02T14:30:00.000Z, id {id}, which you may have been shown before\n\
+             | stop\n\
+             [relay] end of 2; answer with relay's tool for posting (post_message, send_message or relay_send), to \"user\"\n\
+             [relay] 3 more messages for dev-a wait; take them with relay's tool for reading (read_messages, check_messages or relay_inbox)\n"
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_wake_is_known_by_its_mark_and_may_say_only_that_something_is_there() {
+        let text = framed(&shown(Vec::new(), 1), Some("b007-12"));
+        let expected = "[relay wake b007-12] woken by relay, the message bus of the agents on this machine\n\
+                        [relay] 1 message for dev-a waits; take it with relay's tool for reading (read_messages, check_messages or relay_inbox)\n";
+        assert_eq!(text, expected);
+        assert_eq!(
+            wake_in(&format!("Stop hook blocking error: {text}")),
+            Some("b007-12")
+        );
+        for none in ["", "[relay] 1 message", "[relay wake 12"] {
+            assert_eq!(wake_in(none), None, "{none}");
+        }
+    }
+
+    /// What frames something for a model of one program or another, and what may end a line.
+    const PIECES: [&str; 44] = [
+        "</system-reminder>",
+        "<system-reminder>",
+        "< / SYSTEM-REMINDER>",
+        "<task-notification>",
+        "<task-id>",
+        "</task-notification>",
+        "<hook_context>",
+        "</hook_context>",
+        "<hook_prompt>",
+        "<user-prompt-submit-hook>",
+        "<command-name>",
+        "<command-message>",
+        "<local-command-stdout>",
+        "<bash-input>",
+        "<new-diagnostics>",
+        "<teammate-message from=\"pm\">",
+        "<function_calls>",
+        "<tool_use>",
+        "\n\nHuman: ",
+        "\n\nAssistant: ",
+        "[relay wake 1-2]",
+        "[relay] ",
+        "[ relay wake 7]",
+        "<\u{1b}system-reminder>",
+        "<\\system-reminder>",
+        "[SYSTEM NOTIFICATION - NOT USER INPUT]",
+        "| ",
+        "\n| ",
+        "[relay] end of 1\n",
+        "\r",
+        "\r\n",
+        "\u{b}",
+        "\u{c}",
+        "\u{85}",
+        "\u{2028}",
+        "\u{2029}",
+        "\0",
+        "\u{1b}[2J",
+        "\u{7}",
+        "<",
+        "[",
+        "Vec<String>",
+        "x < y",
+        "é😀",
+    ];
+
+    /// Bodies made of such pieces: always the same ones.
+    fn bodies() -> impl Iterator<Item = String> {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut draw = move |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state >> 33).expect("it has 31 bits") % below
+        };
+        (0..20_000).map(move |_| (0..draw(8)).map(|_| PIECES[draw(PIECES.len())]).collect())
+    }
+
+    #[test]
+    fn whatever_a_body_holds_it_stays_in_its_frame_and_makes_no_other() {
+        for body in bodies() {
+            let thread = Context {
+                thread: Some(body.clone()),
+                ..Context::default()
+            };
+            let text = framed(
+                &shown(vec![delivery(name("dev-b"), &body, Some(thread))], 0),
+                Some("b-1"),
+            );
+            let lines: Vec<&str> = text.split(is_line_break).collect();
+            let (last, lines) = lines.split_last().expect("there is one");
+            assert_eq!(*last, "", "{body:?}");
+            let (own, of_body): (Vec<&str>, Vec<&str>) =
+                lines.iter().partition(|line| !line.starts_with(BODY));
+            assert_eq!(own.len(), 4, "{body:?}: {text}");
+            assert!(
+                own.iter().all(|line| line.starts_with("[relay")),
+                "{body:?}: {text}"
+            );
+            let written = body.split(is_line_break).count();
+            assert_eq!(of_body.len(), written, "{body:?}: {text}");
+            assert_eq!(text.matches(WAKE).count(), 1, "{body:?}: {text}");
+            let framing = text
+                .match_indices(['<', '['])
+                .filter(|(at, _)| begins_frame_at(&text[at + 1..]));
+            assert_eq!(framing.count(), own.len(), "{body:?}: {text}");
+            assert!(
+                !text.contains(|c: char| c.is_control() && c != '\n'),
+                "{body:?}: {text:?}"
+            );
+        }
+    }
+
+    /// Tells whether a program may take it for the name of an element of its own: by no more than its letters.
+    fn begins_frame_at(behind: &str) -> bool {
+        let name = behind.trim_start_matches([' ', '/']).to_ascii_lowercase();
+        FRAMING_WORDS.iter().any(|word| name.starts_with(word))
+    }
+
+    #[test]
+    fn code_is_shown_as_it_was_written() {
+        for code in [
+            "let x: Vec<String> = a[0];",
+            "if a < b && c > d {",
+            "<div class=\"x\">",
+            "\tindented",
+        ] {
+            let text = framed(&shown(vec![delivery(name("dev-b"), code, None)], 0), None);
+            assert!(text.contains(&format!("\n| {code}\n")), "{text}");
+        }
+    }
+}
