@@ -22,6 +22,7 @@ mod dispatch;
 mod guard;
 mod headers;
 mod health;
+mod hooks;
 mod http;
 #[cfg(all(test, feature = "interleavings"))]
 mod interleavings;
@@ -248,6 +249,8 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/read", post(api::read))
         .route("/api/peek", post(api::peek))
         .route("/api/trace", post(api::trace))
+        .route("/hooks/{program}", post(hooks::event))
+        .route("/hooks/{program}/wait", post(hooks::wait))
         .merge(v1::routes())
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
@@ -284,7 +287,7 @@ async fn unknown_path(uri: Uri, request: Request) -> Response {
         return v1::unknown_path(request).await;
     }
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/trace, /api/key, /api/redrive, /api/dead-letters and /api/tail, and what docs/API.md lists under /v1",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/trace, /api/key, /api/redrive, /api/dead-letters and /api/tail, /hooks/claude, /hooks/codex and /hooks/gemini, and what docs/API.md lists under /v1",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)
@@ -297,6 +300,7 @@ async fn unknown_method(method: Method, uri: Uri, request: Request) -> Response 
     let accepted = match uri.path() {
         "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/trace" | "/api/key" | "/api/redrive"
         | "/api/dead-letters" => "POST",
+        path if path.starts_with("/hooks/") => "POST",
         _ => "GET",
     };
     let reason = format!("{method} is not for {:?}; accepted: {accepted}", uri.path());

@@ -23,6 +23,7 @@
 //! step and once more after it has let go; so a report is never left lying.
 
 mod nodes;
+mod programs;
 mod timers;
 mod watching;
 
@@ -46,6 +47,7 @@ use crate::engine::{
 };
 
 pub use nodes::Outgoing;
+pub use programs::ProgramKey;
 
 /// What the engine says to a call.
 pub type Answer = Result<Reply, Refusal>;
@@ -81,6 +83,7 @@ struct State {
     /// Where what has changed is put down for the sessions that watch something.
     watching: BTreeMap<SessionId, Arc<Changes>>,
     nodes: nodes::Connections,
+    programs: programs::Programs,
     /// When the timer task wakes up by itself.
     armed_for: Option<Timestamp>,
     /// What was unread when the relay was told to stop.
@@ -172,6 +175,7 @@ impl Owner {
             requests: Requests::default(),
             watching: BTreeMap::new(),
             nodes: nodes::Connections::default(),
+            programs: programs::Programs::default(),
             armed_for: None,
             unread_at_stop: Unread::new(),
         };
@@ -408,6 +412,7 @@ impl Owner {
             requests,
             watching,
             nodes,
+            programs,
             ..
         } = state;
         self.journal.note(*now, effects);
@@ -451,9 +456,12 @@ impl Owner {
                 Effect::Note(Event::Closed { session, .. }) => {
                     watching.remove(&session);
                     nodes.closed(session);
+                    programs.closed(session);
                 }
                 Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
-                Effect::Note(Event::Parked { call, .. }) if Some(call) == own_call => {
+                Effect::Note(Event::Parked { call, .. } | Event::StandsBy { call, .. })
+                    if Some(call) == own_call =>
+                {
                     own = Some(StepAnswer::Parked);
                 }
                 Effect::Note(Event::WaitEnded {
@@ -547,7 +555,6 @@ impl Drop for Parked {
 
 impl Receipt {
     /// Returns the hand-over in the reply that it follows.
-    #[cfg(test)]
     pub fn handover(&self) -> HandoverId {
         self.handover
     }

@@ -304,7 +304,7 @@ impl Link {
     fn closed(&self) {
         let ConnectionState {
             sent,
-            passed: _,
+            passed,
             unprovable: _,
             sessions,
             ending,
@@ -319,6 +319,13 @@ impl Link {
         let ending = ending.unwrap_or(Ending::Broken);
         for (_, session, _) in sessions {
             self.0.owner.close(session, ending);
+        }
+        // What belongs to sessions that do not end with their connections, as those of hooks.
+        if ending == Ending::Broken {
+            for (handover, _) in passed {
+                let sign = Sign::Lost;
+                self.0.owner.report(Input::Signed { handover, sign });
+            }
         }
     }
 

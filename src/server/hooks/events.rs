@@ -1,0 +1,337 @@
+//! What the hooks of each agent CLI are given and give back, and what it means.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::engine::surfacing::{Boundary, Command};
+use crate::engine::{Abilities, HandoverId};
+use crate::tools::frame;
+
+/// The agent CLIs whose hooks are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// Claude Code: <https://code.claude.com/docs/en/hooks>
+    Claude,
+    /// Codex, whose hooks are made like those of Claude Code.
+    Codex,
+    /// Gemini CLI: <https://geminicli.com/docs/hooks/>
+    Gemini,
+}
+
+/// What an event means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It is not about the model that is to be shown something.
+    Nothing,
+    /// The program has come to something.
+    Came(Command),
+    /// It ends.
+    Gone,
+}
+
+/// An event, as a program gives it to its hook. Whatever else is in it is left out.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event<'a> {
+    hook_event_name: String,
+    session_id: Option<String>,
+    /// Of one that is about a subagent.
+    agent_id: Option<String>,
+    /// Why a session starts.
+    source: Option<String>,
+    /// What was said to the model.
+    prompt: Option<String>,
+    /// Why a session ends.
+    reason: Option<String>,
+    notification_type: Option<String>,
+    tool_name: Option<String>,
+    #[serde(borrow)]
+    tool_input: Option<&'a RawValue>,
+}
+
+/// What a call of one of relay's own tools says of who calls.
+#[derive(Deserialize)]
+struct SpeaksAs {
+    #[serde(alias = "for")]
+    from: Option<String>,
+}
+
+/// Relay's tools in which an agent says who it is.
+const TOOLS: [&str; 3] = ["post_message", "read_messages", "list_pending"];
+
+/// Begins what a program says to its model by itself: that work in the background has ended, or that a waiter wakes it.
+const OWN_PROMPT: &str = "<task-notification>";
+
+impl Program {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Gemini];
+
+    /// Returns the word that stands for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Finds the program for a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|program| program.as_str() == word)
+    }
+
+    pub(super) const fn abilities(self) -> Abilities {
+        match self {
+            Self::Claude | Self::Codex | Self::Gemini => Abilities::ALL,
+        }
+    }
+
+    /// Writes what a program takes from its hook to show its model a text.
+    pub(super) fn answer(self, event: &str, text: &str) -> Value {
+        match (self, event) {
+            (Self::Codex, "Stop") | (Self::Gemini, "AfterAgent") => {
+                json!({"decision": "block", "reason": text})
+            }
+            (Self::Claude | Self::Codex | Self::Gemini, _) => {
+                json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+            }
+        }
+    }
+}
+
+impl Event<'_> {
+    pub fn name(&self) -> &str {
+        &self.hook_event_name
+    }
+
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// Says what it means. `wake` finds the wake of a mark.
+    pub fn heard(&self, program: Program, wake: impl Fn(&str) -> Option<HandoverId>) -> Heard {
+        if self.agent_id.is_some() {
+            return Heard::Nothing;
+        }
+        let word = |field: &Option<String>, words: &[&str]| {
+            let field = field.as_deref();
+            field.is_some_and(|field| words.contains(&field))
+        };
+        let prompt = self.prompt.as_deref().unwrap_or_default();
+        let to = match (program, self.name()) {
+            (_, "SessionStart") if word(&self.source, &["compact"]) => Boundary::Goes,
+            (_, "SessionStart") => Boundary::Started,
+            (_, "SessionEnd") if word(&self.reason, &["clear", "resume"]) => Boundary::Started,
+            (_, "SessionEnd") => return Heard::Gone,
+            (Program::Claude | Program::Codex, "UserPromptSubmit") | (Program::Gemini, "BeforeAgent") => {
+                let by_person = !prompt.starts_with(OWN_PROMPT);
+                Boundary::Prompted { by_person }
+            }
+            (Program::Claude | Program::Codex, "PostToolUse" | "PostToolUseFailure")
+            | (Program::Gemini, "AfterTool") => Boundary::Returned,
+            (Program::Claude | Program::Codex, "Stop") | (Program::Gemini, "AfterAgent") => Boundary::Ended,
+            (_, "PermissionRequest") => Boundary::Asks,
+            (_, "Notification")
+                if word(
+                    &self.notification_type,
+                    &["permission_prompt", "agent_needs_input"],
+                ) =>
+            {
+                Boundary::Asks
+            }
+            (_, "Notification") if word(&self.notification_type, &["idle_prompt"]) => Boundary::Rests,
+            (_, _) => Boundary::Goes,
+        };
+        Heard::Came(Command::Comes {
+            to,
+            speaks_as: self.speaks_as(),
+            woken_by: frame::wake_in(prompt).and_then(wake),
+        })
+    }
+
+    /// Returns for whom the model speaks, if it has just called a tool of relay's in which it says that.
+    fn speaks_as(&self) -> Option<String> {
+        let tool = self.tool_name.as_deref()?;
+        let is_relay_s = tool.contains("relay") && TOOLS.iter().any(|known| tool.ends_with(known));
+        let input = self.tool_input.filter(|_| is_relay_s)?;
+        let SpeaksAs { from } = serde_json::from_str(input.get()).ok()?;
+        from
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(program: Program, event: &Value) -> Heard {
+        let text = event.to_string();
+        let event: Event<'_> = serde_json::from_str(&text).expect("an event");
+        event.heard(program, |mark| mark.parse().ok().map(HandoverId))
+    }
+
+    fn comes(to: Boundary) -> Command {
+        Command::Comes {
+            to,
+            speaks_as: None,
+            woken_by: None,
+        }
+    }
+
+    #[test]
+    fn each_event_of_each_program_means_what_its_vendor_says() {
+        use Boundary::{Asks, Ended, Goes, Prompted, Rests, Returned, Started};
+        use Program::{Claude, Codex, Gemini};
+        let said = |by_person| Prompted { by_person };
+        for (program, event, to) in [
+            (
+                Claude,
+                json!({"hook_event_name": "SessionStart", "source": "startup"}),
+                Started,
+            ),
+            (
+                Claude,
+                json!({"hook_event_name": "SessionStart", "source": "compact"}),
+                Goes,
+            ),
+            (
+                Claude,
+                json!({"hook_event_name": "SessionEnd", "reason": "clear"}),
+                Started,
+            ),
+            (
+                Claude,
+                json!({"hook_event_name": "UserPromptSubmit", "prompt": "go on"}),
+                said(true),
+            ),
+            (
+                Claude,
+                json!({"hook_event_name": "UserPromptSubmit", "prompt": "<task-notification>\n<task-id>"}),
+                said(false),
+            ),
+            (
+                Claude,
+                json!({"hook_event_name": "PostToolUse", "tool_name": "Bash"}),
+                Returned,
+            ),
+            (Claude, json!({"hook_event_name": "PostToolUseFailure"}), Returned),
+            (
+                Claude,
+                json!({"hook_event_name": "Stop", "stop_hook_active": true}),
+                Ended,
+            ),
+            (Claude, json!({"hook_event_name": "PermissionRequest"}), Asks),
+            (
+                Claude,
+                json!({"hook_event_name": "Notification", "notification_type": "permission_prompt"}),
+                Asks,
+            ),
+            (
+                Claude,
+                json!({"hook_event_name": "Notification", "notification_type": "agent_needs_input"}),
+                Asks,
+            ),
+            (
+                Claude,
+                json!({"hook_event_name": "Notification", "notification_type": "idle_prompt"}),
+                Rests,
+            ),
+            (
+                Claude,
+                json!({"hook_event_name": "Notification", "notification_type": "auth"}),
+                Goes,
+            ),
+            (Claude, json!({"hook_event_name": "PreCompact"}), Goes),
+            (
+                Codex,
+                json!({"hook_event_name": "UserPromptSubmit", "prompt": "x"}),
+                said(true),
+            ),
+            (Codex, json!({"hook_event_name": "PostToolUse"}), Returned),
+            (Codex, json!({"hook_event_name": "Stop"}), Ended),
+            (
+                Gemini,
+                json!({"hook_event_name": "BeforeAgent", "prompt": "x"}),
+                said(true),
+            ),
+            (Gemini, json!({"hook_event_name": "AfterTool"}), Returned),
+            (Gemini, json!({"hook_event_name": "AfterAgent"}), Ended),
+            (Gemini, json!({"hook_event_name": "Stop"}), Goes),
+            (Claude, json!({"hook_event_name": "AfterAgent"}), Goes),
+        ] {
+            assert_eq!(
+                heard(program, &event),
+                Heard::Came(comes(to)),
+                "{program:?} {event}"
+            );
+        }
+        for reason in ["prompt_input_exit", "logout", "other"] {
+            let ends = json!({"hook_event_name": "SessionEnd", "reason": reason});
+            assert_eq!(heard(Claude, &ends), Heard::Gone);
+        }
+        let of_subagent = json!({"hook_event_name": "PostToolUse", "agent_id": "a1"});
+        assert_eq!(heard(Claude, &of_subagent), Heard::Nothing);
+    }
+
+    #[test]
+    fn a_turn_says_which_wake_has_begun_it() {
+        let prompt =
+            "<task-notification>\n</task-notification>\nStop hook blocking error: [relay wake 7] woken";
+        let event = json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt});
+        let command = Command::Comes {
+            to: Boundary::Prompted { by_person: false },
+            speaks_as: None,
+            woken_by: Some(HandoverId(7)),
+        };
+        assert_eq!(heard(Program::Claude, &event), Heard::Came(command));
+    }
+
+    #[test]
+    fn a_call_of_relay_s_own_tools_says_who_calls() {
+        let speaks_as = |tool: &str, input: Value| {
+            let event = json!({"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": input});
+            let Heard::Came(Command::Comes { speaks_as, .. }) = heard(Program::Claude, &event) else {
+                unreachable!("it has come to the end of a tool");
+            };
+            speaks_as
+        };
+        let named = Some("dev-a".to_owned());
+        for (tool, input, expected) in [
+            (
+                "mcp__relay__post_message",
+                json!({"from": "dev-a", "to": "pm"}),
+                &named,
+            ),
+            (
+                "mcp__plugin_relay_relay__read_messages",
+                json!({"for": "dev-a"}),
+                &named,
+            ),
+            ("mcp__relay__list_pending", json!({"for": "dev-a"}), &named),
+            ("mcp__relay__list_pending", json!({}), &None),
+            ("mcp__relay__list_pending", json!({"for": 7}), &None),
+            ("mcp__relay__send_message", json!({"from": "dev-a"}), &None),
+            ("mcp__mail__post_message", json!({"from": "dev-a"}), &None),
+            ("Bash", json!({"from": "dev-a"}), &None),
+        ] {
+            assert_eq!(speaks_as(tool, input.clone()), *expected, "{tool} {input}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_shown_in_the_words_of_each_program() {
+        let context =
+            |event: &str| json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": "T"}});
+        let block = json!({"decision": "block", "reason": "T"});
+        for (program, event, expected) in [
+            (Program::Claude, "UserPromptSubmit", context("UserPromptSubmit")),
+            (Program::Claude, "PostToolUse", context("PostToolUse")),
+            (Program::Claude, "Stop", context("Stop")),
+            (Program::Codex, "PostToolUse", context("PostToolUse")),
+            (Program::Codex, "Stop", block.clone()),
+            (Program::Gemini, "AfterTool", context("AfterTool")),
+            (Program::Gemini, "AfterAgent", block),
+        ] {
+            assert_eq!(program.answer(event, "T"), expected, "{program:?} {event}");
+        }
+    }
+}

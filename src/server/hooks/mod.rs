@@ -1,0 +1,208 @@
+//! The hooks of agent CLIs: what a program has come to goes in, what it is to show its model comes out.
+//!
+//! `POST /hooks/PROGRAM` takes the JSON that the program gives its hook, and answers with the JSON that it takes from it, or with
+//! nothing. `POST /hooks/PROGRAM/wait` is answered when the program is to begin a turn. `process` in the query tells one program from
+//! another, `agent` whose it is, if that is known.
+
+mod events;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+
+use self::events::{Event, Heard};
+use super::accept::json_body;
+use super::dispatch::ResponseBody;
+use super::http::collect;
+use super::owner::{Answered, Outcome, ProgramKey};
+use super::wire::Link;
+use super::{Shared, refuse, refuse_as};
+use crate::engine::surfacing::{Command, Reply, Shown};
+use crate::engine::{self, Ending, HandoverId, SessionId, Who, shown};
+use crate::tools::{self, frame};
+
+pub use events::Program;
+
+/// Longest name of a process, in bytes: several times a UUID.
+const PROCESS_BYTES_MAX: usize = 128;
+
+/// Whose hook it is.
+struct Asked {
+    program: Program,
+    /// Which program of that kind; what its events say of that, if it is left out.
+    process: Option<String>,
+    agent: Option<String>,
+}
+
+impl Asked {
+    fn by(program: &str, uri: &Uri) -> Result<Self, String> {
+        let program = Program::parse(program).ok_or_else(|| {
+            let known = Program::ALL.map(Program::as_str).join(", ");
+            format!("unknown program {:?}; known programs: {known}", shown(program))
+        })?;
+        let (mut process, mut agent) = (None, None);
+        for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
+            let known = match &*key {
+                "process" => &mut process,
+                "agent" => &mut agent,
+                _ => {
+                    let key = shown(&key);
+                    return Err(format!(
+                        "unknown query parameter {key:?}; accepted: process, agent"
+                    ));
+                }
+            };
+            // An empty one counts as left out.
+            *known = Some(value.into_owned()).filter(|value| !value.is_empty());
+        }
+        Ok(Self {
+            program,
+            process,
+            agent,
+        })
+    }
+
+    /// Finds the program's session, or opens it.
+    fn session(&self, shared: &Shared, process: &str) -> Result<SessionId, Box<Response>> {
+        if process.is_empty() || process.len() > PROCESS_BYTES_MAX {
+            let process = shown(process);
+            let reason = format!("process is {process:?}; accepted: 1 to {PROCESS_BYTES_MAX} bytes");
+            return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
+        }
+        let who = Who::Program {
+            agent: self.agent.clone(),
+            abilities: self.program.abilities(),
+        };
+        let opened = shared.owner.program(self.key(process), who);
+        opened.map_err(|refusal| Box::new(refuse_as(tools::DEFAULT, &refusal)))
+    }
+
+    fn key(&self, process: &str) -> ProgramKey {
+        ProgramKey {
+            program: self.program.as_str(),
+            process: process.into(),
+        }
+    }
+}
+
+/// `POST /hooks/:program`.
+pub(super) async fn event(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    Path(program): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match collect(body).await {
+        Ok(body) => body,
+        Err(response) => return *response,
+    };
+    let asked = match Asked::by(&program, &parts.uri) {
+        Ok(asked) => asked,
+        Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
+    };
+    if let Err(reason) = json_body(&parts.headers) {
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
+    }
+    let event: Event<'_> = match serde_json::from_slice(&body) {
+        Ok(event) => event,
+        Err(error) => {
+            let reason = format!("an event of a hook is a JSON object with \"hook_event_name\": {error}");
+            return refuse(StatusCode::BAD_REQUEST, reason);
+        }
+    };
+    let Some(process) = asked.process.as_deref().or(event.session_id()) else {
+        let reason = "nothing says which program it is; accepted: \"session_id\" in the event, or ?process=";
+        return refuse(StatusCode::BAD_REQUEST, reason);
+    };
+    let command = match event.heard(asked.program, |mark| shared.wake(mark)) {
+        Heard::Nothing => return StatusCode::NO_CONTENT.into_response(),
+        Heard::Gone => {
+            if let Some(session) = shared.owner.known_program(&asked.key(process)) {
+                shared.owner.close(session, Ending::Orderly);
+            }
+            return StatusCode::NO_CONTENT.into_response();
+        }
+        Heard::Came(command) => command,
+    };
+    let session = match asked.session(&shared, process) {
+        Ok(session) => session,
+        Err(response) => return *response,
+    };
+    answer(&shared, &link, session, command, |shown, _| {
+        asked.program.answer(event.name(), &frame::framed(shown, None))
+    })
+    .await
+}
+
+/// `POST /hooks/:program/wait`: `{"text": …}`, or nothing if another waits in its place.
+pub(super) async fn wait(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    Path(program): Path<String>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    if let Err(response) = collect(body).await {
+        return *response;
+    }
+    let asked = match Asked::by(&program, &parts.uri) {
+        Ok(asked) => asked,
+        Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
+    };
+    let session = match asked.session(&shared, asked.process.as_deref().unwrap_or_default()) {
+        Ok(session) => session,
+        Err(response) => return *response,
+    };
+    answer(&shared, &link, session, Command::StandsBy, |shown, handover| {
+        let mark = handover.map(|handover| shared.mark(handover));
+        json!({"text": frame::framed(shown, mark.as_deref())})
+    })
+    .await
+}
+
+/// Carries a command out, and answers with what is to be shown.
+async fn answer(
+    shared: &Arc<Shared>,
+    link: &Link,
+    session: SessionId,
+    command: Command,
+    write: impl FnOnce(&Shown, Option<HandoverId>) -> serde_json::Value,
+) -> Response {
+    let answered = match shared.owner.call(session, command.into(), None) {
+        Some(Outcome::Answered(answered)) => Some(answered),
+        Some(Outcome::Parked(mut parked)) => parked.answered().await,
+        None => None,
+    };
+    // The program has ended meanwhile.
+    let Some(Answered { answer, receipt }) = answered else {
+        return StatusCode::NO_CONTENT.into_response();
+    };
+    match answer {
+        Err(refusal) => refuse_as(tools::DEFAULT, &refusal),
+        Ok(engine::Reply::Surfacing(Reply::Shown(shown))) => {
+            let handover = receipt.as_ref().map(|receipt| receipt.handover());
+            let json = write(&shown, handover).to_string();
+            ResponseBody::json(json.into(), receipt, link, HeaderMap::new()).map(Body::new)
+        }
+        Ok(_) => StatusCode::NO_CONTENT.into_response(),
+    }
+}
+
+impl Shared {
+    /// Names a wake so that no other life of the relay has one of that name.
+    fn mark(&self, handover: HandoverId) -> String {
+        format!("{}-{}", self.boot.simple(), handover.0)
+    }
+
+    /// Finds the wake of a name.
+    fn wake(&self, mark: &str) -> Option<HandoverId> {
+        let (boot, handover) = mark.split_once('-')?;
+        let is_own = boot == self.boot.simple().to_string();
+        handover.parse().ok().filter(|_| is_own).map(HandoverId)
+    }
+}
