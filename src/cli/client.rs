@@ -274,8 +274,17 @@ impl Client {
     ///
     /// The relay's refusal; or that it did not answer, or not as a relay does.
     pub async fn ask(&mut self, path: &str, what: &Value, wait: Duration) -> Result<Bytes, ClientError> {
+        self.post(path, what.to_string().into(), wait).await
+    }
+
+    /// The same, with JSON that is written already.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub async fn post(&mut self, path: &str, what: Bytes, wait: Duration) -> Result<Bytes, ClientError> {
         let place = self.asked.way.clone();
-        let request = self.asked.request("POST", path, what.to_string().into());
+        let request = self.asked.request("POST", path, what);
         let patience = ANSWER_PATIENCE + wait;
         let asked = gather(self.sender.send_request(request), ANSWER_BYTES_MAX);
         match timeout(patience, asked).await {

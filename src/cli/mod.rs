@@ -7,6 +7,7 @@ mod client;
 mod connection_hint;
 mod discover;
 mod health;
+mod hook;
 mod identity;
 mod key;
 pub mod mcp;
@@ -68,6 +69,8 @@ enum Command {
     Register(register::Register),
     /// Connect an agent over stdio to the relay that runs on this machine.
     Mcp(mcp::Mcp),
+    /// Carry an event of an agent's program to the relay, and its answer back: for the hooks of Claude Code, Codex and Gemini CLI.
+    Hook(hook::Hook),
     /// Print the kickoff prompt of a role, ready to paste into its agent.
     Prompt(prompt::Prompt),
     #[command(hide = true)]
@@ -83,6 +86,8 @@ enum End {
     Nothing,
     /// What was waited for did not come in time.
     TimedOut,
+    /// As who called it has agreed.
+    Other(u8),
 }
 
 /// What a subcommand says on stderr when it did not do what it was asked for.
@@ -139,6 +144,7 @@ pub fn main() -> ExitCode {
         Command::Stop(args) => stop::run(&args),
         Command::Register(args) => register::run(args),
         Command::Mcp(args) => mcp::main(args),
+        Command::Hook(args) => hook::run(&args),
         Command::Prompt(args) => done(prompt::run(args).map_err(|error| format!("relay prompt: {error}"))),
         Command::ConnectionHint(args) => {
             done(connection_hint::run(args).map_err(|error| format!("relay connection-hint: {error}")))
@@ -148,6 +154,7 @@ pub fn main() -> ExitCode {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Nothing) => ExitCode::from(3),
         Ok(End::TimedOut) => ExitCode::from(4),
+        Ok(End::Other(code)) => ExitCode::from(code),
         Err(Failure { text, exit_code }) => {
             say(&text);
             ExitCode::from(exit_code)

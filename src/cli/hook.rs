@@ -1,0 +1,264 @@
+//! `relay hook`: what the hooks of agent CLIs run. It carries an event to the relay and its answer back, and decides nothing.
+//!
+//! A program must not suffer from its hook: whatever fails, the exit code says that nothing is wrong. Where no relay answers, nothing
+//! is said either.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::ValueEnum;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::client::{At, Client, ClientError};
+use super::messages::write_stdout;
+use super::project::Project;
+use super::{End, Failure, block_on, say};
+use crate::engine::DEFAULT_PROJECT;
+
+/// How soon a waiter looks for its relay again, at first and in the end.
+const AGAIN_FIRST: Duration = Duration::from_millis(100);
+const AGAIN_LAST: Duration = Duration::from_secs(2);
+
+/// How often a waiter looks for the process that it waits for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a waiter waits for its answer: longer than any program runs.
+const WAIT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// The exit code with which a waiter of Claude Code has it begin a turn: <https://code.claude.com/docs/en/hooks>
+const WAKES: u8 = 2;
+
+/// `relay hook`.
+#[derive(Debug, clap::Args)]
+pub struct Hook {
+    /// Whose hook it is.
+    program: Program,
+
+    /// Stand by until the program is to begin a turn, in place of carrying an event.
+    #[arg(value_enum)]
+    mode: Option<Mode>,
+
+    /// The agent that the program is.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RELAY_AGENT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    agent: String,
+
+    /// The project that the agent belongs to.
+    #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true, value_parser = super::project::project)]
+    project: Project,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// The programs whose hooks relay knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Program {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+}
+
+/// What a hook does beside carrying an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// It stands by.
+    Wait,
+}
+
+/// Carries an event, or stands by.
+pub fn run(args: &Hook) -> Result<End, Failure> {
+    let process = args.program.process();
+    match args.mode {
+        None => {
+            let mut event = Vec::new();
+            if let Err(error) = std::io::stdin().lock().read_to_end(&mut event) {
+                say(&format!("relay hook: cannot read the event from stdin: {error}"));
+                return Ok(End::Done);
+            }
+            tell(block_on(carry(args, process.as_deref(), event.into())));
+            Ok(End::Done)
+        }
+        Some(Mode::Wait) => match (args.program, process) {
+            // Elsewhere nobody reads what a waiter says, and the program would not end before it.
+            (Program::Claude, Some(process)) if is_interactive() => {
+                block_on(async { Ok::<_, Failure>(stand_by(args, &process).await) })
+            }
+            (Program::Claude | Program::Codex | Program::Gemini, _) => Ok(End::Done),
+        },
+    }
+}
+
+impl Program {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Returns what tells the process of the program from others of it; none if only its events do.
+    fn process(self) -> Option<String> {
+        match self {
+            Self::Claude => {
+                let process = std::env::var_os("CLAUDE_PID")?.into_string().ok();
+                process.filter(|process| !process.is_empty())
+            }
+            Self::Codex | Self::Gemini => None,
+        }
+    }
+}
+
+/// Tells whether a person sits before Claude Code: a run with `-p` does not end before its waiter, and is not woken by it.
+fn is_interactive() -> bool {
+    std::env::var_os("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entrypoint| entrypoint == "cli")
+}
+
+/// Says why something was not done, if somebody could do something about it: not where no relay answers.
+fn tell(done: Result<(), ClientError>) {
+    if let Err(error) = done
+        && !error.is_away()
+    {
+        say(&format!("relay hook: {error}"));
+    }
+}
+
+fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if let Some(process) = process {
+        query.append_pair("process", process);
+    }
+    match (args.agent.as_str(), args.project.as_str()) {
+        ("", _) => {}
+        (agent, DEFAULT_PROJECT) => drop(query.append_pair("agent", agent)),
+        (agent, project) => drop(query.append_pair("agent", &format!("{project}:{agent}"))),
+    }
+    format!("/hooks/{}{what}?{}", args.program.as_str(), query.finish())
+}
+
+/// Carries an event there and the answer back. What is in that has arrived once stdout has it.
+async fn carry(args: &Hook, process: Option<&str>, event: Bytes) -> Result<(), ClientError> {
+    let mut client = Client::find(&args.at).await?;
+    let answer = client
+        .post(&path(args, "", process), event, Duration::ZERO)
+        .await?;
+    let text = String::from_utf8_lossy(&answer);
+    if text.is_empty() || write_stdout(&text).is_ok() {
+        client.done();
+    }
+    Ok(())
+}
+
+/// Stands by until there is something for the program, which is woken by what is said then; or the program has ended; or another
+/// stands by for it.
+async fn stand_by(args: &Hook, process: &str) -> End {
+    tokio::select! {
+        text = woken(args, process) => match text {
+            Some((text, client)) => {
+                use std::io::Write as _;
+                if std::io::stderr().write_all(text.as_bytes()).is_err() {
+                    return End::Done;
+                }
+                client.done();
+                End::Other(WAKES)
+            }
+            None => End::Done,
+        },
+        () = ended(args, process) => {
+            let event = json!({"hook_event_name": "SessionEnd", "reason": "other"});
+            tell(carry(args, Some(process), event.to_string().into()).await);
+            End::Done
+        }
+    }
+}
+
+/// Asks for what the program is to be woken with, again whenever its relay is away. Nothing comes if another stands by for it, or the
+/// relay does not know the program any more.
+async fn woken(args: &Hook, process: &str) -> Option<(String, Client)> {
+    #[derive(Deserialize)]
+    struct Woken {
+        text: String,
+    }
+    let mut pause = AGAIN_FIRST;
+    loop {
+        if let Ok(mut client) = Client::find(&args.at).await {
+            match client
+                .post(&path(args, "/wait", Some(process)), Bytes::new(), WAIT)
+                .await
+            {
+                Ok(answer) => {
+                    let woken = serde_json::from_slice(&answer).ok();
+                    return woken.map(|Woken { text }| (text, client));
+                }
+                // It has answered a moment ago, so it will soon.
+                Err(ClientError::WentAway { .. }) => pause = AGAIN_FIRST,
+                Err(_) => {}
+            }
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(AGAIN_LAST);
+    }
+}
+
+/// Waits for the end of the process. Meanwhile it tells the relay when the program has become idle without saying so, as after Esc.
+async fn ended(args: &Hook, process: &str) {
+    let mut rounds = interval(LOOK_EVERY);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut before = Status::of(process);
+    loop {
+        rounds.tick().await;
+        if !is_alive(process) {
+            return;
+        }
+        let status = Status::of(process);
+        if status.is_idle() && !before.is_idle() {
+            let event = json!({"hook_event_name": "Notification", "notification_type": "idle_prompt"});
+            let carried = carry(args, Some(process), event.to_string().into()).await;
+            if carried.is_err() {
+                continue;
+            }
+        }
+        before = status;
+    }
+}
+
+fn is_alive(process: &str) -> bool {
+    let pid = process.parse().ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// What Claude Code writes down of itself, for nobody in particular: undocumented, so that nothing depends on it but how soon an
+/// interrupted session is woken.
+#[derive(Debug, Default, Deserialize)]
+struct Status {
+    status: Option<String>,
+}
+
+impl Status {
+    fn of(process: &str) -> Self {
+        let read = || {
+            let home = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+            let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".claude")))?;
+            let file = std::fs::read(home.join("sessions").join(format!("{process}.json"))).ok()?;
+            serde_json::from_slice(&file).ok()
+        };
+        read().unwrap_or_default()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.status.as_deref() == Some("idle")
+    }
+}
