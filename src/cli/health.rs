@@ -54,10 +54,21 @@ pub struct Connection {
     /// It is a `relay` command's.
     #[serde(default)]
     pub person: bool,
-    /// `sse` or `http`.
+    /// `sse`, `http`, or `hooks`.
     pub transport: String,
     /// Its reads that wait.
     pub waits: Vec<Wait>,
+    /// The program whose hooks it is, if it is one's.
+    pub program: Option<Program>,
+}
+
+/// What a relay says of a program.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Program {
+    /// `idle`, `busy`, or `asks`.
+    pub activity: String,
+    /// It can be woken.
+    pub can_be_woken: bool,
 }
 
 /// What a relay says of a node.

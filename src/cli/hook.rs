@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
+use super::messages::{check_stdout, write_stdout};
 use super::project::Project;
 use super::{End, Failure, block_on, say};
 use crate::engine::DEFAULT_PROJECT;
@@ -151,12 +151,13 @@ fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
 
 /// Carries an event there and the answer back. What is in that has arrived once stdout has it.
 async fn carry(args: &Hook, process: Option<&str>, event: Bytes) -> Result<(), ClientError> {
+    let is_seen = check_stdout().is_ok();
     let mut client = Client::find(&args.at).await?;
     let answer = client
         .post(&path(args, "", process), event, Duration::ZERO)
         .await?;
     let text = String::from_utf8_lossy(&answer);
-    if text.is_empty() || write_stdout(&text).is_ok() {
+    if text.is_empty() || (is_seen && write_stdout(&text).is_ok()) {
         client.done();
     }
     Ok(())

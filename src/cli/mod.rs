@@ -6,6 +6,7 @@
 mod client;
 mod connection_hint;
 mod discover;
+mod flush;
 mod health;
 mod hook;
 mod identity;
@@ -53,6 +54,8 @@ enum Command {
     Read(read::Read),
     /// Show the messages in your inbox, or in the one that you name, and take none.
     Peek(peek::Peek),
+    /// Have the messages that are held for an agent brought to it.
+    Flush(flush::Flush),
     /// Tell what happened to a message: who was handed it, and whether it arrived.
     Trace(trace::Trace),
     /// Show what happens as it does: messages, their deliveries, and trouble.
@@ -136,6 +139,7 @@ pub fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Read(args) => read::run(&args),
         Command::Peek(args) => peek::run(&args),
+        Command::Flush(args) => flush::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Redrive(args) => redrive::run(&args),

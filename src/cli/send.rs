@@ -9,6 +9,7 @@ use serde_json::json;
 use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
 use super::{End, Failure, block_on, say};
+use crate::engine::handling::Mode;
 use crate::engine::limits::Bounds;
 use crate::engine::{Kind, PERSON, shown};
 
@@ -36,6 +37,10 @@ pub struct Send {
     /// The id of the message that it answers.
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
+
+    /// When it is shown to whom it is for: immediate, next-message, next-tool-call, on-idle or manual.
+    #[arg(long, default_value_t = Mode::default(), value_parser = mode)]
+    mode: Mode,
 
     /// Print the answer as JSON: {"id": "<uuid>"}, with a "note" if nobody is there to read it.
     #[arg(long)]
@@ -100,6 +105,7 @@ pub fn run(args: Send) -> Result<End, Failure> {
         "body": body,
         "thread": args.thread,
         "reply_to": args.reply_to,
+        "mode": args.mode.as_str(),
     });
     let answer = block_on(async {
         let mut client = Client::find(&args.at).await?;
@@ -141,6 +147,13 @@ fn from_stdin() -> Result<String, SendError> {
         return Err(SendError::TooLong { bytes_max });
     }
     Ok(body)
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    Mode::parse(text).ok_or_else(|| {
+        let known = Mode::WORDS.join(", ");
+        format!("unknown mode {:?}; known modes: {known}", shown(text))
+    })
 }
 
 fn kind(text: &str) -> Result<Kind, String> {

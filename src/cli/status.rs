@@ -132,6 +132,7 @@ fn connection(connection: &Connection) -> [String; 4] {
         person,
         transport,
         waits,
+        program,
     } = connection;
     let role = match (role, person) {
         (Some(role), _) => role.clone(),
@@ -147,7 +148,13 @@ fn connection(connection: &Connection) -> [String; 4] {
         }
     });
     let waits: Vec<String> = waits.collect();
-    let state = if waits.is_empty() {
+    let state = if let Some(program) = program {
+        match (program.activity.as_str(), program.can_be_woken) {
+            ("asks", _) => "asks its person".to_owned(),
+            (activity, true) => format!("{}, can be woken", visible(activity)),
+            (activity, false) => visible(activity).into_owned(),
+        }
+    } else if waits.is_empty() {
         "open".to_owned()
     } else {
         waits.join("; ")
@@ -238,6 +245,9 @@ mod tests {
             "connections": [
                 {{"session": 1, "role": "pm", "person": false, "transport": "sse", "waits": [{{"for": "pm", "seconds_left": 280}}]}},
                 {{"session": 23, "role": null, "person": false, "transport": "http", "waits": []}},
+                {{"session": 26, "role": "pm", "person": false, "transport": "hooks", "waits": [], "program": {{"activity": "idle", "can_be_woken": true}}}},
+                {{"session": 27, "role": "pm", "person": false, "transport": "hooks", "waits": [], "program": {{"activity": "busy", "can_be_woken": false}}}},
+                {{"session": 28, "role": "pm", "person": false, "transport": "hooks", "waits": [], "program": {{"activity": "asks", "can_be_woken": true}}}},
                 {{"session": 24, "role": null, "person": true, "transport": "http", "waits": [{{"for": "user", "seconds_left": 5}}]}},
                 {{"session": 25, "role": null, "person": false, "transport": "sse", "waits": [
                     {{"for": "{long}", "seconds_left": 30}}, {{"for": "pm", "seconds_left": 90061}}]}}
@@ -261,11 +271,14 @@ mod tests {
              {long}  10000   23 h 59 min  10000\n\
              user                              0       -            1\n\
              \n\
-             session  over  role  state\n\
-             1        sse   pm    waits, 4 min left\n\
-             23       http  any   open\n\
-             24       http  user  waits, 5 s left\n\
-             25       sse   any   waits for {long}, 30 s left; wai…\n\
+             session  over   role  state\n\
+             1        sse    pm    waits, 4 min left\n\
+             23       http   any   open\n\
+             26       hooks  pm    idle, can be woken\n\
+             27       hooks  pm    busy\n\
+             28       hooks  pm    asks its person\n\
+             24       http   user  waits, 5 s left\n\
+             25       sse    any   waits for {long}, 30 s left; wa…\n\
              \n\
              node                          kind      agents  state\n\
              web:builder                   fleet     12      connected\n\

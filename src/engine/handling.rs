@@ -7,6 +7,8 @@
 //! A message with a deadline *expires*: from then on nobody is handed it who was not before. What is on its way to somebody, or was deferred, or
 //! is a dead letter, expires when it comes back; a number that a connected node waits for is kept.
 
+use std::fmt;
+
 use super::events::Event;
 use super::mail::Refusal;
 use super::message::{Delivery, Message};
@@ -53,6 +55,17 @@ impl Mode {
         Self::Manual,
     ];
 
+    /// The words that stand for them.
+    pub const WORDS: [&'static str; Self::ALL.len()] = {
+        let mut words = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < words.len() {
+            words[at] = Self::ALL[at].as_str();
+            at += 1;
+        }
+        words
+    };
+
     /// Returns the word that stands for the mode.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -96,6 +109,22 @@ impl Priority {
     /// Finds the priority for a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|priority| priority.as_str() == word)
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<Mode> for Handling {
+    /// In that mode, and else as most are.
+    fn from(mode: Mode) -> Self {
+        Self {
+            mode,
+            ..Self::default()
+        }
     }
 }
 

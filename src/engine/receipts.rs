@@ -30,8 +30,11 @@ pub enum Command {
         /// How many at the most, the oldest first.
         limit: usize,
     },
-    /// Has all that is held for the session's agent go to its node, and listed.
-    Flush,
+    /// Has all that is held for an agent brought to it, as what is not held is.
+    Flush {
+        /// Which one; may be left out by a bound session and by the person's.
+        agent: Option<String>,
+    },
     /// Says what became of one.
     Give {
         /// The id of its message.
@@ -151,10 +154,14 @@ impl Engine {
         command: Command,
         step: &mut Step<'_>,
     ) -> Result<Reply, io::Refusal> {
-        let agent = self.speaker(session, NamedAs::Session, None)?.into_agent();
+        let given = match &command {
+            Command::Flush { agent } => agent.as_deref(),
+            Command::List { .. } | Command::Give { .. } => None,
+        };
+        let agent = self.speaker(session, NamedAs::Session, given)?.into_agent();
         let reply = match command {
             Command::List { limit } => Reply::Listed(self.list_deliveries(&agent, limit, step)),
-            Command::Flush => Reply::Flushed(self.flush(&agent, step)),
+            Command::Flush { .. } => Reply::Flushed(self.flush(&agent, step)),
             Command::Give { message, receipt } => {
                 receipt.check(step.now)?;
                 Reply::Is(self.give(session, &agent, &message, receipt, step)?)

@@ -1,4 +1,4 @@
-//! The person's way in: what `relay send`, `relay read`, `relay peek` and `relay trace` ask for, as JSON over HTTP.
+//! The person's way in: what `relay send`, `relay read`, `relay peek`, `relay flush` and `relay trace` ask for, as JSON over HTTP.
 //!
 //! Thin: JSON to a command, a reply to JSON. That the person's inbox is reached from here alone keeps agents from taking
 //! it by mistake; it is no lock. Whatever program may reach the port may call these addresses too.
@@ -18,10 +18,11 @@ use super::http::collect;
 use super::owner::{Answered, Outcome};
 use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
+use crate::engine::handling::Mode;
 use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::mail::{Command, PostOptions, Reply};
 use crate::engine::trace::ShownTo;
-use crate::engine::{self, Kind, Who, shown};
+use crate::engine::{self, Kind, Who, receipts, shown};
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
@@ -39,6 +40,8 @@ struct Send {
     thread: Option<String>,
     /// The id of the message that it answers.
     reply_to: Option<String>,
+    /// When it is to be shown.
+    mode: Option<String>,
 }
 
 /// What `POST /api/read` takes.
@@ -79,6 +82,7 @@ pub(super) async fn send(
         body,
         thread,
         reply_to,
+        mode,
     } = match asked(request).await {
         Ok(asked) => asked,
         Err(response) => return *response,
@@ -89,16 +93,26 @@ pub(super) async fn send(
         let reason = format!("unknown kind {:?}; known kinds: {known}", shown(kind));
         return refuse(StatusCode::BAD_REQUEST, reason);
     };
-    let belongs = thread.is_some() || reply_to.is_some();
+    let mode = match mode.as_deref().map(|mode| (mode, Mode::parse(mode))) {
+        None => Mode::default(),
+        Some((_, Some(mode))) => mode,
+        Some((mode, None)) => {
+            let known = Mode::WORDS.join(", ");
+            let reason = format!("unknown mode {:?}; known modes: {known}", shown(mode));
+            return refuse(StatusCode::BAD_REQUEST, reason);
+        }
+    };
+    let says_more = thread.is_some() || reply_to.is_some() || mode != Mode::default();
     let command = Command::Post {
         from,
         to,
         kind,
         body,
-        options: belongs.then(|| {
+        options: says_more.then(|| {
             Box::new(PostOptions {
                 thread,
                 reply_to,
+                handling: mode.into(),
                 ..PostOptions::default()
             })
         }),
@@ -146,6 +160,18 @@ pub(super) async fn peek(
     }
 }
 
+/// `POST /api/flush`: has what is held for an agent brought to it, and answers `{"flushed": n}`.
+pub(super) async fn flush(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    match asked(request).await {
+        Ok(Peek { r#for: agent }) => answer(&shared, &link, receipts::Command::Flush { agent }).await,
+        Err(response) => *response,
+    }
+}
+
 /// `POST /api/trace`: answers what happened to a message, as [`traces::write`] writes it.
 pub(super) async fn trace(
     State(shared): State<Arc<Shared>>,
@@ -180,7 +206,7 @@ async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>
 fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
     let takes = match uri.path() {
         "/api/send" => {
-            r#"{"from": role, "to": role, "kind": kind, "body": text, "thread": thread, "reply_to": id}"#
+            r#"{"from": role, "to": role, "kind": kind, "body": text, "thread": thread, "reply_to": id, "mode": mode}"#
         }
         "/api/read" => r#"{"for": role, "wait_seconds": number}"#,
         "/api/trace" => r#"{"message": id}"#,
@@ -211,6 +237,9 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
     let json = match reply {
         engine::Reply::Trace(engine::trace::Reply::Traced(traced)) => {
             object(|object| traces::write(&traced, object))
+        }
+        engine::Reply::Receipts(receipts::Reply::Flushed(count)) => {
+            object(|object| object.member("flushed").number(count))
         }
         engine::Reply::Mail(reply) => {
             if waited && is_in_vain(&reply) && shared.stop.is_cancelled() {

@@ -56,6 +56,18 @@ struct Connection {
     person: bool,
     transport: &'static str,
     waits: Vec<Wait>,
+    /// The program whose hooks it is; left out if it is no program's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<Program>,
+}
+
+/// A program, as its hooks show it.
+#[derive(Serialize)]
+struct Program {
+    /// `idle`, `busy`, or `asks`.
+    activity: &'static str,
+    /// Its waiter stands by.
+    can_be_woken: bool,
 }
 
 /// A node.
@@ -143,6 +155,10 @@ impl Connection {
                 Carrier::Hook | Carrier::Wake => "hooks",
             },
             waits: waits.collect(),
+            program: session.program.map(|program| Program {
+                activity: program.activity.as_str(),
+                can_be_woken: program.stands_by,
+            }),
         }
     }
 }
@@ -216,8 +232,12 @@ mod tests {
             session: u64::from(u32::MAX),
             role: Some(agent.to_string()),
             person: false,
-            transport: "node",
+            transport: "hooks",
             waits: Vec::new(),
+            program: Some(Program {
+                activity: "asks",
+                can_be_woken: false,
+            }),
         };
         let wait = Wait {
             agent: agent.to_string(),

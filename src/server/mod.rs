@@ -248,6 +248,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/send", post(api::send))
         .route("/api/read", post(api::read))
         .route("/api/peek", post(api::peek))
+        .route("/api/flush", post(api::flush))
         .route("/api/trace", post(api::trace))
         .route("/hooks/{program}", post(hooks::event))
         .route("/hooks/{program}/wait", post(hooks::wait))
@@ -287,7 +288,7 @@ async fn unknown_path(uri: Uri, request: Request) -> Response {
         return v1::unknown_path(request).await;
     }
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/trace, /api/key, /api/redrive, /api/dead-letters and /api/tail, /hooks/claude, /hooks/codex and /hooks/gemini, and what docs/API.md lists under /v1",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/flush, /api/trace, /api/key, /api/redrive, /api/dead-letters and /api/tail, /hooks/claude, /hooks/codex and /hooks/gemini, and what docs/API.md lists under /v1",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)
@@ -298,8 +299,8 @@ async fn unknown_method(method: Method, uri: Uri, request: Request) -> Response 
         return v1::unknown_method(request).await;
     }
     let accepted = match uri.path() {
-        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/trace" | "/api/key" | "/api/redrive"
-        | "/api/dead-letters" => "POST",
+        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/flush" | "/api/trace" | "/api/key"
+        | "/api/redrive" | "/api/dead-letters" => "POST",
         path if path.starts_with("/hooks/") => "POST",
         _ => "GET",
     };

@@ -6,8 +6,10 @@ mod resources;
 
 use resources::{agents_to_json, inbox_to_json, project_to_json};
 
+use super::lift::MODE;
 use super::refusals;
 use super::{Accepts, Argument, Needed, Prompt, Resource, Texts, Tool, Toolset, Values, Waits, messages};
+use crate::engine::handling::Mode;
 use crate::engine::mail::{PostOptions, Second};
 use crate::engine::watches::Watched;
 use crate::engine::{
@@ -135,6 +137,7 @@ Examples:
             needed: Needed::Never,
             description: "Timeout in ms when await_response is true",
         },
+        MODE,
     ],
     to_command: send,
     to_texts: sent,
@@ -324,6 +327,7 @@ fn send(given: &mut Values<'_>) -> Command {
     let (thread, timeout_ms) = (given.text("thread"), given.integer("timeout_ms"));
     let options = PostOptions {
         thread,
+        handling: given.word("mode", Mode::parse).unwrap_or_default().into(),
         await_ms: given.boolean("await_response").then_some(timeout_ms),
         ..PostOptions::default()
     };

@@ -425,6 +425,17 @@ impl Values<'_> {
         read.unwrap_or_else(|| unreachable!("{name:?} was checked to be one of its words"))
     }
 
+    /// Takes one of an argument's words, if it is given.
+    ///
+    /// # Panics
+    ///
+    /// When the tool's list does not have it as a word, or `read` does not know all of its words.
+    pub fn word<T>(&mut self, name: &'static str, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let word = self.text(name)?;
+        let read = read(&word);
+        Some(read.unwrap_or_else(|| unreachable!("{name:?} was checked to be one of its words")))
+    }
+
     /// Takes a wait in milliseconds; 0 if it is left out.
     ///
     /// # Panics

@@ -2,6 +2,8 @@
 
 use super::refusals::refused;
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
+use crate::engine::handling::Mode;
+use crate::engine::mail::PostOptions;
 use crate::engine::{Command, Kind, Reply, mail};
 
 /// The toolset. Its list stays under 4 kB with the largest roster, and its instructions under 1 kB: both stand in every
@@ -59,6 +61,7 @@ const POST_MESSAGE: Tool = Tool {
             needed: Needed::Always,
             description: "The message, usually a whole formatted block; at most 1 MiB",
         },
+        MODE,
     ],
     to_command: post,
     to_texts: posted,
@@ -94,6 +97,14 @@ const LIST_PENDING: Tool = Tool {
     waits: Waits::Never,
 };
 
+/// How a message is brought. In a word each: the list is paid for in every session.
+pub(super) const MODE: Argument = Argument {
+    name: "mode",
+    accepts: Accepts::Word(&Mode::WORDS),
+    needed: Needed::Never,
+    description: "When it is shown; default immediate",
+};
+
 /// Whose inbox a tool is about.
 const FOR: Argument = Argument {
     name: "for",
@@ -118,7 +129,12 @@ fn post(given: &mut Values<'_>) -> Command {
         to: given.needed_text("to"),
         kind: given.needed_word("kind", Kind::parse),
         body: given.needed_text("body"),
-        options: None,
+        options: given.word("mode", Mode::parse).map(|mode| {
+            Box::new(PostOptions {
+                handling: mode.into(),
+                ..PostOptions::default()
+            })
+        }),
     };
     command.into()
 }
@@ -211,7 +227,7 @@ mod tests {
         for gone in ["to", "kind", "body"] {
             let mut less = arguments(full.clone());
             less.remove(gone);
-            let accepted = "from, to, kind, body".to_owned();
+            let accepted = "from, to, kind, body, mode".to_owned();
             let missing = InvalidCall::Missing {
                 argument: gone,
                 tool: "post_message",
@@ -222,6 +238,31 @@ mod tests {
         let mut less = arguments(full);
         less.remove("from");
         assert_eq!(command("post_message", less), Ok(post(None)));
+    }
+
+    #[test]
+    fn a_post_says_in_which_mode_it_is_brought() {
+        for mode in Mode::ALL {
+            let given = json!({"to": "dev-a", "kind": "status", "body": "b", "mode": mode.as_str()});
+            let post = mail::Command::Post {
+                from: None,
+                to: "dev-a".to_owned(),
+                kind: Kind::Status,
+                body: "b".to_owned(),
+                options: Some(Box::new(PostOptions {
+                    handling: mode.into(),
+                    ..PostOptions::default()
+                })),
+            };
+            assert_eq!(command("post_message", arguments(given)), Ok(post.into()));
+        }
+        assert_eq!(
+            said(
+                "post_message",
+                json!({"to": "pm", "kind": "free", "body": "", "mode": "soon"})
+            ),
+            "unknown mode \"soon\"; known modes: immediate, next-message, next-tool-call, on-idle, manual"
+        );
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //!
 //! Whose tools they are is the session's agent: none takes an agent's own name.
 
+use super::lift::MODE;
 use super::refusals::{self, member_words};
 use super::text::{Json, Object};
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::address::Warning;
 use crate::engine::groups::{self, GroupView, Member, Named};
+use crate::engine::handling::{Handling, Mode};
 use crate::engine::mail::{PostOptions, Second};
 use crate::engine::{
     AgentName, Command, DEFAULT_PROJECT, Delivery, GroupName, Kind, Refusal, Reply, Timestamp, agents, mail,
@@ -81,12 +83,14 @@ const SEND_MESSAGE: Tool = Tool {
             needed: Needed::Never,
             description: "Key-value data",
         },
+        MODE,
     ],
     to_command: |given| {
         let to = given.needed_text("to");
         let options = PostOptions {
             reply_to: given.text("reply_to"),
             metadata: given.object("metadata"),
+            handling: handling(given),
             ..PostOptions::default()
         };
         send(to, given, options)
@@ -99,8 +103,14 @@ const SEND_MESSAGE: Tool = Tool {
 const BROADCAST_MESSAGE: Tool = Tool {
     name: "broadcast_message",
     description: "Deprecated: use send_message(to=\"@everyone\"). Send a message to all agents.",
-    arguments: &[CONTENT],
-    to_command: |given| send("@everyone".to_owned(), given, PostOptions::default()),
+    arguments: &[CONTENT, MODE],
+    to_command: |given| {
+        let options = PostOptions {
+            handling: handling(given),
+            ..PostOptions::default()
+        };
+        send("@everyone".to_owned(), given, options)
+    },
     to_texts: sent,
     refused,
     waits: Waits::Never,
@@ -303,6 +313,11 @@ const MEMBER_VALUE: Argument = Argument {
     needed: Needed::Always,
     description: "Agent name or role name",
 };
+
+/// Takes how a message is to be brought.
+fn handling(given: &mut Values<'_>) -> Handling {
+    given.word("mode", Mode::parse).unwrap_or_default().into()
+}
 
 fn send(to: String, given: &mut Values<'_>, options: PostOptions) -> Command {
     let body = given.needed_text("content");

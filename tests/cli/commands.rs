@@ -1,6 +1,8 @@
-//! The person at the command line: `relay send`, `read`, `peek`, `trace`, `tail`, `status` and `stop`, and the addresses that they call.
+//! The person at the command line: `relay send`, `hook`, `read`, `peek`, `trace`, `tail`, `status` and `stop`, and the addresses that they call.
 
 mod api;
+mod flush;
+mod hook;
 mod no_relay;
 mod peek;
 mod read;

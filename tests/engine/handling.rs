@@ -84,7 +84,7 @@ impl Relay {
     }
 
     fn flushes(&mut self) -> (usize, Vec<(u64, u64)>) {
-        let effects = self.call(AGENT, ANY, Asked::Flush.into());
+        let effects = self.call(AGENT, ANY, Asked::Flush { agent: None }.into());
         let Answer::Flushed(flushed) = answer(&effects) else {
             panic!("{effects:?}")
         };

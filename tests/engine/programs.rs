@@ -167,7 +167,11 @@ fn what_was_held_is_shown_like_what_is_immediate_once_it_was_flushed() {
     relay.brings(Mode::Manual, 1);
     assert_eq!(relay.surfaces(1, SAID), None);
     relay.open(SessionId(8), Carrier::Exchange, Some("dev-a"));
-    relay.call(SessionId(8), 2, relay::engine::receipts::Command::Flush.into());
+    relay.call(
+        SessionId(8),
+        2,
+        relay::engine::receipts::Command::Flush { agent: None }.into(),
+    );
     assert_eq!(relay.surfaces(3, RETURNED), Some((vec![0], 0)));
 }
 

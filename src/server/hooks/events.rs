@@ -144,9 +144,14 @@ impl Event<'_> {
         };
         Heard::Came(Command::Comes {
             to,
-            speaks_as: self.speaks_as(),
+            // A call that was refused says nothing: it has an event of another name.
+            speaks_as: self.speaks_as().filter(|_| self.has_returned()),
             woken_by: frame::wake_in(prompt).and_then(wake),
         })
+    }
+
+    fn has_returned(&self) -> bool {
+        matches!(self.name(), "PostToolUse" | "AfterTool")
     }
 
     /// Returns for whom the model speaks, if it has just called a tool of relay's in which it says that.
@@ -294,6 +299,15 @@ mod tests {
             };
             speaks_as
         };
+        let refused = json!({
+            "hook_event_name": "PostToolUseFailure",
+            "tool_name": "mcp__relay__post_message",
+            "tool_input": {"from": "dev-a"},
+        });
+        assert_eq!(
+            heard(Program::Claude, &refused),
+            Heard::Came(comes(Boundary::Returned))
+        );
         let named = Some("dev-a".to_owned());
         for (tool, input, expected) in [
             (

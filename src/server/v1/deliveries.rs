@@ -70,7 +70,8 @@ pub(super) async fn defer(asked: Asked) -> Answer {
 pub(super) async fn flush(asked: Asked) -> Answer {
     let agent = asked.agent()?;
     asked.nothing()?;
-    let engine::Reply::Receipts(Reply::Flushed(flushed)) = asked.call_as(&agent, Command::Flush).await?
+    let engine::Reply::Receipts(Reply::Flushed(flushed)) =
+        asked.call_as(&agent, Command::Flush { agent: None }).await?
     else {
         unreachable!("what is held is flushed")
     };

@@ -1,0 +1,320 @@
+//! The hooks of agent CLIs, as their programs run them.
+
+use std::io::Read as _;
+
+use serde_json::json;
+
+use super::*;
+
+/// What is said of a program that its hooks do not ask.
+const PROCESS: &str = "4711";
+
+/// Runs the hook of Claude Code with an event, as the process of that number.
+fn hook(relay: &Relay, process: &str, event: &Value) -> assert_cmd::Command {
+    let mut command = ask(relay.port, &["hook", "claude"]);
+    command
+        .env("CLAUDE_PID", process)
+        .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+        .env("RELAY_AGENT", "dev-a")
+        .write_stdin(event.to_string());
+    command
+}
+
+/// Tells of an event that shows nothing.
+fn tell(relay: &Relay, event: &Value) {
+    hook(relay, PROCESS, event).assert().code(0).stdout("").stderr("");
+}
+
+fn event(name: &str) -> Value {
+    json!({"session_id": "s-1", "hook_event_name": name})
+}
+
+/// Tells of an event, and gives the text that it shows.
+fn shown(relay: &Relay, name: &str) -> String {
+    let assert = hook(relay, PROCESS, &event(name)).assert().code(0).stderr("");
+    let answer: Value = serde_json::from_str(&stdout_of(&assert)).expect("JSON");
+    let text = answer["hookSpecificOutput"]["additionalContext"].clone();
+    let expected = json!({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}});
+    assert_eq!(answer, expected);
+    text.as_str().expect("a text").to_owned()
+}
+
+/// A waiter of the program of a process: this test's own, so that it is alive.
+struct Waiter(Child);
+
+impl Waiter {
+    fn start(port: u16, environment: &[(&str, &str)]) -> Self {
+        let mut command = relay_command();
+        command
+            .args(["hook", "claude", "wait", "--port", &port.to_string()])
+            .env("CLAUDE_PID", std::process::id().to_string())
+            .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+            .env("RELAY_AGENT", "dev-a")
+            .envs(environment.iter().copied())
+            .stderr(Stdio::piped());
+        Self(command.spawn().expect("it starts"))
+    }
+
+    /// Waits until it stands by.
+    fn stands_by(relay: &Relay) -> Self {
+        let waiter = Self::start(relay.port, &[]);
+        until("it stands by", || can_be_woken(relay));
+        waiter
+    }
+
+    /// Its exit code, and what it said.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        let stderr = self.0.stderr.as_mut().expect("it is piped");
+        stderr.read_to_string(&mut said).expect("it is text");
+        (self.0.wait().expect("it ends").code(), said)
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _code = self.0.wait();
+    }
+}
+
+/// The programs that the relay knows of: the activity of each, and whether it can be woken.
+fn programs(relay: &Relay) -> Vec<(String, bool)> {
+    let health = relay.health();
+    let connections = health["connections"].as_array().expect("connections").iter();
+    let programs = connections.filter_map(|connection| connection.get("program"));
+    let told = programs.map(|program| {
+        let activity = program["activity"].as_str().expect("a word").to_owned();
+        (activity, program["can_be_woken"] == true)
+    });
+    told.collect()
+}
+
+fn can_be_woken(relay: &Relay) -> bool {
+    programs(relay).iter().any(|(_, can_be_woken)| *can_be_woken)
+}
+
+fn send(relay: &Relay, text: &str) {
+    ask(relay.port, &["send", "--from", "pm", "dev-a", text])
+        .assert()
+        .code(0);
+}
+
+#[test]
+fn a_busy_program_shows_a_message_behind_its_tool_and_nobody_else_reads_it() {
+    let relay = told();
+    tell(&relay, &event("SessionStart"));
+    tell(&relay, &event("UserPromptSubmit"));
+    send(&relay, "stop at once");
+    let text = shown(&relay, "PostToolUse");
+    assert!(text.contains("free from the agent pm, "), "{text}");
+    assert!(text.contains("\n| stop at once\n"), "{text}");
+    tell(&relay, &event("PostToolUse"));
+    assert_eq!(relay.bodies("dev-a"), [""; 0]);
+    assert_eq!(programs(&relay), [("busy".to_owned(), false)]);
+}
+
+#[test]
+fn a_hook_whose_answer_nobody_takes_has_shown_nothing() {
+    let relay = told();
+    tell(&relay, &event("SessionStart"));
+    send(&relay, "here");
+    let (reader, writer) = std::io::pipe().expect("the system has room for a pipe");
+    drop(reader);
+    let mut command = relay_command();
+    command
+        .args(["hook", "claude", "--port", &relay.port.to_string()])
+        .env("CLAUDE_PID", PROCESS)
+        .env("RELAY_AGENT", "dev-a")
+        .stdin(Stdio::piped())
+        .stdout(writer);
+    let mut child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin
+        .write_all(event("PostToolUse").to_string().as_bytes())
+        .expect("it reads");
+    drop(stdin);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    until("it is back", || unread(&relay, "dev-a") == 1);
+    assert!(shown(&relay, "PostToolUse").contains("which you may have been shown before"));
+}
+
+#[test]
+fn an_idle_program_is_woken_and_says_so_by_its_next_turn() {
+    let relay = told();
+    let waiter = Waiter::stands_by(&relay);
+    send(&relay, "wake up");
+    let (code, text) = waiter.end();
+    assert_eq!(code, Some(2));
+    assert!(
+        text.starts_with("[relay wake ") && text.contains("\n| wake up\n"),
+        "{text}"
+    );
+    let prompt = format!("<task-notification>\n</task-notification>\n{text}");
+    let said = json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt});
+    let process = std::process::id().to_string();
+    hook(&relay, &process, &said).assert().code(0).stdout("");
+    let ends = json!({"hook_event_name": "SessionEnd", "reason": "other"});
+    hook(&relay, &process, &ends).assert().code(0).stdout("");
+    until("it is gone", || programs(&relay).is_empty());
+    assert_eq!(unread(&relay, "dev-a"), 0);
+}
+
+#[test]
+fn a_wake_that_begins_no_turn_is_shown_in_the_next_one() {
+    let relay = told();
+    let waiter = Waiter::stands_by(&relay);
+    send(&relay, "wake up");
+    assert_eq!(waiter.end().0, Some(2));
+    let process = std::process::id().to_string();
+    let said = json!({"hook_event_name": "UserPromptSubmit", "prompt": "something else"});
+    let assert = hook(&relay, &process, &said).assert().code(0);
+    assert!(stdout_of(&assert).contains("which you may have been shown before"));
+}
+
+#[test]
+fn a_second_waiter_takes_the_place_of_the_first_which_ends_in_silence() {
+    let relay = told();
+    let first = Waiter::stands_by(&relay);
+    let second = Waiter::start(relay.port, &[]);
+    assert_eq!(first.end(), (Some(0), String::new()));
+    send(&relay, "wake up");
+    assert_eq!(second.end().0, Some(2));
+}
+
+#[test]
+fn a_waiter_finds_its_relay_again_after_a_restart() {
+    let mut relay = told();
+    let waiter = Waiter::stands_by(&relay);
+    relay.kill_and_restart();
+    until("it stands by again", || can_be_woken(&relay));
+    send(&relay, "wake up");
+    let (code, text) = waiter.end();
+    assert_eq!(code, Some(2));
+    assert!(text.contains("| wake up"), "{text}");
+}
+
+#[test]
+fn a_waiter_outlives_a_relay_that_stops_in_order() {
+    let mut relay = told();
+    let waiter = Waiter::stands_by(&relay);
+    relay.signal("TERM");
+    assert_eq!(relay.exit_status().code(), Some(0));
+    relay.restart();
+    until("it stands by again", || can_be_woken(&relay));
+    send(&relay, "wake up");
+    assert_eq!(waiter.end().0, Some(2));
+}
+
+#[test]
+fn a_waiter_whose_program_has_ended_says_so_and_ends() {
+    let relay = told();
+    let mut program = std::process::Command::new("/bin/sleep")
+        .arg("60")
+        .spawn()
+        .expect("it starts");
+    let process = program.id().to_string();
+    let waiter = Waiter::start(relay.port, &[("CLAUDE_PID", &process)]);
+    until("it stands by", || can_be_woken(&relay));
+    program.kill().expect("it runs");
+    program.wait().expect("it ends");
+    assert_eq!(waiter.end(), (Some(0), String::new()));
+    until("it is gone", || programs(&relay).is_empty());
+}
+
+#[test]
+fn a_waiter_of_a_run_without_a_person_ends_at_once() {
+    let relay = told();
+    let waiter = Waiter::start(relay.port, &[("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")]);
+    assert_eq!(waiter.end(), (Some(0), String::new()));
+}
+
+#[test]
+fn an_interrupted_program_is_idle_as_its_own_file_says() {
+    let relay = told();
+    let home = tempfile::tempdir().expect("there is room");
+    std::fs::create_dir(home.path().join("sessions")).expect("there is room");
+    let file = home.path().join(format!("sessions/{}.json", std::process::id()));
+    let write = |status: &str| {
+        let json = json!({"pid": std::process::id(), "status": status});
+        std::fs::write(&file, json.to_string()).expect("there is room");
+    };
+    write("busy");
+    let directory = home.path().to_str().expect("its name is text");
+    let waiter = Waiter::start(relay.port, &[("CLAUDE_CONFIG_DIR", directory)]);
+    until("it stands by", || can_be_woken(&relay));
+    let process = std::process::id().to_string();
+    hook(&relay, &process, &event("UserPromptSubmit"))
+        .assert()
+        .code(0);
+    send(&relay, "wake up");
+    assert_eq!(programs(&relay), [("busy".to_owned(), true)]);
+    write("idle");
+    assert_eq!(waiter.end().0, Some(2));
+}
+
+#[test]
+fn a_hook_is_silent_where_no_relay_is_and_says_what_one_refuses() {
+    let port = free_port().to_string();
+    let mut command = assert_cmd::Command::from_std(relay_command());
+    command
+        .args(["hook", "claude", "--port", &port])
+        .env("CLAUDE_PID", PROCESS)
+        .write_stdin("{}");
+    command.assert().code(0).stdout("").stderr("");
+    let relay = told();
+    let refused = "relay hook: unknown role \"qa\"; known roles: pm, dev-a, dev-b\n";
+    hook(&relay, PROCESS, &event("Stop"))
+        .env("RELAY_AGENT", "qa")
+        .assert()
+        .code(0)
+        .stdout("")
+        .stderr(refused);
+    hook(&relay, PROCESS, &json!({"session_id": "s-1"}))
+        .assert()
+        .code(0)
+        .stdout("")
+        .stderr(contains("\"hook_event_name\""));
+}
+
+#[test]
+fn what_is_no_hook_is_refused_with_what_is_accepted() {
+    let relay = Relay::start();
+    let post = |path: &str, body: &str| {
+        let response = relay.connect().exchange(&Request::post(path, body));
+        (
+            response.status,
+            response.json()["error"].as_str().expect("a reason").to_owned(),
+        )
+    };
+    for (path, body, reason) in [
+        (
+            "/hooks/cursor",
+            "{}",
+            "unknown program \"cursor\"; known programs: claude, codex, gemini",
+        ),
+        (
+            "/hooks/claude?x=1",
+            "{}",
+            "unknown query parameter \"x\"; accepted: process, agent",
+        ),
+        (
+            "/hooks/claude",
+            r#"{"hook_event_name": "Stop"}"#,
+            "nothing says which program it is; accepted: \"session_id\" in the event, or ?process=",
+        ),
+        (
+            "/hooks/claude/wait",
+            "",
+            "process is \"\"; accepted: 1 to 128 bytes",
+        ),
+    ] {
+        assert_eq!(post(path, body), (400, reason.to_owned()), "{path}");
+    }
+    let (status, reason) = post("/hooks/claude", "[");
+    assert_eq!(status, 400);
+    assert!(
+        reason.starts_with("an event of a hook is a JSON object with \"hook_event_name\": "),
+        "{reason}"
+    );
+}
