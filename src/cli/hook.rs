@@ -23,6 +23,9 @@ use crate::engine::DEFAULT_PROJECT;
 const AGAIN_FIRST: Duration = Duration::from_millis(100);
 const AGAIN_LAST: Duration = Duration::from_secs(2);
 
+/// How long a waiter that is started with its program does not stand by: it may have been given its first prompt, which is on its way then.
+const SETTLES: Duration = Duration::from_secs(2);
+
 /// How often a waiter looks for the process that it waits for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -83,22 +86,39 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
     let process = args.program.process();
     match args.mode {
         None => {
-            let mut event = Vec::new();
-            if let Err(error) = std::io::stdin().lock().read_to_end(&mut event) {
-                say(&format!("relay hook: cannot read the event from stdin: {error}"));
-                return Ok(End::Done);
+            match read_event() {
+                Ok(event) => tell(block_on(carry(args, process.as_deref(), event.into()))),
+                Err(error) => say(&format!("relay hook: cannot read the event from stdin: {error}")),
             }
-            tell(block_on(carry(args, process.as_deref(), event.into())));
             Ok(End::Done)
         }
         Some(Mode::Wait) => match (args.program, process) {
             // Elsewhere nobody reads what a waiter says, and the program would not end before it.
             (Program::Claude, Some(process)) if is_interactive() => {
-                block_on(async { Ok::<_, Failure>(stand_by(args, &process).await) })
+                let starts = read_event().is_ok_and(|event| begins(&event));
+                block_on(async { Ok::<_, Failure>(stand_by(args, &process, starts).await) })
             }
             (Program::Claude | Program::Codex | Program::Gemini, _) => Ok(End::Done),
         },
     }
+}
+
+fn read_event() -> std::io::Result<Vec<u8>> {
+    let mut event = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut event)?;
+    Ok(event)
+}
+
+/// Tells whether an event is that a program has started.
+fn begins(event: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Event {
+        source: Option<String>,
+    }
+    let event: Option<Event> = serde_json::from_slice(event).ok();
+    event
+        .and_then(|event| event.source)
+        .is_some_and(|source| source == "startup")
 }
 
 impl Program {
@@ -165,9 +185,13 @@ async fn carry(args: &Hook, process: Option<&str>, event: Bytes) -> Result<(), C
 
 /// Stands by until there is something for the program, which is woken by what is said then; or the program has ended; or another
 /// stands by for it.
-async fn stand_by(args: &Hook, process: &str) -> End {
+async fn stand_by(args: &Hook, process: &str, starts: bool) -> End {
+    let woken = async {
+        sleep(if starts { SETTLES } else { Duration::ZERO }).await;
+        woken(args, process).await
+    };
     tokio::select! {
-        text = woken(args, process) => match text {
+        text = woken => match text {
             Some((text, client)) => {
                 use std::io::Write as _;
                 if std::io::stderr().write_all(text.as_bytes()).is_err() {

@@ -347,7 +347,7 @@ mod tests {
             (
                 "delivery.undone",
                 delivery(json!({"by": "lost"})),
-                "bob ← pm 3f2a91c0 waits again: the reply was not written",
+                "bob ← pm 3f2a91c0 waits again: it did not get there",
             ),
             (
                 "delivery.deferred",

@@ -203,6 +203,9 @@ fn said(step: &Step, before: &str) -> String {
                 because(step)
             )
         }
+        ("undone", _) if step.by.as_deref() == Some("doubt_over") => {
+            "undone: nothing was heard of it for too long".to_owned()
+        }
         // By what was said to have been read, or by the receipt.
         ("delivered", Some(_)) if before == "read" || before == "receipted" => "delivered".to_owned(),
         (step, Some(why)) => format!("{step}: {why}"),
@@ -215,7 +218,7 @@ pub(super) fn sign(by: &str) -> &str {
     match by {
         "followed" => "more came over its connection",
         "called_again" => "the session called again",
-        "acknowledged" => "its node acknowledged it",
+        "acknowledged" => "it was acknowledged",
         "kept_alive" => "a keep-alive followed",
         "not_taken" => "its target did not take it",
         "given_up" => "its target did not take it, however often",
@@ -225,7 +228,7 @@ pub(super) fn sign(by: &str) -> &str {
         "broken" => "its connection broke",
         "taken_over" => "its reader holds it no more",
         "cancelled" => "its call was cancelled",
-        "lost" => "the reply was not written",
+        "lost" => "it did not get there",
         "receipted" => "its agent is done with it",
         "deferral_over" => "its agent wants it from now on",
         other => other,

@@ -17,6 +17,8 @@ pub enum Program {
     Codex,
     /// Gemini CLI: <https://geminicli.com/docs/hooks/>
     Gemini,
+    /// OpenCode, whose plugin speaks as Claude Code does.
+    OpenCode,
 }
 
 /// What an event means.
@@ -64,7 +66,7 @@ const OWN_PROMPT: &str = "<task-notification>";
 
 impl Program {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Gemini];
+    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
 
     /// Returns the word that stands for it.
     pub const fn as_str(self) -> &'static str {
@@ -72,6 +74,7 @@ impl Program {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Gemini => "gemini",
+            Self::OpenCode => "opencode",
         }
     }
 
@@ -82,7 +85,7 @@ impl Program {
 
     pub(super) const fn abilities(self) -> Abilities {
         match self {
-            Self::Claude | Self::Codex | Self::Gemini => Abilities::ALL,
+            Self::Claude | Self::Codex | Self::Gemini | Self::OpenCode => Abilities::ALL,
         }
     }
 
@@ -92,7 +95,7 @@ impl Program {
             (Self::Codex, "Stop") | (Self::Gemini, "AfterAgent") => {
                 json!({"decision": "block", "reason": text})
             }
-            (Self::Claude | Self::Codex | Self::Gemini, _) => {
+            (Self::Claude | Self::Codex | Self::Gemini | Self::OpenCode, _) => {
                 json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
             }
         }
@@ -123,13 +126,15 @@ impl Event<'_> {
             (_, "SessionStart") => Boundary::Started,
             (_, "SessionEnd") if word(&self.reason, &["clear", "resume"]) => Boundary::Started,
             (_, "SessionEnd") => return Heard::Gone,
-            (Program::Claude | Program::Codex, "UserPromptSubmit") | (Program::Gemini, "BeforeAgent") => {
+            (Program::Claude | Program::Codex | Program::OpenCode, "UserPromptSubmit")
+            | (Program::Gemini, "BeforeAgent") => {
                 let by_person = !prompt.starts_with(OWN_PROMPT);
                 Boundary::Prompted { by_person }
             }
-            (Program::Claude | Program::Codex, "PostToolUse" | "PostToolUseFailure")
+            (Program::Claude | Program::Codex | Program::OpenCode, "PostToolUse" | "PostToolUseFailure")
             | (Program::Gemini, "AfterTool") => Boundary::Returned,
-            (Program::Claude | Program::Codex, "Stop") | (Program::Gemini, "AfterAgent") => Boundary::Ended,
+            (Program::Claude | Program::Codex | Program::OpenCode, "Stop")
+            | (Program::Gemini, "AfterAgent") => Boundary::Ended,
             (_, "PermissionRequest") => Boundary::Asks,
             (_, "Notification")
                 if word(
@@ -185,7 +190,7 @@ mod tests {
     #[test]
     fn each_event_of_each_program_means_what_its_vendor_says() {
         use Boundary::{Asks, Ended, Goes, Prompted, Rests, Returned, Started};
-        use Program::{Claude, Codex, Gemini};
+        use Program::{Claude, Codex, Gemini, OpenCode};
         let said = |by_person| Prompted { by_person };
         for (program, event, to) in [
             (
@@ -253,6 +258,13 @@ mod tests {
             ),
             (Codex, json!({"hook_event_name": "PostToolUse"}), Returned),
             (Codex, json!({"hook_event_name": "Stop"}), Ended),
+            (
+                OpenCode,
+                json!({"hook_event_name": "UserPromptSubmit", "prompt": "x"}),
+                said(true),
+            ),
+            (OpenCode, json!({"hook_event_name": "PostToolUse"}), Returned),
+            (OpenCode, json!({"hook_event_name": "Stop"}), Ended),
             (
                 Gemini,
                 json!({"hook_event_name": "BeforeAgent", "prompt": "x"}),

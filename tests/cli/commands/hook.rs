@@ -51,6 +51,7 @@ impl Waiter {
             .env("CLAUDE_CODE_ENTRYPOINT", "cli")
             .env("RELAY_AGENT", "dev-a")
             .envs(environment.iter().copied())
+            .stdin(Stdio::null())
             .stderr(Stdio::piped());
         Self(command.spawn().expect("it starts"))
     }
@@ -291,7 +292,7 @@ fn what_is_no_hook_is_refused_with_what_is_accepted() {
         (
             "/hooks/cursor",
             "{}",
-            "unknown program \"cursor\"; known programs: claude, codex, gemini",
+            "unknown program \"cursor\"; known programs: claude, codex, gemini, opencode",
         ),
         (
             "/hooks/claude?x=1",

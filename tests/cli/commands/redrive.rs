@@ -81,7 +81,7 @@ fn what_a_web_hook_did_not_take_is_tried_at_once() {
     socket
         .write_all(b"HTTP/1.1 204 No Content\r\n\r\n")
         .expect("it is read");
-    while !traced().contains("read: its node acknowledged it") {
+    while !traced().contains("read: it was acknowledged") {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
