@@ -20,8 +20,8 @@ fn help_names_every_subcommand() {
             .filter_map(|line| line.split_whitespace().next())
             .collect();
         let all = [
-            "serve", "send", "read", "peek", "trace", "tail", "redrive", "status", "key", "stop", "register",
-            "mcp", "prompt", "help",
+            "serve", "send", "read", "peek", "flush", "trace", "tail", "redrive", "status", "key", "stop",
+            "register", "mcp", "hook", "prompt", "help",
         ];
         assert_eq!(names, all);
         for line in commands.lines() {

@@ -35,7 +35,7 @@ fn what_is_not_taken_is_named() {
         (
             "/api/send",
             r#"{"to":"pm","body":"x","bdy":"y"}"#,
-            "/api/send takes the JSON {\"from\": role, \"to\": role, \"kind\": kind, \"body\": text, \"thread\": thread, \"reply_to\": id}: unknown field `bdy`",
+            "/api/send takes the JSON {\"from\": role, \"to\": role, \"kind\": kind, \"body\": text, \"thread\": thread, \"reply_to\": id, \"mode\": mode}: unknown field `bdy`",
         ),
         (
             "/api/read",
