@@ -481,7 +481,7 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
   const [alice, bob] = await join(world, 'Alice', 'Bob');
   await send(alice, 'Bob', 'kept');
   const known = 'pm, dev-a, dev-b, Alice, Bob';
-  const takes = 'relay_send takes to, message, thread, await_response, timeout_ms';
+  const takes = 'relay_send takes to, message, thread, await_response, timeout_ms, mode';
   const good = { to: 'Bob', message: 'x' };
   for (const [tool, given, reason] of [
     ['relay_send', { ...good, to: 'Carol' }, `Agent not found: Carol; known agents: ${known}`],

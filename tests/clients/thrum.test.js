@@ -364,7 +364,7 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
   const id = '00000000-0000-4000-8000-000000000000';
   const accepted =
     'accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*';
-  const takes = 'send_message takes to, content, reply_to, metadata';
+  const takes = 'send_message takes to, content, reply_to, metadata, mode';
   const group = 'add_group_member takes group, member_type, member_value';
   const isProtected = 'the group "everyone" always has all agents and cannot be changed; accepted: any other group';
   const good = { to: 'bob', content: 'x' };

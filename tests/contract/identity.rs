@@ -78,7 +78,7 @@ fn what_is_wrong_with_a_call_is_named_with_what_is_accepted() {
         (
             "post_message",
             json!({"from": "pm", "to": "pm", "kind": "free"}),
-            r#"missing argument "body"; post_message takes from, to, kind, body"#,
+            r#"missing argument "body"; post_message takes from, to, kind, body, mode"#,
         ),
         (
             "post_message",

@@ -156,12 +156,12 @@ fn every_bad_argument_is_named_with_what_is_accepted() {
         (
             "post_message",
             json!({"to": "pm", "kind": null, "body": ""}),
-            "missing argument \"kind\"; post_message takes from, to, kind, body",
+            "missing argument \"kind\"; post_message takes from, to, kind, body, mode",
         ),
         (
             "post_message",
             json!({"to": "pm", "kind": "free", "body": "", "cc": "dev-a"}),
-            "unknown argument \"cc\"; post_message takes from, to, kind, body",
+            "unknown argument \"cc\"; post_message takes from, to, kind, body, mode",
         ),
         (
             "post_message",
