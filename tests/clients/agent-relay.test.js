@@ -303,6 +303,7 @@ overStdio('the six tools take what the document says, and with the instructions 
         thread: text,
         await_response: boolean(false),
         timeout_ms: { type: 'integer', minimum: 1, maximum: 600_000, default: 30_000 },
+        mode: { ...text, enum: ['immediate', 'next-message', 'next-tool-call', 'on-idle', 'manual'] },
       },
       ['to', 'message'],
     ],

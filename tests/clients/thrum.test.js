@@ -332,9 +332,10 @@ overStdio('the eleven tools take what the document says, and with the instructio
       return [name, [Object.fromEntries(taken), required]];
     }),
   );
+  const mode = { ...text, enum: ['immediate', 'next-message', 'next-tool-call', 'on-idle', 'manual'] };
   const member = { group: text, member_type: { ...text, enum: ['agent', 'role'] }, member_value: text };
   assert.deepEqual(shown, {
-    send_message: [{ to: text, content: text, reply_to: text, metadata: { type: 'object' } }, ['to', 'content']],
+    send_message: [{ to: text, content: text, reply_to: text, metadata: { type: 'object' }, mode }, ['to', 'content']],
     check_messages: [{ limit: { type: 'integer', minimum: 1, maximum: 1000, default: 50 } }, []],
     wait_for_message: [{ timeout: { type: 'integer', minimum: 0, maximum: 600, default: 300 } }, []],
     list_agents: [{ include_offline: { type: 'boolean', default: true } }, []],
@@ -344,7 +345,7 @@ overStdio('the eleven tools take what the document says, and with the instructio
     remove_group_member: [member, ['group', 'member_type', 'member_value']],
     list_groups: [{}, []],
     get_group: [{ name: text, expand: { type: 'boolean', default: false } }, ['name']],
-    broadcast_message: [{ content: text }, ['content']],
+    broadcast_message: [{ content: text, mode }, ['content']],
   });
   assert.ok(Buffer.byteLength(JSON.stringify(tools)) <= 4096);
   const instructions = client.getInstructions();
@@ -383,7 +384,7 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
     ['send_message', { ...good, from: 'bob' }, `unknown argument "from"; ${takes}`],
     ['send_message', { ...good, content: 7 }, '"content" is the number 7; accepted: a string'],
     ['send_message', { ...good, metadata: 'x' }, '"metadata" is the string "x"; accepted: an object'],
-    ['broadcast_message', {}, 'missing argument "content"; broadcast_message takes content'],
+    ['broadcast_message', {}, 'missing argument "content"; broadcast_message takes content, mode'],
     ['check_messages', { limit: 0 }, '"limit" is 0; accepted: 1 to 1000'],
     ['check_messages', { limit: 1.5 }, '"limit" is 1.5; accepted: 1 to 1000'],
     ['check_messages', { limit: '5' }, '"limit" is the string "5"; accepted: a whole number, 1 to 1000'],

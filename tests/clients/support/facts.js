@@ -39,7 +39,7 @@ export function facts(kind) {
     const tools = Object.fromEntries(list.tools.map((tool) => [tool.name, tool.inputSchema]));
     assert.deepEqual(Object.keys(tools).sort(), TOOLS);
     assert.equal(list.nextCursor, undefined);
-    assert.deepEqual(Object.keys(tools.post_message.properties).sort(), ['body', 'from', 'kind', 'to']);
+    assert.deepEqual(Object.keys(tools.post_message.properties).sort(), ['body', 'from', 'kind', 'mode', 'to']);
     assert.deepEqual(Object.keys(tools.read_messages.properties).sort(), ['for', 'wait_seconds']);
     assert.deepEqual(Object.keys(tools.list_pending.properties), ['for']);
     assert.deepEqual(tools.post_message.properties.from.enum, ROLES);
@@ -47,6 +47,7 @@ export function facts(kind) {
     assert.equal(tools.post_message.properties.to.enum, undefined);
     assert.ok(tools.post_message.properties.to.description.endsWith(`: ${ROLES.join(', ')}`));
     assert.deepEqual(tools.post_message.properties.kind.enum, KINDS);
+    assert.deepEqual(tools.post_message.properties.mode.enum, ['immediate', 'next-message', 'next-tool-call', 'on-idle', 'manual']);
     assert.deepEqual(tools.read_messages.properties.for.enum, ROLES);
     assert.deepEqual(tools.list_pending.properties.for.enum, ROLES);
     const bytes = Buffer.byteLength(JSON.stringify(list));
