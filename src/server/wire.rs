@@ -118,6 +118,8 @@ struct ConnectionState {
     sent: Vec<Sent>,
     /// Replies of exchanges that were passed, each with how many bytes had come until then, read or not.
     passed: Vec<(HandoverId, u64)>,
+    /// The hand-over in the latest answer to a hook, whose session does not end with this connection.
+    shown: Option<HandoverId>,
     /// One was passed that no bytes can prove to be read any more.
     unprovable: bool,
     /// The sessions of the calls that this connection carried, by whom they were opened for.
@@ -158,6 +160,11 @@ impl Link {
     pub fn sent(&self, sent: Sent) {
         self.state().sent.push(sent);
         self.0.has_sent.store(true, Ordering::Release);
+    }
+
+    /// Has a hand-over undone if this connection breaks before its next answer of that kind, whatever session it belongs to.
+    pub fn shows(&self, handover: HandoverId) {
+        self.state().shown = Some(handover);
     }
 
     /// Tells whether its requests come from a process of the relay's own user, for which the system vouches.
@@ -304,7 +311,8 @@ impl Link {
     fn closed(&self) {
         let ConnectionState {
             sent,
-            passed,
+            passed: _,
+            shown,
             unprovable: _,
             sessions,
             ending,
@@ -320,12 +328,9 @@ impl Link {
         for (_, session, _) in sessions {
             self.0.owner.close(session, ending);
         }
-        // What belongs to sessions that do not end with their connections, as those of hooks.
-        if ending == Ending::Broken {
-            for (handover, _) in passed {
-                let sign = Sign::Lost;
-                self.0.owner.report(Input::Signed { handover, sign });
-            }
+        if let Some(handover) = shown.filter(|_| ending == Ending::Broken) {
+            let sign = Sign::Lost;
+            self.0.owner.report(Input::Signed { handover, sign });
         }
     }
 

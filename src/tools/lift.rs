@@ -59,7 +59,7 @@ const POST_MESSAGE: Tool = Tool {
             name: "body",
             accepts: Accepts::Text,
             needed: Needed::Always,
-            description: "The message, usually a formatted block; at most 1 MiB",
+            description: "The message, mostly a formatted block; at most 1 MiB",
         },
         MODE,
     ],
@@ -102,7 +102,7 @@ pub(super) const MODE: Argument = Argument {
     name: "mode",
     accepts: Accepts::Word(&Mode::WORDS),
     needed: Needed::Never,
-    description: "When it is shown",
+    description: "When to show it",
 };
 
 /// Whose inbox a tool is about.

@@ -186,6 +186,9 @@ async fn answer(
         Err(refusal) => refuse_as(tools::DEFAULT, &refusal),
         Ok(engine::Reply::Surfacing(Reply::Shown(shown))) => {
             let handover = receipt.as_ref().map(|receipt| receipt.handover());
+            if let Some(handover) = handover {
+                link.shows(handover);
+            }
             let json = write(&shown, handover).to_string();
             ResponseBody::json(json.into(), receipt, link, HeaderMap::new()).map(Body::new)
         }
