@@ -27,6 +27,7 @@ mod http;
 #[cfg(all(test, feature = "interleavings"))]
 mod interleavings;
 mod json;
+mod json_reader;
 pub(crate) mod json_rpc;
 mod limits;
 mod log;

@@ -225,7 +225,7 @@ fn escape(out: &mut Vec<u8>, text: &str, level: Level) {
 }
 
 /// Finds the next byte that has to be escaped.
-fn next_special(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn next_special(bytes: &[u8]) -> Option<usize> {
     let (chunks, _) = bytes.as_chunks::<TOGETHER>();
     // Without a branch for each byte, so that the compiler looks at all of them at once.
     let plain = chunks
@@ -236,7 +236,8 @@ fn next_special(bytes: &[u8]) -> Option<usize> {
     Some(from + at)
 }
 
-fn is_special(byte: u8) -> bool {
+/// Tells whether a byte has to be escaped.
+pub(crate) const fn is_special(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 

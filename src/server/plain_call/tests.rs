@@ -292,6 +292,18 @@ fn what_is_no_plain_call_is_left_to_the_slow_reading() {
         call(r#"{"name":"x","arguments":{"a":1,"\u0061":1}}"#),
         call(r#"{"name":"x","arguments":{"a":{"b":1,"b":1}}}"#),
         call(&format!(r#"{{"name":"x","arguments":{{{}}}}}"#, many.join(","))),
+        call(r#"{"name":"x","arguments":nul}"#),
+        call(r#"{"name":"x","arguments":{"a":1,}}"#),
+        call(&format!(
+            r#"{{"name":"x","arguments":{{"a":{0}{1}}}}}"#,
+            "[".repeat(100),
+            "]".repeat(100)
+        )),
+        call(&format!(
+            r#"{{"name":"x","_meta":{{"a":{0}{1}}}}}"#,
+            "[".repeat(100),
+            "]".repeat(100)
+        )),
         call(r#"{"name":"x","_meta":[]}"#),
         call(r#"{"name":"x","_meta":{"a":1,"a":1}}"#),
         call(r#"{"name":"x","_meta":{"a":[{"b":1,"b":1}]}}"#),
