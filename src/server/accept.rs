@@ -17,6 +17,9 @@ pub(super) static BOTH: HeaderValue = HeaderValue::from_static("application/json
 
 static JSON: HeaderValue = HeaderValue::from_static("application/json");
 
+static CONTENT_TYPE: [HeaderName; 1] = [header::CONTENT_TYPE];
+static KINDS: [HeaderName; 2] = [header::CONTENT_TYPE, header::ACCEPT];
+
 /// The kinds of answers that a client takes; JSON is always one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accepted {
@@ -32,7 +35,7 @@ impl Accepted {
     /// 415 when the body is not said to be JSON, 406 when the answer may not be.
     pub fn by(headers: &HeaderMap) -> Result<Self, Box<Response>> {
         // Word for word what MCP clients send, so that no list has to be read.
-        let [content_type, accept] = headers::find(headers, ["content-type", "accept"]);
+        let [content_type, accept] = headers::find(headers, &KINDS);
         if content_type.only() == Some(&JSON) && accept.only() == Some(&BOTH) {
             return Ok(Self { events: true });
         }
@@ -85,7 +88,7 @@ fn is_weight_of_nothing(parameter: &str) -> bool {
 
 /// Sees to it that a request's body is said to be JSON, and nothing else; returns why it is refused with 415 if it is not.
 pub(super) fn json_body(headers: &HeaderMap) -> Result<(), String> {
-    let [content_type] = headers::find(headers, ["content-type"]);
+    let [content_type] = headers::find(headers, &CONTENT_TYPE);
     if content_type.only() == Some(&JSON) {
         return Ok(());
     }

@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use subtle::ConstantTimeEq as _;
@@ -21,7 +21,7 @@ const NO_TOKEN: HeaderValue = HeaderValue::from_static("Bearer realm=\"relay\"")
 const WRONG_TOKEN: HeaderValue = HeaderValue::from_static("Bearer realm=\"relay\", error=\"invalid_token\"");
 
 /// The headers by which it is told who may connect.
-const LOOKED_AT: [&str; 3] = ["authorization", "host", "origin"];
+static LOOKED_AT: [HeaderName; 3] = [AUTHORIZATION, HOST, ORIGIN];
 
 /// A secret that every request must carry as `Authorization: Bearer <token>`.
 #[derive(Clone)]
@@ -101,7 +101,7 @@ impl Guard {
         headers: &'a HeaderMap,
         is_own_user: bool,
     ) -> Option<Refusal<'a>> {
-        let [given, host, origin] = headers::find(headers, LOOKED_AT);
+        let [given, host, origin] = headers::find(headers, &LOOKED_AT);
         if let Some(token) = self.token.as_ref().filter(|_| !is_own_user) {
             let is_right = |given: &HeaderValue| token.is_carried_by(given.as_bytes());
             if !given.only().is_some_and(is_right) {
@@ -112,12 +112,12 @@ impl Guard {
             if host.first().is_none() && authority.is_none() {
                 return Some(Refusal::Host(b""));
             }
-            let mut hosts = host.all(headers, "host").chain(authority);
+            let mut hosts = host.all(headers, &HOST).chain(authority);
             if let Some(host) = hosts.find(|host| !is_loopback(host)) {
                 return Some(Refusal::Host(host));
             }
         }
-        let mut origins = origin.all(headers, "origin");
+        let mut origins = origin.all(headers, &ORIGIN);
         origins
             .find(|origin| !self.is_own_origin(origin))
             .map(Refusal::Origin)

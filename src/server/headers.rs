@@ -1,6 +1,6 @@
 //! Headers, found by their names in one pass: a request has few of them, and to look one up in the map its name has to be hashed.
 
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The values of one header.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,19 +21,18 @@ impl<'a> Values<'a> {
     }
 
     /// Goes through all of them; `headers` and `name` are what they were found by.
-    pub fn all(self, headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u8]> {
+    pub fn all(self, headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
         let all = self.are_more.then(|| headers.get_all(name));
         let others = all.into_iter().flatten().skip(1);
         self.first.into_iter().chain(others).map(HeaderValue::as_bytes)
     }
 }
 
-/// Finds the values of some headers, whose names are in lower case.
-pub(super) fn find<'a, const N: usize>(headers: &'a HeaderMap, names: [&str; N]) -> [Values<'a>; N] {
+/// Finds the values of some headers.
+pub(super) fn find<'a, const N: usize>(headers: &'a HeaderMap, names: &[HeaderName; N]) -> [Values<'a>; N] {
     let mut found = [Values::default(); N];
     for (name, value) in headers {
-        let name = name.as_str();
-        let Some(at) = names.iter().position(|wanted| *wanted == name) else {
+        let Some(at) = names.iter().position(|wanted| wanted == name) else {
             continue;
         };
         found[at] = Values {
@@ -51,7 +50,7 @@ mod tests {
     #[test]
     fn a_header_is_found_with_what_stands_first_and_whether_that_is_all() {
         let mut headers = HeaderMap::new();
-        let names = ["host", "x-a", "mcp-name", "accept"];
+        let names = ["host", "x-a", "mcp-name", "accept"].map(HeaderName::from_static);
         for (name, value) in [
             ("x-a", "1"),
             ("host", "h"),
@@ -61,7 +60,7 @@ mod tests {
         ] {
             headers.append(name, HeaderValue::from_static(value));
         }
-        let found = find(&headers, names);
+        let found = find(&headers, &names);
         assert_eq!(
             found.map(|values| [values.first(), values.only()]),
             [
@@ -71,7 +70,7 @@ mod tests {
                 [None; 2],
             ]
         );
-        let all = |at: usize| -> Vec<&[u8]> { found[at].all(&headers, names[at]).collect() };
+        let all = |at: usize| -> Vec<&[u8]> { found[at].all(&headers, &names[at]).collect() };
         assert_eq!([all(0), all(1)], [vec![&b"h"[..]], vec![b"1", b"2", b"4"]]);
         assert!(all(2).is_empty());
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -59,7 +59,10 @@ const NO_REST: &[u8] = b"id: cancelled\ndata:\n\n";
 /// since it does so over another connection. A relay that was started anew takes the old ones.
 const SESSION_ID: &str = "mcp-session-id";
 
-const SESSION_AND_VERSION: [&str; 2] = [SESSION_ID, VERSION];
+static SESSION_AND_VERSION: [HeaderName; 2] = [
+    HeaderName::from_static(SESSION_ID),
+    HeaderName::from_static(VERSION),
+];
 
 /// Answers a `POST`.
 pub(super) async fn exchange(
@@ -86,7 +89,7 @@ pub(super) async fn exchange(
         Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::Routed),
         Ok(opened) => opened,
     };
-    let [session_id, version] = headers::find(&parts.headers, SESSION_AND_VERSION);
+    let [session_id, version] = headers::find(&parts.headers, &SESSION_AND_VERSION);
     let scope = scope_of(session_id);
     let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
     let in_session = is_session_based(version);
@@ -292,7 +295,7 @@ impl LostCall {
 
     /// Answers the call by the error that says what happened.
     fn resume(&self, shared: &Shared, headers: &HeaderMap) -> Response {
-        let [session_id, version] = headers::find(headers, SESSION_AND_VERSION);
+        let [session_id, version] = headers::find(headers, &SESSION_AND_VERSION);
         let why = if self.boot == shared.boot {
             // Its old connection may not be seen to be broken yet: it must not take what comes meanwhile.
             let scope = scope_of(session_id);

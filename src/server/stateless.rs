@@ -5,7 +5,7 @@
 //! client writes it goes to rmcp, which finds the words for what is wrong, if anything is.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#streamable-http>
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -17,14 +17,18 @@ use super::tool_calls::ToolCall;
 const STATELESS: &str = "2026-07-28";
 
 /// The version, and what proxies read instead of the body, so it must say the same.
-const NAMES: [&str; 3] = [VERSION_HEADER, "mcp-method", "mcp-name"];
+static NAMES: [HeaderName; 3] = [
+    HeaderName::from_static(VERSION_HEADER),
+    HeaderName::from_static("mcp-method"),
+    HeaderName::from_static("mcp-name"),
+];
 
 /// Begins a header's value that is written in Base64.
 const ENCODED: &str = "=?base64?";
 
 /// Reads the plain call that a request is; none if it is anything else.
 pub(super) fn plain_call<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<ToolCall<'a>> {
-    let [version, method, name] = headers::find(headers, NAMES);
+    let [version, method, name] = headers::find(headers, &NAMES);
     if version.first()? != STATELESS || method.only()? != "tools/call" {
         return None;
     }
