@@ -142,7 +142,7 @@ impl Engine {
             session.is_some_and(|session| !session.fenced)
         };
         let inbox = &self.inboxes[agent];
-        if self.is_held(agent) {
+        if self.is_held_at(inbox) {
             return self.node_absence(agent).is_none() || !inbox.waits.is_empty();
         }
         if self.is_asleep(agent) {

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::events::Event;
+use super::inbox::Inbox;
 use super::invocations::InvocationView;
 use super::io::{Effect, Sign};
 use super::message::{Delivery, Message};
@@ -102,7 +103,12 @@ pub(super) struct Sent {
 impl Engine {
     /// Tells whether what comes for an agent goes to its node alone.
     pub(super) fn is_held(&self, agent: &AgentName) -> bool {
-        let binding = self.inboxes[agent].binding.as_ref();
+        self.is_held_at(&self.inboxes[agent])
+    }
+
+    /// The same of the agent whose inbox this is.
+    pub(super) fn is_held_at(&self, inbox: &Inbox) -> bool {
+        let binding = inbox.binding.as_ref();
         binding.is_some_and(|binding| self.nodes.get(binding.node).presence != Presence::Absent)
     }
 
