@@ -184,14 +184,14 @@ where
     /// Writes a message behind `text`, without an end of the line.
     pub fn write(&mut self, line: &Line<'_>, text: &mut String) {
         let Line { from, to, kind, .. } = line;
-        let on = match (self.colour, kind) {
-            (false, _) => "",
-            (true, Kind::Status) => "\u{1b}[32m",
-            (true, Kind::Question) => "\u{1b}[33m",
-            (true, Kind::Directive) => "\u{1b}[36m",
-            (true, Kind::Free) => "\u{1b}[2m",
+        let before_kind = match (self.colour, kind) {
+            (false, _) => " [",
+            (true, Kind::Status) => " \u{1b}[32m[",
+            (true, Kind::Question) => " \u{1b}[33m[",
+            (true, Kind::Directive) => " \u{1b}[36m[",
+            (true, Kind::Free) => " \u{1b}[2m[",
         };
-        let off = if self.colour { "\u{1b}[0m" } else { "" };
+        let behind_kind = if self.colour { "]\u{1b}[0m \"" } else { "] \"" };
         let time = self.time(line.at);
         for part in [
             "[",
@@ -200,13 +200,9 @@ where
             from,
             " → ",
             to,
-            " ",
-            on,
-            "[",
+            before_kind,
             kind.as_str(),
-            "]",
-            off,
-            " \"",
+            behind_kind,
         ] {
             text.push_str(part);
         }
