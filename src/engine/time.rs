@@ -77,9 +77,10 @@ impl fmt::Display for Timestamp {
 }
 
 /// Puts a number into its digits.
-fn put(digits: &mut [u8], mut number: i64) {
+fn put(digits: &mut [u8], number: i64) {
+    let mut number = u32::try_from(number).expect("the number is not negative");
     for digit in digits.iter_mut().rev() {
-        *digit += u8::try_from(number % 10).expect("the number is not negative");
+        *digit += u8::try_from(number % 10).expect("a digit");
         number /= 10;
     }
 }
