@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 
-use super::headers;
+use super::headers::{self, Values};
 use super::json_rpc::Invalid;
 use crate::engine::shown;
 
@@ -18,7 +18,6 @@ pub(super) static BOTH: HeaderValue = HeaderValue::from_static("application/json
 static JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 static CONTENT_TYPE: [HeaderName; 1] = [header::CONTENT_TYPE];
-static KINDS: [HeaderName; 2] = [header::CONTENT_TYPE, header::ACCEPT];
 
 /// The kinds of answers that a client takes; JSON is always one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +27,17 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
-    /// Reads the headers of a `POST`.
+    /// Reads the headers of a `POST`, in which these values of two of them were found.
     ///
     /// # Errors
     ///
     /// 415 when the body is not said to be JSON, 406 when the answer may not be.
-    pub fn by(headers: &HeaderMap) -> Result<Self, Box<Response>> {
+    pub fn by(
+        headers: &HeaderMap,
+        content_type: Values<'_>,
+        accept: Values<'_>,
+    ) -> Result<Self, Box<Response>> {
         // Word for word what MCP clients send, so that no list has to be read.
-        let [content_type, accept] = headers::find(headers, &KINDS);
         if content_type.only() == Some(&JSON) && accept.only() == Some(&BOTH) {
             return Ok(Self { events: true });
         }

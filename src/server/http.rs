@@ -64,6 +64,14 @@ static SESSION_AND_VERSION: [HeaderName; 2] = [
     HeaderName::from_static(VERSION),
 ];
 
+/// What every `POST` is looked through for.
+static LOOKED_AT: [HeaderName; 4] = [
+    header::CONTENT_TYPE,
+    header::ACCEPT,
+    HeaderName::from_static(SESSION_ID),
+    HeaderName::from_static(VERSION),
+];
+
 /// Answers a `POST`.
 pub(super) async fn exchange(
     shared: &Arc<Shared>,
@@ -77,7 +85,8 @@ pub(super) async fn exchange(
         Err(response) => return response.map(ResponseBody::Routed),
         Ok(body) => body,
     };
-    let accepted = match Accepted::by(&parts.headers) {
+    let [content_type, accept, session_id, version] = headers::find(&parts.headers, &LOOKED_AT);
+    let accepted = match Accepted::by(&parts.headers, content_type, accept) {
         Ok(accepted) => accepted,
         Err(response) => return response.map(ResponseBody::Routed),
     };
@@ -89,7 +98,6 @@ pub(super) async fn exchange(
         Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::Routed),
         Ok(opened) => opened,
     };
-    let [session_id, version] = headers::find(&parts.headers, &SESSION_AND_VERSION);
     let scope = scope_of(session_id);
     let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
     let in_session = is_session_based(version);
