@@ -22,9 +22,9 @@ impl<'a> Values<'a> {
 
     /// Goes through all of them; `headers` and `name` are what they were found by.
     pub fn all(self, headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-        let all = self.are_more.then(|| headers.get_all(name));
-        let others = all.into_iter().flatten().skip(1);
-        self.first.into_iter().chain(others).map(HeaderValue::as_bytes)
+        let others = self.are_more.then(|| headers.get_all(name).iter().skip(1));
+        let all = self.first.into_iter().chain(others.into_iter().flatten());
+        all.map(HeaderValue::as_bytes)
     }
 }
 
