@@ -102,13 +102,17 @@ pub(super) async fn exchange(
     let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
     let in_session = is_session_based(version);
     if in_session {
-        let plain = ToolCall::plain(&body).filter(|call| call.version.is_none());
-        if let Some(call) = plain.filter(is_short) {
+        if let Some(call) = ToolCall::plain(&body)
+            && call.version.is_none()
+            && is_short(&call)
+        {
             let id = call.id;
             let done = answer(shared, (session, toolsets), scope.as_ref(), call).await;
             return in_session_response(id, done, &link, parts.headers);
         }
-    } else if let Some(call) = stateless::plain_call(&parts.headers, &body).filter(is_short) {
+    } else if let Some(call) = stateless::plain_call(&parts.headers, &body)
+        && is_short(&call)
+    {
         let id = call.id;
         let response = match answer(shared, (session, toolsets), scope.as_ref(), call).await {
             Some(done) => {
