@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::agents::is_recent;
+use super::agents::{Agent, is_recent};
 use super::names::AgentName;
 use super::nodes::Presence;
 use super::programs::{Activity, Program};
@@ -107,7 +107,7 @@ impl Engine {
         if let Some(absence) = agents.iter().find_map(|agent| self.node_absence(agent)) {
             return Some(Box::new(absence));
         }
-        if let Some(agent) = agents.iter().find(|agent| self.is_asleep(agent)) {
+        if let Some(agent) = agents.iter().find(|agent| self.is_asleep(&self.agents[*agent])) {
             let agent = agent.clone();
             return Some(Box::new(Absence::Asleep { agent }));
         }
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Tells whether all programs of an agent, if it has any, are idle and none can be woken.
-    fn is_asleep(&self, agent: &AgentName) -> bool {
+    fn is_asleep(&self, agent: &Agent) -> bool {
         let mut programs = self.programs_of(agent).peekable();
         let asleep = |program: &Program| program.activity == Activity::Idle && program.waiter.is_none();
         programs.peek().is_some() && programs.all(asleep)
@@ -145,7 +145,7 @@ impl Engine {
         if self.is_held_at(inbox) {
             return self.node_absence(agent).is_none() || !inbox.waits.is_empty();
         }
-        if self.is_asleep(agent) {
+        if self.is_asleep(state) {
             return !inbox.waits.is_empty();
         }
         // What a node does for an agent is no act of its own.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::agents::Refusal;
+use super::agents::{Agent, Refusal};
 use super::events::{Event, WaitEnd};
 use super::handling::Mode;
 use super::io::{self, Carrier, Effect, Ending, Sign};
@@ -36,6 +36,13 @@ impl Abilities {
         at_prompts: true,
         at_tools: true,
         at_ends: true,
+    };
+
+    /// Those of a program that can do nothing of it.
+    const NONE: Self = Self {
+        at_prompts: false,
+        at_tools: false,
+        at_ends: false,
     };
 
     /// Tells whether there is a boundary for what is to be brought so.
@@ -279,15 +286,21 @@ impl Engine {
         }
     }
 
-    /// Goes through the programs of an agent that are not fenced, with whether they can be woken now.
-    pub(super) fn programs_of(&self, agent: &AgentName) -> impl Iterator<Item = &Program> {
-        let sessions = self.agents.get(agent).map(|state| state.sessions.iter());
-        let sessions = sessions.into_iter().flatten();
+    /// Goes through the programs of an agent that are not fenced.
+    pub(super) fn programs_of(&self, agent: &Agent) -> impl Iterator<Item = &Program> {
+        let sessions = agent.sessions.iter();
         sessions.filter_map(|session| self.sessions[session].program.as_deref())
     }
 
     /// Tells whether what comes for an agent can be brought so, as far as that is known.
     pub(super) fn can_bring(&self, agent: &AgentName, mode: Mode) -> bool {
+        // Most are brought in a mode that any program can, and the person has none.
+        if Abilities::NONE.bring(mode) {
+            return true;
+        }
+        let Some(agent) = self.agents.get(agent) else {
+            return true;
+        };
         let mut programs = self.programs_of(agent).peekable();
         programs.peek().is_none() || programs.any(|program| program.abilities.bring(mode))
     }
