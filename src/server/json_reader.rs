@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(keys(" { } "), Some(vec![]));
         let two = Some(vec!["a".to_owned(), "b".to_owned()]);
         assert_eq!(keys(r#"{"a":{"c":[]},"b":"}"}"#), two);
-        assert_eq!(keys("\t{ \"a\" :\r1 ,\n\"\\u0062\": null } "), two);
+        assert_eq!(keys("\t{ \"a\"\r: 1 ,\n\"\\u0062\": null } "), two);
         for broken in [
             "",
             "{",
