@@ -10,6 +10,7 @@ mod flush;
 mod health;
 mod hook;
 mod identity;
+mod install;
 mod key;
 pub mod mcp;
 mod messages;
@@ -68,6 +69,10 @@ enum Command {
     Key(key::Key),
     /// End the relay that runs on this machine in order, and nothing else.
     Stop(stop::Stop),
+    /// Connect agent CLIs and editors to relay, and let their hooks call it.
+    Install(install::Install),
+    /// Take out of the files of agent CLIs and editors what relay install has put in.
+    Uninstall(install::Uninstall),
     /// Write down who an agent is, so that relay mcp finds it.
     Register(register::Register),
     /// Connect an agent over stdio to the relay that runs on this machine.
@@ -146,6 +151,8 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Stop(args) => stop::run(&args),
+        Command::Install(args) => install::run(&args),
+        Command::Uninstall(args) => install::undo(&args),
         Command::Register(args) => register::run(args),
         Command::Mcp(args) => mcp::main(args),
         Command::Hook(args) => hook::run(&args),
@@ -237,8 +244,13 @@ fn block_on<T, E>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     result
 }
 
-/// Returns the command that is this program: `relay` if that is what the shell finds under that name, else its path.
+/// Returns the command of a shell that is this program.
 fn ourselves() -> String {
+    quoted(&own_program())
+}
+
+/// Returns the program that this is: `relay` if that is what the shell finds under that name, else its path.
+fn own_program() -> String {
     let Ok(path) = std::env::current_exe() else {
         return "relay".to_owned();
     };
@@ -250,7 +262,7 @@ fn ourselves() -> String {
     if same {
         "relay".to_owned()
     } else {
-        quoted(&path.to_string_lossy())
+        path.to_string_lossy().into_owned()
     }
 }
 

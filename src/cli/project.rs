@@ -10,6 +10,9 @@ use crate::engine::{DEFAULT_PROJECT, InvalidName, check_name};
 /// The directory of the data directory that holds a directory for each project.
 const PROJECTS: &str = "projects";
 
+/// The directory of the data directory that holds what other programs' files were before relay changed them.
+const BACKUPS: &str = "backups";
+
 /// The name of the socket in a project's directory.
 const SOCKET: &str = "relay.sock";
 
@@ -85,6 +88,12 @@ impl DataDirectory {
     /// Returns the directory that holds a directory for each project.
     pub fn projects(&self) -> PathBuf {
         self.0.join(PROJECTS)
+    }
+
+    /// Returns where a file is kept as it was before relay changed it: by its whole path.
+    pub fn backup(&self, file: &Path) -> PathBuf {
+        let file = file.strip_prefix("/").unwrap_or(file);
+        self.0.join(BACKUPS).join(file)
     }
 
     /// Returns the project whose relay has its socket there, if it is one's.

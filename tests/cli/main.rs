@@ -6,7 +6,9 @@
 )]
 
 mod commands;
+mod desk;
 mod identity;
+mod install;
 mod life;
 mod port_in_use;
 mod prompts;

@@ -20,8 +20,24 @@ fn help_names_every_subcommand() {
             .filter_map(|line| line.split_whitespace().next())
             .collect();
         let all = [
-            "serve", "send", "read", "peek", "flush", "trace", "tail", "redrive", "status", "key", "stop",
-            "register", "mcp", "hook", "prompt", "help",
+            "serve",
+            "send",
+            "read",
+            "peek",
+            "flush",
+            "trace",
+            "tail",
+            "redrive",
+            "status",
+            "key",
+            "stop",
+            "install",
+            "uninstall",
+            "register",
+            "mcp",
+            "hook",
+            "prompt",
+            "help",
         ];
         assert_eq!(names, all);
         for line in commands.lines() {
@@ -61,6 +77,20 @@ fn help_of_a_subcommand_names_its_options() {
                 "7331",
             ],
         ),
+        (
+            "install",
+            vec![
+                "--editor",
+                "--global",
+                "--transport",
+                "--tools",
+                "--port",
+                "--no-hooks",
+                "--dry-run",
+                "7331",
+            ],
+        ),
+        ("uninstall", vec!["--editor", "--global", "--dry-run"]),
         ("register", vec!["<NAME>", "--role", "--module", "--force"]),
         (
             "prompt",

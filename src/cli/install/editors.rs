@@ -1,0 +1,523 @@
+//! The editors that relay can be put into: one value for each, with its files, their format, and what stands in them.
+//!
+//! Which file a program really reads was tried with the programs themselves (Claude Code 2.1.330, Codex 0.169, Gemini CLI 0.61,
+//! OpenCode 1.18); for the others it is what their makers' documents say.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::json::Json;
+
+/// The editors by the names that the command line has for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Id {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// OpenCode.
+    Opencode,
+    /// Cursor.
+    Cursor,
+    /// VS Code.
+    Vscode,
+    /// Windsurf.
+    Windsurf,
+    /// Zed.
+    Zed,
+}
+
+/// How an editor reaches relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// HTTP+SSE, at `/sse`.
+    Sse,
+    /// Streamable HTTP, at `/mcp`.
+    Http,
+    /// `relay mcp`.
+    Stdio,
+}
+
+impl Transport {
+    /// Returns its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sse => "sse",
+            Self::Http => "http",
+            Self::Stdio => "stdio",
+        }
+    }
+}
+
+/// An editor.
+#[derive(Debug)]
+pub struct Editor {
+    /// On the command line.
+    pub id: Id,
+    /// For a person.
+    pub name: &'static str,
+    /// The program that is looked for on `PATH`.
+    pub program: &'static str,
+    /// What is there where it is used.
+    pub traces: &'static [Place],
+    /// How it can reach relay; the first unless another is asked for.
+    pub transports: &'static [Transport],
+    /// Where its MCP servers stand.
+    pub servers: Files,
+    /// In which format.
+    pub format: Format,
+    /// What stands there for relay.
+    pub entry: fn(&Connection) -> Json,
+    /// Where its hooks stand, if it has some.
+    pub hooks: Option<Hooks>,
+}
+
+/// A file, by the directory that it counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(pub Root, pub &'static str);
+
+/// What the path of a file counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// The directory that the command is called in.
+    Project,
+    /// `~`.
+    Home,
+    /// `$CLAUDE_CONFIG_DIR`, else `~`: Claude Code keeps one file beside its directory.
+    BesideClaude,
+    /// `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
+    Claude,
+    /// `$CODEX_HOME`, else `~/.codex`.
+    Codex,
+    /// `$XDG_CONFIG_HOME`, else `~/.config`.
+    Config,
+    /// The same, but on macOS `~/Library/Application Support`.
+    Application,
+}
+
+/// The files for a project and for the user. Of several, it is the first one that is there, else the first.
+#[derive(Debug)]
+pub struct Files {
+    /// For a project; none where it has no file of its own.
+    pub project: Option<&'static [Place]>,
+    /// For all that the user does.
+    pub user: &'static [Place],
+}
+
+/// The format of the file of servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// JSON with a member for each server in this object.
+    Json(&'static str),
+    /// TOML with a table for each server below this one.
+    Toml(&'static str),
+}
+
+/// The hooks of an agent CLI.
+#[derive(Debug)]
+pub struct Hooks {
+    /// Where they stand, as JSON in the member `hooks`.
+    pub files: Files,
+    /// The CLI's name in `relay hook`.
+    pub cli: &'static str,
+    /// The events that relay is told of.
+    pub events: &'static [Event],
+    /// The array of the servers about which the person is not asked, in a project's file.
+    pub approved: Option<&'static str>,
+}
+
+/// An event of an agent CLI.
+#[derive(Debug)]
+pub struct Event {
+    /// As the CLI calls it.
+    pub name: &'static str,
+    /// A waiter is started that can wake the session later.
+    pub waits: bool,
+}
+
+const fn told(name: &'static str) -> Event {
+    Event { name, waits: false }
+}
+
+const fn waited(name: &'static str) -> Event {
+    Event { name, waits: true }
+}
+
+/// How relay is to be reached.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// How.
+    pub transport: Transport,
+    /// Where it listens on this machine.
+    pub port: u16,
+    /// The toolsets, if they are not those that it has otherwise.
+    pub tools: Option<String>,
+    /// The program that is relay.
+    pub program: String,
+}
+
+impl Connection {
+    /// Returns the address; `agent` is how the editor writes the variable that names the session's agent, and its empty value names none.
+    fn url(&self, agent: Option<&str>) -> String {
+        let way = if self.transport == Transport::Sse {
+            "sse"
+        } else {
+            "mcp"
+        };
+        let agent = agent.map(|agent| format!("agent={agent}"));
+        let tools = self.tools.as_ref().map(|tools| format!("tools={tools}"));
+        let query: Vec<String> = agent.into_iter().chain(tools).collect();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("http://localhost:{}/{way}{mark}{}", self.port, query.join("&"))
+    }
+
+    /// Returns the arguments of `relay mcp`.
+    fn arguments(&self) -> Vec<Json> {
+        let port = self
+            .named_port()
+            .into_iter()
+            .flat_map(|port| ["--port".to_owned(), port]);
+        let tools = self
+            .tools
+            .clone()
+            .into_iter()
+            .flat_map(|tools| ["--tools".to_owned(), tools]);
+        let all = std::iter::once("mcp".to_owned()).chain(port).chain(tools);
+        all.map(Json::Text).collect()
+    }
+
+    fn named_port(&self) -> Option<String> {
+        (self.port != crate::cli::place::DEFAULT_PORT).then(|| self.port.to_string())
+    }
+
+    fn command(&self) -> Json {
+        Json::object([
+            ("command", Json::text(&self.program)),
+            ("args", Json::List(self.arguments())),
+        ])
+    }
+
+    fn command_of_type(&self) -> Json {
+        let (program, arguments) = (Json::text(&self.program), Json::List(self.arguments()));
+        Json::object([
+            ("type", Json::text("stdio")),
+            ("command", program),
+            ("args", arguments),
+        ])
+    }
+}
+
+impl Hooks {
+    /// Returns the groups of each event, for a relay at a port; `program` is the word by which a shell finds relay.
+    pub fn groups(&self, program: &str, port: u16) -> Vec<(String, Vec<Json>)> {
+        let port = (port != crate::cli::place::DEFAULT_PORT).then(|| format!(" --port {port}"));
+        let port = port.unwrap_or_default();
+        let group = |hook: Json| Json::object([("hooks", Json::List(vec![hook]))]);
+        let command = |what: &str| Json::text(format!("{program} hook {}{what}{port}", self.cli));
+        let plain = Json::object([("type", Json::text("command")), ("command", command(""))]);
+        let wait = Json::object([
+            ("type", Json::text("command")),
+            ("command", command(" wait")),
+            ("asyncRewake", Json::Plain("true".to_owned())),
+            ("timeout", Json::Plain(WAIT_SECONDS.to_string())),
+        ]);
+        let groups = |event: &Event| {
+            let mut groups = vec![group(plain.clone())];
+            groups.extend(event.waits.then(|| group(wait.clone())));
+            (event.name.to_owned(), groups)
+        };
+        self.events.iter().map(groups).collect()
+    }
+}
+
+/// How long a waiter may wait: 23 days, of which Claude Code counts the milliseconds in 31 bits.
+const WAIT_SECONDS: u32 = 2_000_000;
+
+/// How Claude Code and Gemini CLI write the variable that names the agent.
+const SHELL_AGENT: &str = "${RELAY_AGENT:-}";
+
+/// All of them.
+pub static EDITORS: [Editor; 8] = [
+    Editor {
+        id: Id::Claude,
+        name: "Claude Code",
+        program: "claude",
+        traces: &[Place(Root::Claude, ""), Place(Root::Project, ".claude")],
+        transports: &[Transport::Sse, Transport::Http, Transport::Stdio],
+        servers: Files {
+            project: Some(&[Place(Root::Project, ".mcp.json")]),
+            user: &[Place(Root::BesideClaude, ".claude.json")],
+        },
+        format: Format::Json("mcpServers"),
+        entry: |connection| match connection.transport {
+            Transport::Stdio => connection.command_of_type(),
+            Transport::Sse | Transport::Http => Json::object([
+                ("type", Json::text(connection.transport.name())),
+                ("url", Json::Text(connection.url(Some(SHELL_AGENT)))),
+            ]),
+        },
+        hooks: Some(Hooks {
+            files: Files {
+                project: Some(&[Place(Root::Project, ".claude/settings.local.json")]),
+                user: &[Place(Root::Claude, "settings.json")],
+            },
+            cli: "claude",
+            events: &[
+                waited("SessionStart"),
+                waited("UserPromptSubmit"),
+                told("PostToolUse"),
+                told("Notification"),
+                waited("Stop"),
+                told("SessionEnd"),
+            ],
+            approved: Some("enabledMcpjsonServers"),
+        }),
+    },
+    Editor {
+        id: Id::Codex,
+        name: "Codex",
+        program: "codex",
+        traces: &[Place(Root::Codex, "")],
+        transports: &[Transport::Http, Transport::Stdio],
+        servers: Files {
+            project: None,
+            user: &[Place(Root::Codex, "config.toml")],
+        },
+        format: Format::Toml("mcp_servers"),
+        // Its sessions share one process, whose environment is the first one's: no variable names the agent.
+        entry: |connection| match connection.transport {
+            Transport::Stdio => connection.command(),
+            Transport::Sse | Transport::Http => Json::object([("url", Json::Text(connection.url(None)))]),
+        },
+        hooks: Some(Hooks {
+            files: Files {
+                project: None,
+                user: &[Place(Root::Codex, "hooks.json")],
+            },
+            cli: "codex",
+            events: &[
+                told("SessionStart"),
+                told("UserPromptSubmit"),
+                told("PostToolUse"),
+                told("Stop"),
+            ],
+            approved: None,
+        }),
+    },
+    Editor {
+        id: Id::Gemini,
+        name: "Gemini CLI",
+        program: "gemini",
+        traces: &[Place(Root::Home, ".gemini"), Place(Root::Project, ".gemini")],
+        transports: &[Transport::Http, Transport::Sse, Transport::Stdio],
+        servers: GEMINI,
+        format: Format::Json("mcpServers"),
+        entry: |connection| match connection.transport {
+            Transport::Stdio => connection.command(),
+            Transport::Http => Json::object([("httpUrl", Json::Text(connection.url(Some(SHELL_AGENT))))]),
+            Transport::Sse => Json::object([
+                ("url", Json::Text(connection.url(Some(SHELL_AGENT)))),
+                ("type", Json::text("sse")),
+            ]),
+        },
+        hooks: Some(Hooks {
+            files: GEMINI,
+            cli: "gemini",
+            events: &[
+                told("SessionStart"),
+                told("BeforeAgent"),
+                told("AfterTool"),
+                told("AfterAgent"),
+                told("SessionEnd"),
+            ],
+            approved: None,
+        }),
+    },
+    Editor {
+        id: Id::Opencode,
+        name: "OpenCode",
+        program: "opencode",
+        traces: &[Place(Root::Config, "opencode"), Place(Root::Project, ".opencode")],
+        transports: &[Transport::Http, Transport::Sse, Transport::Stdio],
+        servers: Files {
+            project: Some(&[
+                Place(Root::Project, "opencode.json"),
+                Place(Root::Project, "opencode.jsonc"),
+            ]),
+            user: &[
+                Place(Root::Config, "opencode/opencode.json"),
+                Place(Root::Config, "opencode/opencode.jsonc"),
+            ],
+        },
+        format: Format::Json("mcp"),
+        entry: |connection| match connection.transport {
+            Transport::Stdio => {
+                let program = std::iter::once(Json::text(&connection.program));
+                let command = program.chain(connection.arguments()).collect();
+                Json::object([("type", Json::text("local")), ("command", Json::List(command))])
+            }
+            Transport::Sse | Transport::Http => Json::object([
+                ("type", Json::text("remote")),
+                ("url", Json::Text(connection.url(Some("{env:RELAY_AGENT}")))),
+            ]),
+        },
+        hooks: None,
+    },
+    Editor {
+        id: Id::Cursor,
+        name: "Cursor",
+        program: "cursor",
+        traces: &[Place(Root::Home, ".cursor"), Place(Root::Project, ".cursor")],
+        transports: &[Transport::Http, Transport::Sse, Transport::Stdio],
+        servers: Files {
+            project: Some(&[Place(Root::Project, ".cursor/mcp.json")]),
+            user: &[Place(Root::Home, ".cursor/mcp.json")],
+        },
+        format: Format::Json("mcpServers"),
+        entry: |connection| match connection.transport {
+            Transport::Stdio => connection.command(),
+            Transport::Sse | Transport::Http => Json::object([("url", Json::Text(connection.url(None)))]),
+        },
+        hooks: None,
+    },
+    Editor {
+        id: Id::Vscode,
+        name: "VS Code",
+        program: "code",
+        traces: &[Place(Root::Application, "Code"), Place(Root::Project, ".vscode")],
+        transports: &[Transport::Http, Transport::Sse, Transport::Stdio],
+        servers: Files {
+            project: Some(&[Place(Root::Project, ".vscode/mcp.json")]),
+            user: &[Place(Root::Application, "Code/User/mcp.json")],
+        },
+        format: Format::Json("servers"),
+        entry: |connection| match connection.transport {
+            Transport::Stdio => connection.command_of_type(),
+            Transport::Sse | Transport::Http => Json::object([
+                ("type", Json::text(connection.transport.name())),
+                ("url", Json::Text(connection.url(None))),
+            ]),
+        },
+        hooks: None,
+    },
+    Editor {
+        id: Id::Windsurf,
+        name: "Windsurf",
+        program: "windsurf",
+        traces: &[Place(Root::Home, ".codeium/windsurf")],
+        transports: &[Transport::Http, Transport::Sse, Transport::Stdio],
+        servers: Files {
+            project: None,
+            user: &[Place(Root::Home, ".codeium/windsurf/mcp_config.json")],
+        },
+        format: Format::Json("mcpServers"),
+        entry: |connection| match connection.transport {
+            Transport::Stdio => connection.command(),
+            Transport::Sse | Transport::Http => {
+                Json::object([("serverUrl", Json::Text(connection.url(None)))])
+            }
+        },
+        hooks: None,
+    },
+    Editor {
+        id: Id::Zed,
+        name: "Zed",
+        program: "zed",
+        traces: &[Place(Root::Config, "zed")],
+        transports: &[Transport::Http, Transport::Stdio],
+        servers: Files {
+            project: None,
+            user: &[Place(Root::Config, "zed/settings.json")],
+        },
+        format: Format::Json("context_servers"),
+        entry: |connection| match connection.transport {
+            Transport::Stdio => connection.command(),
+            Transport::Sse | Transport::Http => Json::object([("url", Json::Text(connection.url(None)))]),
+        },
+        hooks: None,
+    },
+];
+
+/// Gemini CLI has its servers and its hooks in one file.
+const GEMINI: Files = Files {
+    project: Some(&[Place(Root::Project, ".gemini/settings.json")]),
+    user: &[Place(Root::Home, ".gemini/settings.json")],
+};
+
+/// Where the editors' files are for who calls the command.
+#[derive(Debug, Clone)]
+pub struct Directories {
+    /// The directory that the command is called in.
+    pub project: PathBuf,
+    home: PathBuf,
+    claude: Option<PathBuf>,
+    codex: Option<PathBuf>,
+    config: Option<PathBuf>,
+}
+
+impl Directories {
+    /// Finds them as the environment says; none without a `HOME` that is absolute. An empty variable says nothing, and a relative path
+    /// counts from the project.
+    pub fn by(project: PathBuf, variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let named = |name| variable(name).filter(|value| !value.is_empty());
+        let path = |name| named(name).map(|value| project.join(value));
+        Some(Self {
+            home: named("HOME")
+                .map(PathBuf::from)
+                .filter(|home| home.is_absolute())?,
+            claude: path("CLAUDE_CONFIG_DIR"),
+            codex: path("CODEX_HOME"),
+            config: named("XDG_CONFIG_HOME")
+                .map(PathBuf::from)
+                .filter(|config| config.is_absolute()),
+            project,
+        })
+    }
+
+    /// Returns the path of a file or a directory.
+    pub fn path(&self, Place(root, relative): Place) -> PathBuf {
+        let root = self.root(root);
+        if relative.is_empty() {
+            root
+        } else {
+            root.join(relative)
+        }
+    }
+
+    /// Returns what the path of a file counts from.
+    pub fn root(&self, root: Root) -> PathBuf {
+        let config = || self.config.clone().unwrap_or_else(|| self.home.join(".config"));
+        match root {
+            Root::Project => self.project.clone(),
+            Root::Home => self.home.clone(),
+            Root::BesideClaude => self.claude.clone().unwrap_or_else(|| self.home.clone()),
+            Root::Claude => self.claude.clone().unwrap_or_else(|| self.home.join(".claude")),
+            Root::Codex => self.codex.clone().unwrap_or_else(|| self.home.join(".codex")),
+            Root::Config => config(),
+            Root::Application if cfg!(target_os = "macos") => self.home.join("Library/Application Support"),
+            Root::Application => config(),
+        }
+    }
+
+    /// Tells whether something shows that an editor is used.
+    pub fn has_traces(&self, editor: &Editor) -> bool {
+        editor.traces.iter().any(|trace| self.path(*trace).is_dir())
+    }
+}
+
+/// Finds a program as a shell does.
+pub fn program(name: &str, path: Option<OsString>) -> Option<PathBuf> {
+    let directories = path?;
+    let mut candidates = std::env::split_paths(&directories).map(|directory| directory.join(name));
+    candidates.find(|candidate| is_program(candidate))
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata()
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,235 @@
+//! Another program's file: read whole, written whole or not at all, and kept as it was before relay's first change. It must not know
+//! what is in it.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::json::Flaw;
+use crate::cli::work_tree::read_file;
+
+/// Most bytes of a file: a hundred times what Claude Code has gathered in its own after a year.
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How many links a path may lead through, as Linux has it.
+const LINKS_MAX: usize = 40;
+
+/// What some editors put before all text.
+const MARK: char = '\u{feff}';
+
+/// Why a file was not read, changed or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system does not let it be read, or it is no file.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// It is longer than any such file.
+    #[error("cannot read {}: it has more than {FILE_BYTES_MAX} bytes", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not what its program would read, or has something else where relay's part would be.
+    #[error("{}: {flaw}", path.display())]
+    Flawed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        flaw: Flaw,
+    },
+    /// The system does not take it.
+    #[error("cannot write {}: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// It was changed by somebody else since it was read.
+    #[error("{} was changed by another program just now; try again", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no place for what it was before.
+    #[error("cannot keep {} as it is now: {error}", path.display())]
+    Backup {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+}
+
+/// A file as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whole {
+    /// It begins with a byte order mark.
+    mark: bool,
+    /// What follows.
+    pub text: String,
+}
+
+impl Whole {
+    /// Returns its bytes with another text.
+    pub fn bytes_with(&self, text: &str) -> String {
+        if self.mark {
+            return format!("{MARK}{text}");
+        }
+        text.to_owned()
+    }
+
+    /// Returns its bytes.
+    pub fn bytes(&self) -> String {
+        self.bytes_with(&self.text)
+    }
+}
+
+/// Returns where a path leads: the end of its links, whether there is a file or not.
+pub fn target(path: &Path) -> PathBuf {
+    let mut target = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(next) = fs::read_link(&target) else {
+            break;
+        };
+        target = target.parent().unwrap_or(Path::new("/")).join(next);
+    }
+    target
+}
+
+/// Reads a file; nothing if there is none.
+///
+/// # Errors
+///
+/// [`FileError::Read`], [`FileError::TooLong`], or [`FileError::Flawed`] for one that is no UTF-8.
+pub fn read(path: &Path) -> Result<Option<Whole>, FileError> {
+    let path = path.to_owned();
+    let bytes = match read_file(&path, FILE_BYTES_MAX) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Err(FileError::TooLong { path }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(FileError::Read { path, error }),
+    };
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+        FileError::Flawed {
+            path,
+            flaw: Flaw::at(&before, at, "this is no UTF-8".to_owned()),
+        }
+    })?;
+    Ok(Some(match text.strip_prefix(MARK) {
+        Some(rest) => Whole {
+            mark: true,
+            text: rest.to_owned(),
+        },
+        None => Whole { mark: false, text },
+    }))
+}
+
+/// Keeps what was read from a file, readable for nobody who could not read the file.
+///
+/// # Errors
+///
+/// [`FileError::Backup`].
+pub fn keep(path: &Path, was: &Whole, backup: &Path) -> Result<(), FileError> {
+    let keep = || {
+        let directory = backup.parent().unwrap_or(Path::new("/"));
+        let mut builder = fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(directory)?;
+        put(backup, &was.bytes(), Some(path.metadata()?.permissions()))
+    };
+    keep().map_err(|error| FileError::Backup {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+/// Writes a file in one step, with the mode that it has; its directory is made if it is not there. Whoever reads it at the same time
+/// finds what was there before, or this whole.
+///
+/// # Errors
+///
+/// [`FileError::Changed`] if it is not any more what was read; [`FileError::Write`]. What is there stays as it is.
+pub fn write(path: &Path, was: Option<&Whole>, bytes: &str) -> Result<(), FileError> {
+    check_unchanged(path, was)?;
+    let write = || {
+        let target = target(path);
+        fs::create_dir_all(target.parent().unwrap_or(Path::new("/")))?;
+        let mode = match target.metadata() {
+            Ok(data) => Some(data.permissions()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        put(&target, bytes, mode)
+    };
+    write().map_err(|error| FileError::Write {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+/// Removes a file, and the directories that it was alone in, up to one that stays.
+///
+/// # Errors
+///
+/// As [`write`].
+pub fn remove(path: &Path, was: &Whole, root: &Path) -> Result<(), FileError> {
+    check_unchanged(path, Some(was))?;
+    let target = target(path);
+    fs::remove_file(&target).map_err(|error| FileError::Write {
+        path: path.to_owned(),
+        error,
+    })?;
+    let above = target.ancestors().skip(1);
+    for directory in above.take_while(|above| *above != root && above.starts_with(root)) {
+        // One that holds something else is not removed.
+        if fs::remove_dir(directory).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn check_unchanged(path: &Path, was: Option<&Whole>) -> Result<(), FileError> {
+    if read(path)?.as_ref() != was {
+        let path = path.to_owned();
+        return Err(FileError::Changed { path });
+    }
+    Ok(())
+}
+
+/// Writes a file beside the one that it replaces, and puts it into its place once it is on the disk.
+fn put(path: &Path, bytes: &str, mode: Option<Permissions>) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    let write = || {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        if mode.is_some() {
+            // Until it has the mode of the other.
+            options.mode(0o600);
+        }
+        let mut file = options.open(&new)?;
+        file.write_all(bytes.as_bytes())?;
+        if let Some(mode) = mode {
+            // Not the bits that give a file's rights to who runs it.
+            file.set_permissions(Permissions::from_mode(mode.mode() & 0o777))?;
+        }
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    let result = write();
+    if result.is_err() {
+        // Nobody reads it under this name.
+        let _ = fs::remove_file(&new);
+    }
+    result
+}

@@ -1,0 +1,381 @@
+//! `relay install` and `relay uninstall`: put relay into the files of agent CLIs and editors, and take it out again. They must not ask
+//! a relay.
+
+mod command;
+mod editors;
+mod file;
+mod json;
+mod layout;
+mod parts;
+mod plan;
+mod toml;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum as _;
+use clap::builder::PossibleValue;
+use similar::TextDiff;
+
+use self::editors::{Connection, Directories, EDITORS, Editor, Id, Transport};
+use self::file::FileError;
+use self::plan::{Backup, Change, Target};
+use super::messages::write_stdout;
+use super::place::DEFAULT_PORT;
+use super::project::DataDirectory;
+use super::{End, Failure, ourselves, own_program, say};
+use crate::terminal::{visible, visible_lines};
+use crate::tools::Toolsets;
+
+/// `relay install`.
+#[derive(Debug, clap::Args)]
+pub struct Install {
+    #[command(flatten)]
+    which: Which,
+
+    /// How they reach relay [default: sse for Claude Code, http for the others].
+    #[arg(long, value_enum)]
+    transport: Option<Transport>,
+
+    /// The toolsets that their sessions have: lift, thrum, agent-relay, or all, with commas between them.
+    #[arg(long, value_parser = tools)]
+    tools: Option<String>,
+
+    /// The port of the relay, 1 to 65535.
+    #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = super::port)]
+    port: u16,
+
+    /// Connect them to relay only; hooks of relay's that are there are taken out.
+    #[arg(long)]
+    no_hooks: bool,
+}
+
+/// `relay uninstall`.
+#[derive(Debug, clap::Args)]
+pub struct Uninstall {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Whose files are meant.
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Whom to connect, or several; auto is whoever is found on this machine [default: auto].
+    #[arg(long = "editor", value_name = "EDITOR", value_enum)]
+    editors: Vec<Asked>,
+
+    /// In your own files, for all projects, instead of those of the project in the working directory.
+    #[arg(long)]
+    global: bool,
+
+    /// Show what would be changed, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// An editor as it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    One(Id),
+    Auto,
+}
+
+impl clap::ValueEnum for Asked {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [Asked; 9] = [
+            Asked::One(Id::Claude),
+            Asked::One(Id::Codex),
+            Asked::One(Id::Gemini),
+            Asked::One(Id::Opencode),
+            Asked::One(Id::Cursor),
+            Asked::One(Id::Vscode),
+            Asked::One(Id::Windsurf),
+            Asked::One(Id::Zed),
+            Asked::Auto,
+        ];
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::One(id) => id.to_possible_value(),
+            Self::Auto => Some(PossibleValue::new("auto")),
+        }
+    }
+}
+
+/// Why nothing was changed, or not all that should have been.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The process is in a directory that is gone or may not be read.
+    #[error("cannot tell the working directory: {0}")]
+    Directory(io::Error),
+    /// The environment does not say where the user's files are.
+    #[error("HOME is not set to an absolute path; set it to your home directory")]
+    NoHome,
+    /// No editor was named, and none is found.
+    #[error("no editor is found on this machine; name one with --editor: {}", names(EDITORS.iter()))]
+    NoEditor,
+    /// An editor does not speak what was asked for. Nothing was changed.
+    #[error("{editor} does not take --transport {transport}; accepted: {accepted}")]
+    Transport {
+        /// For a person.
+        editor: &'static str,
+        /// As it was asked for.
+        transport: &'static str,
+        /// What it takes.
+        accepted: String,
+    },
+    /// Files could not be read or changed. Nothing was changed.
+    #[error("{}\nnothing was changed", lines(.0))]
+    Planned(Vec<FileError>),
+    /// A file could not be written, after others had been.
+    #[error("{error}\n{}", told(written, left))]
+    Written {
+        /// What went wrong.
+        error: FileError,
+        /// The files that were changed before.
+        written: Vec<PathBuf>,
+        /// The files that were to follow.
+        left: Vec<PathBuf>,
+    },
+}
+
+/// Connects.
+pub fn run(args: &Install) -> Result<End, Failure> {
+    install(args).map_err(|error| Failure::error(format!("relay install: {error}")))
+}
+
+/// Takes out what was put in.
+pub fn undo(args: &Uninstall) -> Result<End, Failure> {
+    uninstall(args).map_err(|error| Failure::error(format!("relay uninstall: {error}")))
+}
+
+fn install(args: &Install) -> Result<End, InstallError> {
+    let (directories, data) = surroundings()?;
+    let editors = chosen(&args.which.editors, &directories);
+    if editors.is_empty() {
+        return Err(InstallError::NoEditor);
+    }
+    let mut planned = Vec::new();
+    for editor in &editors {
+        let connection = Connection {
+            transport: transport(editor, args.transport)?,
+            port: args.port,
+            tools: args.tools.clone(),
+            program: own_program(),
+        };
+        let hooks = (!args.no_hooks).then(ourselves);
+        for target in plan::targets(editor, &directories, args.which.global) {
+            let wanted = plan::wanted(&target, &connection, hooks.as_deref());
+            planned.push(plan::install(target, &data, wanted).transpose());
+        }
+    }
+    let changes = all(planned.into_iter().flatten())?;
+    carry_out(&changes, args.which.dry_run)?;
+    if args.which.dry_run {
+        return Ok(End::Done);
+    }
+    let changed = |id: Id| {
+        changes
+            .iter()
+            .any(|change| change.target.editor.id == id && !change.is_none())
+    };
+    if changed(Id::Codex) && !args.no_hooks {
+        say("Codex asks once whether its hooks are to be trusted: start codex, and trust all");
+    }
+    if changes.iter().any(|change| !change.is_none()) {
+        say("sessions that run already see it after they are started again");
+    }
+    Ok(End::Done)
+}
+
+fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
+    let (directories, data) = surroundings()?;
+    let asked = &args.which.editors;
+    let is_all = asked.is_empty() || asked.contains(&Asked::Auto);
+    let editors = EDITORS
+        .iter()
+        .filter(|editor| is_all || asked.contains(&Asked::One(editor.id)));
+    let targets = editors.flat_map(|editor| plan::targets(editor, &directories, args.which.global));
+    let planned = targets.filter_map(|target| plan::uninstall(target, &data).transpose());
+    let changes = all(planned)?;
+    if changes.is_empty() {
+        say("nothing of relay's is in the files of these editors");
+        return Ok(End::Nothing);
+    }
+    carry_out(&changes, args.which.dry_run)?;
+    Ok(End::Done)
+}
+
+/// Where the editors' files are, and where relay keeps its own.
+fn surroundings() -> Result<(Directories, DataDirectory), InstallError> {
+    let directory = std::env::current_dir().map_err(InstallError::Directory)?;
+    let directories = Directories::by(directory, variable).ok_or(InstallError::NoHome)?;
+    let data = DataDirectory::by(variable).ok_or(InstallError::NoHome)?;
+    Ok((directories, data))
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// Returns the editors that are meant, each once.
+fn chosen(asked: &[Asked], directories: &Directories) -> Vec<&'static Editor> {
+    let is_auto = asked.is_empty() || asked.contains(&Asked::Auto);
+    let is_found = |editor: &Editor| {
+        directories.has_traces(editor) || editors::program(editor.program, variable("PATH")).is_some()
+    };
+    let is_meant = |editor: &&Editor| asked.contains(&Asked::One(editor.id)) || is_auto && is_found(editor);
+    EDITORS.iter().filter(is_meant).collect()
+}
+
+fn transport(editor: &Editor, asked: Option<Transport>) -> Result<Transport, InstallError> {
+    let transport = asked.unwrap_or(editor.transports[0]);
+    if editor.transports.contains(&transport) {
+        return Ok(transport);
+    }
+    let accepted: Vec<&str> = editor.transports.iter().map(|known| known.name()).collect();
+    Err(InstallError::Transport {
+        editor: editor.name,
+        transport: transport.name(),
+        accepted: accepted.join(", "),
+    })
+}
+
+/// Returns all changes, or all that stands in their way.
+fn all(planned: impl Iterator<Item = Result<Change, FileError>>) -> Result<Vec<Change>, InstallError> {
+    let (mut changes, mut errors) = (Vec::new(), Vec::new());
+    for planned in planned {
+        match planned {
+            Ok(change) => changes.push(change),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() {
+        return Ok(changes);
+    }
+    Err(InstallError::Planned(errors))
+}
+
+/// Makes the changes one after the other, or shows them.
+fn carry_out(changes: &[Change], is_dry: bool) -> Result<(), InstallError> {
+    let mut text = String::new();
+    for (at, change) in changes.iter().enumerate() {
+        let Target { editor, path, .. } = &change.target;
+        let shown = visible(&path.to_string_lossy()).into_owned();
+        if change.is_none() {
+            let line = format!("{}: {shown} is as it should be\n", editor.name);
+            text.push_str(if is_dry { "" } else { &line });
+        } else if is_dry {
+            text.push_str(&diff(change));
+        } else {
+            if let Err(error) = make(change) {
+                // What was done is told first.
+                let _ = write_stdout(&text);
+                let paths = |changes: &[Change]| {
+                    let changed = changes.iter().filter(|change| !change.is_none());
+                    changed.map(|change| change.target.path.clone()).collect()
+                };
+                return Err(InstallError::Written {
+                    error,
+                    written: paths(&changes[..at]),
+                    left: paths(&changes[at + 1..]),
+                });
+            }
+            text.push_str(&format!("{}: {}\n", editor.name, done(change, &shown)));
+        }
+    }
+    // It is done, whoever reads that.
+    let _ = write_stdout(&text);
+    Ok(())
+}
+
+fn make(change: &Change) -> Result<(), FileError> {
+    let Target { path, root, .. } = &change.target;
+    if let (Backup::Made(backup), Some(was)) = (&change.backup, &change.was) {
+        file::keep(path, was, backup)?;
+    }
+    match (&change.was, &change.new) {
+        (was, Some(new)) => file::write(path, was.as_ref(), new)?,
+        (Some(was), None) => file::remove(path, was, root)?,
+        (None, None) => {}
+    }
+    if let Backup::Dropped(backup) = &change.backup {
+        // It is the file itself by now.
+        let _ = std::fs::remove_file(backup);
+    }
+    Ok(())
+}
+
+fn done(change: &Change, shown: &str) -> String {
+    let backup = |path: &Path| visible(&path.to_string_lossy()).into_owned();
+    match (&change.was, &change.new, &change.backup) {
+        (_, None, _) => format!("removed {shown}, in which nothing else was"),
+        (None, Some(_), _) => format!("made {shown}"),
+        (Some(_), Some(_), Backup::Made(kept)) => format!("changed {shown}; as it was: {}", backup(kept)),
+        (Some(_), Some(_), Backup::Left(kept)) => {
+            format!("changed {shown}; as it was before install: {}", backup(kept))
+        }
+        (Some(_), Some(_), Backup::Dropped(_)) => {
+            format!("changed {shown}, which is as it was before install")
+        }
+        (Some(_), Some(_), Backup::Untouched) => format!("changed {shown}"),
+    }
+}
+
+/// Writes what would be changed as a unified diff.
+fn diff(change: &Change) -> String {
+    let (old, new) = (change.old_bytes(), change.new.clone());
+    let path = change.target.path.to_string_lossy();
+    let name = |is_there: bool| if is_there { path.as_ref() } else { "/dev/null" };
+    let (before, after) = (name(old.is_some()), name(new.is_some()));
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    let diff = TextDiff::from_lines(&old, &new);
+    let text = diff
+        .unified_diff()
+        .context_radius(3)
+        .header(before, after)
+        .to_string();
+    if io::stdout().is_terminal() {
+        return visible_lines(&text);
+    }
+    text
+}
+
+fn names<'a>(editors: impl Iterator<Item = &'a Editor>) -> String {
+    let names = editors.filter_map(|editor| editor.id.to_possible_value());
+    let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+    names.join(", ")
+}
+
+fn lines(errors: &[FileError]) -> String {
+    let lines: Vec<String> = errors.iter().map(FileError::to_string).collect();
+    lines.join("\n")
+}
+
+fn told(written: &[PathBuf], left: &[PathBuf]) -> String {
+    let list = |paths: &[PathBuf]| {
+        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        if paths.is_empty() {
+            "none".to_owned()
+        } else {
+            paths.join(", ")
+        }
+    };
+    format!(
+        "changed before that: {}; not changed: it and {}",
+        list(written),
+        list(left)
+    )
+}
+
+/// Takes the names of toolsets as they stand in an address.
+fn tools(text: &str) -> Result<String, String> {
+    let parsed: Result<Toolsets, _> = text.parse();
+    parsed.map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! What is to become of each file: worked out for all of them before the first is written. It reads, and writes nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::editors::{Connection, Directories, Editor, Files, Format, Place};
+use super::file::{self, FileError, Whole};
+use super::json::{Flaw, Json};
+use super::parts::{self, Parts, Shape};
+use super::toml;
+use crate::cli::project::DataDirectory;
+
+/// The members of an entry that say how relay is reached; others are the person's.
+const REACHED_BY: [&str; 7] = ["type", "url", "httpUrl", "serverUrl", "command", "args", "source"];
+
+/// The format of a file, and where relay's parts are in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// JSON, with comments where the editor takes them.
+    Json(Shape),
+    /// TOML, with the servers below this table.
+    Toml(&'static str),
+}
+
+impl Content {
+    /// Reads relay's parts.
+    ///
+    /// # Errors
+    ///
+    /// As [`parts::parts`] and [`toml::parts`].
+    pub fn parts(self, text: &str) -> Result<Parts, Flaw> {
+        match self {
+            Self::Json(shape) => parts::parts(text, shape),
+            Self::Toml(servers) => toml::parts(text, servers),
+        }
+    }
+
+    /// Puts relay's parts in.
+    ///
+    /// # Errors
+    ///
+    /// As [`parts::with`] and [`toml::with`].
+    pub fn with(self, text: &str, wanted: &Parts) -> Result<String, Flaw> {
+        match self {
+            Self::Json(shape) => parts::with(text, shape, wanted),
+            Self::Toml(servers) => toml::with(text, servers, wanted),
+        }
+    }
+
+    /// Takes relay's parts out.
+    ///
+    /// # Errors
+    ///
+    /// As [`parts::without`] and [`toml::without`].
+    pub fn without(self, text: &str, before: Option<&str>) -> Result<Option<String>, Flaw> {
+        match self {
+            Self::Json(shape) => parts::without(text, shape, before),
+            Self::Toml(servers) => toml::without(text, servers, before),
+        }
+    }
+}
+
+/// A file of an editor's in which relay has a part.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The editor.
+    pub editor: &'static Editor,
+    /// As the editor names it.
+    pub path: PathBuf,
+    /// What its path counts from.
+    pub root: PathBuf,
+    /// What is in it.
+    pub content: Content,
+}
+
+/// Returns the files of an editor: that of its servers, and that of its hooks, which may be the same.
+pub fn targets(editor: &'static Editor, directories: &Directories, is_global: bool) -> Vec<Target> {
+    let target = |files: &Files, content| {
+        let place = chosen(files, directories, is_global);
+        Target {
+            editor,
+            path: directories.path(place),
+            root: directories.root(place.0),
+            content,
+        }
+    };
+    let mut shape = Shape::default();
+    let mut targets = Vec::new();
+    if let Some(hooks) = &editor.hooks {
+        shape.hooks = Some("hooks");
+        shape.approved = hooks.approved.filter(|_| !is_global);
+        let path = |files| directories.path(chosen(files, directories, is_global));
+        if path(&hooks.files) != path(&editor.servers) {
+            targets.push(target(&hooks.files, Content::Json(shape)));
+            shape = Shape::default();
+        }
+    }
+    let content = match editor.format {
+        Format::Json(servers) => {
+            let servers = Some(servers);
+            Content::Json(Shape { servers, ..shape })
+        }
+        Format::Toml(servers) => Content::Toml(servers),
+    };
+    targets.insert(0, target(&editor.servers, content));
+    targets
+}
+
+fn chosen(files: &Files, directories: &Directories, is_global: bool) -> Place {
+    let places = files.project.filter(|_| !is_global).unwrap_or(files.user);
+    let there = places.iter().find(|place| directories.path(**place).exists());
+    *there.unwrap_or(&places[0])
+}
+
+/// Returns what of relay's is to be in a file; `hooks` is the word by which a shell finds relay, where hooks are wanted.
+pub fn wanted(target: &Target, connection: &Connection, hooks: Option<&str>) -> Parts {
+    let (has_server, shape) = match target.content {
+        Content::Json(shape) => (shape.servers.is_some(), shape),
+        Content::Toml(_) => (true, Shape::default()),
+    };
+    let groups = match (&target.editor.hooks, hooks) {
+        (Some(own), Some(program)) if shape.hooks.is_some() => own.groups(program, connection.port),
+        (Some(_) | None, _) => Vec::new(),
+    };
+    Parts {
+        server: has_server.then(|| (target.editor.entry)(connection)),
+        approved: shape.approved.is_some(),
+        hooks: groups,
+    }
+}
+
+/// A file as it is and as it is to be.
+#[derive(Debug)]
+pub struct Change {
+    /// The file.
+    pub target: Target,
+    /// What is in it; none if it is not there.
+    pub was: Option<Whole>,
+    /// What is to be in it; none if it is to be removed.
+    pub new: Option<String>,
+    /// Where the file is kept as it was before the first change, and what becomes of that.
+    pub backup: Backup,
+}
+
+/// What becomes of what is kept of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backup {
+    /// It stays, or there is none.
+    Untouched,
+    /// The file is kept there as it is now.
+    Made(PathBuf),
+    /// It is the same as the file will be, and goes.
+    Dropped(PathBuf),
+    /// The file has been changed by others since, and so is not the same.
+    Left(PathBuf),
+}
+
+impl Change {
+    /// Returns what is in the file now.
+    pub fn old_bytes(&self) -> Option<String> {
+        self.was.as_ref().map(Whole::bytes)
+    }
+
+    /// Tells whether the file stays as it is.
+    pub fn is_none(&self) -> bool {
+        self.old_bytes() == self.new
+    }
+}
+
+/// A file, as it is and as it was before relay's first change.
+struct Before {
+    was: Option<Whole>,
+    /// Where it is kept.
+    backup: PathBuf,
+    kept: Option<Whole>,
+    there: Parts,
+}
+
+impl Before {
+    fn read(target: &Target, data: &DataDirectory) -> Result<Self, FileError> {
+        let was = file::read(&target.path)?;
+        let backup = data.backup(&file::target(&target.path));
+        let kept = file::read(&backup)?;
+        let there = match &was {
+            Some(was) => target
+                .content
+                .parts(&was.text)
+                .map_err(|flaw| flawed(target, flaw))?,
+            None => Parts::default(),
+        };
+        Ok(Self {
+            was,
+            backup,
+            kept,
+            there,
+        })
+    }
+
+    /// Returns the text that the file had before relay's parts were put in, if nobody else has changed anything since: none in it
+    /// if there was no file.
+    fn untouched_since(&self, target: &Target) -> Option<Option<&Whole>> {
+        let was = self.was.as_ref()?;
+        if self.there.is_empty() {
+            return None;
+        }
+        let base = self.kept.as_ref().map_or("", |kept| &kept.text);
+        let put = target.content.with(base, &self.there).ok()?;
+        let same_mark = self
+            .kept
+            .as_ref()
+            .is_none_or(|kept| kept.bytes_with("") == was.bytes_with(""));
+        (put == was.text && same_mark).then_some(self.kept.as_ref())
+    }
+}
+
+/// Works out what installing makes of a file; nothing if there is nothing to be put into one that is not there.
+///
+/// # Errors
+///
+/// When the file cannot be read, or not be changed as far as it must be.
+pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Result<Option<Change>, FileError> {
+    let before = Before::read(&target, data)?;
+    if before.was.is_none() && wanted.is_empty() {
+        return Ok(None);
+    }
+    if let (Some(new), Some(old)) = (&mut wanted.server, &before.there.server) {
+        keep_of_person(new, old);
+    }
+    let backup = |before: &Before| {
+        let is_made_here = before.untouched_since(&target).is_some();
+        let is_first = before.there.is_empty() || before.kept.is_none();
+        if before.was.is_some() && is_first && !is_made_here {
+            return Backup::Made(before.backup.clone());
+        }
+        Backup::Untouched
+    };
+    if before.there.same(&wanted) {
+        let new = before.was.as_ref().map(Whole::bytes);
+        let (was, backup) = (before.was, Backup::Untouched);
+        return Ok(Some(Change {
+            target,
+            was,
+            new,
+            backup,
+        }));
+    }
+    let base = match before.untouched_since(&target) {
+        Some(base) => base,
+        None => before.was.as_ref(),
+    };
+    let put = target.content.with(base.map_or("", |base| &base.text), &wanted);
+    let put = put.map_err(|flaw| flawed(&target, flaw))?;
+    let new = Some(base.map_or_else(|| put.clone(), |base| base.bytes_with(&put)));
+    let backup = backup(&before);
+    let was = before.was;
+    Ok(Some(Change {
+        target,
+        was,
+        new,
+        backup,
+    }))
+}
+
+/// Works out what uninstalling makes of a file; nothing if nothing of relay's is in it.
+///
+/// # Errors
+///
+/// As [`install`].
+pub fn uninstall(target: Target, data: &DataDirectory) -> Result<Option<Change>, FileError> {
+    // One that is broken without a part of relay's in it is nothing to be said about.
+    if !mentions_relay(&target.path) {
+        return Ok(None);
+    }
+    let before = Before::read(&target, data)?;
+    let Some(was) = before.was.clone().filter(|_| !before.there.is_empty()) else {
+        return Ok(None);
+    };
+    let kept_has_hooks = before.kept.as_ref().is_some_and(|kept| {
+        let parts = target.content.parts(&kept.text);
+        parts.is_ok_and(|parts| !parts.hooks.is_empty())
+    });
+    let untouched = before.untouched_since(&target).filter(|_| !kept_has_hooks);
+    let new = match untouched {
+        Some(base) => base.map(Whole::bytes),
+        None => {
+            let kept = before.kept.as_ref().map(|kept| kept.text.as_str());
+            let left = target.content.without(&was.text, kept);
+            let left = left.map_err(|flaw| flawed(&target, flaw))?;
+            left.map(|left| was.bytes_with(&left))
+        }
+    };
+    let backup = match &before.kept {
+        None => Backup::Untouched,
+        Some(kept) if new.as_ref() == Some(&kept.bytes()) => Backup::Dropped(before.backup),
+        Some(_) => Backup::Left(before.backup),
+    };
+    let was = Some(was);
+    Ok(Some(Change {
+        target,
+        was,
+        new,
+        backup,
+    }))
+}
+
+fn mentions_relay(path: &Path) -> bool {
+    let whole = file::read(path);
+    match whole {
+        Ok(Some(whole)) => whole.text.contains(parts::NAME) || whole.text.contains("hook"),
+        Ok(None) => false,
+        // What is wrong is told when it is read again.
+        Err(_) => true,
+    }
+}
+
+/// Adds to a new entry what a person has added to the old one, where it reaches relay in the same way: over HTTP, or by a program.
+fn keep_of_person(new: &mut Json, old: &Json) {
+    let is_command = |entry: &Json| entry.get("command").is_some();
+    let (Json::Object(members), Json::Object(old_members)) = (&mut *new, old) else {
+        return;
+    };
+    let by_command = members.iter().any(|(key, _)| key == "command");
+    if by_command != is_command(old) {
+        return;
+    }
+    let is_persons = |(key, _): &&(String, Json)| !REACHED_BY.contains(&key.as_str());
+    members.extend(old_members.iter().filter(is_persons).cloned());
+}
+
+fn flawed(target: &Target, flaw: Flaw) -> FileError {
+    FileError::Flawed {
+        path: target.path.clone(),
+        flaw,
+    }
+}

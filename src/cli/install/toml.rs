@@ -1,0 +1,244 @@
+//! relay's entry among the servers in a file of TOML, changed in place; all else stays byte for byte.
+//!
+//! The library tells where each value stands; the text is cut and joined here, because what the library writes has lost its carriage
+//! returns.
+
+use std::ops::Range;
+
+use toml_edit::{Array, Document, Item, Table, TableLike, Value};
+
+use super::json::{Flaw, Json};
+use super::layout::newline;
+use super::parts::{NAME, Parts};
+
+/// Reads relay's entry.
+///
+/// # Errors
+///
+/// When the text is no TOML, or the servers are no table.
+pub fn parts(text: &str, servers: &str) -> Result<Parts, Flaw> {
+    let document = parse(text)?;
+    let server = entry(text, &document, servers)?.map(of);
+    Ok(Parts {
+        server,
+        ..Parts::default()
+    })
+}
+
+/// Returns a text with this entry of relay's.
+///
+/// # Errors
+///
+/// As [`parts`]; and when an entry is there, or would have to be put, that is no table with a head of its own.
+pub fn with(text: &str, servers: &str, wanted: &Parts) -> Result<String, Flaw> {
+    let document = parse(text)?;
+    let there = entry(text, &document, servers)?;
+    let Some(Json::Object(members)) = &wanted.server else {
+        return Ok(text.to_owned());
+    };
+    let newline = newline(text);
+    let Some(there) = there else {
+        if let Some(table) = document.get(servers)
+            && table.as_table().is_none_or(Table::is_dotted)
+        {
+            return Err(no_head(text, table, servers));
+        }
+        let mut put = text.to_owned();
+        if !put.is_empty() {
+            put.push_str(if put.ends_with('\n') { "" } else { newline });
+            put.push_str(newline);
+        }
+        put.push_str(&format!("[{servers}.{NAME}]{newline}"));
+        for (key, value) in members {
+            put.push_str(&line(key, value, newline));
+        }
+        return Ok(put);
+    };
+    let table = headed(text, there, servers)?;
+    let head = table.span().expect("a table with a head was read");
+    let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
+    let mut added = String::new();
+    for (key, value) in members {
+        match table.get(key) {
+            Some(there) if of(there).same(value) => {}
+            Some(there) => cuts.push((span(there), written(value))),
+            None => added.push_str(&line(key, value, newline)),
+        }
+    }
+    for (key, item) in table {
+        if !members.iter().any(|(wanted, _)| wanted == key) && item.is_value() {
+            cuts.push((whole_lines(text, span(item)), String::new()));
+        }
+    }
+    let behind_head = whole_lines(text, head).end;
+    if !added.is_empty() {
+        let break_before = if text[..behind_head].ends_with('\n') {
+            ""
+        } else {
+            newline
+        };
+        cuts.push((behind_head..behind_head, format!("{break_before}{added}")));
+    }
+    Ok(replaced(text, cuts))
+}
+
+/// Returns a text without relay's entry and what belongs to it; none if there is nothing else in it and it was not there before.
+///
+/// # Errors
+///
+/// As [`with`].
+pub fn without(text: &str, servers: &str, before: Option<&str>) -> Result<Option<String>, Flaw> {
+    let document = parse(text)?;
+    let Some(there) = entry(text, &document, servers)? else {
+        return Ok(Some(text.to_owned()));
+    };
+    let mut cuts = Vec::new();
+    cut_tables(text, headed(text, there, servers)?, &mut cuts);
+    let cuts = cuts.into_iter().map(|cut| {
+        let blank = text[..cut.start].strip_suffix('\n');
+        let blank = blank.map(|before| before.strip_suffix('\r').unwrap_or(before));
+        match blank {
+            Some(before) if before.is_empty() || before.ends_with('\n') => before.len()..cut.end,
+            Some(_) | None => cut,
+        }
+    });
+    let left = replaced(text, cuts.map(|cut| (cut, String::new())).collect());
+    let is_over = before.is_none() && left.trim().is_empty();
+    Ok((!is_over).then_some(left))
+}
+
+fn parse(text: &str) -> Result<Document<&str>, Flaw> {
+    Document::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        Flaw::at(text, at, error.message().to_owned())
+    })
+}
+
+fn entry<'a>(text: &str, document: &'a Document<&str>, servers: &str) -> Result<Option<&'a Item>, Flaw> {
+    let Some(servers_item) = document.get(servers) else {
+        return Ok(None);
+    };
+    let Some(table) = servers_item.as_table_like() else {
+        let reason = format!("{servers:?} is something else; accepted: a table");
+        return Err(Flaw::at(text, span(servers_item).start, reason));
+    };
+    Ok(table.get(NAME))
+}
+
+/// Returns the entry if it is a table with a head of its own.
+fn headed<'a>(text: &str, entry: &'a Item, servers: &str) -> Result<&'a Table, Flaw> {
+    let table = entry
+        .as_table()
+        .filter(|table| !table.is_dotted() && !table.is_implicit());
+    table.ok_or_else(|| no_head(text, entry, servers))
+}
+
+fn no_head(text: &str, item: &Item, servers: &str) -> Flaw {
+    let reason = format!(
+        "the servers are not written as install can change them; accepted: [{servers}.{NAME}] as a table of its own"
+    );
+    Flaw::at(text, item.span().map_or(0, |span| span.start), reason)
+}
+
+/// Collects the lines of a table and of those below it.
+fn cut_tables(text: &str, table: &Table, cuts: &mut Vec<Range<usize>>) {
+    if let Some(head) = table
+        .span()
+        .filter(|_| !table.is_implicit() && !table.is_dotted())
+    {
+        let mut whole = whole_lines(text, head);
+        whole.end = whole.end.max(last_line(text, table));
+        cuts.push(whole);
+    }
+    for (_, item) in table {
+        if let Some(table) = item.as_table().filter(|table| !table.is_dotted()) {
+            cut_tables(text, table, cuts);
+        } else if let Some(tables) = item.as_array_of_tables() {
+            tables.iter().for_each(|table| cut_tables(text, table, cuts));
+        }
+    }
+}
+
+/// Returns where the last line ends that holds a value of a table.
+fn last_line(text: &str, table: &Table) -> usize {
+    let ends = table.iter().map(|(_, item)| match item {
+        Item::Value(value) => value.span().map_or(0, |span| whole_lines(text, span).end),
+        Item::Table(table) if table.is_dotted() => last_line(text, table),
+        Item::None | Item::Table(_) | Item::ArrayOfTables(_) => 0,
+    });
+    ends.max().unwrap_or(0)
+}
+
+/// Widens a range to whole lines, each with its end.
+fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
+    let start = text[..range.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[range.end..]
+        .find('\n')
+        .map_or(text.len(), |newline| range.end + newline + 1);
+    start..end
+}
+
+fn span(item: &Item) -> Range<usize> {
+    item.span().unwrap_or_default()
+}
+
+fn replaced(text: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
+    cuts.sort_by_key(|(cut, _)| (cut.start, cut.end));
+    let mut left = String::with_capacity(text.len());
+    let mut kept = 0;
+    for (cut, put) in cuts {
+        left.push_str(&text[kept..cut.start.max(kept)]);
+        left.push_str(&put);
+        kept = cut.end.max(kept);
+    }
+    left.push_str(&text[kept..]);
+    left
+}
+
+fn line(key: &str, value: &Json, newline: &str) -> String {
+    format!("{key} = {}{newline}", written(value))
+}
+
+fn written(value: &Json) -> String {
+    to_toml(value).to_string().trim().to_owned()
+}
+
+fn to_toml(value: &Json) -> Value {
+    match value {
+        Json::Plain(plain) => plain.parse().unwrap_or_else(|_| Value::from(plain.as_str())),
+        Json::Text(text) => Value::from(text.as_str()),
+        Json::List(list) => Value::Array(list.iter().map(to_toml).collect::<Array>()),
+        Json::Object(members) => {
+            Value::InlineTable(members.iter().map(|(key, value)| (key, to_toml(value))).collect())
+        }
+    }
+}
+
+fn of(item: &Item) -> Json {
+    match item {
+        Item::None => Json::Plain("null".to_owned()),
+        Item::Value(value) => of_value(value),
+        Item::Table(table) => of_table(table),
+        Item::ArrayOfTables(tables) => Json::List(tables.iter().map(|table| of_table(table)).collect()),
+    }
+}
+
+fn of_table(table: &dyn TableLike) -> Json {
+    Json::Object(
+        table
+            .iter()
+            .map(|(key, item)| (key.to_owned(), of(item)))
+            .collect(),
+    )
+}
+
+fn of_value(value: &Value) -> Json {
+    match value {
+        Value::String(text) => Json::Text(text.value().clone()),
+        Value::Array(list) => Json::List(list.iter().map(of_value).collect()),
+        Value::InlineTable(table) => of_table(table),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
+            Json::Plain(value.to_string().trim().to_owned())
+        }
+    }
+}
