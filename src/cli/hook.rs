@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// The exit code with which a waiter of Claude Code has it begin a turn: <https://code.claude.com/docs/en/hooks>
-const WAKES: u8 = 2;
+pub const WAKES: u8 = 2;
 
 /// `relay hook`.
 #[derive(Debug, clap::Args)]
@@ -198,7 +198,7 @@ async fn stand_by(args: &Hook, process: &str, starts: bool) -> End {
                     return End::Done;
                 }
                 client.done();
-                End::Other(WAKES)
+                End::Wakes
             }
             None => End::Done,
         },

@@ -6,6 +6,7 @@
 mod client;
 mod connection_hint;
 mod discover;
+mod doctor;
 mod flush;
 mod health;
 mod hook;
@@ -73,6 +74,8 @@ enum Command {
     Install(install::Install),
     /// Take out of the files of agent CLIs and editors what relay install has put in.
     Uninstall(install::Uninstall),
+    /// Tell which agent CLIs and editors are connected to relay, and what to do about those that are not well.
+    Doctor(doctor::Doctor),
     /// Write down who an agent is, so that relay mcp finds it.
     Register(register::Register),
     /// Connect an agent over stdio to the relay that runs on this machine.
@@ -94,8 +97,10 @@ enum End {
     Nothing,
     /// What was waited for did not come in time.
     TimedOut,
-    /// As who called it has agreed.
-    Other(u8),
+    /// The program whose waiter it is is to begin a turn.
+    Wakes,
+    /// All was told, and not all of it is well.
+    Unwell,
 }
 
 /// What a subcommand says on stderr when it did not do what it was asked for.
@@ -153,6 +158,7 @@ pub fn main() -> ExitCode {
         Command::Stop(args) => stop::run(&args),
         Command::Install(args) => install::run(&args),
         Command::Uninstall(args) => install::undo(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Register(args) => register::run(args),
         Command::Mcp(args) => mcp::main(args),
         Command::Hook(args) => hook::run(&args),
@@ -165,7 +171,8 @@ pub fn main() -> ExitCode {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Nothing) => ExitCode::from(3),
         Ok(End::TimedOut) => ExitCode::from(4),
-        Ok(End::Other(code)) => ExitCode::from(code),
+        Ok(End::Wakes) => ExitCode::from(hook::WAKES),
+        Ok(End::Unwell) => ExitCode::FAILURE,
         Err(Failure { text, exit_code }) => {
             say(&text);
             ExitCode::from(exit_code)

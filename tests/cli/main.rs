@@ -7,6 +7,7 @@
 
 mod commands;
 mod desk;
+mod doctor;
 mod identity;
 mod install;
 mod life;

@@ -33,6 +33,7 @@ fn help_names_every_subcommand() {
             "stop",
             "install",
             "uninstall",
+            "doctor",
             "register",
             "mcp",
             "hook",
@@ -90,6 +91,7 @@ fn help_of_a_subcommand_names_its_options() {
                 "7331",
             ],
         ),
+        ("doctor", vec!["--json", "--token", "RELAY_TOKEN"]),
         ("uninstall", vec!["--editor", "--global", "--dry-run"]),
         ("register", vec!["<NAME>", "--role", "--module", "--force"]),
         (

@@ -2,12 +2,12 @@
 //! a relay.
 
 mod command;
-mod editors;
-mod file;
-mod json;
+pub mod editors;
+pub mod file;
+pub mod json;
 mod layout;
-mod parts;
-mod plan;
+pub mod parts;
+pub mod plan;
 mod toml;
 
 use std::ffi::OsString;
@@ -210,7 +210,11 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
 }
 
 /// Where the editors' files are, and where relay keeps its own.
-fn surroundings() -> Result<(Directories, DataDirectory), InstallError> {
+///
+/// # Errors
+///
+/// When the environment or the system does not say.
+pub fn surroundings() -> Result<(Directories, DataDirectory), InstallError> {
     let directory = std::env::current_dir().map_err(InstallError::Directory)?;
     let directories = Directories::by(directory, variable).ok_or(InstallError::NoHome)?;
     let data = DataDirectory::by(variable).ok_or(InstallError::NoHome)?;

@@ -228,6 +228,11 @@ fn places_of_hooks(group: &Json) -> impl Iterator<Item = usize> {
         .map(|(at, _)| at)
 }
 
+/// Tells whether a group has a hook of relay's.
+pub fn is_own_group(group: &Json) -> bool {
+    places_of_hooks(group).next().is_some()
+}
+
 /// A group with relay's hooks alone; none if it has none.
 fn own_part(group: &Json) -> Option<Json> {
     let Json::Object(members) = group else {

@@ -1,0 +1,211 @@
+//! `relay doctor`: what it finds out about each editor, and what it says is to be done.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use super::desk::{Desk, RELAY};
+use super::*;
+
+/// Puts a program on PATH that tells a version, or does what else a script says.
+fn put_program(desk: &Desk, name: &str, script: &str) {
+    let program = desk.home.join("bin").join(name);
+    desk.write(&program, &format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is one's own");
+}
+
+/// What is said of one editor.
+fn report(desk: &Desk, editor: &str, code: i32) -> Value {
+    let told = desk.relay(&["doctor", "--json"]).assert().code(code).stderr("");
+    let told: Value = serde_json::from_slice(&told.get_output().stdout).expect("it is JSON");
+    let editors = told["editors"].as_array().expect("an array");
+    assert_eq!(editors.len(), 8);
+    let found = editors.iter().find(|report| report["editor"] == editor);
+    found.expect("it is there").clone()
+}
+
+fn install(desk: &Desk, editor: &str, port: u16) {
+    let port = port.to_string();
+    let arguments = ["install", "--editor", editor, "--port", &port];
+    desk.relay(&arguments).assert().code(0);
+}
+
+#[test]
+fn where_nothing_is_connected_it_says_what_could_be() {
+    let desk = Desk::new();
+    let absent = "neither found nor connected: Claude Code, Codex, Gemini CLI, OpenCode, Cursor, VS Code, Windsurf, Zed\n";
+    desk.relay(&["doctor"]).assert().code(3).stdout(absent).stderr("");
+    put_program(&desk, "gemini", "echo 0.61.0");
+    let text = format!(
+        "Gemini CLI: not connected; connect it with: {RELAY} install --editor gemini\n  program     {} (0.61.0)\n\
+         neither found nor connected: Claude Code, Codex, OpenCode, Cursor, VS Code, Windsurf, Zed\n",
+        desk.home.join("bin/gemini").display()
+    );
+    desk.relay(&["doctor"]).assert().code(3).stdout(text).stderr("");
+}
+
+#[test]
+fn what_is_connected_to_a_relay_that_runs_is_well_until_it_stops() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    put_program(&desk, "claude", "echo '2.1.330 (Claude Code)'");
+    install(&desk, "claude", relay.port);
+    let file = desk.project.join(".mcp.json");
+    let url = format!("http://localhost:{}/sse?agent=${{RELAY_AGENT:-}}", relay.port);
+    let program = desk.home.join("bin/claude");
+    let expected = json!({
+        "editor": "claude", "name": "Claude Code",
+        "found": {"program": program, "version": "2.1.330 (Claude Code)"},
+        "configured": [{"file": file, "leads_to": url, "reachable": VERSION, "error": null}],
+        "hooks": "current", "trusted": null, "broken": [], "to_do": [],
+    });
+    assert_eq!(report(&desk, "claude", 0), expected);
+    let text = format!(
+        "Claude Code: well\n  program     {} (2.1.330 (Claude Code))\n  configured  {}: {url}\n  reachable   yes, relay {VERSION}\n  hooks       current\n\
+         neither found nor connected: Codex, Gemini CLI, OpenCode, Cursor, VS Code, Windsurf, Zed\n",
+        program.display(),
+        file.display()
+    );
+    desk.relay(&["doctor"]).assert().code(0).stdout(text).stderr("");
+
+    let port = relay.port;
+    drop(relay);
+    let report = report(&desk, "claude", 1);
+    assert_eq!(report["configured"][0]["reachable"], Value::Null);
+    let to_do = format!(
+        "{}: relay is not running on localhost:{port}; start it with: {RELAY} serve --port {port}",
+        file.display()
+    );
+    assert_eq!(report["to_do"], json!([to_do]));
+}
+
+#[test]
+fn hooks_that_are_missing_or_other_than_an_installation_would_write_are_told() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "gemini", relay.port);
+    assert_eq!(report(&desk, "gemini", 0)["hooks"], "current");
+    let file = desk.project.join(".gemini/settings.json");
+    let installed = fs::read_to_string(&file).expect("it is there");
+    let again = format!("{RELAY} install --editor gemini --port {}", relay.port);
+    for (text, hooks, to_do) in [
+        (
+            installed.replace("\"AfterTool\"", "\"AfterEach\""),
+            "drifted",
+            format!("bring its hooks up to date with: {again}"),
+        ),
+        (
+            installed.replace(RELAY, "/old/relay"),
+            "drifted",
+            format!("bring its hooks up to date with: {again}"),
+        ),
+        (
+            installed.replace("\"hooks\": {", "\"others\": {"),
+            "missing",
+            format!("put its hooks in with: {again}"),
+        ),
+    ] {
+        desk.write(&file, &text);
+        let report = report(&desk, "gemini", 1);
+        assert_eq!(
+            (&report["hooks"], &report["to_do"]),
+            (&json!(hooks), &json!([to_do])),
+            "{text}"
+        );
+        // What it says is to be done makes it well.
+        let told = to_do.split_once(RELAY).expect("it names a command").1;
+        let told: Vec<&str> = told.split_whitespace().collect();
+        desk.relay(&told).assert().code(0);
+        assert_eq!(self::report(&desk, "gemini", 0)["hooks"], "current");
+    }
+}
+
+#[test]
+fn codex_trusts_hooks_whose_hashes_it_has() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let hooks = desk.home.join(".codex/hooks.json");
+    desk.write(
+        &hooks,
+        "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"make\"}]}]}}",
+    );
+    install(&desk, "codex", relay.port);
+    let config = desk.home.join(".codex/config.toml");
+    let installed = fs::read_to_string(&config).expect("it is there");
+    let said = report(&desk, "codex", 1);
+    assert_eq!(said["trusted"], json!(false));
+    assert_eq!(
+        said["to_do"],
+        json!(["start codex, and trust all hooks when it asks"])
+    );
+    let state = |events: &[&str]| -> String {
+        let state = |event: &&str| {
+            format!(
+                "\n[hooks.state.\"{}:{event}:0\"]\ntrusted_hash = \"sha256:0\"\n",
+                hooks.display()
+            )
+        };
+        events.iter().map(state).collect()
+    };
+    let all = [
+        "session_start:0",
+        "user_prompt_submit:0",
+        "post_tool_use:0",
+        "stop:1",
+    ];
+    desk.write(&config, &format!("{installed}{}", state(&all)));
+    assert_eq!(report(&desk, "codex", 0)["trusted"], json!(true));
+    let others = [
+        "session_start:0",
+        "user_prompt_submit:0",
+        "post_tool_use:0",
+        "stop:0",
+    ];
+    desk.write(&config, &format!("{installed}{}", state(&others)));
+    assert_eq!(report(&desk, "codex", 1)["trusted"], json!(false));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let desk = Desk::new();
+    let file = desk.project.join("opencode.json");
+    desk.write(&file, "{\"mcp\": }");
+    let broken = format!("{}: line 1, column 9: unexpected close brace", file.display());
+    let report = report(&desk, "opencode", 1);
+    assert_eq!(report["broken"], json!([broken]));
+    assert_eq!(report["to_do"], json!([format!("mend {broken}")]));
+}
+
+#[test]
+fn a_program_that_does_not_tell_its_version_holds_up_nothing() {
+    let desk = Desk::new();
+    let shell = "while :; do :; done";
+    put_program(&desk, "zed", shell);
+    let report = report(&desk, "zed", 3);
+    assert_eq!(
+        report["found"],
+        json!({"program": desk.home.join("bin/zed"), "version": null})
+    );
+}
+
+#[test]
+fn a_bridge_is_well_where_it_finds_its_relay() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let port = relay.port.to_string();
+    let arguments = [
+        "install",
+        "--editor",
+        "cursor",
+        "--transport",
+        "stdio",
+        "--port",
+        &port,
+    ];
+    desk.relay(&arguments).assert().code(0);
+    let said = report(&desk, "cursor", 0);
+    let leads_to = format!("{RELAY} mcp --port {port}");
+    assert_eq!(said["configured"][0]["leads_to"], json!(leads_to));
+    assert_eq!(said["configured"][0]["reachable"], json!(VERSION));
+}
