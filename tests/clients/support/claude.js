@@ -7,7 +7,7 @@ import path from 'node:path';
 import { ScriptedModel, closedProxy } from './model.js';
 import { relayBin, run, temporaryFolder } from './process.js';
 
-const claude = path.join(
+export const claude = path.join(
   path.dirname(
     createRequire(import.meta.url).resolve(`@anthropic-ai/claude-code-${process.platform}-${process.arch}/package.json`),
   ),
