@@ -359,6 +359,44 @@ fn in_a_file_that_is_laid_out_as_usual_nothing_at_all_is_left() {
 }
 
 #[test]
+fn what_is_put_in_looks_like_what_is_there_and_stands_behind_its_comments() {
+    let server = Parts {
+        server: Some(Json::object([
+            ("command", Json::text("relay")),
+            ("args", Json::List(vec![Json::text("mcp")])),
+        ])),
+        ..Parts::default()
+    };
+    for (old, new) in [
+        (
+            "{\n   \"a\": 1 // one\n   // two\n}",
+            "{\n   \"a\": 1, // one\n   \"mcpServers\": {\n      \"relay\": {\n         \"command\": \"relay\",\n         \"args\": [\"mcp\"]\n      }\n   }\n   // two\n}",
+        ),
+        (
+            "{\n\t\"mcpServers\": {\n\t\t\"b\": {}, /* b */\n\t},\n}\n",
+            "{\n\t\"mcpServers\": {\n\t\t\"b\": {}, /* b */\n\t\t\"relay\": {\n\t\t\t\"command\": \"relay\",\n\t\t\t\"args\": [\"mcp\"]\n\t\t},\n\t},\n}\n",
+        ),
+        (
+            "{\n  \"mcpServers\": { // none\n  }\n}",
+            "{\n  \"mcpServers\": { // none\n    \"relay\": {\n      \"command\": \"relay\",\n      \"args\": [\"mcp\"]\n    }\n  }\n}",
+        ),
+        (
+            "{\"mcpServers\":{\"b\":{}}}",
+            "{\"mcpServers\":{\"b\":{},\"relay\":{\"command\":\"relay\",\"args\":[\"mcp\"]}}}",
+        ),
+        (
+            "{ \"a\": [1, 2] }\n",
+            "{ \"a\": [1, 2], \"mcpServers\": {\"relay\": {\"command\": \"relay\", \"args\": [\"mcp\"]}} }\n",
+        ),
+    ] {
+        for breaks in ["\n", "\r\n"] {
+            let [old, new] = [old, new].map(|text| text.replace('\n', breaks));
+            assert_eq!(Content::Json(SHAPE).with(&old, &server), Ok(new), "{old}");
+        }
+    }
+}
+
+#[test]
 fn in_toml_relays_table_goes_in_at_the_end_and_comes_out_wherever_it_is() {
     let content = Content::Toml("mcp_servers");
     let entry = |url: &str| Parts {
