@@ -270,6 +270,7 @@ pub static EDITORS: [Editor; 8] = [
                 waited("SessionStart"),
                 waited("UserPromptSubmit"),
                 told("PostToolUse"),
+                told("PostToolUseFailure"),
                 told("Notification"),
                 waited("Stop"),
                 told("SessionEnd"),
