@@ -10,14 +10,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::ValueEnum;
 use serde::Deserialize;
-use serde_json::json;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use serde_json::{Value, json};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::client::{At, Client, ClientError};
 use super::messages::{check_stdout, write_stdout};
 use super::project::Project;
 use super::{End, Failure, block_on, say};
 use crate::engine::DEFAULT_PROJECT;
+
+/// How long an event may take in all: its program waits for it. What comes later is not taken, and comes again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How soon a waiter looks for its relay again, at first and in the end.
 const AGAIN_FIRST: Duration = Duration::from_millis(100);
@@ -87,7 +90,11 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
     match args.mode {
         None => {
             match read_event() {
-                Ok(event) => tell(block_on(carry(args, process.as_deref(), event.into()))),
+                Ok(event) => {
+                    let carried = carry(args, process.as_ref(), event.into());
+                    let carried = block_on(async { Ok::<_, Failure>(timeout(PATIENCE, carried).await) })?;
+                    tell(carried.unwrap_or(Ok(())));
+                }
                 Err(error) => say(&format!("relay hook: cannot read the event from stdin: {error}")),
             }
             Ok(End::Done)
@@ -118,7 +125,7 @@ fn begins(event: &[u8]) -> bool {
     let event: Option<Event> = serde_json::from_slice(event).ok();
     event
         .and_then(|event| event.source)
-        .is_some_and(|source| source == "startup")
+        .is_some_and(|source| source == "startup" || source == "resume")
 }
 
 impl Program {
@@ -131,11 +138,11 @@ impl Program {
     }
 
     /// Returns what tells the process of the program from others of it; none if only its events do.
-    fn process(self) -> Option<String> {
+    fn process(self) -> Option<Process> {
         match self {
             Self::Claude => {
                 let process = std::env::var_os("CLAUDE_PID")?.into_string().ok();
-                process.filter(|process| !process.is_empty())
+                process.filter(|process| !process.is_empty()).map(Process::of)
             }
             Self::Codex | Self::Gemini => None,
         }
@@ -156,21 +163,22 @@ fn tell(done: Result<(), ClientError>) {
     }
 }
 
-fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
+fn path(args: &Hook, what: &str, process: Option<&Process>) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     if let Some(process) = process {
-        query.append_pair("process", process);
+        query.append_pair("process", &process.name());
     }
-    match (args.agent.as_str(), args.project.as_str()) {
-        ("", _) => {}
-        (agent, DEFAULT_PROJECT) => drop(query.append_pair("agent", agent)),
-        (agent, project) => drop(query.append_pair("agent", &format!("{project}:{agent}"))),
+    if !args.agent.is_empty() {
+        query.append_pair("agent", &args.agent);
+    }
+    if args.project.as_str() != DEFAULT_PROJECT {
+        query.append_pair("project", args.project.as_str());
     }
     format!("/hooks/{}{what}?{}", args.program.as_str(), query.finish())
 }
 
 /// Carries an event there and the answer back. What is in that has arrived once stdout has it.
-async fn carry(args: &Hook, process: Option<&str>, event: Bytes) -> Result<(), ClientError> {
+async fn carry(args: &Hook, process: Option<&Process>, event: Bytes) -> Result<(), ClientError> {
     let is_seen = check_stdout().is_ok();
     let mut client = Client::find(&args.at).await?;
     let answer = client
@@ -185,7 +193,7 @@ async fn carry(args: &Hook, process: Option<&str>, event: Bytes) -> Result<(), C
 
 /// Stands by until there is something for the program, which is woken by what is said then; or the program has ended; or another
 /// stands by for it.
-async fn stand_by(args: &Hook, process: &str, starts: bool) -> End {
+async fn stand_by(args: &Hook, process: &Process, starts: bool) -> End {
     let woken = async {
         sleep(if starts { SETTLES } else { Duration::ZERO }).await;
         woken(args, process).await
@@ -212,7 +220,7 @@ async fn stand_by(args: &Hook, process: &str, starts: bool) -> End {
 
 /// Asks for what the program is to be woken with, again whenever its relay is away. Nothing comes if another stands by for it, or the
 /// relay does not know the program any more.
-async fn woken(args: &Hook, process: &str) -> Option<(String, Client)> {
+async fn woken(args: &Hook, process: &Process) -> Option<(String, Client)> {
     #[derive(Deserialize)]
     struct Woken {
         text: String,
@@ -239,17 +247,20 @@ async fn woken(args: &Hook, process: &str) -> Option<(String, Client)> {
 }
 
 /// Waits for the end of the process. Meanwhile it tells the relay when the program has become idle without saying so, as after Esc.
-async fn ended(args: &Hook, process: &str) {
+async fn ended(args: &Hook, process: &Process) {
     let mut rounds = interval(LOOK_EVERY);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut before = Status::of(process);
+    // The turn that started it may be over before it looks: what is idle then is told of, whatever it was before. At the start the program
+    // may not have written down yet that it is busy.
+    let mut before = Status::default();
+    rounds.tick().await;
     loop {
         rounds.tick().await;
-        if !is_alive(process) {
+        if !process.is_alive() {
             return;
         }
-        let status = Status::of(process);
-        if status.is_idle() && !before.is_idle() {
+        let status = Status::of(&process.number);
+        if status.is_idle() && status != before {
             let event = json!({"hook_event_name": "Notification", "notification_type": "idle_prompt"});
             let carried = carry(args, Some(process), event.to_string().into()).await;
             if carried.is_err() {
@@ -260,16 +271,55 @@ async fn ended(args: &Hook, process: &str) {
     }
 }
 
-fn is_alive(process: &str) -> bool {
-    let pid = process.parse().ok().and_then(rustix::process::Pid::from_raw);
-    pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+/// The process of a program.
+struct Process {
+    number: String,
+    /// When it was started, as the system counts that: a number is used again. None where the system does not tell.
+    since: Option<String>,
+}
+
+impl Process {
+    fn of(number: String) -> Self {
+        let since = Self::state(&number).map(|(_, since)| since);
+        Self { number, since }
+    }
+
+    /// Names it so that no other has the name.
+    fn name(&self) -> String {
+        match &self.since {
+            Some(since) => format!("{}-{since}", self.number),
+            None => self.number.clone(),
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        if self.since.is_some() {
+            let state = Self::state(&self.number);
+            return state.is_some_and(|(state, since)| state != "Z" && Some(since) == self.since);
+        }
+        let pid = self.number.parse().ok().and_then(rustix::process::Pid::from_raw);
+        pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    }
+
+    /// Returns its state and when it was started: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>, fields 3 and 22.
+    fn state(number: &str) -> Option<(String, String)> {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        let (_, behind_name) = stat.rsplit_once(')')?;
+        let mut fields = behind_name.split_whitespace();
+        let state = fields.next()?.to_owned();
+        let since = fields.nth(18)?.to_owned();
+        Some((state, since))
+    }
 }
 
 /// What Claude Code writes down of itself, for nobody in particular: undocumented, so that nothing depends on it but how soon an
 /// interrupted session is woken.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Status {
     status: Option<String>,
+    /// When it has come to that: a turn may begin and end between two looks.
+    status_updated_at: Option<Value>,
 }
 
 impl Status {

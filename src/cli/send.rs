@@ -38,9 +38,9 @@ pub struct Send {
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
 
-    /// When it is shown to whom it is for: immediate, next-message, next-tool-call, on-idle or manual.
-    #[arg(long, default_value_t = Mode::default(), value_parser = mode)]
-    mode: Mode,
+    /// When it is shown to whom it is for: immediate, next-message, next-tool-call, on-idle or manual [default: immediate].
+    #[arg(long, value_parser = mode)]
+    mode: Option<Mode>,
 
     /// Print the answer as JSON: {"id": "<uuid>"}, with a "note" if nobody is there to read it.
     #[arg(long)]
@@ -49,6 +49,9 @@ pub struct Send {
     #[command(flatten)]
     at: At,
 }
+
+/// What agent CLIs set in the shells that they give their models.
+const AGENTS: [&str; 4] = ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"];
 
 /// Why nothing was sent.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +68,14 @@ pub enum SendError {
         /// The bound.
         bytes_max: usize,
     },
+    /// An agent runs it, and would speak as the person.
+    #[error(
+        "this is an agent's own shell ({variable} is set), and a message without --from is the person's; say whose it is: --from ROLE"
+    )]
+    InAgent {
+        /// What says so.
+        variable: &'static str,
+    },
     /// The relay did not take it.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -74,7 +85,7 @@ impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
         let text = format!("relay send: {error}");
         match error {
-            SendError::NoBody => Self::usage(text),
+            SendError::NoBody | SendError::InAgent { .. } => Self::usage(text),
             SendError::Stdin(_) | SendError::TooLong { .. } | SendError::Client(_) => Self::error(text),
         }
     }
@@ -98,15 +109,25 @@ pub fn run(args: Send) -> Result<End, Failure> {
             .filter(|body| !body.is_empty())
             .ok_or(SendError::NoBody)?,
     };
-    let message = json!({
+    if args.from == PERSON
+        && let Some(variable) = AGENTS
+            .iter()
+            .find(|variable| std::env::var_os(variable).is_some())
+    {
+        return Err(SendError::InAgent { variable }.into());
+    }
+    let mut message = json!({
         "from": args.from,
         "to": args.to,
         "kind": args.kind.as_str(),
         "body": body,
         "thread": args.thread,
         "reply_to": args.reply_to,
-        "mode": args.mode.as_str(),
     });
+    // One that is not said is not sent: an older relay does not know it.
+    if let Some(mode) = args.mode {
+        message["mode"] = mode.as_str().into();
+    }
     let answer = block_on(async {
         let mut client = Client::find(&args.at).await?;
         let answer = client.ask("/api/send", &message, Duration::ZERO).await?;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::agents::{Agent, is_recent};
-use super::names::AgentName;
+use super::limits::ASLEEP_MS;
+use super::names::{AgentName, SessionId};
 use super::nodes::Presence;
 use super::programs::{Activity, Program};
 use super::pushes::Failing;
@@ -107,7 +108,10 @@ impl Engine {
         if let Some(absence) = agents.iter().find_map(|agent| self.node_absence(agent)) {
             return Some(Box::new(absence));
         }
-        if let Some(agent) = agents.iter().find(|agent| self.is_asleep(&self.agents[*agent])) {
+        if let Some(agent) = agents
+            .iter()
+            .find(|agent| self.is_asleep(&self.agents[*agent], now))
+        {
             let agent = agent.clone();
             return Some(Box::new(Absence::Asleep { agent }));
         }
@@ -126,10 +130,15 @@ impl Engine {
         }))
     }
 
-    /// Tells whether all programs of an agent, if it has any, are idle and none can be woken.
-    fn is_asleep(&self, agent: &Agent) -> bool {
+    /// Tells whether all programs of an agent, if it has any, have been idle for a while and none can be woken, or is being.
+    fn is_asleep(&self, agent: &Agent, now: Timestamp) -> bool {
         let mut programs = self.programs_of(agent).peekable();
-        let asleep = |program: &Program| program.activity == Activity::Idle && program.waiter.is_none();
+        let asleep = |(session, program): (SessionId, &Program)| {
+            program.activity == Activity::Idle
+                && program.waiter.is_none()
+                && program.heard_at().plus_millis(ASLEEP_MS) <= now
+                && !self.is_being_woken(session)
+        };
         programs.peek().is_some() && programs.all(asleep)
     }
 
@@ -145,7 +154,7 @@ impl Engine {
         if self.is_held_at(inbox) {
             return self.node_absence(agent).is_none() || !inbox.waits.is_empty();
         }
-        if self.is_asleep(state) {
+        if self.is_asleep(state, now) {
             return !inbox.waits.is_empty();
         }
         // What a node does for an agent is no act of its own.

@@ -276,10 +276,16 @@ impl Engine {
             deliveries,
             notice,
             carrier,
+            session,
             ..
         } = self.end_handover(id);
-        if carrier == Carrier::Node {
-            self.frame_undone(&agent, id);
+        match carrier {
+            Carrier::Node => self.frame_undone(&agent, id),
+            Carrier::Wake if by == Sign::DoubtOver => {
+                let program = self.program_mut(session);
+                program.wakes_in_vain = program.wakes_in_vain.saturating_add(1);
+            }
+            Carrier::Stream | Carrier::Exchange | Carrier::Hook | Carrier::Wake => {}
         }
         if !deliveries.is_empty() {
             self.inbox_changes(&agent, step);

@@ -125,6 +125,10 @@ pub enum Who {
     Program {
         /// Whose it is, if that is known: as given, and not checked yet.
         agent: Option<String>,
+        /// It is nobody else's, whomever its model speaks for.
+        is_certain: bool,
+        /// The project from which its model names agents.
+        project: String,
         /// What it can do.
         abilities: Abilities,
     },
@@ -200,8 +204,8 @@ impl Command {
             | Self::Actions(_)
             | Self::Receipts(_)
             | Self::Trace(_)
-            | Self::Records(_)
-            | Self::Surfacing(surfacing::Command::Comes { .. }) => true,
+            | Self::Records(_) => true,
+            Self::Surfacing(surfacing::Command::Comes { to, .. }) => to.goes_on(),
             Self::Surfacing(surfacing::Command::StandsBy) | Self::Watches(_) | Self::Resource(_) => false,
         }
     }

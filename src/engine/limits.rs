@@ -89,8 +89,22 @@ pub const SURFACED_MS: i64 = 30 * 60 * 1_000;
 /// The same of what a program was woken with, in milliseconds: its turn begins within the second, if its person is not being asked.
 pub const WOKEN_MS: i64 = 2 * 60 * 1_000;
 
-/// Most bytes of bodies that a model is shown in a turn without asking for them: two thousand words, which it would read anyway.
-pub const SURFACED_BYTES_MAX: usize = 8 * 1_024;
+/// Most bytes that a model is shown in a turn without asking for them, with what frames them: 8 kB of one body, or a dozen of short ones.
+/// Of more than 10,000 characters from a hook Claude Code shows its model the beginning alone.
+pub const SURFACED_BYTES_MAX: usize = 9 * 1_024;
+
+/// Most bytes that frame a message which a model is shown, beside those that each line and each special character of its body takes.
+pub const FRAME_BYTES_MAX: usize = 640;
+
+/// How often a program is woken in vain, before it is not woken again until it has been heard of.
+pub const WAKES_IN_VAIN_MAX: u8 = 3;
+
+/// How long a program that is idle has said nothing before it counts as one that nothing wakes, in milliseconds: its waiter may be on its way.
+pub const ASLEEP_MS: i64 = 5_000;
+
+/// Most programs with open sessions. Of more, the one that was silent the longest is gone, of those that cannot be woken: its next event
+/// opens another.
+pub const PROGRAMS_MAX: usize = 1_024;
 
 /// How long a program that cannot be woken is silent before its session ends, in milliseconds: an hour. Nothing is lost by that: its
 /// next event opens another.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::handling::Handling;
+use super::limits::FRAME_BYTES_MAX;
 use super::names::{AgentName, MessageId, Recipient, Seq};
 use super::time::Timestamp;
 
@@ -92,6 +93,18 @@ impl Message {
             .as_ref()
             .and_then(|context| context.metadata.as_ref());
         self.body.len() + metadata.map_or(0, String::len)
+    }
+
+    /// Returns no fewer bytes than it takes where a model is shown it, in its frame: there each line has a mark before it, and what could frame
+    /// something, or steer a terminal, is written out.
+    pub fn framed_bytes(&self) -> usize {
+        let written = |c: char| match c {
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => 3,
+            '<' | '[' => 2,
+            c if c.is_control() => 8,
+            c => c.len_utf8(),
+        };
+        FRAME_BYTES_MAX + self.body.chars().map(written).sum::<usize>()
     }
 
     /// Returns the thread that it belongs to, if it belongs to one.

@@ -10,7 +10,7 @@ use super::agents::{Agent, Refusal};
 use super::events::{Event, WaitEnd};
 use super::handling::Mode;
 use super::io::{self, Carrier, Effect, Ending, Sign};
-use super::limits::{PROGRAM_GONE_MS, SURFACED_BYTES_MAX};
+use super::limits::{PROGRAM_GONE_MS, PROGRAMS_MAX, SURFACED_BYTES_MAX};
 use super::message::Delivery;
 use super::names::{AgentName, CallId, Seq, SessionId};
 use super::sessions::Session;
@@ -87,6 +87,10 @@ pub(super) struct Program {
     pub activity: Activity,
     /// It said whose it is when it appeared, and is nobody else's.
     pub is_named: bool,
+    /// The project from which its model names agents.
+    pub project: String,
+    /// How many wakes in a row have come to nothing.
+    pub wakes_in_vain: u8,
     /// The call that is answered once it is to begin a turn.
     pub waiter: Option<CallId>,
     /// Its turn goes on because something was shown at its end, and it has not called a tool since.
@@ -125,17 +129,24 @@ impl ToldTo {
 
 impl Program {
     /// Makes one that has just appeared.
-    pub fn new(abilities: Abilities, is_named: bool, now: Timestamp) -> Self {
+    pub fn new(abilities: Abilities, is_named: bool, project: String, now: Timestamp) -> Self {
         Self {
             abilities,
             activity: Activity::Idle,
             is_named,
+            project,
+            wakes_in_vain: 0,
             waiter: None,
             went_on: false,
             shown_bytes: 0,
             told_to: ToldTo::default(),
             gone_at: now.plus_millis(PROGRAM_GONE_MS),
         }
+    }
+
+    /// Returns when it was last heard of.
+    pub fn heard_at(&self) -> Timestamp {
+        self.gone_at.plus_millis(-PROGRAM_GONE_MS)
     }
 
     pub fn was_not_told_of(&self, delivery: &Delivery) -> bool {
@@ -175,12 +186,25 @@ impl Engine {
         }
     }
 
+    /// Has the program go that was silent the longest, of those that cannot be woken, if there are as many as there may be.
+    pub(super) fn make_room_for_program(&mut self, step: &mut Step<'_>) {
+        let programs = self.sessions.iter();
+        let programs = programs.filter_map(|(session, state)| Some((*session, state.program.as_ref()?)));
+        if programs.clone().count() < PROGRAMS_MAX {
+            return;
+        }
+        let silent = programs.filter(|(_, program)| program.waiter.is_none());
+        if let Some((session, _)) = silent.min_by_key(|(_, program)| program.gone_at) {
+            self.close(session, Ending::Broken, step);
+        }
+    }
+
     /// Finds out whose a program is by the name for which its model has spoken, unless it said so itself.
     pub(super) fn recognise(&mut self, session: SessionId, name: &str, step: &mut Step<'_>) {
         let state = &self.sessions[&session];
         let is_named = self.program(session).is_named;
         let Some(agent) = self
-            .known(name)
+            .known_in(&self.program(session).project, name)
             .ok()
             .filter(|agent| !is_named && !agent.is_person())
         else {
@@ -191,10 +215,15 @@ impl Engine {
         }
         if let Some(before) = state.agent.clone() {
             self.sign_all(session, Sign::Fenced, step);
-            self.inbox_mut(&before).waiters.remove(&session);
+            // It may have gone, of a program that was fenced.
+            if let Some(inbox) = self.inboxes.get_mut(&before) {
+                inbox.waiters.remove(&session);
+            }
             self.leaves(&before, session, step);
         }
-        self.session_mut(session).agent = Some(agent.clone());
+        let state = self.session_mut(session);
+        state.agent = Some(agent.clone());
+        state.fenced = false;
         self.program_mut(session).told_to = ToldTo::default();
         self.joins(&agent, session);
         if self.program(session).waiter.is_some() {
@@ -287,9 +316,9 @@ impl Engine {
     }
 
     /// Goes through the programs of an agent that are not fenced.
-    pub(super) fn programs_of(&self, agent: &Agent) -> impl Iterator<Item = &Program> {
+    pub(super) fn programs_of(&self, agent: &Agent) -> impl Iterator<Item = (SessionId, &Program)> {
         let sessions = agent.sessions.iter();
-        sessions.filter_map(|session| self.sessions[session].program.as_deref())
+        sessions.filter_map(|session| Some((*session, self.sessions[session].program.as_deref()?)))
     }
 
     /// Tells whether what comes for an agent can be brought so, as far as that is known.
@@ -302,7 +331,7 @@ impl Engine {
             return true;
         };
         let mut programs = self.programs_of(agent).peekable();
-        programs.peek().is_none() || programs.any(|program| program.abilities.bring(mode))
+        programs.peek().is_none() || programs.any(|(_, program)| program.abilities.bring(mode))
     }
 
     pub(super) fn program(&self, session: SessionId) -> &Program {

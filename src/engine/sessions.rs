@@ -68,7 +68,15 @@ impl Engine {
             Who::Agent(_) | Who::Registered(_) | Who::Person | Who::Program { .. } => None,
         };
         let program = match &who {
-            Who::Program { agent, abilities } => Some(Program::new(*abilities, agent.is_some(), step.now)),
+            Who::Program {
+                agent,
+                is_certain,
+                project,
+                abilities,
+            } => {
+                let is_named = *is_certain && agent.is_some();
+                Some(Program::new(*abilities, is_named, project.clone(), step.now))
+            }
             Who::Agent(_) | Who::Registered(_) | Who::Person | Who::Node(_) => None,
         };
         let (agent, registration) = match who {
@@ -90,6 +98,9 @@ impl Engine {
         if self.sessions.len() >= self.bounds.sessions_max {
             let sessions = self.sessions.len();
             return Err(Refusal::TooMany { sessions }.into());
+        }
+        if program.is_some() {
+            self.make_room_for_program(step);
         }
         if let (Some(agent), Some(registration)) = (&agent, registration) {
             self.register(agent, *registration, step);

@@ -15,9 +15,9 @@
 //! | manual, once flushed | shown | shown | shown, and the turn goes on | wakes |
 //!
 //! A turn that begins by itself is one that a person begins, but for next-message. One that goes on because something was shown at its end
-//! is not made to do so again before it has called a tool. One wake of a program is on its way at a time: what comes meanwhile is shown in the turn that begins. Bodies of
+//! is not made to do so again before it has called a tool. One wake of a program is on its way at a time: what comes meanwhile is shown in the turn that begins. No more than
 //! [`SURFACED_BYTES_MAX`] bytes are shown in a turn; of what is left the model is told that it is there, once, and nobody is woken for
-//! it again.
+//! it again. A program that was woken so often in vain ([`WAKES_IN_VAIN_MAX`]) is not woken again until it has been heard of.
 //!
 //! What was shown is handed over like anything else. [`super::signs`] says what confirms it.
 
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use super::events::WaitEnd;
 use super::handling::Mode;
 use super::io::{self, Answer, Carrier, Effect, Outcome, Sign};
-use super::limits::{PROGRAM_GONE_MS, SURFACED_BYTES_MAX};
+use super::limits::{PROGRAM_GONE_MS, SURFACED_BYTES_MAX, WAKES_IN_VAIN_MAX};
 use super::message::Delivery;
 use super::names::{AgentName, CallId, HandoverId, Seq, SessionId};
 use super::programs::Activity;
@@ -73,6 +73,14 @@ pub enum Boundary {
 }
 
 impl Boundary {
+    /// Tells whether the program has gone on: its model has what its hooks were answered before.
+    pub(super) const fn goes_on(self) -> bool {
+        match self {
+            Self::Prompted { .. } | Self::Returned | Self::Ended => true,
+            Self::Started | Self::Asks | Self::Rests | Self::Goes => false,
+        }
+    }
+
     /// Returns what the program does from there on, if nothing is shown to its model; none if it goes on as before.
     const fn activity(self) -> Option<Activity> {
         match self {
@@ -174,15 +182,20 @@ impl Engine {
         if self.stopping && command == Command::StandsBy {
             return Err(io::Refusal::Stopping);
         }
+        if let Command::Comes {
+            speaks_as: Some(name),
+            ..
+        } = &command
+        {
+            self.recognise(session, name, step);
+        }
         self.rejoin(session)?;
         match command {
-            Command::Comes {
-                to,
-                speaks_as,
-                woken_by,
-            } => {
-                if let Some(name) = speaks_as {
-                    self.recognise(session, &name, step);
+            Command::Comes { to, woken_by, .. } => {
+                self.program_mut(session).wakes_in_vain = 0;
+                if to == Boundary::Started {
+                    // Nothing of what was on its way is in the conversation that begins.
+                    self.sign_all(session, Sign::Lost, step);
                 }
                 if let Boundary::Prompted { .. } = to {
                     self.begins_turn(session, woken_by, step);
@@ -232,7 +245,7 @@ impl Engine {
                 step.out.push(Effect::Reply {
                     call: call.expect("it stands by"),
                     result: Ok(Reply::Shown(shown).into()),
-                    handover,
+                    handover: Some(handover),
                 });
             }
         }
@@ -251,6 +264,7 @@ impl Engine {
             return false;
         };
         program.activity == Activity::Idle
+            && program.wakes_in_vain < WAKES_IN_VAIN_MAX
             && !self.is_being_woken(session)
             && self
                 .surfaceable(agent, wakes)
@@ -258,7 +272,7 @@ impl Engine {
     }
 
     /// Tells whether a wake of a program is on its way.
-    fn is_being_woken(&self, session: SessionId) -> bool {
+    pub(super) fn is_being_woken(&self, session: SessionId) -> bool {
         self.wake_of(session).is_some()
     }
 
@@ -322,7 +336,7 @@ impl Engine {
         let mut room = SURFACED_BYTES_MAX.saturating_sub(program.shown_bytes);
         let meant: Vec<&Delivery> = self.surfaceable(agent, is_meant).collect();
         let fits = |delivery: &&&Delivery| {
-            let bytes = delivery.message.body.len();
+            let bytes = delivery.message.framed_bytes();
             let fits = bytes <= room;
             room = room.saturating_sub(bytes);
             fits
@@ -345,12 +359,11 @@ impl Engine {
         program.told_to = told_to;
         program.shown_bytes += deliveries
             .iter()
-            .map(|delivery| delivery.message.body.len())
+            .map(|delivery| delivery.message.framed_bytes())
             .sum::<usize>();
         let deliveries = Arc::new(deliveries);
-        // A wake is followed though there may be nothing in it.
-        let is_followed = !deliveries.is_empty() || carrier == Carrier::Wake;
-        let handover = is_followed.then(|| self.stand(session, carrier, agent, &deliveries, false, step));
+        // Followed though there may be nothing in it: what the model was told of is told of again, if that was lost.
+        let handover = self.stand(session, carrier, agent, &deliveries, false, step);
         let agent = agent.clone();
         Some((
             Shown {
@@ -364,9 +377,9 @@ impl Engine {
 }
 
 /// What a model is to be shown, with the hand-over in it.
-type Handed = (Shown, Option<HandoverId>);
+type Handed = (Shown, HandoverId);
 
 fn in_answer((shown, handover): Handed) -> Outcome {
-    let reply = Reply::Shown(shown).into();
+    let (reply, handover) = (Reply::Shown(shown).into(), Some(handover));
     Outcome::Answered(Answer { reply, handover })
 }

@@ -2,7 +2,7 @@
 //!
 //! The frame is one of lines. Those of relay begin with `[relay`, those of a body with `| `, whatever the body holds: it can neither
 //! end its frame nor begin another. What else a program's own frames are made of is written in a body so that it is none
-//! any more: an opening bracket before one of [`FRAMING_WORDS`] gets a backslash behind it. Characters that steer a terminal are
+//! any more: an opening bracket before one of its words gets a backslash behind it. Characters that steer a terminal are
 //! written as `\u{1b}`.
 
 use std::fmt::Write as _;
@@ -11,23 +11,30 @@ use crate::engine::handling::Priority;
 use crate::engine::surfacing::Shown;
 use crate::engine::{Delivery, ResolvedBy};
 
-/// The words with which agent CLIs frame what is not the person's: names of elements begin with them.
-const FRAMING_WORDS: [&str; 14] = [
-    "system",
+/// The words with which agent CLIs, and models, frame what is not the person's: names of elements begin with them.
+const ELEMENTS: [&str; 18] = [
+    "system-",
+    "system_",
     "task-",
-    "hook",
-    "user",
+    "hook_",
+    "hook-",
+    "user-",
+    "user_",
     "command-",
     "local-command",
     "bash-",
     "new-diagnostics",
-    "relay",
-    "assistant",
-    "human",
-    "tool",
-    "function",
-    "teammate",
+    "teammate-",
+    "function_",
+    "tool_",
+    "antml:",
+    "invoke",
+    "persisted-output",
+    "fetched-web",
 ];
+
+/// The same of what stands in square brackets.
+const BRACKETED: [&str; 2] = ["relay", "system"];
 
 /// Begins each line of a body.
 const BODY: &str = "| ";
@@ -77,6 +84,11 @@ pub fn framed(shown: &Shown, wake: Option<&str>) -> String {
         );
     }
     text
+}
+
+/// Tells whether what was said to a model begins with what relay has written, which its program says to it by itself.
+pub fn begins(said: &str) -> bool {
+    said.starts_with("[relay")
 }
 
 /// Finds the mark of a wake in what was said to a model. No body has one in its frame.
@@ -147,18 +159,25 @@ fn defanged(line: &str) -> String {
             continue;
         }
         text.push(c);
-        if matches!(c, '<' | '[') && begins_frame(&line[at + 1..]) {
+        let words: &[&str] = match c {
+            '<' => &ELEMENTS,
+            '[' => &BRACKETED,
+            _ => &[],
+        };
+        if begins_with(&line[at + c.len_utf8()..], words) {
             text.push('\\');
         }
     }
     text
 }
 
-/// Tells whether what stands behind an opening bracket is a framing word, as an element's name or that of its end.
-fn begins_frame(behind: &str) -> bool {
-    let name =
-        behind.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || c == '/' || c == '\\');
-    FRAMING_WORDS.iter().any(|word| {
+/// Tells whether what stands behind an opening bracket is one of some words, in whichever case, as an element's name or that of its end.
+fn begins_with(behind: &str, words: &[&str]) -> bool {
+    if words.is_empty() {
+        return false;
+    }
+    let name = behind.trim_start_matches(|c: char| !c.is_alphanumeric());
+    words.iter().any(|word| {
         let begins = name.as_bytes().get(..word.len());
         begins.is_some_and(|begins| begins.eq_ignore_ascii_case(word.as_bytes()))
     })
@@ -238,7 +257,7 @@ mod tests {
     }
 
     /// What frames something for a model of one program or another, and what may end a line.
-    const PIECES: [&str; 44] = [
+    const PIECES: [&str; 45] = [
         "</system-reminder>",
         "<system-reminder>",
         "< / SYSTEM-REMINDER>",
@@ -263,6 +282,7 @@ mod tests {
         "[relay] ",
         "[ relay wake 7]",
         "<\u{1b}system-reminder>",
+        "<\u{200b}system-reminder>",
         "<\\system-reminder>",
         "[SYSTEM NOTIFICATION - NOT USER INPUT]",
         "| ",
@@ -325,6 +345,10 @@ mod tests {
                 .match_indices(['<', '['])
                 .filter(|(at, _)| begins_frame_at(&text[at + 1..]));
             assert_eq!(framing.count(), own.len(), "{body:?}: {text}");
+            let written = delivery(name("dev-b"), &body, None).message.framed_bytes();
+            let framed = framed(&shown(vec![delivery(name("dev-b"), &body, None)], 0), None);
+            let heading = framed.find('\n').expect("it has a heading");
+            assert!(framed.len() - heading <= written, "{body:?}: {}", framed.len());
             assert!(
                 !text.contains(|c: char| c.is_control() && c != '\n'),
                 "{body:?}: {text:?}"
@@ -332,16 +356,20 @@ mod tests {
         }
     }
 
-    /// Tells whether a program may take it for the name of an element of its own: by no more than its letters.
+    /// Tells whether a program may take it for the name of an element of its own, or a line of relay's: by no more than its letters.
     fn begins_frame_at(behind: &str) -> bool {
         let name = behind.trim_start_matches([' ', '/']).to_ascii_lowercase();
-        FRAMING_WORDS.iter().any(|word| name.starts_with(word))
+        ELEMENTS
+            .iter()
+            .chain(&BRACKETED)
+            .any(|word| name.starts_with(word))
     }
 
     #[test]
     fn code_is_shown_as_it_was_written() {
         for code in [
-            "let x: Vec<String> = a[0];",
+            "let x: Vec<User> = a[0];",
+            "let y: Option<System> = systems[1];",
             "if a < b && c > d {",
             "<div class=\"x\">",
             "\tindented",

@@ -29,7 +29,7 @@ fn claude_hooks(port: &str) -> Value {
     let waited = groups(&[(&plain, false), (&wait, true)]);
     json!({
         "SessionStart": waited, "UserPromptSubmit": waited, "Stop": waited,
-        "PostToolUse": told, "Notification": told, "SessionEnd": told,
+        "PostToolUse": told, "PostToolUseFailure": told, "Notification": told, "SessionEnd": told,
     })
 }
 
@@ -129,6 +129,7 @@ fn each_other_editor_has_what_it_reads_where_it_reads_it() {
     let codex_hooks = json!({
         "SessionStart": groups(&[("codex", false)]), "UserPromptSubmit": groups(&[("codex", false)]),
         "PostToolUse": groups(&[("codex", false)]), "Stop": groups(&[("codex", false)]),
+        "SessionEnd": groups(&[("codex", false)]),
     });
     let args = json!(["mcp"]);
     let config = if cfg!(target_os = "macos") {

@@ -1,7 +1,10 @@
 //! The programs of agents: what their models are shown when, what wakes them, and what confirms that.
 
 use relay::engine::handling::{Handling, Mode};
-use relay::engine::limits::{PROGRAM_GONE_MS, SURFACED_BYTES_MAX, SURFACED_MS, WOKEN_MS};
+use relay::engine::limits::{
+    ASLEEP_MS, FRAME_BYTES_MAX, PROGRAM_GONE_MS, PROGRAMS_MAX, SURFACED_BYTES_MAX, SURFACED_MS,
+    WAKES_IN_VAIN_MAX, WOKEN_MS,
+};
 use relay::engine::surfacing::{Boundary, Command as Asks, Reply as Answer, Shown};
 use relay::engine::{Abilities, Activity, ProgramView};
 
@@ -40,6 +43,8 @@ impl Relay {
             carrier: Carrier::Hook,
             who: Who::Program {
                 agent: agent.map(str::to_owned),
+                is_certain: true,
+                project: DEFAULT_PROJECT.to_owned(),
                 abilities: Abilities::ALL,
             },
         })
@@ -357,7 +362,7 @@ fn a_turn_goes_on_once_until_a_tool_is_called() {
 #[test]
 fn a_model_is_shown_so_many_bytes_in_a_turn_and_told_once_of_the_rest() {
     let mut relay = Relay::of_program();
-    let most = SURFACED_BYTES_MAX - 10;
+    let most = SURFACED_BYTES_MAX - 2 * FRAME_BYTES_MAX - 10;
     relay.brings(Mode::Immediate, most);
     relay.brings(Mode::Immediate, 11);
     relay.brings(Mode::Immediate, 1);
@@ -535,6 +540,8 @@ fn what_no_program_of_an_agent_can_be_brought_is_refused() {
     };
     let who = Who::Program {
         agent: Some("dev-a".to_owned()),
+        is_certain: true,
+        project: DEFAULT_PROJECT.to_owned(),
         abilities,
     };
     relay.handle(Input::Opened {
@@ -627,12 +634,196 @@ fn a_sender_is_told_of_a_program_that_sleeps() {
     };
     let asleep = Absence::Asleep { agent: name("dev-a") };
     let mut relay = Relay::of_program();
+    assert_eq!(absence(&mut relay), None, "its waiter may be on its way");
+    relay.timeout_at(ASLEEP_MS);
     assert_eq!(absence(&mut relay), Some(asleep.clone()));
     relay.comes_to(P, 2, SAID);
+    relay.timeout_at(2 * ASLEEP_MS);
     assert_eq!(absence(&mut relay), None, "it is busy");
     relay.comes_to(P, 3, Boundary::Rests);
+    relay.timeout_at(3 * ASLEEP_MS);
     assert_eq!(absence(&mut relay), Some(asleep));
     relay.call(B, 4, read("dev-a"));
     relay.call(B, 5, wait("dev-a", WAIT_MS));
     assert_eq!(absence(&mut relay), None, "somebody waits");
+}
+
+#[test]
+fn a_sender_is_not_told_that_nothing_wakes_a_program_that_is_being_woken() {
+    let mut relay = Relay::of_program();
+    relay.timeout_at(ASLEEP_MS);
+    relay.stands_by(WAITER);
+    relay.brings(Mode::Immediate, 1);
+    let effects = relay.post(A, 1, &nth(1));
+    assert!(
+        matches!(
+            effects[..],
+            [Effect::Reply {
+                result: Ok(Reply::Mail(mail::Reply::Posted { absence: None, .. })),
+                ..
+            }]
+        ),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn many_short_messages_take_the_room_of_their_frames() {
+    let mut relay = Relay::of_program();
+    let fit = SURFACED_BYTES_MAX / (FRAME_BYTES_MAX + 1);
+    for _ in 0..fit + 3 {
+        relay.brings(Mode::Immediate, 1);
+    }
+    let places = (0..fit).map(|place| place as u64).collect();
+    assert_eq!(relay.surfaces(1, RETURNED), Some((places, 3)));
+}
+
+#[test]
+fn what_a_model_was_told_of_by_a_hook_that_vanished_is_told_again() {
+    let mut relay = Relay::of_program();
+    relay.brings(Mode::Immediate, SURFACED_BYTES_MAX);
+    assert_eq!(relay.surfaces(1, RETURNED), Some((vec![], 1)));
+    assert_eq!(relay.surfaces(2, RETURNED), None);
+    relay.comes_to(P, 3, SAID);
+    assert_eq!(
+        shown(&relay.comes_to(P, 4, RETURNED), 4),
+        None,
+        "the turn was told of it"
+    );
+    let mut relay = Relay::of_program();
+    relay.brings(Mode::Immediate, SURFACED_BYTES_MAX);
+    relay.comes_to(P, 1, RETURNED);
+    relay.sign(1, Sign::Lost);
+    assert_eq!(relay.surfaces(2, RETURNED), Some((vec![], 1)));
+}
+
+#[test]
+fn what_says_nothing_of_the_model_confirms_nothing_and_a_new_conversation_undoes() {
+    for to in [Boundary::Asks, Boundary::Rests, Boundary::Goes] {
+        let mut relay = Relay::of_program();
+        relay.brings(Mode::Immediate, 1);
+        relay.surfaces(1, RETURNED);
+        relay.comes_to(P, 2, to);
+        relay.close(P, Ending::Broken);
+        assert_eq!(relay.pending(), [0, 1, 0], "{to:?}");
+    }
+    let mut relay = Relay::of_program();
+    relay.brings(Mode::Immediate, 1);
+    relay.surfaces(1, RETURNED);
+    relay.comes_to(P, 2, Boundary::Started);
+    assert_eq!(relay.pending(), [0, 1, 0]);
+}
+
+#[test]
+fn a_program_that_was_woken_in_vain_so_often_is_not_woken_again_until_it_is_heard_of() {
+    let mut relay = Relay::of_program();
+    relay.brings(Mode::Immediate, 1);
+    let mut ms = 0;
+    for call in 0..u64::from(WAKES_IN_VAIN_MAX) {
+        assert_eq!(shown(&relay.stands_by(call), call), Some((vec![0], 0)));
+        relay.passed(call);
+        ms += WOKEN_MS;
+        relay.timeout_at(ms);
+    }
+    assert_eq!(relay.stands_by(WAITER), []);
+    let effects = relay.comes_to(P, 100, Boundary::Goes);
+    assert_eq!(shown(&effects, WAITER), Some((vec![0], 0)));
+}
+
+#[test]
+fn a_program_in_another_project_is_known_by_a_name_in_that() {
+    let mut relay = Relay::told_within(LONG);
+    let registration = agents::Registration {
+        name: "dev-a".to_owned(),
+        project: Some("web".to_owned()),
+        ..agents::Registration::default()
+    };
+    relay.register(SessionId(8), registration);
+    relay.handle(Input::Opened {
+        session: P,
+        carrier: Carrier::Hook,
+        who: Who::Program {
+            agent: None,
+            is_certain: true,
+            project: "web".to_owned(),
+            abilities: Abilities::ALL,
+        },
+    });
+    relay.events();
+    let command = Asks::Comes {
+        to: RETURNED,
+        speaks_as: Some("dev-a".to_owned()),
+        woken_by: None,
+    };
+    relay.call(P, 1, command.into());
+    let recognised = Event::Recognised {
+        session: P,
+        agent: name("web:dev-a"),
+    };
+    assert!(relay.events().contains(&recognised));
+}
+
+#[test]
+fn what_the_environment_of_a_program_says_may_be_another_s() {
+    let mut relay = Relay::told_within(LONG);
+    relay.handle(Input::Opened {
+        session: P,
+        carrier: Carrier::Hook,
+        who: Who::Program {
+            agent: Some("dev-b".to_owned()),
+            is_certain: false,
+            project: DEFAULT_PROJECT.to_owned(),
+            abilities: Abilities::ALL,
+        },
+    });
+    relay.brings(Mode::Immediate, 1);
+    let command = Asks::Comes {
+        to: RETURNED,
+        speaks_as: Some("dev-a".to_owned()),
+        woken_by: None,
+    };
+    assert_eq!(shown(&relay.call(P, 1, command.into()), 1), Some((vec![0], 0)));
+}
+
+#[test]
+fn a_program_whose_agent_was_taken_over_may_become_another() {
+    let mut relay = Relay::of_program();
+    relay.appears(SessionId(21), Some("dev-a"));
+    let who = |n: u128| agents::Registration {
+        name: "dev-a".to_owned(),
+        instance: Some(uuid::Uuid::from_u128(n)),
+        ..agents::Registration::default()
+    };
+    let other = SessionId(19);
+    relay.appears(other, None);
+    let speaks_as = |name: &str| Asks::Comes {
+        to: RETURNED,
+        speaks_as: Some(name.to_owned()),
+        woken_by: None,
+    };
+    relay.call(other, 1, speaks_as("dev-a").into());
+    relay.register(SessionId(22), who(7));
+    let effects = relay.call(other, 2, speaks_as("dev-b").into());
+    assert_eq!(effects, [reply(2, Ok(Answer::Nothing.into()))]);
+}
+
+#[test]
+fn of_too_many_programs_the_longest_silent_gives_way() {
+    let bounds = Bounds {
+        sessions_max: PROGRAMS_MAX + 10,
+        ..LONG
+    };
+    let mut relay = Relay::told_within(bounds);
+    let first = 1_000;
+    for n in 0..PROGRAMS_MAX as u64 {
+        relay.now = START.plus_millis(i64::try_from(n).expect("a small number"));
+        relay.appears(SessionId(first + n), None);
+    }
+    // The first of them can be woken, and the second is heard of.
+    relay.call(SessionId(first), 1, Asks::StandsBy.into());
+    relay.comes_to(SessionId(first + 1), 2, Boundary::Goes);
+    relay.appears(SessionId(5_000), None);
+    let sessions = relay.engine.overview().sessions;
+    let open = |n: u64| sessions.iter().any(|view| view.session == SessionId(first + n));
+    assert_eq!([0, 1, 2, 3].map(open), [true, true, false, true]);
 }

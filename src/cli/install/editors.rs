@@ -305,6 +305,7 @@ pub static EDITORS: [Editor; 8] = [
                 told("UserPromptSubmit"),
                 told("PostToolUse"),
                 told("Stop"),
+                told("SessionEnd"),
             ],
             approved: None,
         }),

@@ -1,6 +1,7 @@
 //! What the hooks of each agent CLI are given and give back, and what it means.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -49,17 +50,23 @@ pub(super) struct Event<'a> {
     tool_name: Option<String>,
     #[serde(borrow)]
     tool_input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_response: Option<&'a RawValue>,
 }
 
-/// What a call of one of relay's own tools says of who calls.
+/// What a tool has answered, as far as it says whether it was carried out.
+#[derive(Deserialize)]
+struct Response {
+    error: Option<IgnoredAny>,
+}
+
+/// What a call of one of relay's own tools says of who calls: who posts, or who takes what is in an inbox. Who only looks into one may be
+/// another.
 #[derive(Deserialize)]
 struct SpeaksAs {
-    #[serde(alias = "for")]
     from: Option<String>,
+    r#for: Option<String>,
 }
-
-/// Relay's tools in which an agent says who it is.
-const TOOLS: [&str; 3] = ["post_message", "read_messages", "list_pending"];
 
 /// Begins what a program says to its model by itself: that work in the background has ended, or that a waiter wakes it.
 const OWN_PROMPT: &str = "<task-notification>";
@@ -81,6 +88,14 @@ impl Program {
     /// Finds the program for a word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|program| program.as_str() == word)
+    }
+
+    /// Tells whether the environment of its hooks says whose it is: those of Codex run in a process that several of it share.
+    pub(super) const fn knows_its_agent(self) -> bool {
+        match self {
+            Self::Claude | Self::Gemini | Self::OpenCode => true,
+            Self::Codex => false,
+        }
     }
 
     pub(super) const fn abilities(self) -> Abilities {
@@ -111,8 +126,13 @@ impl Event<'_> {
         self.session_id.as_deref()
     }
 
-    /// Says what it means. `wake` finds the wake of a mark.
-    pub fn heard(&self, program: Program, wake: impl Fn(&str) -> Option<HandoverId>) -> Heard {
+    /// Says what it means; `is_process` if the program is known by its process, and not by its conversation. `wake` finds the wake of a mark.
+    pub fn heard(
+        &self,
+        program: Program,
+        is_process: bool,
+        wake: impl Fn(&str) -> Option<HandoverId>,
+    ) -> Heard {
         if self.agent_id.is_some() {
             return Heard::Nothing;
         }
@@ -124,17 +144,22 @@ impl Event<'_> {
         let to = match (program, self.name()) {
             (_, "SessionStart") if word(&self.source, &["compact"]) => Boundary::Goes,
             (_, "SessionStart") => Boundary::Started,
-            (_, "SessionEnd") if word(&self.reason, &["clear", "resume"]) => Boundary::Started,
+            // The process goes on with another conversation, where that is not what the program is known by.
+            (Program::Claude, "SessionEnd") if word(&self.reason, &["clear", "resume"]) && is_process => {
+                Boundary::Started
+            }
             (_, "SessionEnd") => return Heard::Gone,
             (Program::Claude | Program::Codex | Program::OpenCode, "UserPromptSubmit")
             | (Program::Gemini, "BeforeAgent") => {
-                let by_person = !prompt.starts_with(OWN_PROMPT);
+                let by_person = !prompt.starts_with(OWN_PROMPT) && !frame::begins(prompt);
                 Boundary::Prompted { by_person }
             }
             (Program::Claude | Program::Codex | Program::OpenCode, "PostToolUse" | "PostToolUseFailure")
             | (Program::Gemini, "AfterTool") => Boundary::Returned,
             (Program::Claude | Program::Codex | Program::OpenCode, "Stop")
             | (Program::Gemini, "AfterAgent") => Boundary::Ended,
+            // A turn that has ended by an error: nothing makes it go on.
+            (Program::Claude, "StopFailure") => Boundary::Rests,
             (_, "PermissionRequest") => Boundary::Asks,
             (_, "Notification")
                 if word(
@@ -156,16 +181,30 @@ impl Event<'_> {
     }
 
     fn has_returned(&self) -> bool {
-        matches!(self.name(), "PostToolUse" | "AfterTool")
+        match self.name() {
+            "PostToolUse" => true,
+            // Gemini CLI has one name for both.
+            "AfterTool" => {
+                let response = self.tool_response.map(RawValue::get);
+                let response = response.and_then(|response| serde_json::from_str::<Response>(response).ok());
+                response.is_none_or(|response| response.error.is_none())
+            }
+            _ => false,
+        }
     }
 
     /// Returns for whom the model speaks, if it has just called a tool of relay's in which it says that.
     fn speaks_as(&self) -> Option<String> {
         let tool = self.tool_name.as_deref()?;
-        let is_relay_s = tool.contains("relay") && TOOLS.iter().any(|known| tool.ends_with(known));
-        let input = self.tool_input.filter(|_| is_relay_s)?;
-        let SpeaksAs { from } = serde_json::from_str(input.get()).ok()?;
-        from
+        let input = self.tool_input.filter(|_| tool.contains("relay"))?;
+        let said = || serde_json::from_str::<SpeaksAs>(input.get()).ok();
+        if tool.ends_with("post_message") {
+            said()?.from
+        } else if tool.ends_with("read_messages") {
+            said()?.r#for
+        } else {
+            None
+        }
     }
 }
 
@@ -176,7 +215,7 @@ mod tests {
     fn heard(program: Program, event: &Value) -> Heard {
         let text = event.to_string();
         let event: Event<'_> = serde_json::from_str(&text).expect("an event");
-        event.heard(program, |mark| mark.parse().ok().map(HandoverId))
+        event.heard(program, true, |mark| mark.parse().ok().map(HandoverId))
     }
 
     fn comes(to: Boundary) -> Command {
@@ -229,6 +268,7 @@ mod tests {
                 json!({"hook_event_name": "Stop", "stop_hook_active": true}),
                 Ended,
             ),
+            (Claude, json!({"hook_event_name": "StopFailure"}), Rests),
             (Claude, json!({"hook_event_name": "PermissionRequest"}), Asks),
             (
                 Claude,
@@ -270,6 +310,11 @@ mod tests {
                 json!({"hook_event_name": "BeforeAgent", "prompt": "x"}),
                 said(true),
             ),
+            (
+                Gemini,
+                json!({"hook_event_name": "BeforeAgent", "prompt": "[relay] 1 message for dev-a; x"}),
+                said(false),
+            ),
             (Gemini, json!({"hook_event_name": "AfterTool"}), Returned),
             (Gemini, json!({"hook_event_name": "AfterAgent"}), Ended),
             (Gemini, json!({"hook_event_name": "Stop"}), Goes),
@@ -287,6 +332,15 @@ mod tests {
         }
         let of_subagent = json!({"hook_event_name": "PostToolUse", "agent_id": "a1"});
         assert_eq!(heard(Claude, &of_subagent), Heard::Nothing);
+    }
+
+    #[test]
+    fn a_program_that_is_known_by_its_conversation_ends_with_it() {
+        let text = json!({"hook_event_name": "SessionEnd", "reason": "clear"}).to_string();
+        let event: Event<'_> = serde_json::from_str(&text).expect("an event");
+        for program in Program::ALL {
+            assert_eq!(event.heard(program, false, |_| None), Heard::Gone, "{program:?}");
+        }
     }
 
     #[test]
@@ -320,6 +374,23 @@ mod tests {
             heard(Program::Claude, &refused),
             Heard::Came(comes(Boundary::Returned))
         );
+        let mut refused = json!({
+            "hook_event_name": "AfterTool",
+            "tool_name": "mcp_relay_read_messages",
+            "tool_input": {"for": "dev-a"},
+            "tool_response": {"llmContent": "no", "error": {"type": "mcp_tool_error"}},
+        });
+        assert_eq!(
+            heard(Program::Gemini, &refused),
+            Heard::Came(comes(Boundary::Returned))
+        );
+        refused["tool_response"] = json!({"llmContent": "[]"});
+        let carried_out = Command::Comes {
+            to: Boundary::Returned,
+            speaks_as: Some("dev-a".to_owned()),
+            woken_by: None,
+        };
+        assert_eq!(heard(Program::Gemini, &refused), Heard::Came(carried_out));
         let named = Some("dev-a".to_owned());
         for (tool, input, expected) in [
             (
@@ -332,9 +403,9 @@ mod tests {
                 json!({"for": "dev-a"}),
                 &named,
             ),
-            ("mcp__relay__list_pending", json!({"for": "dev-a"}), &named),
-            ("mcp__relay__list_pending", json!({}), &None),
-            ("mcp__relay__list_pending", json!({"for": 7}), &None),
+            ("mcp__relay__list_pending", json!({"for": "dev-a"}), &None),
+            ("mcp__relay__read_messages", json!({}), &None),
+            ("mcp__relay__read_messages", json!({"for": 7}), &None),
             ("mcp__relay__send_message", json!({"from": "dev-a"}), &None),
             ("mcp__mail__post_message", json!({"from": "dev-a"}), &None),
             ("Bash", json!({"from": "dev-a"}), &None),

@@ -2,7 +2,7 @@
 //!
 //! `POST /hooks/PROGRAM` takes the JSON that the program gives its hook, and answers with the JSON that it takes from it, or with
 //! nothing. `POST /hooks/PROGRAM/wait` is answered when the program is to begin a turn. `process` in the query tells one program from
-//! another, `agent` whose it is, if that is known.
+//! another, `agent` whose it is, if that is known, and `project` from where its model names agents.
 
 mod events;
 
@@ -22,7 +22,7 @@ use super::owner::{Answered, Outcome, ProgramKey};
 use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
 use crate::engine::surfacing::{Command, Reply, Shown};
-use crate::engine::{self, Ending, HandoverId, SessionId, Who, shown};
+use crate::engine::{self, DEFAULT_PROJECT, Ending, HandoverId, SessionId, Who, shown};
 use crate::tools::{self, frame};
 
 pub use events::Program;
@@ -36,6 +36,7 @@ struct Asked {
     /// Which program of that kind; what its events say of that, if it is left out.
     process: Option<String>,
     agent: Option<String>,
+    project: Option<String>,
 }
 
 impl Asked {
@@ -44,15 +45,16 @@ impl Asked {
             let known = Program::ALL.map(Program::as_str).join(", ");
             format!("unknown program {:?}; known programs: {known}", shown(program))
         })?;
-        let (mut process, mut agent) = (None, None);
+        let (mut process, mut agent, mut project) = (None, None, None);
         for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
             let known = match &*key {
                 "process" => &mut process,
                 "agent" => &mut agent,
+                "project" => &mut project,
                 _ => {
                     let key = shown(&key);
                     return Err(format!(
-                        "unknown query parameter {key:?}; accepted: process, agent"
+                        "unknown query parameter {key:?}; accepted: process, agent, project"
                     ));
                 }
             };
@@ -63,6 +65,7 @@ impl Asked {
             program,
             process,
             agent,
+            project,
         })
     }
 
@@ -73,8 +76,15 @@ impl Asked {
             let reason = format!("process is {process:?}; accepted: 1 to {PROCESS_BYTES_MAX} bytes");
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
         }
+        let project = self.project.as_deref().unwrap_or(DEFAULT_PROJECT);
+        let agent = self.agent.as_deref().map(|agent| match project {
+            DEFAULT_PROJECT => agent.to_owned(),
+            project => format!("{project}:{agent}"),
+        });
         let who = Who::Program {
-            agent: self.agent.clone(),
+            agent,
+            is_certain: self.program.knows_its_agent(),
+            project: project.to_owned(),
             abilities: self.program.abilities(),
         };
         let opened = shared.owner.program(self.key(process), who);
@@ -119,7 +129,7 @@ pub(super) async fn event(
         let reason = "nothing says which program it is; accepted: \"session_id\" in the event, or ?process=";
         return refuse(StatusCode::BAD_REQUEST, reason);
     };
-    let command = match event.heard(asked.program, |mark| shared.wake(mark)) {
+    let command = match event.heard(asked.program, asked.process.is_some(), |mark| shared.wake(mark)) {
         Heard::Nothing => return StatusCode::NO_CONTENT.into_response(),
         Heard::Gone => {
             if let Some(session) = shared.owner.known_program(&asked.key(process)) {
@@ -178,9 +188,10 @@ async fn answer(
         Some(Outcome::Parked(mut parked)) => parked.answered().await,
         None => None,
     };
-    // The program has ended meanwhile.
     let Some(Answered { answer, receipt }) = answered else {
-        return StatusCode::NO_CONTENT.into_response();
+        let reason =
+            "the session of the program has ended meanwhile; it is opened anew when it is asked for again";
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, reason);
     };
     match answer {
         Err(refusal) => refuse_as(tools::DEFAULT, &refusal),

@@ -34,16 +34,18 @@ impl Programs {
 }
 
 impl Owner {
-    /// Returns the open session of a program; opens it if need be, anew if it was opened for somebody else.
+    /// Returns the open session of a program; opens it if need be, anew if it was opened for somebody else. Who does not say for whom takes
+    /// the one that is there.
     ///
     /// # Errors
     ///
     /// The engine's refusal: the agent is unknown, or too many sessions are open.
     pub fn program(&self, key: ProgramKey, who: Who) -> Result<SessionId, Refusal> {
         let session = SessionId(self.number());
+        let names_nobody = matches!(who, Who::Program { agent: None, .. });
         self.with(|state| {
             let other = match state.programs.open.get(&key) {
-                Some((open, for_whom)) if *for_whom == who => return Ok(*open),
+                Some((open, for_whom)) if *for_whom == who || names_nobody => return Ok(*open),
                 Some((open, _)) => Some(*open),
                 None => None,
             };
