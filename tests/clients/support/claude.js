@@ -25,6 +25,19 @@ export const SERVERS = {
   }),
 };
 
+/** The environment of a Claude Code that asks `model` and nobody else: whatever it asks of others, `proxy` is asked for. */
+export const environment = (home, model, proxy) => ({
+  PATH: process.env.PATH,
+  HOME: home,
+  ANTHROPIC_BASE_URL: model.url,
+  ANTHROPIC_API_KEY: 'dummy',
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  DISABLE_AUTOUPDATER: '1',
+  HTTP_PROXY: proxy.url,
+  HTTPS_PROXY: proxy.url,
+  NO_PROXY: '127.0.0.1,localhost',
+});
+
 /** Runs `claude -p` with relay as its only MCP server and `script` as its model. */
 export async function converse(t, server, script, { cwd, allowed = [], args = [] } = {}) {
   const home = temporaryFolder(t);
@@ -39,20 +52,7 @@ export async function converse(t, server, script, { cwd, allowed = [], args = []
       ...['-p', 'go on', '--mcp-config', config, '--strict-mcp-config', '--output-format', 'json', ...args],
       ...['--allowedTools', 'mcp__relay__*', ...allowed],
     ],
-    {
-      cwd: cwd ?? home,
-      env: {
-        PATH: process.env.PATH,
-        HOME: home,
-        ANTHROPIC_BASE_URL: model.url,
-        ANTHROPIC_API_KEY: 'dummy',
-        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        DISABLE_AUTOUPDATER: '1',
-        HTTP_PROXY: proxy.url,
-        HTTPS_PROXY: proxy.url,
-        NO_PROXY: '127.0.0.1,localhost',
-      },
-    },
+    { cwd: cwd ?? home, env: environment(home, model, proxy) },
   );
   // A script that fails leaves its last request open: the client would wait for it.
   const ended = await Promise.race([ran, model.finished.then(() => ran)]);

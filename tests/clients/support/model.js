@@ -7,24 +7,40 @@ import { atEnd } from './process.js';
 
 /**
  * What a script says in one conversation: `use` answers the open request with one tool call and returns what the model is
- * shown as its result; `say` answers with text and ends the turn.
+ * shown as its result; `say` answers with text and ends the turn. A request stays open until one of them answers it.
  */
 class Conversation {
   /** The bodies of the requests that belong to it. */
   conversation = [];
+  /** When each of them was there, on the clock of `performance.now`. */
+  times = [];
   #open = [];
-  #waiting;
+  #waiting = [];
 
   async use(name, input) {
-    calls += 1;
-    const id = `toolu_${String(calls).padStart(24, '0')}`;
-    const turn = await this.#next();
-    answer(turn, { type: 'tool_use', id, name, input });
-    const shown = (await this.#peek()).body.messages
-      .flatMap((message) => message.content)
-      .findLast((block) => block.type === 'tool_result' && block.tool_use_id === id);
-    const blocks = typeof shown.content === 'string' ? [{ type: 'text', text: shown.content }] : shown.content;
-    return { content: blocks, isError: shown.is_error ?? false };
+    const [result] = await this.useTogether([name, input]);
+    return result;
+  }
+
+  /** Answers with several tool calls at once, each a name and its input; gives back their results in that order. */
+  async useTogether(...uses) {
+    const ids = await this.begin(...uses);
+    const blocks = (await this.#peek()).body.messages.flatMap((message) => message.content);
+    return ids.map((id) => {
+      const shown = blocks.findLast((block) => block.type === 'tool_result' && block.tool_use_id === id);
+      const content = typeof shown.content === 'string' ? [{ type: 'text', text: shown.content }] : shown.content;
+      return { content, isError: shown.is_error ?? false };
+    });
+  }
+
+  /** The same without waiting for the results, for calls during which something is to happen; gives back their ids. */
+  async begin(...uses) {
+    const blocks = uses.map(([name, input]) => {
+      calls += 1;
+      return { type: 'tool_use', id: `toolu_${String(calls).padStart(24, '0')}`, name, input };
+    });
+    answer(await this.#next(), ...blocks);
+    return blocks.map(({ id }) => id);
   }
 
   async say(text) {
@@ -36,14 +52,24 @@ class Conversation {
     return (await this.#peek()).body;
   }
 
+  /** Whether a request waits for an answer now. */
+  get isAsked() {
+    return this.#open.length > 0;
+  }
+
   take(turn) {
     this.conversation.push(turn.body);
+    this.times.push(turn.at);
     this.#open.push(turn);
-    this.#waiting?.();
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  drop(turn) {
+    this.#open = this.#open.filter((open) => open !== turn);
   }
 
   async #peek() {
-    while (this.#open.length === 0) await new Promise((resolve) => (this.#waiting = resolve));
+    while (this.#open.length === 0) await new Promise((resolve) => this.#waiting.push(resolve));
     return this.#open[0];
   }
 
@@ -57,8 +83,8 @@ let calls = 0;
 
 /** The script is a function of this object, which is the conversation that the person has begun. */
 export class ScriptedModel extends Conversation {
-  /** Starts listening and follows `script`; what it returns or throws is `model.finished`. */
-  static async start(t, script) {
+  /** Starts listening and follows `script`, if there is one; what it returns or throws is `model.finished`. */
+  static async start(t, script = async () => {}) {
     const model = new ScriptedModel();
     model.server = await listen(t, (request, response) => model.#serve(request, response));
     model.url = `http://127.0.0.1:${model.server.address().port}`;
@@ -78,17 +104,24 @@ export class ScriptedModel extends Conversation {
     return conversation;
   }
 
+  #all() {
+    return [this, ...this.#others.map(({ conversation }) => conversation)];
+  }
+
   async #serve(request, response) {
     this.requests.push(`${request.method} ${request.url.split('?')[0]}`);
     let text = '';
     for await (const chunk of request.setEncoding('utf8')) text += chunk;
+    const at = performance.now();
     if (request.method !== 'POST' || !request.url.startsWith('/v1/messages')) {
       response.writeHead(404).end();
       return;
     }
     const body = JSON.parse(text);
-    const turn = { body, response };
-    if (!body.tools?.some((tool) => tool.name.startsWith('mcp__relay__'))) {
+    const turn = { at, body, response };
+    // Who gives a request up, as Claude Code does at Esc, waits for no answer to it.
+    response.once('close', () => this.#all().forEach((conversation) => conversation.drop(turn)));
+    if (!(body.tools?.length > 0)) {
       // A side errand such as naming the conversation.
       answer(turn, { type: 'text', text: 'relay' });
       return;
@@ -125,31 +158,38 @@ async function listen(t, serve) {
 
 let answers = 0;
 
-/** Sends one block as a whole answer, streamed if that was asked for. */
-function answer({ body, response }, block) {
-  const stop = block.type === 'tool_use' ? 'tool_use' : 'end_turn';
+/** Sends blocks of one type as a whole answer, streamed if that was asked for. */
+function answer({ body, response }, ...blocks) {
+  const stop = blocks[0].type === 'tool_use' ? 'tool_use' : 'end_turn';
   const usage = { input_tokens: 1, output_tokens: 1 };
   answers += 1;
   const id = `msg_${String(answers).padStart(24, '0')}`;
   const message = { id, type: 'message', role: 'assistant', model: body.model, stop_sequence: null, usage };
   if (!body.stream) {
     response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ ...message, content: [block], stop_reason: stop }));
+    response.end(JSON.stringify({ ...message, content: blocks, stop_reason: stop }));
     return;
   }
-  const [begun, delta] =
-    block.type === 'tool_use'
-      ? [{ ...block, input: {} }, { type: 'input_json_delta', partial_json: JSON.stringify(block.input) }]
-      : [{ ...block, text: '' }, { type: 'text_delta', text: block.text }];
   const events = [
     { type: 'message_start', message: { ...message, content: [], stop_reason: null } },
-    { type: 'content_block_start', index: 0, content_block: begun },
-    { type: 'content_block_delta', index: 0, delta },
-    { type: 'content_block_stop', index: 0 },
+    ...blocks.flatMap(streamed),
     { type: 'message_delta', delta: { stop_reason: stop, stop_sequence: null }, usage: { output_tokens: 1 } },
     { type: 'message_stop' },
   ];
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   for (const event of events) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
   response.end();
+}
+
+/** The events of which a stream makes one block. */
+function streamed(block, index) {
+  const [begun, delta] =
+    block.type === 'tool_use'
+      ? [{ ...block, input: {} }, { type: 'input_json_delta', partial_json: JSON.stringify(block.input) }]
+      : [{ ...block, text: '' }, { type: 'text_delta', text: block.text }];
+  return [
+    { type: 'content_block_start', index, content_block: begun },
+    { type: 'content_block_delta', index, delta },
+    { type: 'content_block_stop', index },
+  ];
 }

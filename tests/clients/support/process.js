@@ -45,6 +45,8 @@ const alive = new Set();
 process.on('exit', () => {
   for (const child of alive) child.kill('SIGKILL');
 });
+// So does the test runner end a file that takes too long.
+process.once('SIGTERM', () => process.exit(143));
 
 /** Starts a child that dies with the test process; `child.ended` resolves to `{ code, signal }`. */
 export function start(command, args, options = {}) {

@@ -1,0 +1,96 @@
+// A program in a terminal that nobody sits at: a tmux server of the test's own with one pane.
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { start } from './process.js';
+
+const LIMIT_MS = 20_000;
+const [COLUMNS, ROWS] = [150, 50];
+
+/** Looks again and again until `is` gives something true, which is given back; `what` may be a function that says it late. */
+export async function until(is, what, limitMs = LIMIT_MS) {
+  const limit = performance.now() + limitMs;
+  for (;;) {
+    const found = await is();
+    if (found) return found;
+    assert.ok(performance.now() < limit, `waited ${limitMs} ms for ${typeof what === 'function' ? what() : what}`);
+    await sleep(10);
+  }
+}
+
+/** One pane and what runs in it. Whoever opens it has to close it. */
+export class Terminal {
+  /** Runs a command there, with this environment and nothing else; its files of its own are in `folder`. */
+  static async open(folder, command, { cwd, env }) {
+    const terminal = new Terminal(path.join(folder, 'tmux'));
+    await terminal.#open(command, cwd, env);
+    return terminal;
+  }
+
+  constructor(socket) {
+    this.socket = socket;
+  }
+
+  async #open(command, cwd, env) {
+    // In the foreground, so that it ends when the test's process does, and what runs in it with it.
+    this.server = start('tmux', ['-D', '-S', this.socket, '-f', '/dev/null'], { stdio: 'ignore', env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } });
+    await until(() => existsSync(this.socket), 'the socket of tmux');
+    await this.#tmux('set-option', '-g', 'remain-on-exit', 'on');
+    const size = ['-x', String(COLUMNS), '-y', String(ROWS)];
+    const variables = Object.entries({ ...env, TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' }).map(([name, value]) => `${name}=${value}`);
+    await this.#tmux('new-session', '-d', ...size, '-s', 'pane', '-c', cwd, 'env', '-i', ...variables, ...command);
+    this.pid = Number(await this.#tmux('display-message', '-p', '-t', 'pane', '#{pane_pid}'));
+  }
+
+  /** What is on the screen, as lines without what is blank at their ends. */
+  async screen() {
+    return (await this.#tmux('capture-pane', '-p', '-t', 'pane')).trimEnd();
+  }
+
+  /** Waits until `is` is true of the screen. */
+  async shows(is, what) {
+    let screen;
+    await until(async () => is((screen = await this.screen())), () => `${what}; the screen:\n${screen}`);
+    return screen;
+  }
+
+  /** Types a text as it is. */
+  async types(text) {
+    await this.#tmux('send-keys', '-t', 'pane', '-l', '--', text);
+  }
+
+  /** Presses a key, by the name that tmux has for it. */
+  async presses(key) {
+    await this.#tmux('send-keys', '-t', 'pane', key);
+  }
+
+  /** Whether the program runs still. */
+  get runs() {
+    try {
+      process.kill(this.pid, 0);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Ends the program at once, if it runs still, and the terminal with it. */
+  async close() {
+    if (this.pid !== undefined && this.runs) process.kill(this.pid, 'SIGKILL');
+    this.server?.kill('SIGTERM');
+    await this.server?.ended;
+  }
+
+  async #tmux(...args) {
+    const child = start('tmux', ['-S', this.socket, ...args], { env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
+    child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
+    const { code } = await child.ended;
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, `tmux ${args[0]}`);
+    return stdout;
+  }
+}
