@@ -6,7 +6,7 @@ import { Agent, HTTP, assertRead, postedId, readResult } from './support/clients
 import { Relay, within } from './support/process.js';
 import { Session } from './support/session.js';
 
-test('Claude Code in a terminal calls the tools of relay, asks the person first, keeps a draft, and goes on after Esc', async (t) => {
+test('Claude Code in a terminal calls the tools of relay, asks its person, keeps a draft, and goes on after Esc', async (t) => {
   const session = await Session.at(t);
   const relay = await Relay.start(t);
   const pm = await Agent.connect(t, HTTP, relay);

@@ -39,7 +39,7 @@ export const environment = (home, model, proxy) => ({
 });
 
 /** Runs `claude -p` with relay as its only MCP server and `script` as its model. */
-export async function converse(t, server, script, { cwd, allowed = [], args = [] } = {}) {
+export async function converse(t, server, script, { cwd, allowed = [], args = [], env = {} } = {}) {
   const home = temporaryFolder(t);
   const proxy = await closedProxy(t);
   const model = await ScriptedModel.start(t, script);
@@ -52,7 +52,7 @@ export async function converse(t, server, script, { cwd, allowed = [], args = []
       ...['-p', 'go on', '--mcp-config', config, '--strict-mcp-config', '--output-format', 'json', ...args],
       ...['--allowedTools', 'mcp__relay__*', ...allowed],
     ],
-    { cwd: cwd ?? home, env: environment(home, model, proxy) },
+    { cwd: cwd ?? home, env: { ...environment(home, model, proxy), ...env } },
   );
   // A script that fails leaves its last request open: the client would wait for it.
   const ended = await Promise.race([ran, model.finished.then(() => ran)]);

@@ -37,21 +37,21 @@ export class Place {
 
 /**
  * An interactive Claude Code. Its model is asked by nobody else; whatever it asks of another machine fails the test. It is
- * killed when the test ends: before whatever was made later, so a test makes it before the relay which must then stop.
+ * killed when the test ends, before whatever was made later: the relay that it asks is made after it.
  */
 export class Session {
   /** A session that is to be opened, in a place of its own if none is given. */
-  static async at(t, place = new Place(t)) {
-    const session = new Session(t, place);
+  static async at(t, place) {
+    const session = new Session(t);
     atEnd(t, () => session.end());
+    session.place = place ?? new Place(t);
     session.model = await ScriptedModel.start(t);
     session.proxy = await closedProxy(t);
     return session;
   }
 
-  constructor(t, place) {
+  constructor(t) {
     this.t = t;
-    this.place = place;
   }
 
   /** Starts Claude Code in the place's project and waits until a person could type. */
@@ -134,9 +134,11 @@ export class Session {
   async leaves() {
     const isOver = () => !this.terminal.runs;
     await until(async () => {
-      if (!isOver()) await this.presses('C-d');
+      if (PROMPT.test(await this.screen())) await this.presses('C-d');
       return until(isOver, '', 300).catch(isOver);
-    }, 'Claude Code to end');
+    }, 'Claude Code to end').catch(async (error) => {
+      throw new Error(`${error.message}; the screen:\n${await this.screen()}`, { cause: error });
+    });
   }
 
   /** Kills it at once. */

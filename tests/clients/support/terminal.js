@@ -1,6 +1,7 @@
 // A program in a terminal that nobody sits at: a tmux server of the test's own with one pane.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +9,9 @@ import { start } from './process.js';
 
 const LIMIT_MS = 20_000;
 const [COLUMNS, ROWS] = [150, 50];
+
+/** The environment of tmux itself: nothing of a tmux in which the tests may run. */
+const TMUX = { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' };
 
 /** Looks again and again until `is` gives something true, which is given back; `what` may be a function that says it late. */
 export async function until(is, what, limitMs = LIMIT_MS) {
@@ -35,11 +39,12 @@ export class Terminal {
 
   async #open(command, cwd, env) {
     // In the foreground, so that it ends when the test's process does, and what runs in it with it.
-    this.server = start('tmux', ['-D', '-S', this.socket, '-f', '/dev/null'], { stdio: 'ignore', env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } });
+    this.server = start('tmux', ['-D', '-S', this.socket, '-f', '/dev/null'], { stdio: 'ignore', env: TMUX });
     await until(() => existsSync(this.socket), 'the socket of tmux');
     await this.#tmux('set-option', '-g', 'remain-on-exit', 'on');
     const size = ['-x', String(COLUMNS), '-y', String(ROWS)];
-    const variables = Object.entries({ ...env, TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' }).map(([name, value]) => `${name}=${value}`);
+    const whole = { ...env, TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' };
+    const variables = Object.entries(whole).map(([name, value]) => `${name}=${value}`);
     await this.#tmux('new-session', '-d', ...size, '-s', 'pane', '-c', cwd, 'env', '-i', ...variables, ...command);
     this.pid = Number(await this.#tmux('display-message', '-p', '-t', 'pane', '#{pane_pid}'));
   }
@@ -66,14 +71,10 @@ export class Terminal {
     await this.#tmux('send-keys', '-t', 'pane', key);
   }
 
-  /** Whether the program runs still. */
+  /** Whether the program runs still. What has ended may be there as a zombie: tmux misses the end of some. */
   get runs() {
-    try {
-      process.kill(this.pid, 0);
-      return true;
-    } catch {
-      return false;
-    }
+    const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(this.pid)], { encoding: 'utf8' });
+    return /^[^Z]/.test(stdout);
   }
 
   /** Ends the program at once, if it runs still, and the terminal with it. */
@@ -84,7 +85,7 @@ export class Terminal {
   }
 
   async #tmux(...args) {
-    const child = start('tmux', ['-S', this.socket, ...args], { env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' } });
+    const child = start('tmux', ['-S', this.socket, ...args], { env: TMUX });
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
