@@ -91,7 +91,7 @@ test('a message of the person is marked as theirs', async (t) => {
   const { code, stdout, stderr } = await run(t, relayBin, args, { env: relayEnv() });
   assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
   const { id } = JSON.parse(stdout);
-  assert.deepEqual(framesIn(await asked(dev)), [{ id, from: 'user', kind: 'free', body: 'stop that' }]);
+  assert.deepEqual(framesIn(await asked(dev)), [{ id, from: 'user', kind: 'free', body: 'stop that', isPerson: true }]);
   await rests(dev);
 });
 

@@ -141,10 +141,11 @@ const FRAME = new RegExp(
 /** The messages that a model has been shown by hooks up to a request of its, each time that it was, in order. */
 export function framesIn({ messages }) {
   return [...textIn(messages).matchAll(FRAME)].map(({ groups }) => {
-    const { id, agent: from = 'user', kind, again, answerTo } = groups;
+    const { id, agent, kind, again, answerTo } = groups;
+    const from = agent ?? 'user';
     assert.equal(answerTo, from);
     const body = groups.body.replaceAll(/^\| /gm, '').slice(0, -1);
-    return { id, from, kind, body, ...(again ? { again: true } : {}) };
+    return { id, from, kind, body, ...(agent ? {} : { isPerson: true }), ...(again ? { again: true } : {}) };
   });
 }
 
