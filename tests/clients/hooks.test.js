@@ -15,7 +15,7 @@ const read = async (session) => readResult(await session.model.use('mcp__relay__
 /** A message as the tool for reading gives it. */
 const untimed = (messages) => messages.map(({ ts, to, ...message }) => message);
 
-test('a busy Claude Code shows its model a message in the request after the current tool, and after each of many', async (t) => {
+test('a busy Claude Code shows its model a message in the request after the current tool, also one that fails', async (t) => {
   const agents = await Agents.start(t, 'dev-a');
   const [dev] = agents.sessions;
   await dev.prompts('work');
@@ -24,6 +24,9 @@ test('a busy Claude Code shows its model a message in the request after the curr
     sent.push(await whileToolRuns(dev, () => agents.send('dev-a', body)));
     assert.deepEqual(framesIn(await asked(dev)), sent.map(({ shown }) => shown));
   }
+  sent.push(await agents.send('dev-a', 'not like that'));
+  await dev.model.use('Bash', { command: 'exit 3' });
+  assert.deepEqual(framesIn(await asked(dev)), sent.map(({ shown }) => shown));
   const late = await agents.send('dev-a', 'and then?');
   const request = await rests(dev);
   assert.deepEqual(
@@ -31,7 +34,7 @@ test('a busy Claude Code shows its model a message in the request after the curr
     { frames: [...sent, late].map(({ shown }) => shown), wakes: 0 },
   );
   for (const message of [...sent, late]) await agents.traced(message, ...SHOWN);
-  assert.deepEqual([...sent, late].map(({ notes }) => notes), [[], [], [], []]);
+  assert.deepEqual([...sent, late].map(({ notes }) => notes), [[], [], [], [], []]);
 });
 
 test('of tools that a model calls together one brings what is there, and the model is shown it once', async (t) => {

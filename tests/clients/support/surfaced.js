@@ -9,18 +9,20 @@ import { Relay, relayBin, within } from './process.js';
 import { Session } from './session.js';
 import { until } from './terminal.js';
 
-/** The hooks with which Claude Code tells relay what it does, is shown what there is, and is woken. */
+/** The hooks by which Claude Code tells relay what it does, is shown what there is, and is woken: those of `relay install`. */
 export function hooks(relay) {
   const hook = `"${relayBin}" hook claude`;
   const tells = { type: 'command', command: `${hook} --port ${relay.port}` };
   const waits = { type: 'command', command: `${hook} wait --port ${relay.port}`, asyncRewake: true, timeout: 2_000_000 };
+  const [told, waited] = [[{ hooks: [tells] }], [{ hooks: [tells] }, { hooks: [waits] }]];
   return {
-    SessionStart: [{ hooks: [tells, waits] }],
-    UserPromptSubmit: [{ hooks: [tells, waits] }],
-    PostToolUse: [{ hooks: [tells] }],
-    Notification: [{ hooks: [tells] }],
-    Stop: [{ hooks: [tells, waits] }],
-    SessionEnd: [{ hooks: [tells] }],
+    SessionStart: waited,
+    UserPromptSubmit: waited,
+    PostToolUse: told,
+    PostToolUseFailure: told,
+    Notification: told,
+    Stop: waited,
+    SessionEnd: told,
   };
 }
 
