@@ -40,6 +40,7 @@ mod through_the_tools;
 mod through_thrums_tools;
 mod tracing;
 mod waiting;
+mod waking;
 mod watching;
 
 use std::collections::BTreeMap;
