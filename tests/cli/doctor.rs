@@ -153,6 +153,7 @@ fn codex_trusts_hooks_whose_hashes_it_has() {
         "user_prompt_submit:0",
         "post_tool_use:0",
         "stop:1",
+        "session_end:0",
     ];
     desk.write(&config, &format!("{installed}{}", state(&all)));
     assert_eq!(report(&desk, "codex", 0)["trusted"], json!(true));
@@ -161,6 +162,7 @@ fn codex_trusts_hooks_whose_hashes_it_has() {
         "user_prompt_submit:0",
         "post_tool_use:0",
         "stop:0",
+        "session_end:0",
     ];
     desk.write(&config, &format!("{installed}{}", state(&others)));
     assert_eq!(report(&desk, "codex", 1)["trusted"], json!(false));
