@@ -13,7 +13,7 @@
 //!   [`team`]: those who register; [`projects`]: where several are.
 //! - [`tap`]: what passes in and out of the engine, for the marks; and the seeded bugs.
 //! - [`history`]: what every client saw; [`laws`]: a function a law over it; [`marks`]: what must have happened.
-//! - [`nodes`]: agents that are delivered to, in runs of their own.
+//! - [`nodes`]: agents that are delivered to, in runs of their own; [`programs`]: agents whose programs show what waits, likewise.
 //! - [`campaign`]: many seeds; [`shrink`]: a failing plan made smaller.
 
 pub mod agent;
@@ -26,6 +26,7 @@ pub mod marks;
 pub mod net;
 pub mod nodes;
 pub mod plan;
+pub mod programs;
 pub mod projects;
 pub mod shrink;
 pub mod stdio;

@@ -8,6 +8,7 @@ use sim::campaign::{Campaign, campaign, run_seed};
 use sim::laws::Violation;
 use sim::nodes;
 use sim::plan::Plan;
+use sim::programs;
 use sim::tap::Bug;
 
 /// Tries to break relay's delivery contract.
@@ -71,6 +72,21 @@ enum Command {
         #[arg(long, requires = "seed")]
         bug: Option<String>,
     },
+    /// Run seeds in which models are shown what waits by the hooks of their programs: many, until the first violation, or one.
+    Programs {
+        /// How many.
+        #[arg(long, default_value_t = 1_000)]
+        seeds: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// This one alone, with all that happened.
+        #[arg(long, conflicts_with_all = ["seeds", "from"])]
+        seed: Option<u64>,
+        /// With a seeded bug, by its name.
+        #[arg(long, requires = "seed")]
+        bug: Option<String>,
+    },
     /// Make the plan of a failing seed smaller.
     Shrink {
         /// Which.
@@ -98,6 +114,15 @@ fn main() -> ExitCode {
         } => match seed {
             Some(seed) => run_nodes(seed, bug.as_deref()),
             None => nodes_campaign(from, seeds),
+        },
+        Command::Programs {
+            seeds,
+            from,
+            seed,
+            bug,
+        } => match seed {
+            Some(seed) => run_programs(seed, bug.as_deref()),
+            None => programs_campaign(from, seeds),
         },
         Command::Shrink { seed } => shrink(seed),
     }
@@ -194,6 +219,49 @@ fn nodes_campaign(from: u64, seeds: u64) -> ExitCode {
     println!("{summary}");
     if let Some((seed, violation)) = &summary.failure {
         return fail_nodes(*seed, violation);
+    }
+    let missing = summary.missing();
+    if !missing.is_empty() {
+        println!("required, but never happened: {}", missing.join(", "));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn run_programs(seed: u64, bug: Option<&str>) -> ExitCode {
+    let all = programs::bug::Bug::ALL;
+    let bug = match bug {
+        None => None,
+        Some(name) => match all.into_iter().find(|bug| format!("{bug:?}") == name) {
+            Some(bug) => Some(bug),
+            None => {
+                println!("there is no bug {name:?}; accepted: {all:?}");
+                return ExitCode::FAILURE;
+            }
+        },
+    };
+    let run = match programs::run_seed(seed, bug) {
+        Ok(run) => run,
+        Err(violation) => return fail_programs(seed, &violation),
+    };
+    run.history.trace.iter().for_each(|line| println!("{line}"));
+    match run.violations.first() {
+        Some(violation) => fail_programs(seed, violation),
+        None => ExitCode::SUCCESS,
+    }
+}
+
+fn fail_programs(seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
+    println!("seed {seed} broke the law \"{law}\": {detail}");
+    println!("replay: cargo run -p sim -- programs --seed {seed}");
+    ExitCode::FAILURE
+}
+
+fn programs_campaign(from: u64, seeds: u64) -> ExitCode {
+    let summary = programs::campaign(from, seeds);
+    println!("{summary}");
+    if let Some((seed, violation)) = &summary.failure {
+        return fail_programs(*seed, violation);
     }
     let missing = summary.missing();
     if !missing.is_empty() {

@@ -1,0 +1,110 @@
+//! The waiter behind a program: as `relay hook claude wait` is.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use fastrand::Rng;
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::calls::{self, FOR_EVER};
+use super::program::Program;
+use super::world::Phase;
+use crate::client::now_ms;
+
+/// How soon a waiter looks for its relay again, at first and in the end.
+const AGAIN_FIRST: Duration = Duration::from_millis(100);
+const AGAIN_LAST: Duration = Duration::from_secs(2);
+
+/// How often it looks for the process that it waits for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+impl Program {
+    /// Stands by until there is something for the program, or the program has ended, or another stands by for it.
+    pub async fn waits(self: Arc<Self>, mut rng: Rng) {
+        let started_busy = self.is_busy.load(Ordering::Relaxed);
+        let ends = Arc::clone(&self).ends(started_busy, rng.fork());
+        tokio::select! {
+            biased;
+            () = self.stands_by(&mut rng) => {}
+            () = ends => {}
+        }
+    }
+
+    async fn stands_by(&self, rng: &mut Rng) {
+        let habits = self.shared.plan.habits;
+        let mut chance =
+            |one_in: u32| one_in > 0 && self.shared.phase() == Phase::Faulty && rng.u32(0..one_in) == 0;
+        let marks = &self.shared.marks;
+        let mut pause = AGAIN_FIRST;
+        let mut is_first = true;
+        loop {
+            let asked_ms = now_ms();
+            let answer = calls::post(&self.shared.ledger, &self.path("/wait"), String::new(), FOR_EVER).await;
+            match answer {
+                Some(answer) if answer.status == 200 => {
+                    if chance(habits.dies) {
+                        marks.hit("waiter died with its text");
+                        return;
+                    }
+                    let text = answer.body["text"].as_str().unwrap_or_default().to_owned();
+                    answer.done();
+                    if chance(habits.vanishes) || !self.is_alive() {
+                        marks.hit("wake vanished");
+                        return;
+                    }
+                    self.wake(text, asked_ms);
+                    return;
+                }
+                Some(answer) if answer.status == 204 => {
+                    answer.done();
+                    marks.hit("waiter superseded, or its program gone");
+                    return;
+                }
+                Some(answer) => {
+                    answer.done();
+                    marks.hit("waiter refused");
+                }
+                None => {
+                    marks.hit_if(is_first, "waiter came again");
+                    pause = AGAIN_FIRST;
+                }
+            }
+            is_first = false;
+            sleep(pause).await;
+            pause = (pause * 2).min(AGAIN_LAST);
+        }
+    }
+
+    /// Waits for the end of the process. Meanwhile it tells relay when the program has become idle without saying so.
+    async fn ends(self: Arc<Self>, started_busy: bool, mut rng: Rng) {
+        let mut was_busy = started_busy;
+        loop {
+            sleep(LOOK_EVERY).await;
+            if !self.is_alive() {
+                let untold = self.shared.plan.habits.untold;
+                if untold > 0 && rng.u32(0..untold) == 0 {
+                    self.shared.marks.hit("end of a program told by nobody");
+                    return;
+                }
+                let event = json!({"hook_event_name": "SessionEnd", "reason": "other"});
+                if let Some(answer) = self.tells(&event).await {
+                    self.shared.marks.hit("end of a program told by its waiter");
+                    answer.done();
+                }
+                return;
+            }
+            let is_busy = self.is_busy.load(Ordering::Relaxed);
+            if was_busy && !is_busy {
+                let event = json!({"hook_event_name": "Notification", "notification_type": "idle_prompt"});
+                let Some(answer) = self.tells(&event).await else {
+                    continue;
+                };
+                self.shared.marks.hit("found idle by its waiter");
+                answer.done();
+            }
+            was_busy = is_busy;
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Runs in which models are shown what waits by the hooks of their programs: seeds that must hold, mistakes that must be seen, and the
+//! same bytes from the same seed.
+
+use std::process::Command;
+
+use sim::programs::bug::Bug;
+use sim::programs::laws::{
+    AGAIN, ASLEEP, BOUNDARY, BUSY, HELD, LOST, MARKED, NAMES, ONE_WAKE, OVERTAKEN, ROOM, THIN_AIR, TRACED,
+};
+use sim::programs::{campaign, run_seed};
+
+/// How many seeds each test run repeats.
+const SEEDS: u64 = 40;
+
+/// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it.
+const BUGS: [(Bug, u64, &[&str]); 15] = [
+    (Bug::ShownLost, 10, &[LOST, ASLEEP]),
+    (Bug::MarkMissing, 20, &[MARKED, OVERTAKEN]),
+    (Bug::ShownAgain, 10, &[MARKED, ROOM, BOUNDARY, TRACED]),
+    (Bug::Astray, 20, &[THIN_AIR, LOST, BOUNDARY]),
+    (Bug::Overtaken, 20, &[OVERTAKEN]),
+    (Bug::WokenTwice, 20, &[ONE_WAKE, MARKED]),
+    (Bug::WrongBoundary, 20, &[BOUNDARY, LOST, ASLEEP]),
+    (Bug::BusyWoken, 20, &[BUSY]),
+    (Bug::RoomForgotten, 40, &[ROOM, BOUNDARY, LOST]),
+    (Bug::LeftAsleep, 10, &[ASLEEP, LOST]),
+    (Bug::StepLeftOut, 5, &[TRACED]),
+    (Bug::GoesOnAgain, 40, &[AGAIN]),
+    (Bug::HeldIsShown, 20, &[HELD, BOUNDARY]),
+    (Bug::NoticeForgotten, 40, &[ASLEEP, LOST]),
+    (Bug::WakeTakenForGranted, 40, &[LOST, ASLEEP]),
+];
+
+#[test]
+fn seeds_break_no_law_and_reach_the_marks_that_are_required_of_them() {
+    let summary = campaign(0, SEEDS);
+    println!("{summary}");
+    assert_eq!(
+        summary.failure, None,
+        "replay: cargo run -p sim -- programs --seed SEED"
+    );
+    assert_eq!(summary.missing(), Vec::<&str>::new());
+}
+
+#[test]
+fn every_seeded_bug_is_caught_within_its_seeds_by_laws_that_are_about_it() {
+    let mut listed = BUGS.map(|(bug, ..)| bug);
+    listed.sort();
+    assert_eq!(listed, Bug::ALL);
+    let mut wrong = Vec::new();
+    for (bug, seeds, laws) in BUGS {
+        let caught = (0..seeds).find_map(|seed| {
+            let violations = match run_seed(seed, Some(bug)) {
+                Ok(run) => run.violations,
+                Err(violation) => vec![violation],
+            };
+            let broken: Vec<_> = violations.iter().map(|violation| violation.law).collect();
+            (!broken.is_empty()).then_some((seed, broken))
+        });
+        let by_these = |broken: &[&str]| broken.iter().all(|law| laws.contains(law));
+        println!("{bug:?}: {caught:?}");
+        if !caught.as_ref().is_some_and(|(_, broken)| by_these(broken)) {
+            wrong.push(format!(
+                "{bug:?} within {seeds} seeds by {laws:?}, but: {caught:?}"
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_law_has_a_bug_that_it_reports() {
+    for law in NAMES {
+        assert!(
+            BUGS.iter().any(|(.., laws)| laws.contains(&law)),
+            "{law:?} has none"
+        );
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_in_every_process() {
+    for seed in [1, 2, 3, 5] {
+        let run = || {
+            let mut sim = Command::new(env!("CARGO_BIN_EXE_sim"));
+            let output = sim
+                .args(["programs", "--seed", &seed.to_string()])
+                .output()
+                .expect("sim runs");
+            assert!(output.stdout.len() > 1_000, "seed {seed} tells what happened");
+            output.stdout
+        };
+        assert!(run() == run(), "seed {seed} is not deterministic");
+    }
+}
