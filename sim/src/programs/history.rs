@@ -122,6 +122,8 @@ pub struct Flush {
     pub agent: usize,
     /// When it was asked.
     pub from_ms: u64,
+    /// When it was answered; none if nobody knows when it was carried out.
+    pub until_ms: Option<u64>,
 }
 
 /// A message that was accepted.

@@ -229,11 +229,11 @@ impl Case<'_> {
             let Some(post) = post.filter(|post| post.mode == Mode::Manual) else {
                 continue;
             };
-            let was_asked = self
-                .history
-                .flushes
-                .iter()
-                .any(|flush| flush.agent == shown.agent && flush.from_ms <= shown.at_ms);
+            let was_asked = self.history.flushes.iter().any(|flush| {
+                flush.agent == shown.agent
+                    && flush.from_ms <= shown.at_ms
+                    && flush.until_ms.is_none_or(|until_ms| until_ms >= post.sent_ms)
+            });
             if !was_asked {
                 return Err(format!("{shown:?} of {post:?}"));
             }
@@ -302,5 +302,5 @@ struct Mode2(usize);
 /// Tells whether one showing, which was marked, may be that of a later hand-over than the other's, which it has overtaken: the other
 /// was with a waiter, or on its way to another program.
 fn has_crossed(marked: &Showing, unmarked: &Showing) -> bool {
-    unmarked.at == At::LateWake || unmarked.at == At::Wake || marked.run != unmarked.run
+    unmarked.at == At::LateWake || marked.run != unmarked.run
 }

@@ -2,7 +2,7 @@
 //! to and waiters that wake them, beside faults of the network, of the machines and of the server.
 //!
 //! - [`plan`]: who there is, what is posted and how it is to be brought, what programs and their persons are like, and what goes wrong.
-//! - [`world`]: the hosts. [`program`]: a stand-in, turn by turn. [`waiter`]: what wakes it. [`frame`]: what its model reads.
+//! - [`world`]: the hosts. [`places`]: where programs run. [`program`]: a stand-in, turn by turn. [`waiter`]: what wakes it. [`frame`]: what its model reads.
 //!   [`calls`]: how they ask. [`senders`]: who posts.
 //! - [`tap`]: what passes in and out of the engine, and the laws that only it can see. [`bug`]: the seeded bugs.
 //! - [`history`]: what models were shown. [`laws`]: what must hold of it.
@@ -12,6 +12,7 @@ pub mod calls;
 pub mod frame;
 pub mod history;
 pub mod laws;
+pub mod places;
 pub mod plan;
 pub mod program;
 pub mod senders;

@@ -61,6 +61,8 @@ pub struct Habits {
     pub escapes: u32,
     /// What relay says is left is left there.
     pub leaves: u32,
+    /// A person begins a conversation anew before it says something.
+    pub clears: u32,
     /// How long a program runs at the most, in milliseconds; for ever if it is 0.
     pub runs_ms_max: u64,
     /// A program ends in order.
@@ -193,6 +195,7 @@ impl Habits {
         let mut chance = |of: u32| if rng.bool() { of } else { 0 };
         let [reads, posts, asks, escapes, leaves] = [6, 8, 6, 8, 3].map(&mut chance);
         let [exits, same_number, untold, dies, vanishes, hook_dies] = [3, 2, 4, 5, 5, 20].map(&mut chance);
+        let clears = chance(6);
         let flushes = chance(1) > 0;
         let runs = chance(1) > 0;
         Self {
@@ -204,6 +207,7 @@ impl Habits {
             asks,
             escapes,
             leaves,
+            clears,
             runs_ms_max: if runs { rng.u64(4_000..=duration_ms) } else { 0 },
             exits,
             same_number,

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::calls::{self, Answer, PATIENCE};
 use super::frame;
 use super::history::{At, Post, Showing, Unheard};
-use super::plan::{Key, ProgramPlan, agent_name, key_of, text};
+use super::plan::{ProgramPlan, agent_name, key_of, text};
 use super::world::{Phase, Shared};
 use crate::client::now_ms;
 
@@ -65,6 +65,7 @@ enum Event {
     Returned(Value),
     Ended,
     Asks,
+    Clears,
     Exits,
 }
 
@@ -248,6 +249,9 @@ impl Running {
         let turns_max = self.rng.u64(1..20);
         loop {
             let woken = self.idles().await;
+            if woken.is_none() && self.chance(habits.clears) {
+                self.clears().await;
+            }
             self.turn(woken).await;
             if exits && self.program.turns.load(Ordering::Relaxed) > turns_max {
                 self.mark("program ended in order");
@@ -260,6 +264,17 @@ impl Running {
 
     fn arms(&mut self) {
         self.program.arms(&mut self.rng);
+    }
+
+    /// Begins a conversation anew: the model knows nothing any more.
+    async fn clears(&mut self) {
+        self.mark("conversation begun anew");
+        (self.is_to_read, self.has_left) = (false, false);
+        self.tells(Event::Clears).await;
+        self.tells(Event::Started).await;
+        self.arms();
+        let ms = self.rng.u64(..self.program.shared.plan.habits.thinks_ms_max);
+        sleep(Duration::from_millis(ms)).await;
     }
 
     /// Waits for a wake, or for a person.
@@ -510,6 +525,10 @@ impl Running {
                 At::Elsewhere,
                 json!({"hook_event_name": "Notification", "notification_type": "permission_prompt"}),
             ),
+            Event::Clears => (
+                At::Elsewhere,
+                json!({"hook_event_name": "SessionEnd", "reason": "clear"}),
+            ),
             Event::Exits => (
                 At::Elsewhere,
                 json!({"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"}),
@@ -545,67 +564,5 @@ impl Running {
             self.sees(text, at, asked_ms);
         }
         shown.is_some()
-    }
-}
-
-/// Runs programs in one place of the plan, one after the other, until its machine is gone.
-pub async fn runs(shared: Shared, slot: usize) {
-    let mut number = None;
-    loop {
-        let run = shared.next_run();
-        let mut rng = Rng::with_seed(shared.plan.seed ^ ((run + 1) << 20));
-        let habits = shared.plan.habits;
-        let same = number.take().filter(|_| habits.same_number > 0 && rng.bool());
-        shared
-            .marks
-            .hit_if(same.is_some(), "program started with the number of one before");
-        let own: String = same.unwrap_or_else(|| format!("{}", 1_000 + run));
-        number = Some(own.clone());
-        shared.alive().insert(own.clone());
-        let (program, woken) = Program::new(shared.clone(), slot, own.clone(), run);
-        let killed = {
-            let shared = shared.clone();
-            let ms = match habits.runs_ms_max {
-                0 => u64::MAX,
-                max => now_ms() + rng.u64(500..max),
-            };
-            let is_killed = ms < shared.plan.duration_ms;
-            async move {
-                if is_killed {
-                    sleep(Duration::from_millis(ms.saturating_sub(now_ms()))).await;
-                    shared.marks.hit("program killed");
-                } else {
-                    std::future::pending().await
-                }
-            }
-        };
-        shared
-            .log
-            .trace(now_ms(), format_args!("run {run} of place {slot} as {own}"));
-        let running = Running::new(program, woken, rng.fork());
-        tokio::select! {
-            biased;
-            () = killed => {}
-            () = running.runs() => {}
-        }
-        shared.log.trace(now_ms(), format_args!("end of run {run}"));
-        shared.alive().remove(&own);
-        let pause_ms = shared.plan.known_ms() + rng.u64(..3_000);
-        sleep(Duration::from_millis(pause_ms)).await;
-    }
-}
-
-impl Shared {
-    /// Names the next message of a program.
-    fn next_key(&self, slot: usize) -> Key {
-        let sender = self.plan.senders.len() + slot;
-        let number = self
-            .log
-            .history()
-            .posts
-            .keys()
-            .filter(|key| key.sender == sender)
-            .count();
-        Key { sender, number }
     }
 }

@@ -103,11 +103,24 @@ pub async fn flushes(shared: Shared, agent: usize) {
             continue;
         }
         let from_ms = now_ms();
-        let flush = Flush { agent, from_ms };
+        let until_ms = None;
+        let flush = Flush {
+            agent,
+            from_ms,
+            until_ms,
+        };
         shared.log.trace(from_ms, format_args!("{flush:?}"));
-        shared.log.history().flushes.push(flush);
+        let place = {
+            let mut history = shared.log.history();
+            history.flushes.push(flush);
+            history.flushes.len() - 1
+        };
         let path = "/v1/deliveries/flush";
-        match api.ask(Method::POST, path, &token, Some(json!({}))).await {
+        let answer = api.ask(Method::POST, path, &token, Some(json!({}))).await;
+        if answer.is_some() {
+            shared.log.history().flushes[place].until_ms = Some(now_ms());
+        }
+        match answer {
             Some(answer) if answer.status == 401 => token = NONE.to_owned(),
             Some(answer) if answer.data["flushed"].as_u64() > Some(0) => shared.marks.hit("flushed"),
             Some(_) | None => {}
