@@ -23,8 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 impl Program {
     /// Stands by until there is something for the program, or the program has ended, or another stands by for it.
     pub async fn waits(self: Arc<Self>, mut rng: Rng) {
-        let started_busy = self.is_busy.load(Ordering::Relaxed);
-        let ends = Arc::clone(&self).ends(started_busy, rng.fork());
+        let ends = Arc::clone(&self).ends(rng.fork());
         tokio::select! {
             biased;
             () = self.stands_by(&mut rng) => {}
@@ -78,8 +77,8 @@ impl Program {
     }
 
     /// Waits for the end of the process. Meanwhile it tells relay when the program has become idle without saying so.
-    async fn ends(self: Arc<Self>, started_busy: bool, mut rng: Rng) {
-        let mut was_busy = started_busy;
+    async fn ends(self: Arc<Self>, mut rng: Rng) {
+        let mut was_busy = true;
         loop {
             sleep(LOOK_EVERY).await;
             if !self.is_alive() {
