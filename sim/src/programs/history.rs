@@ -65,6 +65,8 @@ pub struct Post {
 pub struct Showing {
     /// Whose model.
     pub agent: usize,
+    /// In which place its program runs.
+    pub place: usize,
     /// Which program, of all that were started.
     pub run: u64,
     /// Which turn of it.

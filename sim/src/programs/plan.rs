@@ -194,8 +194,8 @@ impl Habits {
     fn draw(rng: &mut Rng, duration_ms: u64) -> Self {
         let mut chance = |of: u32| if rng.bool() { of } else { 0 };
         let [reads, posts, asks, escapes, leaves] = [6, 8, 6, 8, 3].map(&mut chance);
-        let [exits, same_number, untold, dies, vanishes, hook_dies] = [3, 2, 4, 5, 5, 20].map(&mut chance);
-        let clears = chance(6);
+        let [exits, same_number, untold, dies, vanishes, hook_dies] = [3, 2, 4, 5, 5, 8].map(&mut chance);
+        let clears = chance(4);
         let flushes = chance(1) > 0;
         let runs = chance(1) > 0;
         Self {
@@ -225,7 +225,7 @@ fn draw_senders(rng: &mut Rng, boxes: usize, agents: usize, duration_ms: u64) ->
         .into_iter()
         .filter(|mode| *mode == Mode::Immediate || rng.bool())
         .collect();
-    let has_long = rng.u32(0..3) == 0;
+    let has_long = rng.bool();
     let bursts = rng.u32(2..=6);
     let many_max = rng.usize(6..=40);
     let draw = |rng: &mut Rng| {

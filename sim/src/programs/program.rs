@@ -150,6 +150,7 @@ impl Program {
     fn is_shown(&self, id: String, body: &str, is_marked: bool, at: At, asked_ms: u64) {
         let showing = Showing {
             agent: self.plan.agent,
+            place: self.slot,
             run: self.run,
             turn: self.turns.load(Ordering::Relaxed),
             at,

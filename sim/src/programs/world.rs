@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
+use relay::engine::handling::Mode;
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
 use relay::server::{Config, Guard, KEEP_ALIVE, Notes, System, serve};
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Run;
 use super::bug::Bug;
-use super::history::{Log, Trace};
+use super::history::{At, History, Log, Post, Trace};
 use super::laws::{asleep, judge, missing};
 use super::places::runs;
 use super::plan::{Plan, agent_name};
@@ -132,11 +133,58 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
     };
     world.drive();
     let history = std::mem::take(&mut *world.shared.log.history());
+    note(plan, &history, &world.shared.marks);
     let violations = judge(plan, &history);
     Run {
         history,
         marks: world.shared.marks.counts(),
         violations,
+    }
+}
+
+/// Counts what the history of a run shows to have happened.
+fn note(plan: &Plan, history: &History, marks: &Marks) {
+    for (place, shown) in history.shown.iter().enumerate() {
+        let before = history.shown[..place].iter();
+        let mut before = before.filter(|before| before.id == shown.id && before.agent == shown.agent);
+        if let Some(before) = before.next() {
+            marks.hit(if before.run == shown.run {
+                "shown again to the same program"
+            } else {
+                "shown again to another program"
+            });
+        } else {
+            marks.hit_if(shown.is_marked, "shown for the first time, marked");
+        }
+        marks.hit_if(shown.at == At::Wake && shown.is_marked, "woken with the mark");
+        marks.hit_if(
+            shown.key.is_some_and(|key| key.sender >= plan.senders.len()),
+            "shown what a program posted",
+        );
+    }
+    for agent in 0..plan.agents {
+        let runs: BTreeSet<usize> = history
+            .shown
+            .iter()
+            .filter(|shown| shown.agent == agent)
+            .map(|shown| shown.place)
+            .collect();
+        marks.hit_if(runs.len() > 1, "two programs of one agent were shown something");
+    }
+    for mode in Mode::ALL {
+        let of_it = |post: &Post| post.mode == mode;
+        let shown = history.shown.iter().filter(|shown| shown.at != At::Tool);
+        let mut posts = shown.filter_map(|shown| history.posts.get(&shown.key?));
+        marks.hit_if(
+            posts.any(of_it),
+            match mode {
+                Mode::Immediate => "shown: immediate",
+                Mode::NextMessage => "shown: next-message",
+                Mode::NextToolCall => "shown: next-tool-call",
+                Mode::OnIdle => "shown: on-idle",
+                Mode::Manual => "shown: manual",
+            },
+        );
     }
 }
 

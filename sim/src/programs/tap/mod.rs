@@ -24,8 +24,8 @@ use crate::programs::laws::{AGAIN, BUSY, ONE_WAKE, ROOM};
 /// The first number of the calls that bugs make of their own.
 const OWN_CALLS: u64 = 1 << 60;
 
-/// With so many bytes shown, room becomes scarce.
-const SCARCE_BYTES: usize = SURFACED_BYTES_MAX / 2;
+/// What a turn is shown beyond that is forgotten by a bug.
+const SCARCE_BYTES: usize = 1_000;
 
 /// What a program is known to do, by what was heard of it.
 #[derive(Default)]
