@@ -252,6 +252,7 @@ impl Running {
             let woken = self.idles().await;
             if woken.is_none() && self.chance(habits.clears) {
                 self.clears().await;
+                continue;
             }
             self.turn(woken).await;
             if exits && self.program.turns.load(Ordering::Relaxed) > turns_max {
@@ -274,8 +275,6 @@ impl Running {
         self.tells(Event::Clears).await;
         self.tells(Event::Started).await;
         self.arms();
-        let ms = self.rng.u64(..self.program.shared.plan.habits.thinks_ms_max);
-        sleep(Duration::from_millis(ms)).await;
     }
 
     /// Waits for a wake, or for a person.
