@@ -153,6 +153,11 @@ impl Program {
         delivery.seq >= self.told_to.of(delivery)
     }
 
+    /// Takes note that its model knows nothing of what one before was told.
+    pub fn starts(&mut self) {
+        self.told_to = ToldTo::default();
+    }
+
     /// Gives its model room for what it is shown in a turn, and has it told once more of what it has not read. A turn that a wake begins
     /// starts with that.
     pub fn begins_turn(&mut self) {

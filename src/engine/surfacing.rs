@@ -196,6 +196,7 @@ impl Engine {
                 if to == Boundary::Started {
                     // Nothing of what was on its way is in the conversation that begins.
                     self.sign_all(session, Sign::Lost, step);
+                    self.program_mut(session).starts();
                 }
                 if let Boundary::Prompted { .. } = to {
                     self.begins_turn(session, woken_by, step);

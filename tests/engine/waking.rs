@@ -321,3 +321,14 @@ fn of_too_many_programs_the_longest_silent_gives_way() {
     let open = |n: u64| sessions.iter().any(|view| view.session == SessionId(first + n));
     assert_eq!([0, 1, 2, 3].map(open), [true, true, false, true]);
 }
+
+#[test]
+fn a_model_that_starts_is_told_what_the_one_before_was() {
+    let mut relay = Relay::of_program();
+    relay.comes_to(P, 1, SAID);
+    relay.brings(Mode::Immediate, SURFACED_BYTES_MAX);
+    assert_eq!(relay.surfaces(2, ENDED), Some((vec![], 1)));
+    assert_eq!(relay.surfaces(3, ENDED), None);
+    assert_eq!(relay.surfaces(4, Boundary::Started), None);
+    assert_eq!(shown(&relay.stands_by(WAITER), WAITER), Some((vec![], 1)));
+}

@@ -360,12 +360,16 @@ impl ProgramTap {
             shown
                 .deliveries
                 .iter()
-                .map(|delivery| delivery.message.body.len())
+                .map(|delivery| delivery.message.framed_bytes())
                 .sum()
         });
         let mut wrong = Vec::new();
         match asked {
             Asked::Comes(to) => {
+                if to == Boundary::Started {
+                    // Nothing of what was on its way is in the conversation that begins.
+                    known.wake = None;
+                }
                 let goes_on = to == Boundary::Ended && shown.is_some();
                 if goes_on && known.went_on {
                     wrong.push((AGAIN, format!("{session:?} goes on again at {now}")));
