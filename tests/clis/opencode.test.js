@@ -1,0 +1,105 @@
+// OpenCode with relay's plugin in a terminal, and a script as its model: what begins a turn when nobody types anything.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { atEnd, within } from '../clients/support/process.js';
+import { Terminal, until } from '../clients/support/terminal.js';
+import { opencode } from './support/opencode.js';
+import { World, framed, plain } from './support/world.js';
+
+const WOKEN = '[relay wake MARK] woken by relay, the message bus of the agents on this machine\n';
+
+/** Opens OpenCode, whose person has said something. */
+async function open(t, more) {
+  let terminal;
+  // Before the relay that it asks, and before its folder is removed.
+  atEnd(t, () => terminal?.close());
+  const world = await World.start(t, opencode);
+  const model = await world.model(async () => {});
+  const { command, args, env } = opencode.tui({ ...world, model, ...more });
+  terminal = await Terminal.open(world.home, [command, ...args, '--prompt', 'go on'], { cwd: world.project, env: world.env(env, 'dev-a') });
+  await within(model.asked(), 'the first turn', 60_000);
+  return { world, model, terminal };
+}
+
+/** Waits until relay says this of what the session does, and that it can be woken. */
+function is(world, activity) {
+  return until(async () => {
+    const { connections } = await world.relay.health();
+    return connections.some(({ program }) => program?.activity === activity && program.can_be_woken);
+  }, `a session that is ${activity}`);
+}
+
+async function nothingIsLeft(world) {
+  const inDoubt = async () => (await world.relay.health()).roles.find(({ role }) => role === 'dev-a');
+  await until(async () => (await inDoubt()).in_doubt === 0, 'what was shown to be confirmed');
+  assert.deepEqual(await inDoubt(), { role: 'dev-a', unread: 0, in_doubt: 0, oldest_seconds: null });
+}
+
+test('OpenCode: an idle session begins a turn for a message, and what its person is writing stays', async (t) => {
+  const { world, model, terminal } = await open(t);
+  await model.say('the first turn');
+  await is(world, 'idle');
+  await terminal.types('a draft');
+  await terminal.shows((screen) => screen.includes('a draft'), 'the draft');
+  const sent = Date.now();
+  await world.send('wake up', '--mode', 'on-idle');
+  const news = plain(await within(model.news(), 'the turn'));
+  t.diagnostic(`woken ${model.came.at(-1) - sent} ms after relay send was started`);
+  assert.deepEqual(news, [
+    { role: 'assistant', text: 'the first turn' },
+    { role: 'user', text: WOKEN + framed('wake up') },
+  ]);
+  await model.say('the second turn');
+  await is(world, 'idle');
+  await nothingIsLeft(world);
+  const screen = await terminal.shows((screen) => screen.includes('the second turn'), 'the end of the second turn');
+  assert.ok(screen.includes('a draft'), screen);
+  assert.deepEqual(world.proxy.asked, [], 'something was asked of another machine');
+});
+
+test('OpenCode: ten messages in a burst are one wake, and each is shown once', async (t) => {
+  const { world, model } = await open(t);
+  await model.say('the first turn');
+  await is(world, 'idle');
+  const bodies = Array.from({ length: 10 }, (_, at) => `message ${at}.`);
+  await Promise.all(bodies.map((body) => world.send(body)));
+  await within(model.asked(), 'the turn');
+  const [name, input] = opencode.shell('echo ran');
+  await within(model.use(name, input), 'the tool');
+  const shown = opencode.dialect.shown(await model.asked()).map(({ text }) => text).join('\n');
+  const times = (text) => shown.split(text).length - 1;
+  assert.deepEqual(bodies.map((body) => times(`| ${body}\n`)), bodies.map(() => 1), shown);
+  assert.equal(times('[relay wake '), 1);
+  await model.say('done');
+  await is(world, 'idle');
+  await nothingIsLeft(world);
+});
+
+test('OpenCode: a session is woken by a relay that was started again', async (t) => {
+  const { world, model } = await open(t);
+  await model.say('the first turn');
+  await is(world, 'idle');
+  await world.relay.restart();
+  await is(world, 'idle');
+  await world.send('after the restart');
+  const news = plain(await within(model.news(), 'the turn'));
+  assert.deepEqual(news.at(-1), { role: 'user', text: WOKEN + framed('after the restart') });
+  await model.say('done');
+});
+
+test('OpenCode: a dialog stays until its person answers it, and then the message is shown', async (t) => {
+  const { world, model, terminal } = await open(t, { permission: 'ask' });
+  const [name, input] = opencode.shell('echo ran');
+  const used = model.use(name, input);
+  await is(world, 'asks');
+  const isAsked = (screen) => /Permission required/.test(screen);
+  await terminal.shows(isAsked, 'the dialog');
+  await world.send('meanwhile');
+  assert.ok(isAsked(await terminal.screen()));
+  await terminal.presses('Enter');
+  assert.deepEqual(plain(await within(used, 'the tool')), opencode.behindTool(name, 'ran\n', framed('meanwhile')));
+  await model.say('done');
+  await is(world, 'idle');
+  await nothingIsLeft(world);
+});
