@@ -19,7 +19,7 @@ const PORT = env('RELAY_PORT') || '7331';
 const TOKEN = env('RELAY_TOKEN');
 const AGENT = env('RELAY_AGENT') && [env('RELAY_PROJECT'), env('RELAY_AGENT')].filter(Boolean).join(':');
 
-/** `opencode run` ends with its turn, so that nothing can wake it. */
+/** `opencode run` ends with its turn: nothing makes that go on, and nothing wakes it. */
 const IS_RUN = process.argv.includes('run');
 
 function ask(path, session, body, signal) {
@@ -35,15 +35,17 @@ function ask(path, session, body, signal) {
 }
 
 /**
- * Says what a session has come to, and gives back what its model is to be shown; nothing if that does not come in time. To give up is to
- * break the connection off, which tells relay that its answer was not used.
+ * Says what a session has come to, and gives back what its model is to be shown; nothing if that does not come in time, or cannot be
+ * taken. To give up is to break the connection off, which tells relay that its answer was not used; where `fetch` has the whole answer
+ * by then, relay hears it from the session's end.
  */
-async function tell(session, hook_event_name, more = {}) {
+async function tell(session, hook_event_name, more = {}, takes = true) {
   try {
     const event = JSON.stringify({ hook_event_name, session_id: session.id, ...more });
     const response = await ask('', session, event, AbortSignal.timeout(PATIENCE_MS));
-    const answer = response.status === 200 ? await response.json() : undefined;
-    return answer?.hookSpecificOutput?.additionalContext;
+    if (response.status === 200 && takes) return (await response.json()).hookSpecificOutput?.additionalContext;
+    await response.body?.cancel();
+    return undefined;
   } catch {
     return undefined;
   }
@@ -87,7 +89,7 @@ export const RelayPlugin = async ({ client }) => {
         if (response.status === 204) break;
         if (response.status === 200) {
           const { text } = await response.json();
-          await wake(session, text);
+          await prompt(session, text);
           pause = AGAIN_FIRST_MS;
           continue;
         }
@@ -106,7 +108,7 @@ export const RelayPlugin = async ({ client }) => {
    * whole it has taken: it cannot break the connection off any more. Where OpenCode does not take the text, relay is told that the
    * session has ended instead, and keeps it for the next one.
    */
-  async function wake(session, text) {
+  async function prompt(session, text) {
     const parts = [{ type: 'text', text }];
     const taken = await client.session.promptAsync({ path: { id: session.id }, body: { ...session.last, parts } }).catch((error) => ({ error }));
     if (taken.error) await end(session);
@@ -120,8 +122,9 @@ export const RelayPlugin = async ({ client }) => {
       } else if (type === 'session.idle') {
         const session = await find(properties.sessionID);
         if (!session) return;
-        // The turn has ended, and no text would make it go on: what waits for that wakes the session.
-        await tell(session, 'Notification', { notification_type: 'idle_prompt' });
+        // The turn has ended: what would make it go on begins another.
+        const text = await tell(session, 'Stop', {}, !IS_RUN);
+        if (text) await prompt(session, text);
         standBy(session);
       } else if (type === 'permission.asked') {
         const session = await find(properties.sessionID);

@@ -58,6 +58,21 @@ test('OpenCode: an idle session begins a turn for a message, and what its person
   assert.deepEqual(world.proxy.asked, [], 'something was asked of another machine');
 });
 
+test('OpenCode: what waits when a turn ends begins another', async (t) => {
+  const { world, model } = await open(t);
+  await world.send('at the end', '--mode', 'on-idle');
+  const [name, input] = opencode.shell('echo ran');
+  assert.deepEqual(plain(await within(model.use(name, input), 'the tool')), opencode.behindTool(name, 'ran\n', undefined));
+  await model.say('the first turn');
+  assert.deepEqual(plain(await within(model.news(), 'the second turn')), [
+    { role: 'assistant', text: 'the first turn' },
+    { role: 'user', text: framed('at the end') },
+  ]);
+  await model.say('done');
+  await is(world, 'idle');
+  await nothingIsLeft(world);
+});
+
 test('OpenCode: ten messages in a burst are one wake, and each is shown once', async (t) => {
   const { world, model } = await open(t);
   await model.say('the first turn');
@@ -73,6 +88,21 @@ test('OpenCode: ten messages in a burst are one wake, and each is shown once', a
   assert.equal(times('[relay wake '), 1);
   await model.say('done');
   await is(world, 'idle');
+  await nothingIsLeft(world);
+});
+
+test('OpenCode: what comes at the end of a run waits for the next one', async (t) => {
+  const world = await World.start(t, opencode);
+  await world.turn(async (model) => {
+    await model.asked();
+    await world.send('late');
+    await model.say('done');
+  }, { agent: 'dev-a' });
+  await world.turn(async (model) => {
+    const shown = plain(await model.news()).at(-1).text.replace(', which you may have been shown before', '');
+    assert.equal(shown, `"go on"\n${framed('late')}`);
+    await model.say('done');
+  }, { agent: 'dev-a' });
   await nothingIsLeft(world);
 });
 
