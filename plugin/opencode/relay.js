@@ -17,13 +17,14 @@ const env = (name) => {
 
 const PORT = env('RELAY_PORT') || '7331';
 const TOKEN = env('RELAY_TOKEN');
-const AGENT = env('RELAY_AGENT') && [env('RELAY_PROJECT'), env('RELAY_AGENT')].filter(Boolean).join(':');
+/** Whose sessions they are, if that is known from the start. */
+const WHO = Object.entries({ agent: env('RELAY_AGENT'), project: env('RELAY_PROJECT') }).filter(([, value]) => value);
 
 /** `opencode run` ends with its turn: nothing makes that go on, and nothing wakes it. */
 const IS_RUN = process.argv.includes('run');
 
 function ask(path, session, body, signal) {
-  const query = new URLSearchParams({ process: session.id, ...(AGENT && { agent: AGENT }) });
+  const query = new URLSearchParams([['process', session.id], ...WHO]);
   return fetch(`http://127.0.0.1:${PORT}/hooks/opencode${path}?${query}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...(TOKEN && { authorization: `Bearer ${TOKEN}` }) },
