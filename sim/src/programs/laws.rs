@@ -183,7 +183,7 @@ impl Case<'_> {
 
     /// Of those that are shown for the first time, to one program: what comes again comes when it can.
     fn no_message_overtakes_another(&self) -> Verdict {
-        let mut latest: BTreeMap<(usize, u64, Mode2), (u64, &Showing)> = BTreeMap::new();
+        let mut latest: BTreeMap<(usize, u64, ByMode), (u64, &Showing)> = BTreeMap::new();
         for shown in &self.history.shown {
             let of_it = |accepted: &&Accepted| accepted.id.to_string() == shown.id;
             let accepted = self.history.accepted.iter().find(of_it);
@@ -191,7 +191,7 @@ impl Case<'_> {
             let Some(accepted) = accepted.filter(|_| !shown.is_marked && shown.at != At::LateWake) else {
                 continue;
             };
-            let place = (shown.agent, shown.run, Mode2(accepted.mode as usize));
+            let place = (shown.agent, shown.run, ByMode(accepted.mode as usize));
             if let Some((before, first)) = latest.insert(place, (accepted.place, shown))
                 && before > accepted.place
             {
@@ -297,7 +297,7 @@ impl Case<'_> {
 
 /// What a mode is sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Mode2(usize);
+struct ByMode(usize);
 
 /// Tells whether one showing, which was marked, may be that of a later hand-over than the other's, which it has overtaken: the other
 /// was with a waiter, or on its way to another program.
