@@ -299,8 +299,13 @@ impl Case<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ByMode(usize);
 
+/// Longer than the network holds an answer, in milliseconds.
+const CROSSING_MS: u64 = 20_000;
+
 /// Tells whether one showing, which was marked, may be that of a later hand-over than the other's, which it has overtaken: the other
-/// was with a waiter, or on its way to another program.
+/// was with a waiter, or on its way there, maybe until the turn was over that had begun without it; or on its way to another program.
 fn has_crossed(marked: &Showing, unmarked: &Showing) -> bool {
-    unmarked.at == At::LateWake || marked.run != unmarked.run
+    let was_on_its_way = unmarked.asked_ms < marked.at_ms && unmarked.at_ms < marked.at_ms + CROSSING_MS;
+    let of_waiter = unmarked.at == At::LateWake || unmarked.at == At::Wake && was_on_its_way;
+    of_waiter || marked.run != unmarked.run
 }
