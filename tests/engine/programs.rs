@@ -2,24 +2,24 @@
 
 use relay::engine::Abilities;
 use relay::engine::handling::{Handling, Mode};
-use relay::engine::limits::{FRAME_BYTES_MAX, SURFACED_BYTES_MAX, SURFACED_MS};
+use relay::engine::limits::{FRAME_BYTES_MAX, PROGRAM_GONE_MS, SURFACED_BYTES_MAX, SURFACED_MS, WOKEN_MS};
 use relay::engine::surfacing::{Boundary, Command as Asks, Reply as Answer, Shown};
 
 use super::*;
 
 /// The session of the program.
-pub const P: SessionId = SessionId(20);
+pub(super) const P: SessionId = SessionId(20);
 
 /// The call that stands by.
-pub const WAITER: u64 = 500;
+pub(super) const WAITER: u64 = 500;
 
-pub const ENDED: Boundary = Boundary::Ended;
-pub const RETURNED: Boundary = Boundary::Returned;
-pub const SAID: Boundary = Boundary::Prompted { by_person: true };
-pub const BY_ITSELF: Boundary = Boundary::Prompted { by_person: false };
+pub(super) const ENDED: Boundary = Boundary::Ended;
+pub(super) const RETURNED: Boundary = Boundary::Returned;
+pub(super) const SAID: Boundary = Boundary::Prompted { by_person: true };
+pub(super) const BY_ITSELF: Boundary = Boundary::Prompted { by_person: false };
 
 /// Bodies of any length fit into an inbox, but not into a turn.
-pub const LONG: Bounds = Bounds {
+pub(super) const LONG: Bounds = Bounds {
     body_bytes_max: 100_000,
     inbox_bytes_max: 1_000_000,
     ..ROOMY
@@ -27,14 +27,14 @@ pub const LONG: Bounds = Bounds {
 
 impl Relay {
     /// A relay in which `dev-a` has a program.
-    pub fn of_program() -> Self {
+    pub(super) fn of_program() -> Self {
         let mut relay = Self::told_within(LONG);
         relay.appears(P, Some("dev-a"));
         relay.events();
         relay
     }
 
-    pub fn appears(&mut self, session: SessionId, agent: Option<&str>) -> Vec<Effect> {
+    pub(super) fn appears(&mut self, session: SessionId, agent: Option<&str>) -> Vec<Effect> {
         self.handle(Input::Opened {
             session,
             carrier: Carrier::Hook,
@@ -48,22 +48,8 @@ impl Relay {
     }
 
     /// Has a message come for `dev-a`, of so many bytes.
-    pub fn brings(&mut self, mode: Mode, bytes: usize) -> Vec<Effect> {
-        let handling = Handling {
-            mode,
-            ..Handling::default()
-        };
-        let post = mail::Command::Post {
-            from: Some("pm".to_owned()),
-            to: "dev-a".to_owned(),
-            kind: Kind::Free,
-            body: "x".repeat(bytes),
-            options: Some(Box::new(mail::PostOptions {
-                handling,
-                ..mail::PostOptions::default()
-            })),
-        };
-        let mut effects = self.call(A, 900, post.into());
+    pub(super) fn brings(&mut self, mode: Mode, bytes: usize) -> Vec<Effect> {
+        let mut effects = self.call(A, 900, post_in(mode, bytes));
         assert!(
             matches!(
                 effects[..],
@@ -82,11 +68,11 @@ impl Relay {
         effects
     }
 
-    pub fn comes_to(&mut self, session: SessionId, call: u64, to: Boundary) -> Vec<Effect> {
+    pub(super) fn comes_to(&mut self, session: SessionId, call: u64, to: Boundary) -> Vec<Effect> {
         self.comes(session, call, to, None)
     }
 
-    pub fn comes(
+    pub(super) fn comes(
         &mut self,
         session: SessionId,
         call: u64,
@@ -102,20 +88,39 @@ impl Relay {
     }
 
     /// What the model is shown where the program comes to something: the places, and how many are left. It is passed on.
-    pub fn surfaces(&mut self, call: u64, to: Boundary) -> Option<(Vec<u64>, usize)> {
+    pub(super) fn surfaces(&mut self, call: u64, to: Boundary) -> Option<(Vec<u64>, usize)> {
         let effects = self.comes_to(P, call, to);
         let shown = shown(&effects, call);
         self.passed(call);
         shown
     }
 
-    pub fn stands_by(&mut self, call: u64) -> Vec<Effect> {
+    pub(super) fn stands_by(&mut self, call: u64) -> Vec<Effect> {
         self.call(P, call, Asks::StandsBy.into())
     }
 }
 
+/// A message for `dev-a`, of so many bytes.
+pub(super) fn post_in(mode: Mode, bytes: usize) -> Command {
+    let handling = Handling {
+        mode,
+        ..Handling::default()
+    };
+    let post = mail::Command::Post {
+        from: Some("pm".to_owned()),
+        to: "dev-a".to_owned(),
+        kind: Kind::Free,
+        body: "x".repeat(bytes),
+        options: Some(Box::new(mail::PostOptions {
+            handling,
+            ..mail::PostOptions::default()
+        })),
+    };
+    post.into()
+}
+
 /// What the model is shown by the answer to a call.
-pub fn shown(effects: &[Effect], call: u64) -> Option<(Vec<u64>, usize)> {
+pub(super) fn shown(effects: &[Effect], call: u64) -> Option<(Vec<u64>, usize)> {
     let answer = effects.iter().find_map(|effect| {
         let Effect::Reply {
             call: of,
@@ -232,6 +237,119 @@ fn what_comes_before_the_answer_was_passed_says_nothing_of_it() {
 }
 
 #[test]
+fn an_idle_program_is_woken_and_a_busy_one_is_not() {
+    for (to, mode, is_woken) in [
+        (Boundary::Started, Mode::Immediate, true),
+        (Boundary::Started, Mode::OnIdle, true),
+        (Boundary::Started, Mode::NextMessage, false),
+        (Boundary::Started, Mode::NextToolCall, false),
+        (Boundary::Started, Mode::Manual, false),
+        (ENDED, Mode::Immediate, true),
+        (Boundary::Rests, Mode::Immediate, true),
+        (SAID, Mode::Immediate, false),
+        (RETURNED, Mode::Immediate, false),
+        (Boundary::Asks, Mode::Immediate, false),
+    ] {
+        let mut relay = Relay::of_program();
+        relay.comes_to(P, 1, to);
+        assert_eq!(relay.stands_by(WAITER), []);
+        let effects = relay.brings(mode, 1);
+        match is_woken {
+            true => assert_eq!(shown(&effects, WAITER), Some((vec![0], 0)), "{to:?} {mode:?}"),
+            false => assert_eq!(effects, [], "{to:?} {mode:?}"),
+        }
+    }
+}
+
+#[test]
+fn who_stands_by_is_answered_at_once_if_there_is_something() {
+    let mut relay = Relay::of_program();
+    relay.brings(Mode::Immediate, 1);
+    assert_eq!(shown(&relay.stands_by(WAITER), WAITER), Some((vec![0], 0)));
+}
+
+#[test]
+fn a_program_that_becomes_idle_is_woken_for_what_came_meanwhile() {
+    let mut relay = Relay::of_program();
+    relay.comes_to(P, 1, SAID);
+    relay.stands_by(WAITER);
+    assert_eq!(relay.brings(Mode::Immediate, 1), []);
+    let effects = relay.comes_to(P, 2, Boundary::Rests);
+    assert_eq!(shown(&effects, WAITER), Some((vec![0], 0)));
+}
+
+#[test]
+fn one_wake_is_on_its_way_at_a_time_and_what_comes_meanwhile_joins_its_turn() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    assert_eq!(
+        shown(&relay.brings(Mode::Immediate, 1), WAITER),
+        Some((vec![0], 0))
+    );
+    relay.passed(WAITER);
+    assert_eq!(relay.stands_by(501), []);
+    assert_eq!(relay.brings(Mode::Immediate, 1), []);
+    let wake = relay.handovers[&WAITER];
+    relay.events();
+    let effects = relay.comes(P, 1, BY_ITSELF, Some(wake));
+    assert_eq!(shown(&effects, 1), Some((vec![1], 0)));
+    let read = Event::Read {
+        handover: wake,
+        by: Sign::Acknowledged,
+    };
+    assert!(relay.events().contains(&read));
+}
+
+#[test]
+fn a_turn_that_the_wake_has_not_begun_shows_what_it_was_to_bring() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    relay.brings(Mode::Immediate, 1);
+    relay.passed(WAITER);
+    relay.events();
+    assert_eq!(relay.surfaces(1, SAID), Some((vec![0], 0)));
+    let undone = relay
+        .events()
+        .into_iter()
+        .any(|event| matches!(event, Event::Undone { by: Sign::Lost, .. }));
+    assert!(undone);
+}
+
+#[test]
+fn nothing_but_its_turn_says_that_a_wake_has_arrived_and_silence_undoes_it() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    relay.brings(Mode::Immediate, 1);
+    relay.passed(WAITER);
+    for (call, to) in [
+        (1, RETURNED),
+        (2, Boundary::Goes),
+        (3, ENDED),
+        (4, Boundary::Rests),
+    ] {
+        assert_eq!(relay.surfaces(call, to), None);
+    }
+    relay.stands_by(501);
+    assert_eq!(relay.timeout_at(WOKEN_MS - 1), []);
+    let effects = relay.timeout_at(WOKEN_MS);
+    assert_eq!(shown(&effects, 501), Some((vec![0], 0)), "it is woken again");
+}
+
+#[test]
+fn a_wake_of_another_program_begins_no_turn() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    relay.brings(Mode::Immediate, 1);
+    relay.passed(WAITER);
+    let wake = relay.handovers[&WAITER];
+    let other = SessionId(21);
+    relay.appears(other, Some("dev-a"));
+    relay.comes(other, 1, BY_ITSELF, Some(wake));
+    relay.close(P, Ending::Broken);
+    assert_eq!(relay.pending(), [0, 1, 0]);
+}
+
+#[test]
 fn a_turn_goes_on_once_until_a_tool_is_called() {
     let mut relay = Relay::of_program();
     relay.comes_to(P, 1, SAID);
@@ -260,6 +378,54 @@ fn a_model_is_shown_so_many_bytes_in_a_turn_and_told_once_of_the_rest() {
         Some((vec![1, 2, 3], 0)),
         "in the next turn there is room"
     );
+}
+
+#[test]
+fn a_message_without_room_wakes_once_by_saying_that_it_is_there() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    let effects = relay.brings(Mode::Immediate, SURFACED_BYTES_MAX + 1);
+    assert_eq!(shown(&effects, WAITER), Some((vec![], 1)));
+    relay.passed(WAITER);
+    let wake = relay.handovers[&WAITER];
+    assert_eq!(shown(&relay.comes(P, 1, BY_ITSELF, Some(wake)), 1), None);
+    relay.comes_to(P, 2, ENDED);
+    assert_eq!(relay.stands_by(501), [], "it is not woken for it again");
+    assert_eq!(relay.pending(), [0, 1, 0]);
+    assert_eq!(
+        shown(&relay.brings(Mode::Immediate, 1), 501),
+        Some((vec![], 2)),
+        "it stays behind it"
+    );
+}
+
+#[test]
+fn a_wake_with_nothing_in_it_that_vanishes_is_given_again() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    relay.brings(Mode::Immediate, SURFACED_BYTES_MAX + 1);
+    relay.passed(WAITER);
+    relay.stands_by(501);
+    assert_eq!(shown(&relay.sign(WAITER, Sign::Lost), 501), Some((vec![], 1)));
+}
+
+#[test]
+fn one_call_stands_by_and_a_later_one_takes_its_place() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    let superseded = reply(WAITER, Ok(Answer::Superseded.into()));
+    assert_eq!(relay.stands_by(501), [superseded]);
+    relay.handle(Input::Cancelled { call: CallId(501) });
+    assert_eq!(relay.brings(Mode::Immediate, 1), []);
+}
+
+#[test]
+fn who_stands_by_when_the_relay_stops_is_told_so() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    let stopping = reply(WAITER, Err(Refusal::Stopping));
+    assert_eq!(relay.handle(Input::Stopping), [stopping]);
+    assert_eq!(relay.stands_by(501), [reply(501, Err(Refusal::Stopping))]);
 }
 
 #[test]
@@ -302,6 +468,39 @@ fn a_program_that_says_whose_it_is_stays_so() {
     };
     relay.brings(Mode::Immediate, 1);
     assert_eq!(shown(&relay.call(P, 1, command.into()), 1), Some((vec![0], 0)));
+}
+
+#[test]
+fn a_program_that_is_silent_for_long_is_gone_unless_it_can_be_woken() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    relay.timeout_at(PROGRAM_GONE_MS);
+    let is_open = |relay: &Relay| {
+        relay
+            .engine
+            .overview()
+            .sessions
+            .iter()
+            .any(|view| view.session == P)
+    };
+    assert!(is_open(&relay));
+    relay.handle(Input::Cancelled { call: CallId(WAITER) });
+    relay.timeout_at(2 * PROGRAM_GONE_MS - 1);
+    assert!(is_open(&relay));
+    relay.timeout_at(2 * PROGRAM_GONE_MS);
+    assert!(!is_open(&relay));
+}
+
+#[test]
+fn each_event_of_a_program_begins_its_silence_anew() {
+    let mut relay = Relay::of_program();
+    relay.timeout_at(PROGRAM_GONE_MS - 1);
+    relay.comes_to(P, 1, Boundary::Goes);
+    relay.timeout_at(2 * PROGRAM_GONE_MS - 2);
+    assert_eq!(
+        relay.comes_to(P, 2, RETURNED),
+        [reply(2, Ok(Answer::Nothing.into()))]
+    );
 }
 
 #[test]
@@ -387,128 +586,4 @@ fn what_no_program_of_an_agent_can_be_brought_is_refused() {
         matches!(effects[..], [Effect::Reply { result: Ok(_), .. }]),
         "another one can"
     );
-}
-
-#[test]
-fn many_short_messages_take_the_room_of_their_frames() {
-    let mut relay = Relay::of_program();
-    let fit = SURFACED_BYTES_MAX / (FRAME_BYTES_MAX + 1);
-    for _ in 0..fit + 3 {
-        relay.brings(Mode::Immediate, 1);
-    }
-    let places = (0..fit).map(|place| place as u64).collect();
-    assert_eq!(relay.surfaces(1, RETURNED), Some((places, 3)));
-}
-
-#[test]
-fn what_a_model_was_told_of_by_a_hook_that_vanished_is_told_again() {
-    let mut relay = Relay::of_program();
-    relay.brings(Mode::Immediate, SURFACED_BYTES_MAX);
-    assert_eq!(relay.surfaces(1, RETURNED), Some((vec![], 1)));
-    assert_eq!(relay.surfaces(2, RETURNED), None);
-    relay.comes_to(P, 3, SAID);
-    assert_eq!(
-        shown(&relay.comes_to(P, 4, RETURNED), 4),
-        None,
-        "the turn was told of it"
-    );
-    let mut relay = Relay::of_program();
-    relay.brings(Mode::Immediate, SURFACED_BYTES_MAX);
-    relay.comes_to(P, 1, RETURNED);
-    relay.sign(1, Sign::Lost);
-    assert_eq!(relay.surfaces(2, RETURNED), Some((vec![], 1)));
-}
-
-#[test]
-fn what_says_nothing_of_the_model_confirms_nothing_and_a_new_conversation_undoes() {
-    for to in [Boundary::Asks, Boundary::Rests, Boundary::Goes] {
-        let mut relay = Relay::of_program();
-        relay.brings(Mode::Immediate, 1);
-        relay.surfaces(1, RETURNED);
-        relay.comes_to(P, 2, to);
-        relay.close(P, Ending::Broken);
-        assert_eq!(relay.pending(), [0, 1, 0], "{to:?}");
-    }
-    let mut relay = Relay::of_program();
-    relay.brings(Mode::Immediate, 1);
-    relay.surfaces(1, RETURNED);
-    relay.comes_to(P, 2, Boundary::Started);
-    assert_eq!(relay.pending(), [0, 1, 0]);
-}
-
-#[test]
-fn a_program_in_another_project_is_known_by_a_name_in_that() {
-    let mut relay = Relay::told_within(LONG);
-    let registration = agents::Registration {
-        name: "dev-a".to_owned(),
-        project: Some("web".to_owned()),
-        ..agents::Registration::default()
-    };
-    relay.register(SessionId(8), registration);
-    relay.handle(Input::Opened {
-        session: P,
-        carrier: Carrier::Hook,
-        who: Who::Program {
-            agent: None,
-            is_certain: true,
-            project: "web".to_owned(),
-            abilities: Abilities::ALL,
-        },
-    });
-    relay.events();
-    let command = Asks::Comes {
-        to: RETURNED,
-        speaks_as: Some("dev-a".to_owned()),
-        woken_by: None,
-    };
-    relay.call(P, 1, command.into());
-    let recognised = Event::Recognised {
-        session: P,
-        agent: name("web:dev-a"),
-    };
-    assert!(relay.events().contains(&recognised));
-}
-
-#[test]
-fn what_the_environment_of_a_program_says_may_be_another_s() {
-    let mut relay = Relay::told_within(LONG);
-    relay.handle(Input::Opened {
-        session: P,
-        carrier: Carrier::Hook,
-        who: Who::Program {
-            agent: Some("dev-b".to_owned()),
-            is_certain: false,
-            project: DEFAULT_PROJECT.to_owned(),
-            abilities: Abilities::ALL,
-        },
-    });
-    relay.brings(Mode::Immediate, 1);
-    let command = Asks::Comes {
-        to: RETURNED,
-        speaks_as: Some("dev-a".to_owned()),
-        woken_by: None,
-    };
-    assert_eq!(shown(&relay.call(P, 1, command.into()), 1), Some((vec![0], 0)));
-}
-
-#[test]
-fn a_program_whose_agent_was_taken_over_may_become_another() {
-    let mut relay = Relay::of_program();
-    relay.appears(SessionId(21), Some("dev-a"));
-    let who = |n: u128| agents::Registration {
-        name: "dev-a".to_owned(),
-        instance: Some(uuid::Uuid::from_u128(n)),
-        ..agents::Registration::default()
-    };
-    let other = SessionId(19);
-    relay.appears(other, None);
-    let speaks_as = |name: &str| Asks::Comes {
-        to: RETURNED,
-        speaks_as: Some(name.to_owned()),
-        woken_by: None,
-    };
-    relay.call(other, 1, speaks_as("dev-a").into());
-    relay.register(SessionId(22), who(7));
-    let effects = relay.call(other, 2, speaks_as("dev-b").into());
-    assert_eq!(effects, [reply(2, Ok(Answer::Nothing.into()))]);
 }

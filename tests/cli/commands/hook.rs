@@ -319,3 +319,87 @@ fn what_is_no_hook_is_refused_with_what_is_accepted() {
         "{reason}"
     );
 }
+
+/// Posts an event without the command, and gives the status and what is shown.
+fn posted(relay: &Relay, path: &str, event: &Value) -> (u16, String) {
+    let response = relay.connect().exchange(&Request::post(path, event.to_string()));
+    (response.status, response.text())
+}
+
+#[test]
+fn the_same_number_of_another_program_s_process_is_another_one() {
+    let relay = told();
+    for path in [
+        "/hooks/claude?process=1",
+        "/hooks/claude?process=2&agent=",
+        "/hooks/codex?process=1",
+        "/hooks/gemini",
+        "/hooks/gemini?process=s-1",
+    ] {
+        let (status, text) = posted(&relay, path, &event("SessionStart"));
+        assert_eq!((status, &*text), (204, ""), "{path}");
+    }
+    assert_eq!(programs(&relay).len(), 4);
+    let gone = event("SessionEnd");
+    assert_eq!(posted(&relay, "/hooks/codex?process=1", &gone).0, 204);
+    assert_eq!(posted(&relay, "/hooks/codex?process=9", &gone).0, 204);
+    assert_eq!(programs(&relay).len(), 3);
+}
+
+#[test]
+fn a_program_that_becomes_another_agent_s_has_one_session_and_keeps_it_where_none_is_named() {
+    let relay = told();
+    let start = event("SessionStart");
+    for agent in ["dev-a", "dev-b"] {
+        let path = format!("/hooks/claude?process=1&agent={agent}");
+        assert_eq!(posted(&relay, &path, &start).0, 204);
+        assert_eq!(programs(&relay).len(), 1, "{agent}");
+    }
+    ask(relay.port, &["send", "--from", "pm", "dev-b", "here"])
+        .assert()
+        .code(0);
+    let (status, text) = posted(&relay, "/hooks/claude?process=1", &event("PostToolUse"));
+    assert!(status == 200 && text.contains("1 message for dev-b"), "{text}");
+}
+
+#[test]
+fn an_agent_of_another_project_is_named_by_it() {
+    let relay = told();
+    let unknown = "relay hook: unknown role \"web:qa\"";
+    hook(&relay, PROCESS, &event("Stop"))
+        .env("RELAY_AGENT", "qa")
+        .env("RELAY_PROJECT", "web")
+        .assert()
+        .code(0)
+        .stdout("")
+        .stderr(contains(unknown));
+}
+
+#[test]
+fn a_wake_of_another_life_of_the_relay_has_begun_no_turn() {
+    let relay = told();
+    let waiter = Waiter::stands_by(&relay);
+    send(&relay, "wake up");
+    let (_, text) = waiter.end();
+    let mark = text.strip_prefix("[relay wake ").expect("it has a mark");
+    let (boot, rest) = mark.split_once('-').expect("it names a life");
+    let prompt = format!("[relay wake {}-{rest}", "0".repeat(boot.len()));
+    let said = json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt});
+    let process = std::process::id().to_string();
+    let assert = hook(&relay, &process, &said).assert().code(0);
+    assert!(stdout_of(&assert).contains("which you may have been shown before"));
+}
+
+#[test]
+fn a_process_has_a_bounded_name_and_an_event_is_json() {
+    let relay = told();
+    let path = |bytes: usize| format!("/hooks/claude?process={}", "1".repeat(bytes));
+    assert_eq!(posted(&relay, &path(128), &event("SessionStart")).0, 204);
+    let (status, text) = posted(&relay, &path(129), &event("SessionStart"));
+    assert!(
+        status == 400 && text.contains("accepted: 1 to 128 bytes"),
+        "{text}"
+    );
+    let plain = Request::post(&path(1), event("SessionStart").to_string()).with("Content-Type", "text/plain");
+    assert_eq!(relay.connect().exchange(&plain).status, 415);
+}

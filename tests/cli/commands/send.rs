@@ -186,3 +186,24 @@ fn what_the_relay_refuses_is_said_in_its_words() {
             .stderr(unknown);
     }
 }
+
+#[test]
+fn what_an_agent_sends_from_its_shell_says_whose_it_is() {
+    let relay = told();
+    for variable in ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"] {
+        let send = |from: &[&str]| {
+            let mut command = ask(relay.port, &[&["send", "dev-a", "x"], from].concat());
+            for other in ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"] {
+                command.env_remove(other);
+            }
+            command.env(variable, "1");
+            command.assert()
+        };
+        let reason = format!(
+            "relay send: this is an agent's own shell ({variable} is set), and a message without --from is the person's; say whose it is: --from ROLE\n"
+        );
+        send(&[]).code(2).stdout("").stderr(contains(reason));
+        send(&["--from", "pm"]).code(0);
+    }
+    assert_eq!(relay.bodies("dev-a"), ["x"; 4]);
+}
