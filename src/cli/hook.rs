@@ -27,7 +27,10 @@ const AGAIN_FIRST: Duration = Duration::from_millis(100);
 const AGAIN_LAST: Duration = Duration::from_secs(2);
 
 /// How long a waiter that is started with its program does not stand by: it may have been given its first prompt, which is on its way then.
-const SETTLES: Duration = Duration::from_secs(2);
+const SETTLES_AT_START: Duration = Duration::from_secs(2);
+
+/// The same of one that is started when a turn begins: the hook beside it tells of that.
+const SETTLES_AT_PROMPT: Duration = Duration::from_millis(500);
 
 /// How often a waiter looks for the process that it waits for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -102,8 +105,8 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
         Some(Mode::Wait) => match (args.program, process) {
             // Elsewhere nobody reads what a waiter says, and the program would not end before it.
             (Program::Claude, Some(process)) if is_interactive() => {
-                let starts = read_event().is_ok_and(|event| begins(&event));
-                block_on(async { Ok::<_, Failure>(stand_by(args, &process, starts).await) })
+                let settles = read_event().map_or(Duration::ZERO, |event| settles(&event));
+                block_on(async { Ok::<_, Failure>(stand_by(args, &process, settles).await) })
             }
             (Program::Claude | Program::Codex | Program::Gemini, _) => Ok(End::Done),
         },
@@ -116,16 +119,21 @@ fn read_event() -> std::io::Result<Vec<u8>> {
     Ok(event)
 }
 
-/// Tells whether an event is that a program has started.
-fn begins(event: &[u8]) -> bool {
+/// Returns how long a waiter does not stand by, by the event that it was started at.
+fn settles(event: &[u8]) -> Duration {
     #[derive(Deserialize)]
     struct Event {
+        hook_event_name: String,
         source: Option<String>,
     }
-    let event: Option<Event> = serde_json::from_slice(event).ok();
-    event
-        .and_then(|event| event.source)
-        .is_some_and(|source| source == "startup" || source == "resume")
+    let Ok(event) = serde_json::from_slice::<Event>(event) else {
+        return Duration::ZERO;
+    };
+    match (event.hook_event_name.as_str(), event.source.as_deref()) {
+        ("SessionStart", Some("startup" | "resume")) => SETTLES_AT_START,
+        ("UserPromptSubmit", _) => SETTLES_AT_PROMPT,
+        (_, _) => Duration::ZERO,
+    }
 }
 
 impl Program {
@@ -193,9 +201,9 @@ async fn carry(args: &Hook, process: Option<&Process>, event: Bytes) -> Result<(
 
 /// Stands by until there is something for the program, which is woken by what is said then; or the program has ended; or another
 /// stands by for it.
-async fn stand_by(args: &Hook, process: &Process, starts: bool) -> End {
+async fn stand_by(args: &Hook, process: &Process, settles: Duration) -> End {
     let woken = async {
-        sleep(if starts { SETTLES } else { Duration::ZERO }).await;
+        sleep(settles).await;
         woken(args, process).await
     };
     tokio::select! {

@@ -206,7 +206,12 @@ fn tell(mut answer: clap::Error) -> ExitCode {
         answer.insert(kind, value);
     }
     let _ = answer.print();
-    u8::try_from(answer.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+    let code = u8::try_from(answer.exit_code()).unwrap_or(1);
+    // To the program whose hook it is, 2 means that its turn is to be stopped, or begun.
+    let is_hook = std::env::args_os()
+        .nth(1)
+        .is_some_and(|subcommand| subcommand == "hook");
+    ExitCode::from(if is_hook { code.min(1) } else { code })
 }
 
 /// Takes a refused token out of an error, and what may be the second word of one that was given without quotes.

@@ -72,6 +72,10 @@ pub fn relay_command() -> Command {
         command.env_remove(variable);
     }
     command.env("XDG_RUNTIME_DIR", runtime_directory());
+    // What says that an agent calls, where an agent runs these tests.
+    for variable in ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"] {
+        command.env_remove(variable);
+    }
     command.env("XDG_DATA_HOME", data_directory());
     command.stdin(Stdio::null());
     command

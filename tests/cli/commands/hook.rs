@@ -403,3 +403,20 @@ fn a_process_has_a_bounded_name_and_an_event_is_json() {
     let plain = Request::post(&path(1), event("SessionStart").to_string()).with("Content-Type", "text/plain");
     assert_eq!(relay.connect().exchange(&plain).status, 415);
 }
+
+#[test]
+fn what_is_wrong_with_its_environment_stops_no_turn() {
+    let relay = Relay::start();
+    for (variable, value) in [("RELAY_TOKEN", "short"), ("RELAY_PROJECT", "a b")] {
+        for arguments in [&["hook", "claude"][..], &["hook", "claude", "wait"]] {
+            ask(relay.port, arguments)
+                .env(variable, value)
+                .env("CLAUDE_PID", PROCESS)
+                .write_stdin("{}")
+                .assert()
+                .code(1)
+                .stdout("")
+                .stderr(contains("error: "));
+        }
+    }
+}
