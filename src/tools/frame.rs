@@ -188,7 +188,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::{AgentName, Context, Kind, Message, MessageId, Recipient, Seq, Timestamp};
+    use crate::engine::handling::Handling;
+    use crate::engine::{
+        AgentName, ChannelName, Context, Kind, Message, MessageId, Recipient, Seq, Timestamp,
+    };
 
     fn name(agent: &str) -> AgentName {
         AgentName::new(agent).expect("a name")
@@ -363,6 +366,45 @@ mod tests {
             .iter()
             .chain(&BRACKETED)
             .any(|word| name.starts_with(word))
+    }
+
+    #[test]
+    fn the_head_of_a_message_says_all_that_is_out_of_the_ordinary() {
+        let in_project = |name: &str| AgentName::in_project("web", name).expect("a name");
+        let context = Context {
+            thread: Some("the [relay] plan".to_owned()),
+            handling: Handling {
+                priority: Priority::Urgent,
+                ..Handling::default()
+            },
+            ..Context::default()
+        };
+        let mut message = delivery(in_project("user"), "x", Some(context));
+        let channel = ChannelName::new("build").expect("a name");
+        Arc::get_mut(&mut message.message).expect("nobody else has it").to = Recipient::channel(&channel);
+        let id = uuid::Uuid::nil();
+        for (to, from) in [(name("dev-a"), "web:user"), (in_project("dev-a"), "user")] {
+            let shown = Shown {
+                agent: to,
+                ..shown(vec![message.clone()], 0)
+            };
+            let text = framed(&shown, None);
+            let head = format!(
+                "[relay] 1 of 1: urgent, question from the agent {from} to #build, 2026-05-02T14:30:00.000Z, id {id}, \
+                 in the thread \"the [\\\\relay] plan\""
+            );
+            assert_eq!(text.lines().nth(1), Some(&*head));
+        }
+    }
+
+    #[test]
+    fn what_is_written_out_counts_as_long_as_it_is() {
+        for piece in PIECES {
+            let delivery = delivery(name("dev-b"), &piece.repeat(1_000), None);
+            let bytes = delivery.message.framed_bytes();
+            let text = framed(&shown(vec![delivery], 0), None);
+            assert!(text.len() <= bytes, "{piece:?}: {} > {bytes}", text.len());
+        }
     }
 
     #[test]
