@@ -42,6 +42,9 @@ for (const cli of [codex, gemini, opencode]) {
       await calls(world, model, 'list_pending', { for: 'dev-a' }, NONE, undefined);
       await world.send('third');
       await runs(world, model, framed('third'));
+      await world.send('fourth');
+      const shown = plain(await model.use(...world.cli.shell('exit 3'))).map(({ text }) => text.trim()).join('\n');
+      assert.equal(shown.split(framed('fourth').trim()).length, 2, shown);
       await model.say('done');
     }, AGENT);
     assert.deepEqual(world.proxy.asked, [], 'something was asked of another machine');
