@@ -67,9 +67,11 @@ fn what_a_program_does_is_told_when_it_changes() {
     let mut relay = Relay::of_program();
     let does = |relay: &mut Relay| {
         let events = relay.events().into_iter();
-        let activities = events.filter_map(|event| match event {
-            Event::Does { activity, .. } => Some(activity),
-            _ => None,
+        let activities = events.filter_map(|event| {
+            let Event::Does { activity, .. } = event else {
+                return None;
+            };
+            Some(activity)
         });
         activities.collect::<Vec<_>>()
     };
