@@ -289,7 +289,7 @@ async fn unknown_path(uri: Uri, request: Request) -> Response {
         return v1::unknown_path(request).await;
     }
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/flush, /api/trace, /api/key, /api/redrive, /api/dead-letters and /api/tail, /hooks/claude, /hooks/codex, /hooks/gemini and /hooks/opencode, and what docs/API.md lists under /v1",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/flush, /api/trace, /api/key, /api/redrive, /api/dead-letters, /api/tail, /hooks/claude, /hooks/codex, /hooks/gemini and /hooks/opencode, and what docs/API.md lists under /v1",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)
