@@ -149,6 +149,8 @@ test('Actions of a node over NodeProviderClient: asked for, done, failed, sent a
 
   await provider.stop();
   await served;
+  // It does not wait until relay has heard of that.
+  await until(async () => (await ask('GET', '/v1/actions', alice.token)).every(({ name }) => name !== 'build'), 'it is gone');
   await assert.rejects(commands(alice).invoke('build', {}), { statusCode: 404, message: /no action "build"/ });
   assert.deepEqual(errors, []);
 });
