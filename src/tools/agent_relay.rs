@@ -6,10 +6,9 @@ mod resources;
 
 use resources::{agents_to_json, inbox_to_json, project_to_json};
 
-use super::lift::MODE;
+use super::lift::{MODE, handling};
 use super::refusals;
 use super::{Accepts, Argument, Needed, Prompt, Resource, Texts, Tool, Toolset, Values, Waits, messages};
-use crate::engine::handling::Mode;
 use crate::engine::mail::{PostOptions, Second};
 use crate::engine::watches::Watched;
 use crate::engine::{
@@ -327,7 +326,7 @@ fn send(given: &mut Values<'_>) -> Command {
     let (thread, timeout_ms) = (given.text("thread"), given.integer("timeout_ms"));
     let options = PostOptions {
         thread,
-        handling: given.word("mode", Mode::parse).unwrap_or_default().into(),
+        handling: handling(given),
         await_ms: given.boolean("await_response").then_some(timeout_ms),
         ..PostOptions::default()
     };

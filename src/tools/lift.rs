@@ -2,7 +2,7 @@
 
 use super::refusals::refused;
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
-use crate::engine::handling::Mode;
+use crate::engine::handling::{Handling, Mode};
 use crate::engine::mail::PostOptions;
 use crate::engine::{Command, Kind, Reply, mail};
 
@@ -104,6 +104,11 @@ pub(super) const MODE: Argument = Argument {
     needed: Needed::Never,
     description: "When to show it",
 };
+
+/// Takes how a message is to be brought.
+pub(super) fn handling(given: &mut Values<'_>) -> Handling {
+    given.word("mode", Mode::parse).unwrap_or_default().into()
+}
 
 /// Whose inbox a tool is about.
 const FOR: Argument = Argument {

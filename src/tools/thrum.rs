@@ -2,13 +2,12 @@
 //!
 //! Whose tools they are is the session's agent: none takes an agent's own name.
 
-use super::lift::MODE;
+use super::lift::{MODE, handling};
 use super::refusals::{self, member_words};
 use super::text::{Json, Object};
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::address::Warning;
 use crate::engine::groups::{self, GroupView, Member, Named};
-use crate::engine::handling::{Handling, Mode};
 use crate::engine::mail::{PostOptions, Second};
 use crate::engine::{
     AgentName, Command, DEFAULT_PROJECT, Delivery, GroupName, Kind, Refusal, Reply, Timestamp, agents, mail,
@@ -313,11 +312,6 @@ const MEMBER_VALUE: Argument = Argument {
     needed: Needed::Always,
     description: "Agent name or role name",
 };
-
-/// Takes how a message is to be brought.
-fn handling(given: &mut Values<'_>) -> Handling {
-    given.word("mode", Mode::parse).unwrap_or_default().into()
-}
 
 fn send(to: String, given: &mut Values<'_>, options: PostOptions) -> Command {
     let body = given.needed_text("content");
