@@ -30,6 +30,7 @@ use super::json_rpc::{self, Envelope, Invalid};
 use super::limits::{REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE};
 use super::orphans::Why;
 use super::query::Asked;
+use super::quirks::Quirk;
 use super::requests::{Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
 use super::tool_calls::{self, Called, Done, Shape, ToolCall};
@@ -99,6 +100,7 @@ pub(super) async fn exchange(
         Ok(opened) => opened,
     };
     let scope = scope_of(session_id);
+    let quirk = scope.as_ref().and_then(Scope::quirk);
     let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
     let in_session = is_session_based(version);
     if in_session {
@@ -108,7 +110,7 @@ pub(super) async fn exchange(
         {
             let id = call.id;
             let done = answer(shared, (session, toolsets), scope.as_ref(), call).await;
-            return in_session_response(id, done, &link, parts.headers);
+            return in_session_response(id, done, quirk, &link, parts.headers);
         }
     } else if let Some(call) = stateless::plain_call(&parts.headers, &body)
         && is_short(&call)
@@ -116,7 +118,7 @@ pub(super) async fn exchange(
         let id = call.id;
         let response = match answer(shared, (session, toolsets), scope.as_ref(), call).await {
             Some(done) => {
-                let response = tool_calls::response(id, Shape::Stateless, &done.result);
+                let response = tool_calls::response(id, Shape::Stateless, &done.result, quirk);
                 return ResponseBody::json(response, done.receipt, &link, parts.headers);
             }
             None => stateless::cancelled(id),
@@ -138,7 +140,7 @@ pub(super) async fn exchange(
             Some(Ok(call)) if is_short(&call) => {
                 let id = call.id;
                 let done = answer(shared, (session, toolsets), scope.as_ref(), call).await;
-                return in_session_response(id, done, &link, parts.headers);
+                return in_session_response(id, done, quirk, &link, parts.headers);
             }
             Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::Routed),
             Some(Ok(_)) | None => {}
@@ -148,7 +150,7 @@ pub(super) async fn exchange(
         parts,
         in_session,
         accepted,
-        caller: Caller::new(session, agent, scope, toolsets),
+        caller: Caller::new(session, agent, scope, toolsets).with_quirk(quirk),
         link,
     };
     // Boxed, so that the future of a plain call does not have room for it.
@@ -188,6 +190,7 @@ impl Exchange {
         };
         cancel(shared, &caller, envelope);
         let is_handshake = envelope.method.as_deref() == Some("initialize");
+        let quirk = is_handshake.then(|| Quirk::of_handshake(&message)).flatten();
         // rmcp would say that the content type is wrong.
         if ClientJsonRpcMessage::deserialize(&message).is_err() {
             return Invalid::not_a_message("it is no request or notification of MCP").into_response();
@@ -239,7 +242,7 @@ impl Exchange {
             })
         });
         if is_handshake && response.status().is_success() {
-            let id = shared.streams.draw_id().to_string();
+            let id = Quirk::session_id(shared.streams.draw_id(), quirk);
             response
                 .headers_mut()
                 .insert(SESSION_ID, id.try_into().expect("a uuid is a header's value"));
@@ -312,7 +315,7 @@ impl LostCall {
             // Its old connection may not be seen to be broken yet: it must not take what comes meanwhile.
             let scope = scope_of(session_id);
             let key = scope.and_then(|scope| RequestKey::of_json(&scope, self.id.get()));
-            key.into_iter().for_each(|key| shared.owner.cancel(key));
+            key.into_iter().for_each(|key| shared.owner.cancel(key, None));
             Why::StreamEnd
         } else {
             Why::Restart
@@ -323,7 +326,7 @@ impl LostCall {
         } else {
             Shape::Stateless
         };
-        let response = tool_calls::response(&self.id, shape, &result);
+        let response = tool_calls::response(&self.id, shape, &result, None);
         let event = [b"data: ", &*response, b"\n\n"].concat();
         let kind = [
             (header::CONTENT_TYPE, "text/event-stream"),
@@ -338,7 +341,7 @@ fn cancel(shared: &Shared, caller: &Caller, envelope: &Envelope<'_>) {
     if let (Some(scope), Some(id)) = (&caller.scope, tool_calls::cancelled_id(envelope))
         && let Some(key) = RequestKey::of_json(scope, id)
     {
-        shared.owner.cancel(key);
+        shared.owner.cancel(key, caller.quirk);
     }
 }
 
@@ -372,12 +375,13 @@ async fn answer(
 fn in_session_response(
     id: &RawValue,
     done: Option<Done>,
+    quirk: Option<Quirk>,
     link: &Link,
     headers: HeaderMap,
 ) -> axum::http::Response<ResponseBody> {
     match done {
         Some(done) => {
-            let response = tool_calls::response(id, Shape::SessionBased, &done.result);
+            let response = tool_calls::response(id, Shape::SessionBased, &done.result, quirk);
             ResponseBody::json(response, done.receipt, link, headers)
         }
         // There is no response to a cancelled request, but there is one to an exchange.

@@ -128,7 +128,7 @@ fn a_cancelled_wait_takes_nothing_with_it_whatever_comes_first() {
         };
         let cancelling = {
             let owner = Arc::clone(&owner);
-            thread::spawn(move || owner.cancel(key("1")))
+            thread::spawn(move || owner.cancel(key("1"), None))
         };
         let other = open(&owner, Carrier::Stream);
         post(&owner, other);
@@ -153,7 +153,7 @@ fn a_cancelled_read_takes_nothing_with_it_whatever_comes_first() {
                 }
             })
         };
-        owner.cancel(key("\"\\u0078\""));
+        owner.cancel(key("\"\\u0078\""), None);
         reading.join().expect("no panic");
         assert_eq!(take(&owner, session).messages, 1, "the message is lost");
     });

@@ -42,6 +42,7 @@ mod peer;
 mod plain_call;
 mod pushes;
 mod query;
+pub(crate) mod quirks;
 mod random;
 #[cfg(test)]
 mod recorder;

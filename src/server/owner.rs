@@ -38,6 +38,7 @@ use super::clock::Clock;
 use super::log::MessageLog;
 use super::machine::Machine;
 use super::observers::Journal;
+use super::quirks::Quirk;
 use super::random::Random;
 use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
@@ -262,9 +263,9 @@ impl Owner {
 
     /// Takes note that a client does not want the answer to a request any more: its call is dropped, or the hand-over in its
     /// answer undone; if the request is yet to come, it will not be carried out.
-    pub fn cancel(&self, key: RequestKey) {
+    pub fn cancel(&self, key: RequestKey, quirk: Option<Quirk>) {
         self.with(|state| {
-            let input = match state.requests.cancel(state.now, key) {
+            let input = match state.requests.cancel(state.now, key, quirk) {
                 None => return,
                 Some(Cancelled::Wait(call)) => Input::Cancelled { call },
                 Some(Cancelled::Handover(handover)) => {

@@ -11,6 +11,7 @@ use rmcp::model::RequestId;
 use uuid::Uuid;
 
 use super::limits::{EARLY_MAX, EARLY_MS, REQUEST_ID_BYTES_MAX};
+use super::quirks::Quirk;
 use crate::engine::{CallId, HandoverId, Timestamp};
 
 /// Within what a request's id means one request.
@@ -40,6 +41,14 @@ impl Scope {
     /// Makes the scope of a session's id that a client gives; none for one of a length that relay does not keep in mind.
     pub fn named(session: &str) -> Option<Self> {
         (session.len() <= REQUEST_ID_BYTES_MAX).then(|| Self::Named(session.into()))
+    }
+
+    /// Returns what is peculiar to the client, if its session's id says so.
+    pub fn quirk(&self) -> Option<Quirk> {
+        match self {
+            Self::Stream(_) => None,
+            Self::Named(session) => Quirk::of_session(session),
+        }
     }
 }
 
@@ -160,10 +169,13 @@ impl Requests {
     }
 
     /// Takes note of a cancellation: returns what of the latest call it is about, or remembers it for a request that is
-    /// yet to come.
-    pub fn cancel(&mut self, now: Timestamp, key: RequestKey) -> Option<Cancelled> {
+    /// yet to come. Of a client that cancels what it has it says nothing of a call that is answered.
+    pub fn cancel(&mut self, now: Timestamp, key: RequestKey, quirk: Option<Quirk>) -> Option<Cancelled> {
         let all = (key.clone(), CallId(0))..=(key.clone(), CallId(u64::MAX));
         if let Some((&(_, call), &handover)) = self.calls.range(all).next_back() {
+            if handover.is_some() && Quirk::cancels_what_it_has(quirk) {
+                return None;
+            }
             self.calls.remove(&(key, call));
             let Some(handover) = handover else {
                 return Some(Cancelled::Wait(call));
@@ -219,23 +231,44 @@ mod tests {
         requests.answer(key("b", "1"), CallId(11), HandoverId(11));
         requests.answer(key("a", "1"), CallId(12), HandoverId(12));
         assert_eq!(
-            requests.cancel(NOW, key("a", "1")),
+            requests.cancel(NOW, key("a", "1"), None),
             Some(Cancelled::Handover(HandoverId(12)))
         );
         assert_eq!(
-            requests.cancel(NOW, key("a", "1")),
+            requests.cancel(NOW, key("a", "1"), None),
             Some(Cancelled::Handover(HandoverId(10)))
         );
         assert_eq!(
-            requests.cancel(NOW, key("b", "\"1\"")),
+            requests.cancel(NOW, key("b", "\"1\""), None),
             None,
             "a text is not a number"
         );
         assert_eq!(
-            requests.cancel(NOW, key("b", "1")),
+            requests.cancel(NOW, key("b", "1"), None),
             Some(Cancelled::Handover(HandoverId(11)))
         );
         assert!(requests.calls.is_empty() && requests.answered.is_empty());
+    }
+
+    #[test]
+    fn of_a_client_that_cancels_what_it_has_only_what_is_not_answered_is_cancelled() {
+        let quirk = Some(Quirk::CancelsWhatItHas);
+        let mut requests = Requests::default();
+        requests.answer(key("a", "1"), CallId(10), HandoverId(10));
+        assert_eq!(requests.cancel(NOW, key("a", "1"), quirk), None);
+        assert!(!was_cancelled(&mut requests, "a", "1"), "it came");
+        let name = scope("a");
+        requests.park(Some(Request::Json(&name, "2")), CallId(11));
+        assert_eq!(
+            requests.cancel(NOW, key("a", "2"), quirk),
+            Some(Cancelled::Wait(CallId(11)))
+        );
+        assert_eq!(requests.cancel(NOW, key("a", "3"), quirk), None);
+        assert!(was_cancelled(&mut requests, "a", "3"), "it was yet to come");
+        assert_eq!(
+            requests.cancel(NOW, key("a", "1"), None),
+            Some(Cancelled::Handover(HandoverId(10)))
+        );
     }
 
     #[test]
@@ -257,8 +290,8 @@ mod tests {
     fn a_cancellation_that_overtakes_its_request_is_remembered_once() {
         let mut requests = Requests::default();
         assert!(!was_cancelled(&mut requests, "a", "1"));
-        assert_eq!(requests.cancel(NOW, key("a", "1")), None);
-        assert_eq!(requests.cancel(NOW, key("a", "1")), None, "twice is once");
+        assert_eq!(requests.cancel(NOW, key("a", "1"), None), None);
+        assert_eq!(requests.cancel(NOW, key("a", "1"), None), None, "twice is once");
         assert!(!was_cancelled(&mut requests, "b", "1"));
         assert!(was_cancelled(&mut requests, "a", "1"));
         assert!(!was_cancelled(&mut requests, "a", "1"));
@@ -273,9 +306,9 @@ mod tests {
         }
         requests.ended(HandoverId(11));
         requests.ended(HandoverId(11));
-        assert_eq!(requests.cancel(NOW, key("a", "1")), None);
+        assert_eq!(requests.cancel(NOW, key("a", "1"), None), None);
         assert_eq!(
-            requests.cancel(NOW, key("a", "0")),
+            requests.cancel(NOW, key("a", "0"), None),
             Some(Cancelled::Handover(HandoverId(10)))
         );
         requests.ended(HandoverId(10));
@@ -288,8 +321,8 @@ mod tests {
         let late = |ms| NOW.plus_millis(EARLY_MS + ms);
         for (ms, known) in [(-1, true), (0, false)] {
             let mut requests = Requests::default();
-            requests.cancel(NOW, key("a", "1"));
-            requests.cancel(late(-1), key("a", "2"));
+            requests.cancel(NOW, key("a", "1"), None);
+            requests.cancel(late(-1), key("a", "2"), None);
             let name = scope("a");
             assert_eq!(
                 requests.was_cancelled(late(ms), Some(Request::Json(&name, "1"))),
@@ -304,7 +337,7 @@ mod tests {
     fn of_early_cancellations_the_oldest_is_forgotten_at_the_bound() {
         let mut requests = Requests::default();
         for id in 0..=EARLY_MAX {
-            assert_eq!(requests.cancel(NOW, key("a", &id.to_string())), None);
+            assert_eq!(requests.cancel(NOW, key("a", &id.to_string()), None), None);
         }
         assert!(!was_cancelled(&mut requests, "a", "0"));
         assert!(was_cancelled(&mut requests, "a", "1"));
@@ -313,9 +346,9 @@ mod tests {
     #[test]
     fn an_early_cancellation_that_comes_again_and_again_takes_one_place() {
         let mut requests = Requests::default();
-        requests.cancel(NOW, key("a", "1"));
+        requests.cancel(NOW, key("a", "1"), None);
         for _ in 0..EARLY_MAX {
-            assert_eq!(requests.cancel(NOW, key("a", "2")), None);
+            assert_eq!(requests.cancel(NOW, key("a", "2"), None), None);
         }
         assert!(was_cancelled(&mut requests, "a", "1"));
     }
@@ -323,9 +356,9 @@ mod tests {
     #[test]
     fn a_cancellation_that_comes_again_after_its_time_is_remembered_anew() {
         let mut requests = Requests::default();
-        requests.cancel(NOW, key("a", "1"));
+        requests.cancel(NOW, key("a", "1"), None);
         let later = NOW.plus_millis(EARLY_MS);
-        requests.cancel(later, key("a", "1"));
+        requests.cancel(later, key("a", "1"), None);
         let name = scope("a");
         assert!(requests.was_cancelled(later, Some(Request::Json(&name, "1"))));
         assert!(requests.early.is_empty() && requests.early_order.is_empty());
@@ -339,6 +372,6 @@ mod tests {
             .park(Some(Request::Json(&name, "1")), CallId(5))
             .expect("an id");
         requests.forget(key.clone(), CallId(5));
-        assert_eq!(requests.cancel(NOW, key), None);
+        assert_eq!(requests.cancel(NOW, key, None), None);
     }
 }

@@ -23,6 +23,7 @@ use super::offers::{
     unknown_method,
 };
 use super::owner::{Answered, Outcome, Receipt};
+use super::quirks::Quirk;
 use super::requests::{Request, Scope};
 use super::tool_calls::{Called, Done, Parked, call_tool};
 use crate::engine::watches::{self, Watched};
@@ -55,6 +56,8 @@ pub struct Caller {
     pub scope: Option<Scope>,
     /// The tools that it has.
     pub toolsets: Toolsets,
+    /// What is peculiar to its client.
+    pub quirk: Option<Quirk>,
     /// Where what changes for it is put down, if there is a stream in which it can be told.
     changes: Option<Arc<Changes>>,
     /// Where the receipt of the reply is left for the transport.
@@ -76,10 +79,16 @@ impl Caller {
             agent,
             scope,
             toolsets,
+            quirk: None,
             changes: None,
             receipt: Arc::default(),
             is_cancelled: Arc::default(),
         }
+    }
+
+    /// Says what is peculiar to its client.
+    pub fn with_quirk(self, quirk: Option<Quirk>) -> Self {
+        Self { quirk, ..self }
     }
 
     /// Says where what changes for it is put down, for a stream in which it is told.
@@ -176,9 +185,10 @@ pub fn tools_for(toolsets: Toolsets, roster: &Roster, agent: Option<&AgentName>)
 }
 
 /// Wraps a result as rmcp has it.
-pub fn wrapped(result: &ToolResult) -> CallToolResult {
+pub fn wrapped(result: &ToolResult, quirk: Option<Quirk>) -> CallToolResult {
     let (texts, data) = result.texts_and_data();
-    let blocks = texts.into_iter().map(ContentBlock::text).collect();
+    let mut blocks = texts.into_iter().map(ContentBlock::text).collect();
+    Quirk::head(quirk, &mut blocks);
     let mut wrapped = if result.is_error() {
         CallToolResult::error(blocks)
     } else {
@@ -265,7 +275,7 @@ impl ServerHandler for Rpc {
             .receipt
             .lock()
             .expect("nothing panics while it holds a receipt") = receipt;
-        Ok(CallToolResponse::from(wrapped(&result)))
+        Ok(CallToolResponse::from(wrapped(&result, caller.quirk)))
     }
 
     async fn initialize(

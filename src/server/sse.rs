@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use super::limits::{
 use super::offers::updated;
 use super::orphans::{News, Ticket, Why};
 use super::query::Asked;
+use super::quirks::Quirk;
 use super::random::Random;
 use super::requests::Scope;
 use super::rpc::Caller;
@@ -73,6 +74,8 @@ struct Stream {
     outbox: Mutex<Option<Outbox>>,
     /// Whether the client is new or has come back.
     client: Mutex<Met>,
+    /// What is peculiar to it, once it has made a handshake.
+    quirk: OnceLock<Quirk>,
     /// What its client is to be told of beside answers.
     changes: Arc<Changes>,
     /// The connection that the stream goes over.
@@ -182,12 +185,12 @@ impl Outbox {
     }
 
     /// Sends the response of a tool call, which may have waited.
-    fn respond(&self, id: &RawValue, done: Done, ticket: Option<Ticket>) -> bool {
+    fn respond(&self, id: &RawValue, done: Done, quirk: Option<Quirk>, ticket: Option<Ticket>) -> bool {
         let Done { result, receipt } = done;
         let is_followed = receipt.is_some() || ticket.is_some();
         let sent = is_followed.then_some(Sent::Streamed(receipt, ticket));
         self.write(tool_calls::RESPONSE_BYTES, sent, |event| {
-            tool_calls::write_response(event, id, Shape::SessionBased, &result);
+            tool_calls::write_response(event, id, Shape::SessionBased, &result, quirk);
         })
     }
 
@@ -221,6 +224,7 @@ impl Stream {
             self.toolsets,
         )
         .with_changes(Arc::clone(&self.changes))
+        .with_quirk(self.quirk())
     }
 
     /// Writes the events that tell of a change.
@@ -233,6 +237,10 @@ impl Stream {
     /// The agent that its client asked to be bound to.
     fn asked_agent(&self) -> Option<String> {
         self.agent.as_ref().map(ToString::to_string)
+    }
+
+    fn quirk(&self) -> Option<Quirk> {
+        self.quirk.get().copied()
     }
 
     fn client(&self) -> MutexGuard<'_, Met> {
@@ -275,7 +283,7 @@ impl Stream {
                         // Its client has made it anew.
                         ticket.into_iter().for_each(Ticket::settled);
                     } else if let Some(outbox) = self.outbox() {
-                        outbox.respond(&id, Done::error(why.as_str()), ticket);
+                        outbox.respond(&id, Done::error(why.as_str()), None, ticket);
                         told.insert(Box::from(id.get()), why);
                     }
                 }
@@ -332,6 +340,7 @@ pub(super) async fn open(
             unread: Arc::clone(&unread),
         })),
         client: Mutex::new(Met::NotYet),
+        quirk: OnceLock::new(),
         changes: Arc::default(),
         link: link.clone(),
         closed: CancellationToken::new(),

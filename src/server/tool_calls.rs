@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use super::json::{Any, Keys, PassedOver};
 use super::json_rpc::{Envelope, Invalid, VERSION, present, text, wrong};
 use super::owner::{self, Answered, Outcome, Owner, Receipt};
+use super::quirks::Quirk;
 use super::requests::Request;
 use crate::engine::{Command, SessionId};
 use crate::tools::{Arguments, InvalidCall, Scalar, Texts, Tool, ToolResult, Toolsets, described};
@@ -247,23 +248,33 @@ pub enum Shape {
 pub const RESPONSE_BYTES: usize = 1_024;
 
 /// Makes the JSON-RPC response of a tool call; `id` is the request's as it was written.
-pub fn response(id: &RawValue, shape: Shape, result: &ToolResult) -> Bytes {
+pub fn response(id: &RawValue, shape: Shape, result: &ToolResult, quirk: Option<Quirk>) -> Bytes {
     let mut bytes = Vec::with_capacity(RESPONSE_BYTES);
-    write_response(&mut bytes, id, shape, result);
+    write_response(&mut bytes, id, shape, result, quirk);
     bytes.into()
 }
 
 /// Writes the same behind what is in `out`.
-pub fn write_response(out: &mut Vec<u8>, id: &RawValue, shape: Shape, result: &ToolResult) {
+pub fn write_response(
+    out: &mut Vec<u8>,
+    id: &RawValue,
+    shape: Shape,
+    result: &ToolResult,
+    quirk: Option<Quirk>,
+) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id.get().as_bytes());
     out.extend_from_slice(match shape {
         Shape::SessionBased => br#","result":{"content":["#,
         Shape::Stateless => br#","result":{"resultType":"complete","content":["#,
     });
+    let first_block = out.len();
     let mut texts = Texts::new(out);
     result.write(&mut texts);
     let structured = texts.into_structured();
+    if quirk.is_some() {
+        head(out, first_block, quirk);
+    }
     out.push(b']');
     if let Some(structured) = structured {
         out.extend_from_slice(br#","structuredContent":"#);
@@ -274,6 +285,20 @@ pub fn write_response(out: &mut Vec<u8>, id: &RawValue, shape: Shape, result: &T
     } else {
         br#","isError":false}}"#
     });
+}
+
+/// Puts the heading that a client needs before the text blocks that begin there.
+#[cold]
+fn head(out: &mut Vec<u8>, first_block: usize, quirk: Option<Quirk>) {
+    let first = out[first_block..]
+        .strip_prefix(Texts::BEFORE_TEXT)
+        .unwrap_or_default();
+    if let Some(heading) = Quirk::heading(quirk, first) {
+        let blocks = out.split_off(first_block);
+        Texts::new(out).plain(heading);
+        out.push(b',');
+        out.extend_from_slice(&blocks);
+    }
 }
 
 #[cfg(test)]
@@ -320,8 +345,13 @@ mod tests {
     }
 
     /// What rmcp writes in its handler's place.
-    fn written_by_rmcp(id: rmcp::model::RequestId, shape: Shape, result: &ToolResult) -> String {
-        let result = crate::server::rpc::wrapped(result);
+    fn written_by_rmcp(
+        id: rmcp::model::RequestId,
+        shape: Shape,
+        result: &ToolResult,
+        quirk: Option<Quirk>,
+    ) -> String {
+        let result = crate::server::rpc::wrapped(result, quirk);
         let mut result = rmcp::model::ServerResult::CallToolResult(result);
         match shape {
             Shape::SessionBased => result.strip_result_type_for_legacy_peer(),
@@ -394,12 +424,16 @@ mod tests {
             ToolResult::error("a \"b\" \\ \n"),
         ];
         for result in &results {
-            for shape in [Shape::SessionBased, Shape::Stateless] {
+            for (shape, quirk) in [
+                (Shape::SessionBased, None),
+                (Shape::SessionBased, Some(Quirk::TakesTextForData)),
+                (Shape::Stateless, None),
+            ] {
                 for id in ["7", r#""a-b""#] {
                     let raw = RawValue::from_string(id.to_owned()).expect("JSON");
-                    let ours = String::from_utf8(response(&raw, shape, result).into()).expect("UTF-8");
+                    let ours = String::from_utf8(response(&raw, shape, result, quirk).into()).expect("UTF-8");
                     let id = serde_json::from_str(id).expect("an id");
-                    assert_eq!(ours, written_by_rmcp(id, shape, result));
+                    assert_eq!(ours, written_by_rmcp(id, shape, result, quirk));
                 }
             }
         }

@@ -18,6 +18,9 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
+    /// What stands before the text in its block.
+    pub const BEFORE_TEXT: &'static [u8] = br#"{"type":"text","text":""#;
+
     /// Begins to write behind what is in `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self {
@@ -56,7 +59,7 @@ impl<'a> Texts<'a> {
         if !std::mem::take(&mut self.is_first) {
             self.out.push(b',');
         }
-        self.out.extend_from_slice(br#"{"type":"text","text":""#);
+        self.out.extend_from_slice(Self::BEFORE_TEXT);
         write(self.out);
         self.out.extend_from_slice(br#""}"#);
     }

@@ -26,6 +26,7 @@ use crate::engine::Roster;
 use crate::server::offers::{
     HasToolsets, find_resource, not_a_method, offer_what_toolsets_have, server_info, unknown_method,
 };
+use crate::server::quirks::Quirk;
 use crate::server::rpc::{progress, progress_ticks, tools_for};
 use crate::tools::{Scalar, Toolsets};
 
@@ -240,6 +241,9 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         let mut result = answer.unwrap_or_else(|trouble| self.relay.tell(&trouble, toolset));
         // The relay was asked in a version that does not have it; rmcp strips it for agents that do not either.
         result.result_type = Some(ResultType::COMPLETE);
+        let client = context.peer.peer_info();
+        let quirk = client.and_then(|client| Quirk::of_client(&client.client_info.name));
+        Quirk::head(quirk, &mut result.content);
         Ok(CallToolResponse::from(result))
     }
 

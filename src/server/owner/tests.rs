@@ -163,7 +163,7 @@ async fn a_dropped_wait_is_reported_as_cancelled_and_leaves_nothing_behind() {
     assert_eq!(recorded.take(), [Input::Cancelled { call }]);
     assert_eq!(owner.lock().parked.len(), 0);
     // Its id is forgotten too: a cancellation is for a request that is yet to come.
-    owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"));
+    owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"), None);
     assert_eq!(recorded.take(), []);
     assert!(owner.call(session, read("pm", 0), request).is_none());
 }
@@ -195,11 +195,11 @@ async fn an_answered_read_can_be_cancelled_if_it_handed_something_over() {
     let waited = waited.receipt.expect("a read has a receipt");
     recorded.take();
 
-    owner.cancel(key("1"));
+    owner.cancel(key("1"), None);
     assert_eq!(recorded.take(), []);
     let full = full.receipt.expect("a read has a receipt");
     for (id, receipt) in [("2", &full), ("3", &waited)] {
-        owner.cancel(key(id));
+        owner.cancel(key(id), None);
         assert_eq!(recorded.take(), [signed(receipt, Sign::Cancelled)]);
     }
 }
@@ -316,7 +316,7 @@ async fn a_wait_that_ended_with_nothing_leaves_its_id_to_a_request_that_is_yet_t
         panic!("nothing is there to read");
     };
     ended(parked, Instant::now()).await;
-    owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"));
+    owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"), None);
     assert!(owner.call(session, read("pm", 0), request).is_none());
 }
 
@@ -332,7 +332,7 @@ async fn the_end_of_a_session_ends_its_waits_and_leaves_nothing_of_them() {
     owner.close(session, Ending::Broken);
     assert!(parked.answered().await.is_none());
     assert_eq!(owner.lock().parked.len(), 0);
-    owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"));
+    owner.cancel(RequestKey::of_json(&scope, "1").expect("an id"), None);
     let other = told(&owner, "dev-a");
     assert!(
         owner.call(other, read("pm", 0), request).is_none(),
@@ -362,7 +362,7 @@ async fn a_hand_over_that_has_ended_leaves_its_id_to_a_request_that_is_yet_to_co
         } else {
             drop(receipt);
         }
-        owner.cancel(RequestKey::of_json(&scope, id).expect("an id"));
+        owner.cancel(RequestKey::of_json(&scope, id).expect("an id"), None);
         assert!(owner.call(session, read("pm", 0), request).is_none(), "{id}");
     }
 }

@@ -18,6 +18,7 @@ use crate::server::dispatch;
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
 use crate::server::query::refuse_twice;
+use crate::server::quirks::Quirk;
 use crate::server::requests::{Request as Cancellable, RequestKey};
 use crate::server::rpc::{Rpc, progress, progress_ticks};
 use crate::server::tool_calls::{self, Called, Done, Parked, ToolCall};
@@ -127,6 +128,12 @@ fn accept(
         Ok(message) => message,
         Err(invalid) => return refuse_message(&outbox, invalid),
     };
+    if envelope.method.as_deref() == Some("initialize")
+        && let Some(quirk) = Quirk::of_handshake(&message)
+    {
+        // A client has one name, however often it says it.
+        stream.quirk.get_or_init(|| quirk);
+    }
     match (envelope.method.as_deref(), envelope.id) {
         (Some(method), Some(id)) => match serde_json::from_value(message) {
             Ok(request) => {
@@ -149,7 +156,8 @@ fn accept(
         (Some("notifications/cancelled"), None) => {
             let key =
                 tool_calls::cancelled_id(envelope).and_then(|id| RequestKey::of_json(&stream.scope, id));
-            key.into_iter().for_each(|key| shared.owner.cancel(key));
+            key.into_iter()
+                .for_each(|key| shared.owner.cancel(key, stream.quirk()));
             StatusCode::ACCEPTED.into_response()
         }
         // Other notifications, and responses to requests that relay never makes, ask for nothing.
@@ -163,7 +171,7 @@ fn accept_call(shared: &Arc<Shared>, stream: &Arc<Stream>, outbox: Outbox, call:
     match stream.meet_again(shared, Some(call.id)) {
         None => accepted(call_tool(shared, stream, outbox, call, passed)),
         // The client may have taken that answer for this call's, and ignore the next; or it may not.
-        Some(why) => accepted(outbox.respond(call.id, Done::error(why.as_str()), None)),
+        Some(why) => accepted(outbox.respond(call.id, Done::error(why.as_str()), None, None)),
     }
 }
 
@@ -202,7 +210,7 @@ fn call_tool(
     let waits = call.may_wait(stream.toolsets);
     let command = match tool_calls::command(stream.toolsets, &call.name, call.arguments) {
         Ok(command) => command,
-        Err(invalid) => return outbox.respond(call.id, Done::error(invalid), None),
+        Err(invalid) => return outbox.respond(call.id, Done::error(invalid), None, None),
     };
     shared.orphans.read(passed);
     // Before the call is made: whatever becomes of it, its client may wait for the answer for as long as it asked to.
@@ -215,13 +223,20 @@ fn call_tool(
             ticket.into_iter().for_each(Ticket::settled);
             true
         }
-        Some(Called::Done(done)) => outbox.respond(call.id, done, ticket),
+        Some(Called::Done(done)) => outbox.respond(call.id, done, stream.quirk(), ticket),
         Some(Called::Parked(parked)) => {
             let progress_token = call.progress_token.map(RawValue::get);
             let progress_token = progress_token.and_then(|token| serde_json::from_str(token).ok());
             let closed = stream.closed.clone();
             let id = call.id.to_owned();
-            tokio::spawn(wait(closed, outbox, parked, ticket, id, progress_token));
+            tokio::spawn(wait(
+                closed,
+                outbox,
+                parked,
+                (stream.quirk(), ticket),
+                id,
+                progress_token,
+            ));
             true
         }
     }
@@ -232,7 +247,7 @@ async fn wait(
     closed: CancellationToken,
     outbox: Outbox,
     mut parked: Parked,
-    ticket: Option<Ticket>,
+    (quirk, ticket): (Option<Quirk>, Option<Ticket>),
     id: Box<RawValue>,
     progress_token: Option<ProgressToken>,
 ) {
@@ -245,7 +260,7 @@ async fn wait(
             () = closed.cancelled() => return,
             answered = parked.answered() => {
                 match answered {
-                    Some(done) => drop(outbox.respond(&id, done, ticket)),
+                    Some(done) => drop(outbox.respond(&id, done, quirk, ticket)),
                     // Its client does not want an answer.
                     None => ticket.into_iter().for_each(Ticket::settled),
                 }

@@ -50,6 +50,7 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
             toolsets,
             scope: Scope::Stream(Uuid::nil()),
             outbox: Mutex::new(Some(Outbox { events, unread })),
+            quirk: OnceLock::new(),
             client: Mutex::new(Met::New),
             changes: Arc::default(),
             link: wire.link(),
