@@ -9,6 +9,8 @@
 mod agent;
 #[path = "bridge/presence.rs"]
 mod presence;
+#[path = "bridge/quirks.rs"]
+mod quirks;
 #[path = "bridge/refusals.rs"]
 mod refusals;
 #[path = "bridge/strangers.rs"]

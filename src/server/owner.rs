@@ -265,11 +265,11 @@ impl Owner {
     /// answer undone; if the request is yet to come, it will not be carried out.
     pub fn cancel(&self, key: RequestKey, quirk: Option<Quirk>) {
         self.with(|state| {
-            let input = match state.requests.cancel(state.now, key, quirk) {
+            let input = match state.requests.cancel(state.now, key) {
                 None => return,
                 Some(Cancelled::Wait(call)) => Input::Cancelled { call },
                 Some(Cancelled::Handover(handover)) => {
-                    let sign = Sign::Cancelled;
+                    let sign = Quirk::sign_of_cancellation(quirk);
                     Input::Signed { handover, sign }
                 }
             };

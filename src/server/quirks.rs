@@ -7,6 +7,8 @@ use rmcp::model::ContentBlock;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::engine::Sign;
+
 /// What a client does that others do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quirk {
@@ -56,9 +58,13 @@ impl Quirk {
         format!("{id}{ending}")
     }
 
-    /// Tells whether a cancellation of what was answered says nothing.
-    pub fn cancels_what_it_has(quirk: Option<Self>) -> bool {
-        quirk == Some(Self::CancelsWhatItHas)
+    /// Returns what the cancellation of a call that is answered is a sign of: that its client threw the answer away, or, if it cancels what it
+    /// has, no more than that the answer may not have come.
+    pub fn sign_of_cancellation(quirk: Option<Self>) -> Sign {
+        match quirk {
+            Some(Self::CancelsWhatItHas) => Sign::Lost,
+            Some(Self::TakesTextForData) | None => Sign::Cancelled,
+        }
     }
 
     /// Returns the text that goes before those of an answer which begin so.

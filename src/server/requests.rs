@@ -169,13 +169,10 @@ impl Requests {
     }
 
     /// Takes note of a cancellation: returns what of the latest call it is about, or remembers it for a request that is
-    /// yet to come. Of a client that cancels what it has it says nothing of a call that is answered.
-    pub fn cancel(&mut self, now: Timestamp, key: RequestKey, quirk: Option<Quirk>) -> Option<Cancelled> {
+    /// yet to come.
+    pub fn cancel(&mut self, now: Timestamp, key: RequestKey) -> Option<Cancelled> {
         let all = (key.clone(), CallId(0))..=(key.clone(), CallId(u64::MAX));
         if let Some((&(_, call), &handover)) = self.calls.range(all).next_back() {
-            if handover.is_some() && Quirk::cancels_what_it_has(quirk) {
-                return None;
-            }
             self.calls.remove(&(key, call));
             let Some(handover) = handover else {
                 return Some(Cancelled::Wait(call));
@@ -231,44 +228,23 @@ mod tests {
         requests.answer(key("b", "1"), CallId(11), HandoverId(11));
         requests.answer(key("a", "1"), CallId(12), HandoverId(12));
         assert_eq!(
-            requests.cancel(NOW, key("a", "1"), None),
+            requests.cancel(NOW, key("a", "1")),
             Some(Cancelled::Handover(HandoverId(12)))
         );
         assert_eq!(
-            requests.cancel(NOW, key("a", "1"), None),
+            requests.cancel(NOW, key("a", "1")),
             Some(Cancelled::Handover(HandoverId(10)))
         );
         assert_eq!(
-            requests.cancel(NOW, key("b", "\"1\""), None),
+            requests.cancel(NOW, key("b", "\"1\"")),
             None,
             "a text is not a number"
         );
         assert_eq!(
-            requests.cancel(NOW, key("b", "1"), None),
+            requests.cancel(NOW, key("b", "1")),
             Some(Cancelled::Handover(HandoverId(11)))
         );
         assert!(requests.calls.is_empty() && requests.answered.is_empty());
-    }
-
-    #[test]
-    fn of_a_client_that_cancels_what_it_has_only_what_is_not_answered_is_cancelled() {
-        let quirk = Some(Quirk::CancelsWhatItHas);
-        let mut requests = Requests::default();
-        requests.answer(key("a", "1"), CallId(10), HandoverId(10));
-        assert_eq!(requests.cancel(NOW, key("a", "1"), quirk), None);
-        assert!(!was_cancelled(&mut requests, "a", "1"), "it came");
-        let name = scope("a");
-        requests.park(Some(Request::Json(&name, "2")), CallId(11));
-        assert_eq!(
-            requests.cancel(NOW, key("a", "2"), quirk),
-            Some(Cancelled::Wait(CallId(11)))
-        );
-        assert_eq!(requests.cancel(NOW, key("a", "3"), quirk), None);
-        assert!(was_cancelled(&mut requests, "a", "3"), "it was yet to come");
-        assert_eq!(
-            requests.cancel(NOW, key("a", "1"), None),
-            Some(Cancelled::Handover(HandoverId(10)))
-        );
     }
 
     #[test]
@@ -290,8 +266,8 @@ mod tests {
     fn a_cancellation_that_overtakes_its_request_is_remembered_once() {
         let mut requests = Requests::default();
         assert!(!was_cancelled(&mut requests, "a", "1"));
-        assert_eq!(requests.cancel(NOW, key("a", "1"), None), None);
-        assert_eq!(requests.cancel(NOW, key("a", "1"), None), None, "twice is once");
+        assert_eq!(requests.cancel(NOW, key("a", "1")), None);
+        assert_eq!(requests.cancel(NOW, key("a", "1")), None, "twice is once");
         assert!(!was_cancelled(&mut requests, "b", "1"));
         assert!(was_cancelled(&mut requests, "a", "1"));
         assert!(!was_cancelled(&mut requests, "a", "1"));
@@ -306,9 +282,9 @@ mod tests {
         }
         requests.ended(HandoverId(11));
         requests.ended(HandoverId(11));
-        assert_eq!(requests.cancel(NOW, key("a", "1"), None), None);
+        assert_eq!(requests.cancel(NOW, key("a", "1")), None);
         assert_eq!(
-            requests.cancel(NOW, key("a", "0"), None),
+            requests.cancel(NOW, key("a", "0")),
             Some(Cancelled::Handover(HandoverId(10)))
         );
         requests.ended(HandoverId(10));
@@ -321,8 +297,8 @@ mod tests {
         let late = |ms| NOW.plus_millis(EARLY_MS + ms);
         for (ms, known) in [(-1, true), (0, false)] {
             let mut requests = Requests::default();
-            requests.cancel(NOW, key("a", "1"), None);
-            requests.cancel(late(-1), key("a", "2"), None);
+            requests.cancel(NOW, key("a", "1"));
+            requests.cancel(late(-1), key("a", "2"));
             let name = scope("a");
             assert_eq!(
                 requests.was_cancelled(late(ms), Some(Request::Json(&name, "1"))),
@@ -337,7 +313,7 @@ mod tests {
     fn of_early_cancellations_the_oldest_is_forgotten_at_the_bound() {
         let mut requests = Requests::default();
         for id in 0..=EARLY_MAX {
-            assert_eq!(requests.cancel(NOW, key("a", &id.to_string()), None), None);
+            assert_eq!(requests.cancel(NOW, key("a", &id.to_string())), None);
         }
         assert!(!was_cancelled(&mut requests, "a", "0"));
         assert!(was_cancelled(&mut requests, "a", "1"));
@@ -346,9 +322,9 @@ mod tests {
     #[test]
     fn an_early_cancellation_that_comes_again_and_again_takes_one_place() {
         let mut requests = Requests::default();
-        requests.cancel(NOW, key("a", "1"), None);
+        requests.cancel(NOW, key("a", "1"));
         for _ in 0..EARLY_MAX {
-            assert_eq!(requests.cancel(NOW, key("a", "2"), None), None);
+            assert_eq!(requests.cancel(NOW, key("a", "2")), None);
         }
         assert!(was_cancelled(&mut requests, "a", "1"));
     }
@@ -356,9 +332,9 @@ mod tests {
     #[test]
     fn a_cancellation_that_comes_again_after_its_time_is_remembered_anew() {
         let mut requests = Requests::default();
-        requests.cancel(NOW, key("a", "1"), None);
+        requests.cancel(NOW, key("a", "1"));
         let later = NOW.plus_millis(EARLY_MS);
-        requests.cancel(later, key("a", "1"), None);
+        requests.cancel(later, key("a", "1"));
         let name = scope("a");
         assert!(requests.was_cancelled(later, Some(Request::Json(&name, "1"))));
         assert!(requests.early.is_empty() && requests.early_order.is_empty());
@@ -372,6 +348,6 @@ mod tests {
             .park(Some(Request::Json(&name, "1")), CallId(5))
             .expect("an id");
         requests.forget(key.clone(), CallId(5));
-        assert_eq!(requests.cancel(NOW, key, None), None);
+        assert_eq!(requests.cancel(NOW, key), None);
     }
 }

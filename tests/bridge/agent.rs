@@ -64,7 +64,11 @@ impl Agent {
     }
 
     pub fn shake_hands(&mut self) {
-        self.write(&initialize());
+        self.shake_hands_as("relay-bridge-tests");
+    }
+
+    pub fn shake_hands_as(&mut self, name: &str) {
+        self.write(&initialize_as(name));
         let answer = self.heard();
         assert_eq!(answer["result"]["serverInfo"]["name"], "relay", "{answer}");
         self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
@@ -182,7 +186,12 @@ fn bridge(port: u16, arguments: &[&str]) -> Command {
 }
 
 pub fn initialize() -> String {
-    let client = json!({"name": "relay-bridge-tests", "version": "1.0.0"});
+    initialize_as("relay-bridge-tests")
+}
+
+/// The handshake of a client of that name.
+pub fn initialize_as(name: &str) -> String {
+    let client = json!({"name": name, "version": "1.0.0"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
     request(0, "initialize", &params)
 }

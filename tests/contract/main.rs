@@ -12,6 +12,7 @@ mod identity;
 mod once;
 mod order;
 mod pipelining;
+mod quirks;
 mod redelivery;
 mod restart;
 mod short_way;
@@ -30,7 +31,7 @@ use serde_json::{Value, json};
 
 use support::http::{Arrived, Request};
 use support::process::Relay;
-use support::session::{QUIET, Reply, Session, WAYS, Way, messages_of};
+use support::session::{QUIET, Reply, Session, WAYS, Way, message_of, messages_of};
 use support::sse::{EventStream, Seen};
 use support::until;
 

@@ -261,7 +261,7 @@ impl Reply {
 }
 
 /// The message that a response ends in, be it JSON or a stream of events.
-fn message_of(response: &Response) -> Value {
+pub fn message_of(response: &Response) -> Value {
     messages_of(response).pop().expect("a message")
 }
 

@@ -161,11 +161,6 @@ impl<S: Connection> Calls<S> {
         self.lock().under_way.contains_key(&id.to_string())
     }
 
-    /// Tells whether a request is not answered yet.
-    pub fn is_asked(&self, id: &RequestId) -> bool {
-        self.lock().under_way.contains_key(&key(id))
-    }
-
     /// Waits until the calls of the lines before are answered, then notes that the relay is asked. Returns a connection
     /// that is open, if there is one. A call that was cancelled has no turn.
     ///

@@ -19,7 +19,6 @@ use super::calls::{Calls, UNDER_WAY_MAX, Unusable};
 use super::connection::Connect;
 use super::lines::{Line, Lines, Refused, message};
 use super::relay::Relay;
-use crate::server::quirks::Quirk;
 
 /// How long stdout may take what is left for it at the end, once there is nothing more to wait for.
 const LAST_WRITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -36,8 +35,6 @@ pub struct Stdio<R, C: Connect> {
     first: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// The agent has asked for something.
     greeted: bool,
-    /// What is peculiar to its program, once it has made a handshake.
-    quirk: Option<Quirk>,
 }
 
 /// Something for stdout.
@@ -88,7 +85,6 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
             relay,
             first: None,
             greeted: false,
-            quirk: None,
         };
         (stdio, Writing(writing))
     }
@@ -141,9 +137,6 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
         match &message {
             JsonRpcMessage::Request(request) => {
                 self.greeted = true;
-                if let ClientRequest::InitializeRequest(handshake) = &request.request {
-                    self.quirk = Quirk::of_client(&handshake.params.client_info.name);
-                }
                 // Such a request is answered when it is cancelled, and by no other end.
                 let stays = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
                 if !stays && let Err(unusable) = self.calls.begin(&request.id) {
@@ -154,7 +147,6 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
-                    && (!Quirk::cancels_what_it_has(self.quirk) || self.calls.is_asked(id))
                     && self.calls.cancel(id)
                 {
                     // What the agent asks after it comes after it at the relay too.
