@@ -75,6 +75,21 @@ for (const cli of [codex, gemini, opencode]) {
     });
   });
 
+  test(`${name}: a session is recognised by what it reads, too`, async (t) => {
+    const world = await World.start(t, cli);
+    const { tool, input } = cli.reads;
+    await world.turn(async (model) => {
+      await model.asked();
+      await world.send('alpha');
+      await runs(world, model, undefined);
+      const [call, read, ...others] = await model.use(cli.tool(tool), input);
+      assert.deepEqual([call.text, read.text.match(/alpha/g)?.length, others], [cli.tool(tool), 1, []], read.text);
+      await world.send('omega');
+      await runs(world, model, framed('omega'));
+      await model.say('done');
+    });
+  });
+
   test(`${name}: a call that relay refuses does not say who the session is`, async (t) => {
     const world = await World.start(t, cli);
     await world.turn(async (model) => {
@@ -88,7 +103,7 @@ for (const cli of [codex, gemini, opencode]) {
 
   test(`${name}: what was read with a tool is not shown, and what was shown is not read`, async (t) => {
     const world = await World.start(t, cli);
-    const { query, tool, input, none } = cli.reads;
+    const { tool, input, none } = cli.reads;
     await world.turn(async (model) => {
       await model.asked();
       await world.send('by tool');
@@ -99,7 +114,7 @@ for (const cli of [codex, gemini, opencode]) {
       await runs(world, model, framed('by hook'));
       await calls(world, model, tool, input, none, undefined);
       await model.say('done');
-    }, { ...AGENT, query });
+    }, AGENT);
   });
 
   test(`${name}: where no relay is, a turn is as it would be without it`, async (t) => {

@@ -70,7 +70,7 @@ export const codex = {
   atPrompt: (prompt, text) => [{ role: 'user', text: prompt }, { role: 'developer', text }],
 
   /** Returns the command that runs one turn, and its environment. */
-  turn({ home, relay, model, query, prompt }) {
+  turn({ home, relay, model, prompt }) {
     const folder = path.join(home, '.codex');
     mkdirSync(folder);
     writeFileSync(
@@ -80,7 +80,7 @@ export const codex = {
         ...['[analytics]', 'enabled = false', '[features]', 'plugins = false', 'apps = false'],
         ...['[model_providers.mock]', 'name = "mock"', `base_url = "${model.url}/v1"`, 'wire_api = "responses"'],
         ...['env_key = "MOCK_KEY"', 'requires_openai_auth = false'],
-        ...['[mcp_servers.relay]', `url = "${relay.url('mcp', query)}"`],
+        ...['[mcp_servers.relay]', `url = "${relay.url('mcp')}"`],
       ].join('\n'),
     );
     const hook = [{ hooks: [{ type: 'command', command: `${relayBin} hook codex --port ${relay.port}` }] }];

@@ -40,8 +40,8 @@ export const gemini = {
   dialect,
   shell: (command) => ['run_shell_command', { command }],
   tool: (name) => `mcp_relay_${name}`,
-  // It takes the array in which `read_messages` answers for data of the wrong shape, and shows its model none of it.
-  reads: { query: { agent: 'dev-a', tools: 'agent-relay' }, tool: 'relay_inbox', input: {}, none: 'No messages in inbox.' },
+  // It takes a first text that is JSON for data, and refuses an array, so that relay puts another one before it.
+  reads: { tool: 'read_messages', input: { for: 'dev-a' }, none: 'Messages, oldest first, as a JSON array:\n[]' },
 
   behindTool: (call, result, text) => [
     { role: 'call', text: call },
@@ -56,7 +56,7 @@ export const gemini = {
     { role: 'user', text: `<hook_context>${text}</hook_context>` },
   ],
 
-  turn({ home, relay, model, query, prompt }) {
+  turn({ home, relay, model, prompt }) {
     const folder = path.join(home, '.gemini');
     mkdirSync(folder);
     const hook = [{ hooks: [{ type: 'command', command: `${relayBin} hook gemini --port ${relay.port}` }] }];
@@ -67,7 +67,7 @@ export const gemini = {
         security: { auth: { selectedType: 'gemini-api-key' } },
         general: { enableAutoUpdate: false, enableAutoUpdateNotification: false },
         privacy: { usageStatisticsEnabled: false },
-        mcpServers: { relay: { httpUrl: relay.url('mcp', query).href } },
+        mcpServers: { relay: { httpUrl: relay.url('mcp').href } },
         hooks: Object.fromEntries(events.map((event) => [event, hook])),
       }),
     );

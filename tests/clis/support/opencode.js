@@ -61,7 +61,7 @@ export const opencode = {
   },
 
   /** Returns the command that shows its window, and its environment. */
-  tui({ project, relay, model, query, permission = 'allow' }) {
+  tui({ project, relay, model, permission = 'allow' }) {
     mkdirSync(path.join(project, '.opencode/plugin'), { recursive: true });
     copyFileSync(plugin, path.join(project, '.opencode/plugin/relay.js'));
     const models = { mock: { name: 'mock', tool_call: true, limit: { context: 100_000, output: 1_000 } } };
@@ -71,7 +71,7 @@ export const opencode = {
       JSON.stringify({
         ...{ model: 'mock/mock', small_model: 'mock/mock', autoupdate: false, share: 'disabled' },
         ...{ provider: { mock: provider }, permission: { bash: permission } },
-        mcp: { relay: { type: 'remote', url: relay.url('mcp', query).href } },
+        mcp: { relay: { type: 'remote', url: relay.url('mcp').href } },
       }),
     );
     return {

@@ -57,9 +57,9 @@ export class World {
   }
 
   /** Runs one turn of the CLI without a person, with `script` as its model, until both have ended. */
-  async turn(script, { agent, query, prompt = 'go on' } = {}) {
+  async turn(script, { agent, prompt = 'go on' } = {}) {
     const model = await this.model(script);
-    const { command, args, env } = this.cli.turn({ ...this, model, query, prompt });
+    const { command, args, env } = this.cli.turn({ ...this, model, prompt });
     const ran = run(this.t, command, args, { cwd: this.project, env: this.env(env, agent) });
     // A script that fails leaves its last request open: the CLI would wait for it.
     const ended = await Promise.race([ran, model.finished.then(() => ran)]);
