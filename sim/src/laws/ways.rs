@@ -121,6 +121,20 @@ impl Case<'_> {
             TOLD,
         ];
         let unanswered = matches!(call.outcome, Outcome::Unknown(why) if lost.contains(&why));
-        parked && same_life && unanswered && self.is_connected(call) && call.ended_ms > asked_ms
+        // HTTP has the second of two requests that were written at once wait for the answer to the first.
+        let behind = self.transport(call.agent) == Transport::Http
+            && self
+                .history
+                .calls
+                .iter()
+                .any(|other| stands_before(other, call) && other.ended_ms >= asked_ms);
+        parked && same_life && unanswered && !behind && self.is_connected(call) && call.ended_ms > asked_ms
     }
+}
+
+/// Tells whether two requests were written at once over one connection, this one first: both were answered in that order, or none.
+fn stands_before(first: &Record, second: &Record) -> bool {
+    let at_once =
+        (first.agent, first.incarnation, first.sent_ms) == (second.agent, second.incarnation, second.sent_ms);
+    first.incarnation.is_some() && at_once && first.ended_ms < second.ended_ms
 }
