@@ -89,7 +89,12 @@ impl Agent {
     async fn open(&self) -> Session {
         let session = Session::open(self.settings.clone());
         let version = self.plan.dialect.version();
-        let client = json!({"name": "sim", "version": "0"});
+        let name = if self.cancels_what_it_has() {
+            "opencode"
+        } else {
+            "sim"
+        };
+        let client = json!({"name": name, "version": "0"});
         let greeting = match self.plan.dialect {
             Dialect::Bare => return session,
             Dialect::Greeting(_) => {
@@ -110,6 +115,12 @@ impl Agent {
                 .await;
         }
         session
+    }
+
+    /// Tells whether it is one that cancels each call a moment after it has taken the answer, as OpenCode does.
+    fn cancels_what_it_has(&self) -> bool {
+        let greets = matches!(self.plan.dialect, Dialect::Greeting(_));
+        self.number % 3 == 2 && self.plan.transport == Transport::Http && greets
     }
 
     async fn ask_first(&self, session: &Session, asked: Asked, method: &'static str, params: Value) {
@@ -205,7 +216,15 @@ impl Agent {
             () = give_up => (None, Err("given up")),
         };
         noted.record.incarnation = incarnation;
-        noted.understand(&answer, false)
+        let goes_on = noted.understand(&answer, false);
+        drop(noted);
+        if answer.is_ok() && self.cancels_what_it_has() {
+            let cancelled = session.cancel(id).await;
+            self.settings
+                .marks
+                .hit_if(cancelled, "cancelled over HTTP: what it has");
+        }
+        goes_on
     }
 
     /// Makes a call and cancels it after a while; notes when the server has taken note of that. Over stdio an answer that was

@@ -13,7 +13,7 @@ use crate::{projects, team};
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 87] = [
+pub const REQUIRED: [(&str, u64); 88] = [
     ("agent registered", 100),
     ("agent taken over", 200),
     ("answer awaited", 200),
@@ -43,6 +43,7 @@ pub const REQUIRED: [(&str, u64); 87] = [
     ("call unknown: the connection broke", 100),
     ("call unknown: the stream broke", 200),
     ("cancelled over HTTP: crossed with the answer", 5_000),
+    ("cancelled over HTTP: what it has", 100),
     ("cancelled over HTTP: no answer", 500),
     ("cancelled over HTTP: the end of its stream", 1_000),
     ("confirmed: doubt ended", 200),
