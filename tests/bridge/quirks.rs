@@ -1,7 +1,5 @@
 //! Clients that do what others do not.
 
-use serde_json::json;
-
 use crate::agent::Agent;
 use crate::support::process::Relay;
 use crate::support::session::Way;
