@@ -104,7 +104,8 @@ impl Message {
             c if c.is_control() => 8,
             c => c.len_utf8(),
         };
-        FRAME_BYTES_MAX + self.body.chars().map(written).sum::<usize>()
+        let body = self.body.chars().map(written).sum::<usize>();
+        FRAME_BYTES_MAX + body + self.thread().map_or(0, quoted_bytes)
     }
 
     /// Returns the thread that it belongs to, if it belongs to one.
@@ -161,6 +162,16 @@ impl Message {
     pub fn hops(&self) -> u32 {
         self.context.as_ref().map_or(0, |context| context.hops)
     }
+}
+
+/// Returns no fewer bytes than a text takes that a frame has in quotes, on one line.
+fn quoted_bytes(text: &str) -> usize {
+    let written = |c: char| match c {
+        '<' | '[' => 3,
+        c if c.is_control() => 9,
+        c => c.len_utf8().max(c.escape_debug().len()),
+    };
+    text.chars().map(written).sum()
 }
 
 /// One message on its way to one agent.

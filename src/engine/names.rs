@@ -84,9 +84,9 @@ fn in_project(project: &str, mark: &str, name: &str) -> Arc<str> {
     }
 }
 
-/// Makes a type of names, each of something in a project.
+/// Makes a type of names, each of something in a project; one of them may be the same from all projects.
 macro_rules! qualified {
-    ($(#[$doc:meta])* $type:ident, $noun:literal) => {
+    ($(#[$doc:meta])* $type:ident, $noun:literal $(, $shared:expr)?) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -136,7 +136,7 @@ macro_rules! qualified {
 
             /// Returns what somebody in a project calls it: the project stands before it if it is another.
             pub fn seen_from(&self, project: &str) -> Cow<'_, str> {
-                if self.project() == project {
+                if self.project() == project $(|| self.as_str() == $shared)? {
                     self.local().into()
                 } else if self.project() == DEFAULT_PROJECT {
                     format!("{DEFAULT_PROJECT}:{self}").into()
@@ -164,7 +164,8 @@ macro_rules! qualified {
 qualified!(
     /// The name of an agent, which is its alone in its project.
     AgentName,
-    "role"
+    "role",
+    PERSON
 );
 qualified!(
     /// What agents of a project are: any number of them may have the same.

@@ -189,6 +189,7 @@ mod tests {
 
     use super::*;
     use crate::engine::handling::Handling;
+    use crate::engine::limits::{AGENT_NAME_BYTES_MAX, THREAD_BYTES_MAX};
     use crate::engine::{
         AgentName, ChannelName, Context, Kind, Message, MessageId, Recipient, Seq, Timestamp,
     };
@@ -404,6 +405,43 @@ mod tests {
             let bytes = delivery.message.framed_bytes();
             let text = framed(&shown(vec![delivery], 0), None);
             assert!(text.len() <= bytes, "{piece:?}: {} > {bytes}", text.len());
+        }
+    }
+
+    #[test]
+    fn a_message_with_the_longest_names_and_thread_counts_as_long_as_it_is() {
+        let longest = "n".repeat(AGENT_NAME_BYTES_MAX);
+        let agent = |project: &str| AgentName::in_project(project, &longest).expect("a name");
+        let project = "p".repeat(AGENT_NAME_BYTES_MAX);
+        for piece in PIECES {
+            let mut thread = piece.repeat(THREAD_BYTES_MAX);
+            while thread.len() > THREAD_BYTES_MAX {
+                thread.pop();
+            }
+            let context = Context {
+                thread: Some(thread),
+                handling: Handling {
+                    priority: Priority::Urgent,
+                    ..Handling::default()
+                },
+                ..Context::default()
+            };
+            let mut delivery = delivery(agent(&project), "x", Some(context));
+            let channel = ChannelName::in_project(&project, &longest).expect("a name");
+            let message = Arc::get_mut(&mut delivery.message).expect("nobody else has it");
+            message.to = Recipient::channel(&channel);
+            message.kind = Kind::Directive;
+            delivery.redelivered = true;
+            let bytes = delivery.message.framed_bytes();
+            let shown = Shown {
+                agent: agent("web"),
+                ..shown(vec![delivery; 10], 0)
+            };
+            let text = framed(
+                &shown,
+                Some(&format!("{}-{}", uuid::Uuid::nil().simple(), u64::MAX)),
+            );
+            assert!(text.len() <= 10 * bytes, "{piece:?}: {} > {bytes}", text.len());
         }
     }
 
