@@ -179,6 +179,7 @@ where
                 return Poll::Pending;
             } else if rest.is_too_long(link.idle()) {
                 tracing::debug!("a connection said nothing for too long");
+                link.rests();
                 return Poll::Ready(());
             }
             // Both are to be polled until they say that they will wake it.

@@ -162,9 +162,14 @@ impl Link {
         self.0.has_sent.store(true, Ordering::Release);
     }
 
-    /// Has a hand-over undone if this connection breaks before its next answer of that kind, whatever session it belongs to.
+    /// Has a hand-over undone if this connection breaks before anything comes over it behind its answer, whatever session it belongs to.
     pub fn shows(&self, handover: HandoverId) {
         self.state().shown = Some(handover);
+    }
+
+    /// Takes note that the peer has kept the connection open for long: what was shown over it has come to where it was to come.
+    pub fn rests(&self) {
+        self.state().shown = None;
     }
 
     /// Tells whether its requests come from a process of the relay's own user, for which the system vouches.
@@ -288,19 +293,24 @@ impl Link {
             return;
         }
         let mut state = self.state();
-        state.passed.retain(|&(handover, here)| {
+        let ConnectionState {
+            passed,
+            shown,
+            unprovable,
+            ..
+        } = &mut *state;
+        passed.retain(|&(handover, here)| {
             let followed = all > here;
             if followed {
                 let sign = Sign::Followed;
                 connection.owner.report(Input::Signed { handover, sign });
+                shown.take_if(|shown| *shown == handover);
             }
             !followed
         });
-        let left = !state.passed.is_empty();
+        let left = !passed.is_empty();
         connection.has_passed.store(left, Ordering::Relaxed);
-        connection
-            .in_doubt
-            .store(left || state.unprovable, Ordering::Relaxed);
+        connection.in_doubt.store(left || *unprovable, Ordering::Relaxed);
     }
 
     /// Remembers the first sign of the end.

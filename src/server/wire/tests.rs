@@ -495,3 +495,41 @@ async fn bytes_behind_a_later_reply_do_not_end_the_doubt_in_one_that_none_can_pr
     scene.told.take();
     assert_eq!([closed(&scene, Ending::Broken)], *end(scene));
 }
+
+#[tokio::test]
+async fn what_was_shown_is_lost_with_the_connection_until_more_comes_over_it() {
+    let broken = |scene: Scene| {
+        let lost = scene.signed(Sign::Lost);
+        let told = Told::clone(&scene.told);
+        drop(scene);
+        told.take().contains(&lost)
+    };
+    let shown = |more: &[u8]| {
+        let mut io = Builder::new();
+        io.write(b"reply");
+        if !more.is_empty() {
+            io.read(more);
+        }
+        scene(&mut io, &[])
+    };
+
+    let mut silent = shown(b"");
+    silent.wire.link.shows(silent.handover);
+    silent.sent();
+    silent.wire.write_all(b"reply").await.expect("it is taken");
+    assert!(broken(silent));
+
+    let mut goes_on = shown(b"more");
+    goes_on.wire.link.shows(goes_on.handover);
+    goes_on.sent();
+    goes_on.wire.write_all(b"reply").await.expect("it is taken");
+    goes_on.read().await;
+    assert!(!broken(goes_on));
+
+    let mut rests = shown(b"");
+    rests.wire.link.shows(rests.handover);
+    rests.sent();
+    rests.wire.write_all(b"reply").await.expect("it is taken");
+    rests.wire.link.rests();
+    assert!(!broken(rests));
+}
