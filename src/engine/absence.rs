@@ -136,7 +136,11 @@ impl Engine {
         let asleep = |(session, program): (SessionId, &Program)| {
             program.activity == Activity::Idle
                 && program.waiter.is_none()
-                && program.heard_at().plus_millis(ASLEEP_MS) <= now
+                && program
+                    .heard_at
+                    .unwrap_or(program.appeared_at)
+                    .plus_millis(ASLEEP_MS)
+                    <= now
                 && !self.is_being_woken(session)
         };
         programs.peek().is_some() && programs.all(asleep)

@@ -99,6 +99,10 @@ pub(super) struct Program {
     pub shown_bytes: usize,
     /// What its model was told of.
     pub told_to: ToldTo,
+    /// When its session was opened.
+    pub appeared_at: Timestamp,
+    /// When it last said what it has come to; none if it has said nothing, and only its waiter is there.
+    pub heard_at: Option<Timestamp>,
     /// When its silence ends its session, unless it can be woken then.
     pub gone_at: Timestamp,
 }
@@ -140,13 +144,10 @@ impl Program {
             went_on: false,
             shown_bytes: 0,
             told_to: ToldTo::default(),
+            appeared_at: now,
+            heard_at: None,
             gone_at: now.plus_millis(PROGRAM_GONE_MS),
         }
-    }
-
-    /// Returns when it was last heard of.
-    pub fn heard_at(&self) -> Timestamp {
-        self.gone_at.plus_millis(-PROGRAM_GONE_MS)
     }
 
     pub fn was_not_told_of(&self, delivery: &Delivery) -> bool {
@@ -175,8 +176,16 @@ impl Engine {
         }
     }
 
+    /// Takes note that a program has said something: it is there.
+    pub(super) fn hears(&mut self, session: SessionId, step: &Step<'_>) {
+        let program = self.program_mut(session);
+        program.heard_at = Some(step.now);
+        program.wakes_in_vain = 0;
+        self.stays_until(session, step.now.plus_millis(PROGRAM_GONE_MS));
+    }
+
     /// Sets when a program's silence ends its session.
-    pub(super) fn stays_until(&mut self, session: SessionId, at: Timestamp) {
+    fn stays_until(&mut self, session: SessionId, at: Timestamp) {
         let before = std::mem::replace(&mut self.program_mut(session).gone_at, at);
         self.timers.disarm(before, Timer::ProgramGone(session));
         self.timers.arm(at, Timer::ProgramGone(session));
@@ -191,15 +200,15 @@ impl Engine {
         }
     }
 
-    /// Has the program go that was silent the longest, of those that cannot be woken, if there are as many as there may be.
+    /// Has the program go that was silent the longest, if there are as many as there may be; one that can be woken only if all can.
     pub(super) fn make_room_for_program(&mut self, step: &mut Step<'_>) {
         let programs = self.sessions.iter();
         let programs = programs.filter_map(|(session, state)| Some((*session, state.program.as_ref()?)));
         if programs.clone().count() < PROGRAMS_MAX {
             return;
         }
-        let silent = programs.filter(|(_, program)| program.waiter.is_none());
-        if let Some((session, _)) = silent.min_by_key(|(_, program)| program.gone_at) {
+        let last = programs.min_by_key(|(_, program)| (program.waiter.is_some(), program.heard_at));
+        if let Some((session, _)) = last {
             self.close(session, Ending::Broken, step);
         }
     }
@@ -238,7 +247,7 @@ impl Engine {
     }
 
     /// Lets a program whose agent was taken over be its agent's again: it cannot tell when the connections of its own instance come, so
-    /// the one that appeared last goes on.
+    /// the one that was heard of last goes on. One that has said nothing may be a waiter that has outlived its program.
     pub(super) fn rejoin(&mut self, session: SessionId) -> Result<(), Refusal> {
         let Session {
             fenced: true,
@@ -249,9 +258,12 @@ impl Engine {
             return Ok(());
         };
         let agent = agent.clone();
-        let is_program_s = |state: &Session| state.program.is_some() && state.agent.as_ref() == Some(&agent);
-        let mut later = self.sessions.range(SessionId(session.0 + 1)..);
-        if later.any(|(_, state)| is_program_s(state)) || !self.agents.contains_key(&agent) {
+        let of_agent = self.sessions.iter();
+        let of_agent = of_agent.filter(|(_, state)| state.agent.as_ref() == Some(&agent));
+        let programs =
+            of_agent.filter_map(|(session, state)| Some((state.program.as_ref()?.heard_at, *session)));
+        let last = programs.max().map(|(_, session)| session);
+        if last != Some(session) || !self.agents.contains_key(&agent) {
             return Err(Refusal::Fenced { agent });
         }
         self.session_mut(session).fenced = false;

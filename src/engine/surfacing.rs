@@ -26,7 +26,7 @@ use std::sync::Arc;
 use super::events::WaitEnd;
 use super::handling::Mode;
 use super::io::{self, Answer, Carrier, Effect, Outcome, Sign};
-use super::limits::{PROGRAM_GONE_MS, SURFACED_BYTES_MAX, WAKES_IN_VAIN_MAX};
+use super::limits::{SURFACED_BYTES_MAX, WAKES_IN_VAIN_MAX};
 use super::message::Delivery;
 use super::names::{AgentName, CallId, HandoverId, Seq, SessionId};
 use super::programs::Activity;
@@ -192,7 +192,7 @@ impl Engine {
         self.rejoin(session)?;
         match command {
             Command::Comes { to, woken_by, .. } => {
-                self.program_mut(session).wakes_in_vain = 0;
+                self.hears(session, step);
                 if to == Boundary::Started {
                     // Nothing of what was on its way is in the conversation that begins.
                     self.sign_all(session, Sign::Lost, step);
@@ -208,7 +208,6 @@ impl Engine {
     }
 
     fn comes(&mut self, session: SessionId, to: Boundary, step: &mut Step<'_>) -> Outcome {
-        self.stays_until(session, step.now.plus_millis(PROGRAM_GONE_MS));
         let ends_again = to == Boundary::Ended && self.program(session).went_on;
         let agent = self.sessions[&session].agent.clone();
         let shown = agent.and_then(|agent| {
@@ -235,27 +234,24 @@ impl Engine {
         Outcome::Parked
     }
 
-    /// Wakes the programs of an agent for what is in its inbox, one after the other.
+    /// Wakes the programs of an agent for what is in its inbox, one after the other: first the one that was heard of last, which its
+    /// person is at.
     pub(super) fn wake_programs(&mut self, agent: &AgentName, step: &mut Step<'_>) {
-        let mut last = None;
-        while let Some(session) = self.waiter_behind(agent, last) {
-            last = Some(session);
-            if self.would_wake(session) {
-                let call = self.unpark_waiter(session, WaitEnd::Woken, step);
-                let (shown, handover) = self.wake_up(session, step);
-                step.out.push(Effect::Reply {
-                    call: call.expect("it stands by"),
-                    result: Ok(Reply::Shown(shown).into()),
-                    handover: Some(handover),
-                });
-            }
+        while let Some(session) = self.to_be_woken(agent) {
+            let call = self.unpark_waiter(session, WaitEnd::Woken, step);
+            let (shown, handover) = self.wake_up(session, step);
+            step.out.push(Effect::Reply {
+                call: call.expect("it stands by"),
+                result: Ok(Reply::Shown(shown).into()),
+                handover: Some(handover),
+            });
         }
     }
 
-    fn waiter_behind(&self, agent: &AgentName, last: Option<SessionId>) -> Option<SessionId> {
-        let waiters = &self.inboxes[agent].waiters;
-        let behind = last.map_or(SessionId(0), |last| SessionId(last.0 + 1));
-        waiters.range(behind..).next().copied()
+    fn to_be_woken(&self, agent: &AgentName) -> Option<SessionId> {
+        let waiters = self.inboxes[agent].waiters.iter().copied();
+        let meant = waiters.filter(|session| self.would_wake(*session));
+        meant.max_by_key(|session| (self.program(*session).heard_at, *session))
     }
 
     /// Tells whether a program is to be woken, if it can be: something is there for which it is, and nothing keeps it from that.

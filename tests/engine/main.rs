@@ -28,6 +28,7 @@ mod receipts;
 mod records;
 mod refusals;
 mod registering;
+mod several_programs;
 mod state;
 mod taking_over;
 mod the_doubt;

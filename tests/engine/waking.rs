@@ -2,10 +2,8 @@
 
 use relay::engine::absence::Absence;
 use relay::engine::handling::Mode;
-use relay::engine::limits::{
-    ASLEEP_MS, FRAME_BYTES_MAX, PROGRAMS_MAX, SURFACED_BYTES_MAX, WAKES_IN_VAIN_MAX, WOKEN_MS,
-};
-use relay::engine::surfacing::{Boundary, Command as Asks, Reply as Answer};
+use relay::engine::limits::{ASLEEP_MS, FRAME_BYTES_MAX, SURFACED_BYTES_MAX, WAKES_IN_VAIN_MAX, WOKEN_MS};
+use relay::engine::surfacing::{Boundary, Command as Asks};
 use relay::engine::{Abilities, Activity, ProgramView};
 
 use super::programs::{BY_ITSELF, ENDED, LONG, P, RETURNED, SAID, WAITER, post_in, shown};
@@ -493,49 +491,6 @@ fn what_the_environment_of_a_program_says_may_be_another_s() {
         woken_by: None,
     };
     assert_eq!(shown(&relay.call(P, 1, command.into()), 1), Some((vec![0], 0)));
-}
-
-#[test]
-fn a_program_whose_agent_was_taken_over_may_become_another() {
-    let mut relay = Relay::of_program();
-    relay.appears(SessionId(21), Some("dev-a"));
-    let who = |n: u128| agents::Registration {
-        name: "dev-a".to_owned(),
-        instance: Some(uuid::Uuid::from_u128(n)),
-        ..agents::Registration::default()
-    };
-    let other = SessionId(19);
-    relay.appears(other, None);
-    let speaks_as = |name: &str| Asks::Comes {
-        to: RETURNED,
-        speaks_as: Some(name.to_owned()),
-        woken_by: None,
-    };
-    relay.call(other, 1, speaks_as("dev-a").into());
-    relay.register(SessionId(22), who(7));
-    let effects = relay.call(other, 2, speaks_as("dev-b").into());
-    assert_eq!(effects, [reply(2, Ok(Answer::Nothing.into()))]);
-}
-
-#[test]
-fn of_too_many_programs_the_longest_silent_gives_way() {
-    let bounds = Bounds {
-        sessions_max: PROGRAMS_MAX + 10,
-        ..LONG
-    };
-    let mut relay = Relay::told_within(bounds);
-    let first = 1_000;
-    for n in 0..PROGRAMS_MAX as u64 {
-        relay.now = START.plus_millis(i64::try_from(n).expect("a small number"));
-        relay.appears(SessionId(first + n), None);
-    }
-    // The first of them can be woken, and the second is heard of.
-    relay.call(SessionId(first), 1, Asks::StandsBy.into());
-    relay.comes_to(SessionId(first + 1), 2, Boundary::Goes);
-    relay.appears(SessionId(5_000), None);
-    let sessions = relay.engine.overview().sessions;
-    let open = |n: u64| sessions.iter().any(|view| view.session == SessionId(first + n));
-    assert_eq!([0, 1, 2, 3].map(open), [true, true, false, true]);
 }
 
 #[test]

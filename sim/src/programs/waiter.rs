@@ -23,15 +23,19 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 impl Program {
     /// Stands by until there is something for the program, or the program has ended, or another stands by for it.
     pub async fn waits(self: Arc<Self>, mut rng: Rng) {
-        let ends = Arc::clone(&self).ends(rng.fork());
-        tokio::select! {
+        let mut looks = rng.fork();
+        let outlives = tokio::select! {
             biased;
-            () = self.stands_by(&mut rng) => {}
-            () = ends => {}
+            outlives = self.stands_by(&mut rng) => outlives,
+            () = self.ends() => true,
+        };
+        if outlives {
+            self.tells_of_end(&mut looks).await;
         }
     }
 
-    async fn stands_by(&self, rng: &mut Rng) {
+    /// Stands by until there is something for the program, or another stands by for it. Tells whether the program has ended meanwhile.
+    async fn stands_by(&self, rng: &mut Rng) -> bool {
         let habits = self.shared.plan.habits;
         let mut chance =
             |one_in: u32| one_in > 0 && self.shared.phase() == Phase::Faulty && rng.u32(0..one_in) == 0;
@@ -45,21 +49,25 @@ impl Program {
                 Some(answer) if answer.status == 200 => {
                     if chance(habits.dies) {
                         marks.hit("waiter died with its text");
-                        return;
+                        return false;
+                    }
+                    if !self.is_alive() {
+                        marks.hit("text for a program that had ended");
+                        return true;
                     }
                     let text = answer.body["text"].as_str().unwrap_or_default().to_owned();
                     answer.done();
-                    if chance(habits.vanishes) || !self.is_alive() {
+                    if chance(habits.vanishes) {
                         marks.hit("wake vanished");
-                        return;
+                        return false;
                     }
                     self.wake(text, asked_ms);
-                    return;
+                    return false;
                 }
                 Some(answer) if answer.status == 204 => {
                     answer.done();
                     marks.hit("waiter superseded, or its program gone");
-                    return;
+                    return false;
                 }
                 Some(answer) => {
                     answer.done();
@@ -77,21 +85,11 @@ impl Program {
     }
 
     /// Waits for the end of the process. Meanwhile it tells relay when the program has become idle without saying so.
-    async fn ends(self: Arc<Self>, mut rng: Rng) {
+    async fn ends(&self) {
         let mut was_busy = true;
         loop {
             sleep(LOOK_EVERY).await;
             if !self.is_alive() {
-                let untold = self.shared.plan.habits.untold;
-                if untold > 0 && rng.u32(0..untold) == 0 {
-                    self.shared.marks.hit("end of a program told by nobody");
-                    return;
-                }
-                let event = json!({"hook_event_name": "SessionEnd", "reason": "other"});
-                if let Some(answer) = self.tells(&event).await {
-                    self.shared.marks.hit("end of a program told by its waiter");
-                    answer.done();
-                }
                 return;
             }
             let is_busy = self.is_busy.load(Ordering::Relaxed);
@@ -104,6 +102,19 @@ impl Program {
                 answer.done();
             }
             was_busy = is_busy;
+        }
+    }
+
+    async fn tells_of_end(&self, rng: &mut Rng) {
+        let untold = self.shared.plan.habits.untold;
+        if untold > 0 && rng.u32(0..untold) == 0 {
+            self.shared.marks.hit("end of a program told by nobody");
+            return;
+        }
+        let event = json!({"hook_event_name": "SessionEnd", "reason": "other"});
+        if let Some(answer) = self.tells(&event).await {
+            self.shared.marks.hit("end of a program told by its waiter");
+            answer.done();
         }
     }
 }
