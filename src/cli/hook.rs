@@ -5,7 +5,8 @@
 
 use std::io::Read as _;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clap::ValueEnum;
@@ -18,6 +19,7 @@ use super::messages::{check_stdout, write_stdout};
 use super::project::Project;
 use super::{End, Failure, block_on, say};
 use crate::engine::DEFAULT_PROJECT;
+use crate::server::hooks;
 
 /// How long an event may take in all: its program waits for it. What comes later is not taken, and comes again.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -25,6 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How soon a waiter looks for its relay again, at first and in the end.
 const AGAIN_FIRST: Duration = Duration::from_millis(100);
 const AGAIN_LAST: Duration = Duration::from_secs(2);
+
+/// The same where it was refused: what it asks may become right by what its person does, and each event of the program starts another.
+const AGAIN_REFUSED: Duration = Duration::from_secs(30);
 
 /// How long a waiter that is started with its program does not stand by: it may have been given its first prompt, which is on its way then.
 const SETTLES_AT_START: Duration = Duration::from_secs(2);
@@ -92,10 +97,12 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
     let process = args.program.process();
     match args.mode {
         None => {
+            let started = Instant::now();
             match read_event() {
                 Ok(event) => {
-                    let carried = carry(args, process.as_ref(), event.into());
-                    let carried = block_on(async { Ok::<_, Failure>(timeout(PATIENCE, carried).await) })?;
+                    let patience = PATIENCE.saturating_sub(started.elapsed());
+                    let carried = carry(args, process.as_ref(), hooks::slimmed(event).into());
+                    let carried = block_on(async { Ok::<_, Failure>(timeout(patience, carried).await) })?;
                     tell(carried.unwrap_or(Ok(())));
                 }
                 Err(error) => say(&format!("relay hook: cannot read the event from stdin: {error}")),
@@ -113,10 +120,21 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
     }
 }
 
+/// Reads the event that the program gives its hook. One that keeps stdin open is not waited for.
 fn read_event() -> std::io::Result<Vec<u8>> {
-    let mut event = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut event)?;
-    Ok(event)
+    let (read, whole) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut event = Vec::new();
+        let done = std::io::stdin().lock().read_to_end(&mut event);
+        let _nobody_waits = read.send(done.map(|_| event));
+    });
+    whole.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let reason = format!(
+            "it did not end within {} s; an agent CLI closes it behind its event",
+            PATIENCE.as_secs()
+        );
+        Err(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))
+    })
 }
 
 /// Returns how long a waiter does not stand by, by the event that it was started at.
@@ -208,22 +226,23 @@ async fn stand_by(args: &Hook, process: &Process, settles: Duration) -> End {
     };
     tokio::select! {
         text = woken => match text {
-            Some((text, client)) => {
+            // It may have ended since it was last looked at, and nobody would read the text.
+            Some((text, client)) if process.is_alive() => {
                 use std::io::Write as _;
                 if std::io::stderr().write_all(text.as_bytes()).is_err() {
                     return End::Done;
                 }
                 client.done();
-                End::Wakes
+                return End::Wakes;
             }
-            None => End::Done,
+            Some((_, unread)) => drop(unread),
+            None => return End::Done,
         },
-        () = ended(args, process) => {
-            let event = json!({"hook_event_name": "SessionEnd", "reason": "other"});
-            tell(carry(args, Some(process), event.to_string().into()).await);
-            End::Done
-        }
+        () = ended(args, process) => {}
     }
+    let event = json!({"hook_event_name": "SessionEnd", "reason": "other"});
+    tell(carry(args, Some(process), event.to_string().into()).await);
+    End::Done
 }
 
 /// Asks for what the program is to be woken with, again whenever its relay is away. Nothing comes if another stands by for it, or the
@@ -246,6 +265,10 @@ async fn woken(args: &Hook, process: &Process) -> Option<(String, Client)> {
                 }
                 // It has answered a moment ago, so it will soon.
                 Err(ClientError::WentAway { .. }) => pause = AGAIN_FIRST,
+                Err(error) if !error.is_away() => {
+                    sleep(AGAIN_REFUSED).await;
+                    continue;
+                }
                 Err(_) => {}
             }
         }

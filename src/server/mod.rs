@@ -22,7 +22,7 @@ mod dispatch;
 mod guard;
 mod headers;
 mod health;
-mod hooks;
+pub mod hooks;
 mod http;
 #[cfg(all(test, feature = "interleavings"))]
 mod interleavings;

@@ -1,5 +1,7 @@
 //! What the hooks of each agent CLI are given and give back, and what it means.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -52,6 +54,40 @@ pub(super) struct Event<'a> {
     tool_input: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_response: Option<&'a RawValue>,
+}
+
+/// The members of an event that are read.
+const READ: [&str; 8] = [
+    "hook_event_name",
+    "session_id",
+    "agent_id",
+    "source",
+    "prompt",
+    "reason",
+    "notification_type",
+    "tool_name",
+];
+
+/// The same of those that have members themselves.
+const READ_IN: [(&str, &[&str]); 2] = [("tool_input", &["from", "for"]), ("tool_response", &["error"])];
+
+/// Leaves of an event what is read of it: what a tool was given and gave may be longer than a request. What is no event stays as it is.
+pub fn slimmed(event: Vec<u8>) -> Vec<u8> {
+    type Members<'a> = BTreeMap<String, &'a RawValue>;
+
+    let slim = || {
+        let mut members: Members<'_> = serde_json::from_slice(&event).ok()?;
+        let inner = READ_IN.into_iter().filter_map(|(name, read)| {
+            let mut inner: Members<'_> = serde_json::from_str(members.get(name)?.get()).ok()?;
+            inner.retain(|name, _| read.contains(&name.as_str()));
+            Some((name.to_owned(), serde_json::value::to_raw_value(&inner).ok()?))
+        });
+        let inner: Vec<_> = inner.collect();
+        members.retain(|name, _| READ.contains(&name.as_str()));
+        members.extend(inner.iter().map(|(name, value)| (name.clone(), &**value)));
+        serde_json::to_vec(&members).ok()
+    };
+    slim().unwrap_or(event)
 }
 
 /// What a tool has answered, as far as it says whether it was carried out.
@@ -332,6 +368,36 @@ mod tests {
         }
         let of_subagent = json!({"hook_event_name": "PostToolUse", "agent_id": "a1"});
         assert_eq!(heard(Claude, &of_subagent), Heard::Nothing);
+    }
+
+    #[test]
+    fn of_an_event_that_is_left_is_what_is_read() {
+        let name = "mcp__relay__post_message";
+        let long = json!({
+            "hook_event_name": "PostToolUse",
+            "session_id": "s",
+            "prompt": "\u{e9}",
+            "transcript_path": "a path",
+            "tool_name": name,
+            "tool_input": {"from": "dev-a", "body": "long"},
+            "tool_response": {"error": null, "content": [1]},
+        });
+        let left = json!({
+            "hook_event_name": "PostToolUse",
+            "session_id": "s",
+            "prompt": "\u{e9}",
+            "tool_name": name,
+            "tool_input": {"from": "dev-a"},
+            "tool_response": {"error": null},
+        });
+        let slim = slimmed(long.to_string().into_bytes());
+        assert_eq!(serde_json::from_slice::<Value>(&slim).expect("an event"), left);
+        let plain = json!({"hook_event_name": "PostToolUse", "tool_input": "ls", "tool_response": ["a"]});
+        let slim = slimmed(plain.to_string().into_bytes());
+        assert_eq!(slim, br#"{"hook_event_name":"PostToolUse"}"#);
+        for none in ["", "[1]", "{\"hook_event_name\": "] {
+            assert_eq!(slimmed(none.as_bytes().to_vec()), none.as_bytes());
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::engine::surfacing::{Command, Reply, Shown};
 use crate::engine::{self, DEFAULT_PROJECT, Ending, HandoverId, SessionId, Who, shown};
 use crate::tools::{self, frame};
 
-pub use events::Program;
+pub use events::{Program, slimmed};
 
 /// Longest name of a process, in bytes: several times a UUID.
 const PROCESS_BYTES_MAX: usize = 128;
@@ -183,12 +183,17 @@ async fn answer(
     command: Command,
     write: impl FnOnce(&Shown, Option<HandoverId>) -> serde_json::Value,
 ) -> Response {
+    let stands_by = command == Command::StandsBy;
     let answered = match shared.owner.call(session, command.into(), None) {
         Some(Outcome::Answered(answered)) => Some(answered),
         Some(Outcome::Parked(mut parked)) => parked.answered().await,
         None => None,
     };
     let Some(Answered { answer, receipt }) = answered else {
+        // Whoever stands by would open the session of a program anew that is gone.
+        if stands_by {
+            return StatusCode::NO_CONTENT.into_response();
+        }
         let reason =
             "the session of the program has ended meanwhile; it is opened anew when it is asked for again";
         return refuse(StatusCode::SERVICE_UNAVAILABLE, reason);

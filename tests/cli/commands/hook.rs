@@ -7,10 +7,10 @@ use serde_json::json;
 use super::*;
 
 /// What is said of a program that its hooks do not ask.
-const PROCESS: &str = "4711";
+pub const PROCESS: &str = "4711";
 
 /// Runs the hook of Claude Code with an event, as the process of that number.
-fn hook(relay: &Relay, process: &str, event: &Value) -> assert_cmd::Command {
+pub fn hook(relay: &Relay, process: &str, event: &Value) -> assert_cmd::Command {
     let mut command = ask(relay.port, &["hook", "claude"]);
     command
         .env("CLAUDE_PID", process)
@@ -21,11 +21,11 @@ fn hook(relay: &Relay, process: &str, event: &Value) -> assert_cmd::Command {
 }
 
 /// Tells of an event that shows nothing.
-fn tell(relay: &Relay, event: &Value) {
+pub fn tell(relay: &Relay, event: &Value) {
     hook(relay, PROCESS, event).assert().code(0).stdout("").stderr("");
 }
 
-fn event(name: &str) -> Value {
+pub fn event(name: &str) -> Value {
     json!({"session_id": "s-1", "hook_event_name": name})
 }
 
@@ -40,10 +40,10 @@ fn shown(relay: &Relay, name: &str) -> String {
 }
 
 /// A waiter of the program of a process: this test's own, so that it is alive.
-struct Waiter(Child);
+pub struct Waiter(Child);
 
 impl Waiter {
-    fn start(port: u16, environment: &[(&str, &str)]) -> Self {
+    pub fn start(port: u16, environment: &[(&str, &str)]) -> Self {
         let mut command = relay_command();
         command
             .args(["hook", "claude", "wait", "--port", &port.to_string()])
@@ -57,14 +57,14 @@ impl Waiter {
     }
 
     /// Waits until it stands by.
-    fn stands_by(relay: &Relay) -> Self {
+    pub fn stands_by(relay: &Relay) -> Self {
         let waiter = Self::start(relay.port, &[]);
         until("it stands by", || can_be_woken(relay));
         waiter
     }
 
     /// Its exit code, and what it said.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub fn end(mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         let stderr = self.0.stderr.as_mut().expect("it is piped");
         stderr.read_to_string(&mut said).expect("it is text");
@@ -80,7 +80,7 @@ impl Drop for Waiter {
 }
 
 /// The programs that the relay knows of: the activity of each, and whether it can be woken.
-fn programs(relay: &Relay) -> Vec<(String, bool)> {
+pub fn programs(relay: &Relay) -> Vec<(String, bool)> {
     let health = relay.health();
     let connections = health["connections"].as_array().expect("connections").iter();
     let programs = connections.filter_map(|connection| connection.get("program"));
@@ -95,7 +95,7 @@ fn can_be_woken(relay: &Relay) -> bool {
     programs(relay).iter().any(|(_, can_be_woken)| *can_be_woken)
 }
 
-fn send(relay: &Relay, text: &str) {
+pub fn send(relay: &Relay, text: &str) {
     ask(relay.port, &["send", "--from", "pm", "dev-a", text])
         .assert()
         .code(0);
