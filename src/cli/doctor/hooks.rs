@@ -1,0 +1,107 @@
+//! What relay's hooks in the files of an editor are like: as an installation would write them now, and whether Codex runs them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::Seen;
+use super::entry::Configured;
+use crate::cli::install::editors::{self, Format};
+use crate::cli::install::file;
+use crate::cli::install::json::{self, Json, Step};
+use crate::cli::install::parts::{self, Parts};
+use crate::cli::ourselves;
+use crate::cli::place::DEFAULT_PORT;
+
+/// What is true of relay's hooks in an editor's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hooks {
+    /// They are what `relay install` would write now.
+    Current,
+    /// There are none.
+    Missing,
+    /// They are something else.
+    Drifted,
+}
+
+impl Hooks {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Current => "current",
+            Self::Missing => "missing",
+            Self::Drifted => "drifted",
+        }
+    }
+}
+
+/// Compares relay's hooks with those that an installation would write for the relay that is configured.
+pub fn state(hooks: &editors::Hooks, seen: &[Seen], configured: &[Configured]) -> Hooks {
+    let with_hooks: Vec<&Seen> = seen.iter().filter(|seen| !seen.parts.hooks.is_empty()).collect();
+    if with_hooks.is_empty() {
+        return Hooks::Missing;
+    }
+    let port = configured
+        .iter()
+        .find_map(|configured| configured.port)
+        .unwrap_or(DEFAULT_PORT);
+    let wanted = Parts {
+        hooks: hooks.groups(&ourselves(), port),
+        ..Parts::default()
+    };
+    if with_hooks.iter().all(|seen| seen.parts.same_hooks(&wanted)) {
+        Hooks::Current
+    } else {
+        Hooks::Drifted
+    }
+}
+
+/// Tells whether Codex has a hash for each hook of relay's: under `hooks.state`, by the file, the event, the group's number and the
+/// hook's. Nothing if there are no hooks.
+pub fn trusted(seen: &[Seen]) -> Option<bool> {
+    let hooks = seen.iter().find(|seen| !seen.parts.hooks.is_empty())?;
+    let toml = seen.iter().find(|seen| {
+        matches!(seen.target.editor.format, Format::Toml(_)) && seen.target.path != hooks.target.path
+    });
+    let state: BTreeMap<String, bool> = toml.map(|seen| hashes(&seen.text)).unwrap_or_default();
+    let file = [hooks.target.path.clone(), file::target(&hooks.target.path)];
+    let has = |event: &str, group: usize| {
+        let matches = |key: &str| {
+            let mut parts = key.rsplitn(4, ':');
+            let (hook, of, name, path) = (parts.next(), parts.next(), parts.next(), parts.next());
+            let plain = name.map(|name| name.replace('_', "").to_lowercase());
+            hook == Some("0")
+                && of.and_then(|of| of.parse().ok()) == Some(group)
+                && plain.as_deref() == Some(event.to_lowercase().as_str())
+                && path.is_some_and(|path| file.iter().any(|file| Path::new(path) == file))
+        };
+        state.iter().any(|(key, is_trusted)| *is_trusted && matches(key))
+    };
+    let places = hooks.parts.hooks.iter().flat_map(|(event, groups)| {
+        let first = first_group(&hooks.text, event);
+        (0..groups.len()).map(move |at| (event, first + at))
+    });
+    Some(places.into_iter().all(|(event, group)| has(event, group)))
+}
+
+/// The number of the first group of an event that is relay's: behind those of others, where it was put.
+fn first_group(text: &str, event: &str) -> usize {
+    let groups = json::get(text, &[Step::Key("hooks"), Step::Key(event)]);
+    let groups = groups.ok().flatten();
+    let groups = groups.as_ref().and_then(Json::as_list).unwrap_or_default();
+    groups.iter().position(parts::is_own_group).unwrap_or(0)
+}
+
+/// Reads `hooks.state`: whether there is a hash, by the name of the hook.
+fn hashes(text: &str) -> BTreeMap<String, bool> {
+    let document = toml_edit::Document::parse(text);
+    let document = document.ok();
+    let state = document
+        .as_ref()
+        .and_then(|document| document.get("hooks")?.get("state")?.as_table_like());
+    let state = state.into_iter().flat_map(|state| state.iter());
+    state
+        .map(|(key, hook)| (key.to_owned(), hook.get("trusted_hash").is_some()))
+        .collect()
+}

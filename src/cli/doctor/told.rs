@@ -1,0 +1,118 @@
+//! What is said of the editors: what is to be done about each, and all of it as a text for a person.
+
+use super::entry::Configured;
+use super::hooks::Hooks;
+use super::{Report, Seen, id};
+use crate::cli::install::editors::Editor;
+use crate::cli::own_program;
+use crate::cli::place::DEFAULT_PORT;
+
+/// What is to be done, a line for each thing that is not well.
+pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen]) -> Vec<String> {
+    let relay = own_program();
+    let mut lines: Vec<String> = report
+        .broken
+        .iter()
+        .map(|broken| format!("mend {broken}"))
+        .collect();
+    if !report.is_concerned() {
+        return lines;
+    }
+    let is_global = seen
+        .iter()
+        .any(|seen| seen.is_global && !seen.parts.is_empty() && editor.servers.project.is_some());
+    let port = report.configured.iter().find_map(|configured| configured.port);
+    let install = |is_global: bool| {
+        let connection = port
+            .filter(|port| *port != DEFAULT_PORT)
+            .map(|port| format!(" --port {port}"));
+        let global = if is_global { " --global" } else { "" };
+        format!(
+            "{relay} install --editor {}{global}{}",
+            id(editor),
+            connection.unwrap_or_default()
+        )
+    };
+    let in_project = seen.iter().any(|seen| !seen.is_global && !seen.parts.is_empty());
+    let install = install(is_global && !in_project);
+    if report.configured.is_empty() && report.broken.is_empty() {
+        lines.push(format!("it has hooks but no server; connect it with: {install}"));
+    }
+    for configured in &report.configured {
+        if let Some(error) = &configured.error {
+            lines.push(format!("{}: {error}", configured.file.display()));
+        }
+    }
+    match report.hooks {
+        Some(Hooks::Missing) => lines.push(format!("put its hooks in with: {install}")),
+        Some(Hooks::Drifted) => lines.push(format!("bring its hooks up to date with: {install}")),
+        Some(Hooks::Current) | None => {}
+    }
+    if report.trusted == Some(false) {
+        lines.push("start codex, and trust all hooks when it asks".to_owned());
+    }
+    lines
+}
+
+pub fn text(reports: &[Report]) -> String {
+    let mut lines = Vec::new();
+    let mut absent = Vec::new();
+    for report in reports {
+        let version = report.found.as_ref().map(|found| match &found.version {
+            Some(version) => format!("{} ({version})", found.program.display()),
+            None => found.program.display().to_string(),
+        });
+        if report.is_concerned() {
+            lines.push(format!(
+                "{}: {}",
+                report.name,
+                if report.to_do.is_empty() {
+                    "well"
+                } else {
+                    "not well"
+                }
+            ));
+            lines.push(format!(
+                "  program     {}",
+                version.as_deref().unwrap_or("not on PATH")
+            ));
+        } else if let Some(version) = version {
+            let connect = format!("{} install --editor {}", own_program(), report.editor);
+            lines.push(format!(
+                "{}: not connected; connect it with: {connect}",
+                report.name
+            ));
+            lines.push(format!("  program     {version}"));
+        } else {
+            absent.push(report.name);
+            continue;
+        }
+        for Configured {
+            file,
+            leads_to,
+            reachable,
+            ..
+        } in &report.configured
+        {
+            lines.push(format!("  configured  {}: {leads_to}", file.display()));
+            lines.push(match reachable {
+                Some(version) => format!("  reachable   yes, relay {version}"),
+                None => "  reachable   no".to_owned(),
+            });
+        }
+        if report.is_concerned() {
+            lines.extend(
+                report
+                    .hooks
+                    .map(|hooks| format!("  hooks       {}", hooks.name())),
+            );
+            let trusted = report.trusted.map(|is| if is { "yes" } else { "no" });
+            lines.extend(trusted.map(|is| format!("  trusted     {is}")));
+        }
+        lines.extend(report.to_do.iter().map(|line| format!("  to do       {line}")));
+    }
+    if !absent.is_empty() {
+        lines.push(format!("neither found nor connected: {}", absent.join(", ")));
+    }
+    lines.join("\n") + "\n"
+}
