@@ -1,0 +1,141 @@
+//! What installing and uninstalling leave as it is.
+
+use super::*;
+
+/// Files as people have them, each under the names of the editors whose it may be.
+const ODD: [&str; 8] = [
+    "",
+    "{}",
+    "{\n}\r\n",
+    "\u{feff}{\r\n\t\"a\": 1\r\n}\r\n",
+    "// mine\n{\n      \"hooks\": { /* none yet */ },\n\n\n  \"mcpServers\": {}, // empty\n}\n",
+    "{\"mcpServers\":{\"other\":{\"url\":\"http://localhost:7331/sse\"}},\"hooks\":{\"Stop\":[]}}",
+    "{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"echo relay hook claude\"}]},\n    ],\n  },\n}",
+    "{\"mcpServers\": {\"relay\": {\"type\": \"sse\", \"url\": \"http://localhost:7331/sse\", \"timeout\": 5}}}\n",
+];
+
+#[test]
+fn what_was_there_is_there_again_byte_for_byte_after_uninstall() {
+    let json = |name: &str, project: bool| (name.to_owned(), project);
+    let files = [
+        json(".mcp.json", true),
+        json(".claude/settings.local.json", true),
+        json(".codex/hooks.json", false),
+        json(".gemini/settings.json", true),
+        json("opencode.jsonc", true),
+        json(".cursor/mcp.json", true),
+        json(".vscode/mcp.json", true),
+        json(".codeium/windsurf/mcp_config.json", false),
+        json(".config/zed/settings.json", false),
+    ];
+    let tomls = [
+        "",
+        "a = 1",
+        "# one\r\n[mcp_servers.b]\r\nurl = 'x' # c\r\n",
+        "[mcp_servers.relay]\nurl = \"u\"\nenabled = true\n[z]\n",
+    ];
+    for (at, text) in ODD.iter().enumerate() {
+        let desk = Desk::new();
+        for (name, is_project) in &files {
+            let root = if *is_project { &desk.project } else { &desk.home };
+            desk.write(&root.join(name), text);
+        }
+        desk.write(&desk.home.join(".codex/config.toml"), tomls[at % tomls.len()]);
+        let before = desk.files();
+        let mut editors = vec!["install"];
+        for editor in [
+            "claude", "codex", "gemini", "opencode", "cursor", "vscode", "windsurf", "zed",
+        ] {
+            editors.extend(["--editor", editor]);
+        }
+        desk.relay(&editors).assert().code(0);
+        let installed = desk.files();
+        assert_eq!(installed.len(), before.len(), "{text}");
+        for (old, new) in before.iter().zip(&installed) {
+            assert_ne!(old, new, "{text}");
+        }
+        desk.relay(&editors).assert().code(0);
+        assert_eq!(desk.files(), installed, "{text}");
+        let elsewhere = [&editors[..], &["--port", "4000"]].concat();
+        desk.relay(&elsewhere).assert().code(0);
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert_eq!(desk.files(), before, "{text}");
+        let kept = desk.backup(&desk.project.join(".mcp.json"));
+        assert!(!kept.exists(), "it is the file itself");
+    }
+}
+
+#[test]
+fn what_others_have_changed_since_stays() {
+    let desk = Desk::new();
+    let file = desk.project.join(".gemini/settings.json");
+    let old = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\"}\n  }\n}\n";
+    desk.write(&file, old);
+    desk.relay(&["install", "--editor", "gemini"]).assert().code(0);
+    let kept = desk.backup(&file);
+    assert_eq!(fs::read_to_string(&kept).expect("it is kept"), old);
+    let later = |text: &str| text.replace("\"a\"}", "\"b\", /* new */ \"c\": 1}");
+    let theirs = later(&fs::read_to_string(&file).expect("it is there"));
+    fs::write(&file, theirs).expect("a file");
+    let told = format!(
+        "Gemini CLI: changed {}; as it was before install: {}\n",
+        file.display(),
+        kept.display()
+    );
+    desk.relay(&["uninstall"]).assert().code(0).stdout(told);
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), later(old));
+}
+
+#[test]
+fn a_hook_of_others_in_relays_group_stays() {
+    let desk = Desk::new();
+    let file = desk.project.join(".claude/settings.local.json");
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    let mine = json!({"type": "command", "command": "make"});
+    let mut settings = desk.json(&file);
+    let hooks = settings["hooks"]["Stop"][0]["hooks"]
+        .as_array_mut()
+        .expect("an array");
+    hooks.push(mine.clone());
+    desk.write(&file, &settings.to_string());
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.json(&file), json!({"hooks": {"Stop": [{"hooks": [mine]}]}}));
+}
+
+#[test]
+fn a_persons_additions_to_relays_entry_stay_for_as_long_as_they_mean_the_same() {
+    let desk = Desk::new();
+    let file = desk.project.join(".mcp.json");
+    let entry = json!({"type": "sse", "url": "http://localhost:1/sse", "headers": {"A": "b"}});
+    desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    let install = ["install", "--editor", "claude", "--transport"];
+    desk.relay(&[&install[..], &["http"]].concat()).assert().code(0);
+    let url = "http://localhost:7331/mcp?agent=${RELAY_AGENT:-}";
+    let entry = json!({"type": "http", "url": url, "headers": {"A": "b"}});
+    assert_eq!(desk.json(&file), json!({"mcpServers": {"relay": entry}}));
+    desk.relay(&[&install[..], &["stdio"]].concat()).assert().code(0);
+    let entry = json!({"type": "stdio", "command": RELAY, "args": ["mcp"]});
+    assert_eq!(desk.json(&file), json!({"mcpServers": {"relay": entry}}));
+}
+
+#[test]
+fn a_link_stays_one_and_the_mode_is_kept() {
+    let desk = Desk::new();
+    let (link, file) = (
+        desk.project.join(".mcp.json"),
+        desk.home.join("dotfiles/mcp.json"),
+    );
+    desk.write(&file, "{}\n");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("it is one's own");
+    symlink("../home/dotfiles/mcp.json", &link).expect("a link");
+    let mode = |path: &Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    assert!(link.is_symlink());
+    assert_eq!(mode(&file), 0o640);
+    assert_eq!(mode(&desk.backup(&file)), 0o640);
+    assert_eq!(desk.json(&file)["mcpServers"]["relay"]["type"], "sse");
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert!(link.is_symlink());
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "{}\n");
+    assert_eq!(mode(&file), 0o640);
+}

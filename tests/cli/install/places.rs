@@ -1,0 +1,276 @@
+//! Which files an installation changes, and what it writes there.
+
+use super::*;
+
+#[test]
+fn claude_code_has_its_server_and_its_hooks_where_it_reads_them() {
+    let desk = Desk::new();
+    let (servers, settings) = (
+        desk.project.join(".mcp.json"),
+        desk.project.join(".claude/settings.local.json"),
+    );
+    let made = format!(
+        "Claude Code: made {}\nClaude Code: made {}\n",
+        servers.display(),
+        settings.display()
+    );
+    let arguments = ["install", "--editor", "claude"];
+    desk.relay(&arguments).assert().code(0).stdout(made);
+    let url = "http://localhost:7331/sse?agent=${RELAY_AGENT:-}";
+    let written = format!(
+        "{{\n  \"mcpServers\": {{\n    \"relay\": {{\n      \"type\": \"sse\",\n      \"url\": \"{url}\"\n    }}\n  }}\n}}\n"
+    );
+    assert_eq!(fs::read_to_string(&servers).expect("it is there"), written);
+    let expected = json!({"enabledMcpjsonServers": ["relay"], "hooks": claude_hooks("")});
+    assert_eq!(desk.json(&settings), expected);
+
+    let same = format!(
+        "Claude Code: {} is as it should be\nClaude Code: {} is as it should be\n",
+        servers.display(),
+        settings.display()
+    );
+    let before = desk.files();
+    desk.relay(&arguments).assert().code(0).stdout(same).stderr("");
+    assert_eq!(desk.files(), before);
+
+    let elsewhere = [
+        &arguments[..],
+        &["--port", "4000", "--transport", "http", "--tools", "all"],
+    ]
+    .concat();
+    desk.relay(&elsewhere).assert().code(0);
+    let entry = json!({"type": "http", "url": "http://localhost:4000/mcp?agent=${RELAY_AGENT:-}&tools=all"});
+    assert_eq!(desk.json(&servers), json!({"mcpServers": {"relay": entry}}));
+    assert_eq!(desk.json(&settings)["hooks"], claude_hooks(" --port 4000"));
+
+    let bridge = [&arguments[..], &["--transport", "stdio", "--no-hooks"]].concat();
+    desk.relay(&bridge).env("RELAY_PORT", "4001").assert().code(0);
+    let entry = json!({"type": "stdio", "command": RELAY, "args": ["mcp", "--port", "4001"]});
+    assert_eq!(desk.json(&servers), json!({"mcpServers": {"relay": entry}}));
+    assert_eq!(desk.json(&settings), json!({"enabledMcpjsonServers": ["relay"]}));
+
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), []);
+    assert!(
+        !desk.project.join(".claude").exists(),
+        "it was made for the file alone"
+    );
+    desk.relay(&["uninstall"])
+        .assert()
+        .code(3)
+        .stdout("")
+        .stderr("nothing of relay's is in the files of these editors\n");
+}
+
+#[test]
+fn for_all_projects_claude_code_has_it_in_the_users_files() {
+    let desk = Desk::new();
+    let arguments = ["install", "--editor", "claude", "--global"];
+    desk.relay(&arguments).assert().code(0);
+    let (servers, settings) = (
+        desk.home.join(".claude.json"),
+        desk.home.join(".claude/settings.json"),
+    );
+    let entry = json!({"type": "sse", "url": "http://localhost:7331/sse?agent=${RELAY_AGENT:-}"});
+    assert_eq!(desk.json(&servers), json!({"mcpServers": {"relay": entry}}));
+    assert_eq!(desk.json(&settings), json!({"hooks": claude_hooks("")}));
+    desk.relay(&["uninstall"]).assert().code(3);
+    desk.relay(&["uninstall", "--global"]).assert().code(0);
+    assert_eq!(desk.files(), []);
+
+    let own = desk.home.join("other");
+    desk.relay(&arguments)
+        .env("CLAUDE_CONFIG_DIR", &own)
+        .assert()
+        .code(0);
+    let files: Vec<PathBuf> = desk.files().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(files, [own.join(".claude.json"), own.join("settings.json")]);
+}
+
+#[test]
+fn each_other_editor_has_what_it_reads_where_it_reads_it() {
+    let http = "http://localhost:7331/mcp";
+    let gemini_hooks = json!({
+        "SessionStart": groups(&[("gemini", false)]), "BeforeAgent": groups(&[("gemini", false)]),
+        "AfterTool": groups(&[("gemini", false)]), "AfterAgent": groups(&[("gemini", false)]),
+        "SessionEnd": groups(&[("gemini", false)]),
+    });
+    let codex_hooks = json!({
+        "SessionStart": groups(&[("codex", false)]), "UserPromptSubmit": groups(&[("codex", false)]),
+        "PostToolUse": groups(&[("codex", false)]), "Stop": groups(&[("codex", false)]),
+        "SessionEnd": groups(&[("codex", false)]),
+    });
+    let args = json!(["mcp"]);
+    let config = if cfg!(target_os = "macos") {
+        "Library/Application Support"
+    } else {
+        ".config"
+    };
+    let toml = format!("[mcp_servers.relay]\nurl = \"{http}\"\n");
+    let toml_stdio = format!("[mcp_servers.relay]\ncommand = \"{RELAY}\"\nargs = [\"mcp\"]\n");
+    let with_agent = format!("{http}?agent=${{RELAY_AGENT:-}}");
+    let sse_with_agent = "http://localhost:7331/sse?agent=${RELAY_AGENT:-}";
+    let plain = json!({"command": RELAY, "args": args});
+    let typed = json!({"type": "stdio", "command": RELAY, "args": args});
+    let gemini = |entry: Value| json!({"mcpServers": {"relay": entry}, "hooks": gemini_hooks});
+    let opencode = |way: &str| {
+        let url = format!("http://localhost:7331/{way}?agent={{env:RELAY_AGENT}}");
+        json!({"mcp": {"relay": {"type": "remote", "url": url}}})
+    };
+    let local = json!({"mcp": {"relay": {"type": "local", "command": [RELAY, "mcp"]}}});
+    let named = |table: &str, entry: Value| json!({table: {"relay": entry}});
+    let codex = |text: &str| {
+        vec![
+            (".codex/config.toml".to_owned(), Value::from(text)),
+            (".codex/hooks.json".to_owned(), json!({"hooks": codex_hooks})),
+        ]
+    };
+    let one = |path: &str, value: Value| vec![(path.to_owned(), value)];
+    let vscode_url = json!({"type": "http", "url": http});
+    let in_config = |path: &str| format!("{config}/{path}");
+    for (arguments, is_global, expected) in [
+        ("codex", false, codex(&toml)),
+        ("codex --transport stdio", true, codex(&toml_stdio)),
+        (
+            "gemini",
+            false,
+            one(".gemini/settings.json", gemini(json!({"httpUrl": with_agent}))),
+        ),
+        (
+            "gemini --transport sse",
+            true,
+            one(
+                ".gemini/settings.json",
+                gemini(json!({"url": sse_with_agent, "type": "sse"})),
+            ),
+        ),
+        (
+            "gemini --transport stdio",
+            false,
+            one(".gemini/settings.json", gemini(plain.clone())),
+        ),
+        ("opencode", false, one("opencode.json", opencode("mcp"))),
+        (
+            "opencode --transport sse",
+            true,
+            one(".config/opencode/opencode.json", opencode("sse")),
+        ),
+        ("opencode --transport stdio", false, one("opencode.json", local)),
+        (
+            "cursor",
+            false,
+            one(".cursor/mcp.json", named("mcpServers", json!({"url": http}))),
+        ),
+        (
+            "cursor --transport stdio",
+            true,
+            one(".cursor/mcp.json", named("mcpServers", plain.clone())),
+        ),
+        (
+            "vscode",
+            false,
+            one(".vscode/mcp.json", named("servers", vscode_url)),
+        ),
+        (
+            "vscode --transport stdio",
+            true,
+            one(&in_config("Code/User/mcp.json"), named("servers", typed)),
+        ),
+        (
+            "windsurf",
+            false,
+            one(
+                ".codeium/windsurf/mcp_config.json",
+                named("mcpServers", json!({"serverUrl": http})),
+            ),
+        ),
+        (
+            "zed",
+            false,
+            one(
+                ".config/zed/settings.json",
+                named("context_servers", json!({"url": http})),
+            ),
+        ),
+        (
+            "zed --transport stdio",
+            true,
+            one(
+                ".config/zed/settings.json",
+                named("context_servers", plain.clone()),
+            ),
+        ),
+    ] {
+        let desk = Desk::new();
+        let mut given = vec!["install", "--editor"];
+        given.extend(arguments.split(' '));
+        if is_global {
+            given.push("--global");
+        }
+        desk.relay(&given).assert().code(0);
+        let found: Vec<(PathBuf, Value)> = desk
+            .files()
+            .into_iter()
+            .map(|(path, text)| {
+                let value = serde_json::from_str(&text).unwrap_or(Value::from(text));
+                (path, value)
+            })
+            .collect();
+        let is_users = is_global || ["codex", "windsurf", "zed"].contains(&given[2]);
+        let root = if is_users { &desk.home } else { &desk.project };
+        let expected: Vec<(PathBuf, Value)> = expected
+            .into_iter()
+            .map(|(path, value)| (root.join(path), value))
+            .collect();
+        assert_eq!(found, expected, "{arguments}");
+        let mut given = vec!["uninstall"];
+        given.extend(is_global.then_some("--global"));
+        desk.relay(&given).assert().code(0);
+        assert_eq!(desk.files(), [], "{arguments}");
+    }
+}
+
+#[test]
+fn those_are_found_whose_directory_or_program_is_there() {
+    let desk = Desk::new();
+    let none =
+        contains("no editor is found on this machine; name one with --editor: claude, codex, gemini, ");
+    desk.relay(&["install"]).assert().code(1).stdout("").stderr(none);
+    fs::create_dir(desk.home.join(".gemini")).expect("a directory");
+    let program = desk.home.join("bin/claude");
+    desk.write(&program, "#!/bin/sh\n");
+    let found = |expected: &[&str]| {
+        let shown = desk.relay(&["install", "--dry-run"]).assert().code(0);
+        let shown = String::from_utf8_lossy(&shown.get_output().stdout).into_owned();
+        let files: Vec<&str> = shown
+            .lines()
+            .filter_map(|line| line.strip_prefix("+++ "))
+            .collect();
+        let expected: Vec<String> = expected
+            .iter()
+            .map(|name| desk.project.join(name).display().to_string())
+            .collect();
+        assert_eq!(files, expected);
+    };
+    found(&[".gemini/settings.json"]);
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is one's own");
+    found(&[
+        ".mcp.json",
+        ".claude/settings.local.json",
+        ".gemini/settings.json",
+    ]);
+}
+
+#[test]
+fn relay_is_named_alone_where_a_shell_finds_it() {
+    let desk = Desk::new();
+    let program = desk.home.join("bin/relay");
+    fs::create_dir(desk.home.join("bin")).expect("a directory");
+    symlink(RELAY, &program).expect("a link");
+    desk.relay(&["install", "--editor", "codex"]).assert().code(0);
+    let hooks = desk.json(&desk.home.join(".codex/hooks.json"));
+    assert_eq!(
+        hooks["hooks"]["Stop"][0]["hooks"][0]["command"],
+        "relay hook codex"
+    );
+}

@@ -1,0 +1,120 @@
+//! What an installation refuses, and what it says then.
+
+use super::*;
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_the_place_and_nothing_is_changed() {
+    let desk = Desk::new();
+    let (broken, other) = (
+        desk.project.join(".cursor/mcp.json"),
+        desk.project.join(".vscode/mcp.json"),
+    );
+    desk.write(&broken, "{\n  \"mcpServers\": {\n    \"relay\": [}\n  }\n}");
+    desk.write(&other, "{\"servers\": 1} // relay");
+    let before = desk.files();
+    let named = format!(
+        "{}: line 3, column 15: unexpected close brace\n{}: line 1, column 13: \"servers\" is something else; accepted: an object\nnothing was changed\n",
+        broken.display(),
+        other.display()
+    );
+    for arguments in [
+        vec![
+            "install", "--editor", "claude", "--editor", "cursor", "--editor", "vscode",
+        ],
+        vec!["uninstall"],
+    ] {
+        let stderr = format!("relay {}: {named}", arguments[0]);
+        desk.relay(&arguments).assert().code(1).stdout("").stderr(stderr);
+        assert_eq!(desk.files(), before);
+    }
+    fs::write(&broken, b"{\n \"\xff\": 1}").expect("a file");
+    let stderr = format!(
+        "relay install: {}: line 2, column 3: this is no UTF-8\nnothing was changed\n",
+        broken.display()
+    );
+    let arguments = ["install", "--editor", "cursor"];
+    desk.relay(&arguments).assert().code(1).stdout("").stderr(stderr);
+    fs::remove_file(&broken).expect("it is there");
+    fs::create_dir(&broken).expect("a directory");
+    let stderr = format!(
+        "relay install: cannot read {}: it is no file\nnothing was changed\n",
+        broken.display()
+    );
+    desk.relay(&arguments).assert().code(1).stdout("").stderr(stderr);
+}
+
+#[test]
+fn where_a_later_file_cannot_be_written_those_before_are_told() {
+    let desk = Desk::new();
+    // Where the directory of the second file would be.
+    desk.write(&desk.project.join(".vscode"), "");
+    let (first, second) = (
+        desk.project.join(".cursor/mcp.json"),
+        desk.project.join(".vscode/mcp.json"),
+    );
+    let third = desk.home.join(".config/zed/settings.json");
+    let arguments = [
+        "install", "--editor", "cursor", "--editor", "vscode", "--editor", "zed",
+    ];
+    let told = contains(format!("cannot read {}: ", second.display())).and(contains("nothing was changed"));
+    desk.relay(&arguments).assert().code(1).stdout("").stderr(told);
+    assert!(!first.exists());
+
+    fs::remove_file(desk.project.join(".vscode")).expect("it is there");
+    symlink(desk.home.join("gone/"), desk.project.join(".vscode")).expect("a link");
+    let told = predicates::str::starts_with(format!("relay install: cannot write {}: ", second.display()))
+        .and(predicates::str::ends_with(format!(
+            "\nchanged before that: {}; not changed: it and {}\n",
+            first.display(),
+            third.display()
+        )));
+    let made = format!("Cursor: made {}\n", first.display());
+    desk.relay(&arguments).assert().code(1).stdout(made).stderr(told);
+    assert!(first.exists() && !third.exists());
+}
+
+#[test]
+fn what_an_editor_or_relay_does_not_have_is_refused_with_what_is_accepted() {
+    let desk = Desk::new();
+    fs::create_dir(desk.home.join(".codex")).expect("a directory");
+    let sse = "relay install: Codex does not take --transport sse; accepted: http, stdio\n";
+    for arguments in [
+        vec![
+            "install",
+            "--editor",
+            "claude",
+            "--editor",
+            "codex",
+            "--transport",
+            "sse",
+        ],
+        vec!["install", "--transport", "sse"],
+    ] {
+        desk.relay(&arguments).assert().code(1).stdout("").stderr(sse);
+    }
+    for (arguments, named) in [
+        (
+            ["--editor", "emacs"],
+            "[possible values: claude, codex, gemini, opencode, cursor, vscode, windsurf, zed, auto]",
+        ),
+        (["--transport", "tcp"], "[possible values: sse, http, stdio]"),
+        (
+            ["--tools", "x"],
+            "unknown toolset \"x\"; accepted: lift, thrum, agent-relay, or all, with commas between them",
+        ),
+        (["--port", "0"], "a port is a number from 1 to 65535"),
+    ] {
+        let arguments = [&["install"][..], &arguments].concat();
+        desk.relay(&arguments)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(named));
+    }
+    desk.relay(&["install", "--editor", "claude"])
+        .env_remove("HOME")
+        .assert()
+        .code(1)
+        .stderr("relay install: HOME is not set to an absolute path; set it to your home directory\n");
+    assert_eq!(desk.files(), []);
+}
