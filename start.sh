@@ -25,6 +25,7 @@ main() {
   port=${RELAY_PORT:-7331}
   host=$default_host
   roles=$default_roles
+  offers_install=yes
   self=$(resolve_links "${BASH_SOURCE[0]}")
   home=$(dirname "$self")
   called=$(printf '%q' "$0") # as it can be called again from where the user is
@@ -55,6 +56,7 @@ main() {
   check_port
   build
   check_prompts
+  offer_install
   case $mode in
     manual) run_manual ;;
     tmux) launch_tmux ;;
@@ -64,7 +66,7 @@ main() {
 
 usage() {
   cat <<'USAGE'
-Usage: start.sh [--manual|--tmux|--kitty] [--port N] [--roles ROLES] [--host ADDRESS --token TOKEN]
+Usage: start.sh [--manual|--tmux|--kitty] [--port N] [--roles ROLES] [--host ADDRESS --token TOKEN] [--no-install]
 
   --manual        print the kickoff prompts, then run relay in this terminal (the default)
   --tmux          open the tmux session relay-lift: one window with a pane for relay and one for each role
@@ -73,6 +75,7 @@ Usage: start.sh [--manual|--tmux|--kitty] [--port N] [--roles ROLES] [--host ADD
   --roles ROLES   the roles of the lift, separated by commas (default pm,dev-a,dev-b)
   --host ADDRESS  listen on this address (default 127.0.0.1); any other than this machine's own needs a token
   --token TOKEN   a secret that every request must carry; RELAY_TOKEN does the same and is not in the shell's history
+  --no-install    do not ask in a terminal whether to connect Claude Code in a project in which it has no relay
 
 RELAY_AGENT_COMMAND is the command that starts an agent; it gets the kickoff prompt as its last argument
 (default: claude).
@@ -89,6 +92,7 @@ read_options() {
         shift
         ;;
       --port=* | --roles=* | --host=* | --token=*) read_value "${1%%=*}" "${1#*=}" ;;
+      --no-install) offers_install= ;;
       -h | --help)
         usage
         exit 0
@@ -414,6 +418,25 @@ say_how_to_connect() {
 connection_hint() {
   [[ $agent_command != *--plugin-dir* && $agent_command != *--mcp-config* ]] || return 0
   "$relay" connection-hint --port "$port" --host "$host" --project "$repository" 2>/dev/null || true
+}
+
+# Asks whether Claude Code is to be connected, in a terminal; elsewhere, and after a no, a line says how.
+offer_install() {
+  local answer
+  [[ -n $offers_install && -t 0 && -t 1 && $host == "$default_host" ]] || return 0
+  [[ $(connection_hint) == 'Claude Code has no relay in this project;'* ]] || return 0
+  say "Claude Code has no relay in $repository"
+  while :; do
+    printf '[relay] connect it there, with hooks that show it messages (relay install --editor claude)? [Y/n] '
+    IFS= read -r answer || { echo && return; }
+    case $answer in
+      '' | [Yy] | [Yy][Ee][Ss]) break ;;
+      [Nn] | [Nn][Oo]) return ;;
+      *) say "\"$answer\" is no answer; accepted: y or n, or nothing for y" ;;
+    esac
+  done
+  (cd "$repository" && "$relay" install --editor claude --port "$port") \
+    || say 'it was not connected; above is why. relay is started all the same'
 }
 
 # --- The three modes -------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ mod manual;
 #[path = "support/needs.rs"]
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 mod needs;
+#[path = "start_sh/offer.rs"]
+mod offer;
 #[path = "start_sh/place.rs"]
 mod place;
 #[path = "start_sh/refusals.rs"]

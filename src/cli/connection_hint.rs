@@ -45,6 +45,7 @@ pub fn run(args: ConnectionHint) -> io::Result<()> {
     let relay = Relay {
         url: super::url(args.host, args.port),
         port: args.port,
+        program: super::ourselves(),
         wants_token: variable("RELAY_TOKEN").is_some_and(|token| !token.is_empty()),
     };
     let servers = known_servers(&args.project.canonicalize()?, variable);
@@ -58,7 +59,24 @@ pub fn run(args: ConnectionHint) -> io::Result<()> {
 struct Relay {
     url: String,
     port: u16,
+    /// The word by which a shell finds it.
+    program: String,
     wants_token: bool,
+}
+
+impl Relay {
+    /// How a project that has none is connected to it: with hooks, where `relay install` can lead there.
+    fn connect(&self) -> String {
+        if self.wants_token || self.url != format!("http://localhost:{}", self.port) {
+            return add("", "relay", self);
+        }
+        let port = if self.port == DEFAULT_PORT {
+            String::new()
+        } else {
+            format!(" --port {}", self.port)
+        };
+        format!("{} install --editor claude{port}", self.program)
+    }
 }
 
 /// Where Claude Code knows a server from.
@@ -154,8 +172,8 @@ fn hint(servers: &Servers, relay: &Relay, variable: &impl Fn(&str) -> Option<Str
     }
     let Some((scope, server)) = servers.get("relay") else {
         return Some(format!(
-            "Claude Code has no relay in this project; connect it once with: {}",
-            add("", "relay", relay)
+            "Claude Code has no relay in this project; connect it once, in its first directory, with: {}",
+            relay.connect()
         ));
     };
     let port = relay.port;
@@ -291,6 +309,7 @@ mod tests {
         let relay = Relay {
             url: "http://localhost:4000".to_owned(),
             port: 4000,
+            program: "relay".to_owned(),
             wants_token: variable("RELAY_TOKEN").is_some(),
         };
         let servers = servers
@@ -322,9 +341,13 @@ mod tests {
 
     #[test]
     fn a_project_without_relay_is_told_how_to_connect() {
-        let connect = "Claude Code has no relay in this project; connect it once with: \
-                       claude mcp add --transport sse relay http://localhost:4000/sse";
-        assert_eq!(hint_for(&[], &[]).as_deref(), Some(connect));
+        let told = |how: &str| {
+            Some(format!(
+                "Claude Code has no relay in this project; connect it once, in its first directory, with: {how}"
+            ))
+        };
+        let connect = told("relay install --editor claude --port 4000");
+        assert_eq!(hint_for(&[], &[]), connect);
         let other = json!({"type": "sse", "url": "http://localhost:7331/sse"});
         let elsewhere = json!({"type": "sse", "url": "http://example.com:4000/sse"});
         let no_relay = json!({"command": "npx", "args": ["mcp", "--port", "4000"]});
@@ -333,10 +356,32 @@ mod tests {
             (Scope::User, "b", elsewhere),
             (Scope::User, "c", no_relay),
         ];
-        assert_eq!(hint_for(&others, &[]).as_deref(), Some(connect));
-        let with_token = format!("{connect} --header 'Authorization: Bearer ${{RELAY_TOKEN}}'");
+        assert_eq!(hint_for(&others, &[]), connect);
+        let with_token = told(
+            "claude mcp add --transport sse relay http://localhost:4000/sse --header 'Authorization: Bearer ${RELAY_TOKEN}'",
+        );
         let token = [("RELAY_TOKEN", "0123456789abcdef")];
-        assert_eq!(hint_for(&[], &token), Some(with_token));
+        assert_eq!(hint_for(&[], &token), with_token);
+    }
+
+    #[test]
+    fn installing_leads_to_this_machine_alone() {
+        for (url, port, how) in [
+            ("http://localhost:7331", 7331, "relay install --editor claude"),
+            (
+                "http://10.0.0.1:7331",
+                7331,
+                "claude mcp add --transport sse relay http://10.0.0.1:7331/sse",
+            ),
+        ] {
+            let relay = Relay {
+                url: url.to_owned(),
+                port,
+                program: "relay".to_owned(),
+                wants_token: false,
+            };
+            assert_eq!(relay.connect(), how);
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn manual_mode_prints_three_blocks_and_becomes_the_server() {
             running.printed
         );
     }
-    let connect = format!("claude mcp add --transport sse relay http://localhost:{port}/sse\n");
+    let connect = format!("{}\n", Place::hint(port));
     assert_eq!(
         running.printed.matches(&connect).count(),
         1,
@@ -141,7 +141,7 @@ fn a_relay_that_was_added_to_claude_code_is_found() {
     );
     fs::write(place.home().join(".claude.json"), settings).unwrap();
     let running = Running::start_sh(&place, &[&port_option(port)]);
-    assert!(!running.printed.contains("claude mcp"), "{}", running.printed);
+    assert!(!running.printed.contains("Claude Code"), "{}", running.printed);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn an_agents_command_that_brings_its_servers_is_told_nothing() {
     command.arg(port_option(free_port()));
     command.env("RELAY_AGENT_COMMAND", "claude --plugin-dir plugin");
     let running = Running::until_ready(command);
-    assert!(!running.printed.contains("claude mcp"), "{}", running.printed);
+    assert!(!running.printed.contains("Claude Code"), "{}", running.printed);
 }
 
 #[test]

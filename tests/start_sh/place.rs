@@ -215,6 +215,14 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What a project without relay is told on a port.
+    pub fn hint(port: u16) -> String {
+        format!(
+            "[relay] Claude Code has no relay in this project; connect it once, in its first directory, with: \
+             {RELAY} install --editor claude --port {port}"
+        )
+    }
+
     /// Calls tmux on the server that start.sh uses here, also where start.sh finds no tmux.
     pub fn tmux(&self, arguments: &[&str]) -> Output {
         self.command(which("tmux")).args(arguments).output().unwrap()
@@ -314,11 +322,12 @@ impl<'a> Terminal<'a> {
         terminal
     }
 
+    /// Runs start.sh, which asks nothing.
     pub fn start_sh(place: &'a Place, port: u16, options: &str, agent_command: &str) -> Self {
         fs::write(place.root.join("agent-command"), agent_command).unwrap();
         let root = place.root.display();
         let command = format!(
-            "export RELAY_AGENT_COMMAND=\"$(cat '{root}/agent-command')\"; '{START_SH}' {options} --port {port}"
+            "export RELAY_AGENT_COMMAND=\"$(cat '{root}/agent-command')\"; '{START_SH}' {options} --no-install --port {port}"
         );
         Self::run(place, &command)
     }

@@ -30,13 +30,9 @@ fn tmux_mode_opens_four_titled_panes_and_gives_each_agent_its_prompt() {
         terminal.until_it_shows(&format!("the stand-in agent is {role}"));
     }
     // How to connect stands where the log does not move it away.
-    let hint = format!(
-        "[relay] Claude Code has no relay in this project; connect it once with: \
-         claude mcp add --transport sse relay http://localhost:{port}/sse"
-    );
+    let hint = Place::hint(port);
     terminal.until_it_shows("─ dev-b ─");
-    let screen = terminal.until_it_shows(&hint);
-    assert_eq!(screen.lines().last().map(str::trim), Some(hint.as_str()));
+    until_it_ends_with(&terminal, &hint);
     // It is attached, and the roles stand on the borders.
     let screen = terminal.until_it_shows(&format!("server ready on :{port}"));
     for role in ["relay", "pm", "dev-a", "dev-b"] {
@@ -59,7 +55,7 @@ fn tmux_mode_opens_four_titled_panes_and_gives_each_agent_its_prompt() {
         "{screen}"
     );
     assert!(
-        screen.contains(&format!("relay http://localhost:{port}/sse")),
+        screen.contains(&format!("install --editor claude --port {port}")),
         "{screen}"
     );
     assert!(answers(port), "the lift goes on without the terminal");
@@ -87,7 +83,7 @@ fn inside_tmux_the_client_is_switched_and_the_callers_settings_count() {
         "export RELAY_AGENT_COMMAND=\"{}\"\n",
         place.agent_command()
     ));
-    script.push_str(&format!("exec '{START_SH}' --tmux --port {port}\n"));
+    script.push_str(&format!("exec '{START_SH}' --tmux --no-install --port {port}\n"));
     fs::write(place.outside().join("script"), script).unwrap();
 
     let terminal = Terminal::run(&place, "tmux attach -t work");
@@ -179,7 +175,10 @@ fn ctrl_c_ends_what_runs_in_a_pane_and_the_pane_says_how_to_start_it_again() {
 #[test]
 fn a_build_in_a_terminal_is_one_line_that_changes_and_goes() {
     let Some(place) = Place::with_tmux() else { return };
-    let command = format!("STAND_IN_CARGO_BUILDS=slowly '{START_SH}' --port {}", free_port());
+    let command = format!(
+        "STAND_IN_CARGO_BUILDS=slowly '{START_SH}' --no-install --port {}",
+        free_port()
+    );
     let terminal = Terminal::run(&place, &command);
     // The stand-in waits at its last crate until it is let go, and the seconds go on.
     let seconds = || {
@@ -202,22 +201,20 @@ fn a_build_in_a_terminal_is_one_line_that_changes_and_goes() {
 fn how_to_connect_is_shown_whole_in_a_small_terminal_too() {
     let Some(place) = Place::with_tmux() else { return };
     let port = free_port();
-    let command = format!("stty rows 24 cols 80; RELAY_AGENT_COMMAND=cat '{START_SH}' --tmux --port {port}");
-    let terminal = Terminal::run(&place, &command);
-    let end = format!("--transport sse relay http://localhost:{port}/sse");
-    terminal.until_it_shows("─ dev-b ─");
-    let screen = terminal.until_it_shows(&end);
-    let lines: Vec<&str> = screen.lines().map(str::trim).collect();
-    let [.., first, second] = lines[..] else {
-        panic!("{screen}");
-    };
-    assert_eq!(
-        [first, second],
-        [
-            "[relay] Claude Code has no relay in this project; connect it once with:",
-            &format!("claude mcp add {end}")
-        ]
+    let command = format!(
+        "stty rows 24 cols 80; RELAY_AGENT_COMMAND=cat '{START_SH}' --tmux --no-install --port {port}"
     );
+    let terminal = Terminal::run(&place, &command);
+    terminal.until_it_shows("─ dev-b ─");
+    until_it_ends_with(&terminal, &Place::hint(port));
+}
+
+/// Waits until a text stands at the bottom, in as many lines as it takes.
+fn until_it_ends_with(terminal: &Terminal<'_>, text: &str) {
+    let dense = |text: &str| text.split_whitespace().collect::<String>();
+    until(&format!("the terminal to end with {text:?}"), || {
+        dense(&terminal.screen()).ends_with(&dense(text)).then_some(())
+    });
 }
 
 #[test]
@@ -257,7 +254,7 @@ fn every_pane_has_the_token_and_no_process_shows_it() {
     let terminal = Terminal::run(
         &place,
         &format!(
-            "export RELAY_AGENT_COMMAND=\"$(cat '{0}/agent-command')\"; RELAY_TOKEN=$(cat '{0}/token') '{START_SH}' --tmux --port {port}",
+            "export RELAY_AGENT_COMMAND=\"$(cat '{0}/agent-command')\"; RELAY_TOKEN=$(cat '{0}/token') '{START_SH}' --tmux --no-install --port {port}",
             outside.display()
         ),
     );
@@ -350,7 +347,8 @@ fn tmux_mode_needs_a_terminal_that_tmux_can_use() {
 fn tmux_mode_leaves_nothing_behind_when_the_terminal_is_too_small_for_four_panes() {
     let Some(place) = Place::with_tmux() else { return };
     let port = free_port();
-    let command = format!("stty rows 4; RELAY_AGENT_COMMAND=true '{START_SH}' --tmux --port {port}");
+    let command =
+        format!("stty rows 4; RELAY_AGENT_COMMAND=true '{START_SH}' --tmux --no-install --port {port}");
     let screen = Terminal::run(&place, &command).until_it_shows("exit status 1");
     assert!(screen.contains("no space for new pane"), "{screen}");
     assert!(
