@@ -159,10 +159,7 @@ async fn report(editor: &'static Editor, directories: &Directories, token: Optio
         broken,
         to_do: Vec::new(),
     };
-    report.hooks = editor
-        .hooks
-        .as_ref()
-        .map(|hooks| state(hooks, &seen, &report.configured));
+    report.hooks = state(editor, &seen, &report.configured);
     report.trusted = (editor.id == Id::Codex).then(|| trusted(&seen)).flatten();
     report.to_do = to_do(&report, editor, &seen);
     report

@@ -122,6 +122,36 @@ fn hooks_that_are_missing_or_other_than_an_installation_would_write_are_told() {
 }
 
 #[test]
+fn of_opencode_its_plugin_is_looked_at() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "opencode", relay.port);
+    assert_eq!(report(&desk, "opencode", 0)["hooks"], "current");
+    let plugin = desk.project.join(".opencode/plugin/relay.js");
+    let installed = fs::read_to_string(&plugin).expect("it is there");
+    let again = format!("{RELAY} install --editor opencode --port {}", relay.port);
+    for (text, hooks, to_do) in [
+        (
+            format!("{installed}\n"),
+            "drifted",
+            "bring its hooks up to date with",
+        ),
+        ("// mine".to_owned(), "missing", "put its hooks in with"),
+    ] {
+        desk.write(&plugin, &text);
+        let report = report(&desk, "opencode", 1);
+        let to_do = format!("{to_do}: {again}");
+        assert_eq!(
+            (&report["hooks"], &report["to_do"]),
+            (&json!(hooks), &json!([to_do])),
+            "{text}"
+        );
+        install(&desk, "opencode", relay.port);
+        assert_eq!(self::report(&desk, "opencode", 0)["hooks"], "current");
+    }
+}
+
+#[test]
 fn codex_trusts_hooks_whose_hashes_it_has() {
     let desk = Desk::new();
     let relay = Relay::start();

@@ -2,6 +2,7 @@
 
 mod kept;
 mod places;
+mod plugin;
 mod refusals;
 
 use std::fs;
@@ -12,6 +13,9 @@ use serde_json::Value;
 
 use super::desk::{Desk, RELAY};
 use super::*;
+
+/// What OpenCode runs in place of hooks.
+const OPENCODE_PLUGIN: &str = include_str!("../../plugin/opencode/relay.js");
 
 /// The groups of one hook each.
 fn groups(commands: &[(&str, bool)]) -> Value {

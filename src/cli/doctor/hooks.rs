@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Seen;
 use super::entry::Configured;
-use crate::cli::install::editors::{self, Format};
+use crate::cli::install::editors::{Editor, Format};
 use crate::cli::install::file;
 use crate::cli::install::json::{self, Json, Step};
 use crate::cli::install::parts::{self, Parts};
@@ -36,25 +36,33 @@ impl Hooks {
     }
 }
 
-/// Compares relay's hooks with those that an installation would write for the relay that is configured.
-pub fn state(hooks: &editors::Hooks, seen: &[Seen], configured: &[Configured]) -> Hooks {
-    let with_hooks: Vec<&Seen> = seen.iter().filter(|seen| !seen.parts.hooks.is_empty()).collect();
+/// Compares relay's hooks with those that an installation would write for the relay that is configured, or relay's plugin with the one that
+/// it would put in. Nothing if the editor has neither.
+pub fn state(editor: &Editor, seen: &[Seen], configured: &[Configured]) -> Option<Hooks> {
+    if editor.hooks.is_none() && editor.plugin.is_none() {
+        return None;
+    }
+    let has_hooks = |seen: &&Seen| !seen.parts.hooks.is_empty() || seen.parts.whole.is_some();
+    let with_hooks: Vec<&Seen> = seen.iter().filter(has_hooks).collect();
     if with_hooks.is_empty() {
-        return Hooks::Missing;
+        return Some(Hooks::Missing);
     }
     let port = configured
         .iter()
         .find_map(|configured| configured.port)
         .unwrap_or(DEFAULT_PORT);
+    let hooks = editor.hooks.as_ref();
     let wanted = Parts {
-        hooks: hooks.groups(&ourselves(), port),
+        hooks: hooks.map_or_else(Vec::new, |hooks| hooks.groups(&ourselves(), port)),
+        whole: editor.plugin.as_ref().map(|plugin| plugin.text.to_owned()),
         ..Parts::default()
     };
-    if with_hooks.iter().all(|seen| seen.parts.same_hooks(&wanted)) {
+    let is_current = with_hooks.iter().all(|seen| seen.parts.same_hooks(&wanted));
+    Some(if is_current {
         Hooks::Current
     } else {
         Hooks::Drifted
-    }
+    })
 }
 
 /// Tells whether Codex has a hash for each hook of relay's: under `hooks.state`, by the file, the event, the group's number and the

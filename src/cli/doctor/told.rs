@@ -44,6 +44,8 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen]) -> Vec<String> {
         }
     }
     match report.hooks {
+        // Of one whose files cannot be read nothing is known.
+        Some(Hooks::Missing) if report.configured.is_empty() => {}
         Some(Hooks::Missing) => lines.push(format!("put its hooks in with: {install}")),
         Some(Hooks::Drifted) => lines.push(format!("bring its hooks up to date with: {install}")),
         Some(Hooks::Current) | None => {}

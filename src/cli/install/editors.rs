@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::json::Json;
+use super::whole;
 
 /// The editors by the names that the command line has for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -74,6 +75,8 @@ pub struct Editor {
     pub entry: fn(&Connection) -> Json,
     /// Where its hooks stand, if it has some.
     pub hooks: Option<Hooks>,
+    /// What does for it what hooks do, if it runs no command.
+    pub plugin: Option<Plugin>,
 }
 
 /// A file, by the directory that it counts from.
@@ -128,6 +131,15 @@ pub struct Hooks {
     pub events: &'static [Event],
     /// The array of the servers about which the person is not asked, in a project's file.
     pub approved: Option<&'static str>,
+}
+
+/// A file that an editor runs, which is relay's as a whole.
+#[derive(Debug)]
+pub struct Plugin {
+    /// Where the editor looks for it.
+    pub files: Files,
+    /// What is in it.
+    pub text: &'static str,
 }
 
 /// An event of an agent CLI.
@@ -277,6 +289,7 @@ pub static EDITORS: [Editor; 8] = [
             ],
             approved: Some("enabledMcpjsonServers"),
         }),
+        plugin: None,
     },
     Editor {
         id: Id::Codex,
@@ -309,6 +322,7 @@ pub static EDITORS: [Editor; 8] = [
             ],
             approved: None,
         }),
+        plugin: None,
     },
     Editor {
         id: Id::Gemini,
@@ -338,6 +352,7 @@ pub static EDITORS: [Editor; 8] = [
             ],
             approved: None,
         }),
+        plugin: None,
     },
     Editor {
         id: Id::Opencode,
@@ -368,6 +383,19 @@ pub static EDITORS: [Editor; 8] = [
             ]),
         },
         hooks: None,
+        plugin: Some(Plugin {
+            files: Files {
+                project: Some(&[
+                    Place(Root::Project, ".opencode/plugin/relay.js"),
+                    Place(Root::Project, ".opencode/plugins/relay.js"),
+                ]),
+                user: &[
+                    Place(Root::Config, "opencode/plugin/relay.js"),
+                    Place(Root::Config, "opencode/plugins/relay.js"),
+                ],
+            },
+            text: whole::OPENCODE,
+        }),
     },
     Editor {
         id: Id::Cursor,
@@ -385,6 +413,7 @@ pub static EDITORS: [Editor; 8] = [
             Transport::Sse | Transport::Http => Json::object([("url", Json::Text(connection.url(None)))]),
         },
         hooks: None,
+        plugin: None,
     },
     Editor {
         id: Id::Vscode,
@@ -405,6 +434,7 @@ pub static EDITORS: [Editor; 8] = [
             ]),
         },
         hooks: None,
+        plugin: None,
     },
     Editor {
         id: Id::Windsurf,
@@ -424,6 +454,7 @@ pub static EDITORS: [Editor; 8] = [
             }
         },
         hooks: None,
+        plugin: None,
     },
     Editor {
         id: Id::Zed,
@@ -441,6 +472,7 @@ pub static EDITORS: [Editor; 8] = [
             Transport::Sse | Transport::Http => Json::object([("url", Json::Text(connection.url(None)))]),
         },
         hooks: None,
+        plugin: None,
     },
 ];
 

@@ -9,6 +9,7 @@ mod layout;
 pub mod parts;
 pub mod plan;
 mod toml;
+mod whole;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
@@ -46,7 +47,7 @@ pub struct Install {
     #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = super::port)]
     port: u16,
 
-    /// Connect them to relay only; hooks of relay's that are there are taken out.
+    /// Connect them to relay only; hooks of relay's that are there are taken out, and so is its plugin.
     #[arg(long)]
     no_hooks: bool,
 }
@@ -185,6 +186,12 @@ fn install(args: &Install) -> Result<End, InstallError> {
     if changed(Id::Codex) && !args.no_hooks {
         say("Codex asks once whether its hooks are to be trusted: start codex, and trust all");
     }
+    if changed(Id::Opencode) && !args.no_hooks && args.port != DEFAULT_PORT {
+        let port = args.port;
+        say(&format!(
+            "OpenCode's plugin finds relay by RELAY_PORT: start opencode with RELAY_PORT={port} in its environment"
+        ));
+    }
     if changes.iter().any(|change| !change.is_none()) {
         say("sessions that run already see it after they are started again");
     }
@@ -269,7 +276,14 @@ fn carry_out(changes: &[Change], is_dry: bool) -> Result<(), InstallError> {
     for (at, change) in changes.iter().enumerate() {
         let Target { editor, path, .. } = &change.target;
         let shown = visible(&path.to_string_lossy()).into_owned();
-        if change.is_none() {
+        if change.is_left {
+            let what = "which is not as this relay puts it in; remove it yourself, unless you want it";
+            text.push_str(&if is_dry {
+                String::new()
+            } else {
+                format!("{}: left {shown}, {what}\n", editor.name)
+            });
+        } else if change.is_none() {
             let line = format!("{}: {shown} is as it should be\n", editor.name);
             text.push_str(if is_dry { "" } else { &line });
         } else if is_dry {

@@ -26,6 +26,8 @@ pub struct Parts {
     pub approved: bool,
     /// The groups of each event, with relay's hooks alone in them.
     pub hooks: Vec<(String, Vec<Json>)>,
+    /// All that is in a file that is relay's as a whole.
+    pub whole: Option<String>,
 }
 
 impl Parts {
@@ -43,9 +45,10 @@ impl Parts {
         server && self.approved == other.approved && self.same_hooks(other)
     }
 
-    /// Tells whether the hooks of others say the same, in whichever order the events stand.
+    /// Tells whether the hooks of others say the same, in whichever order the events stand; or what does in a file of its own what hooks do.
     pub fn same_hooks(&self, other: &Self) -> bool {
-        self.hooks.len() == other.hooks.len()
+        self.whole == other.whole
+            && self.hooks.len() == other.hooks.len()
             && self
                 .hooks
                 .iter()

@@ -6,7 +6,7 @@ use super::editors::{Connection, Directories, Editor, Files, Format, Place};
 use super::file::{self, FileError, Whole};
 use super::json::{Flaw, Json};
 use super::parts::{self, Parts, Shape};
-use super::toml;
+use super::{toml, whole};
 use crate::cli::project::DataDirectory;
 
 /// The members of an entry that say how relay is reached; others are the person's.
@@ -19,6 +19,8 @@ pub enum Content {
     Json(Shape),
     /// TOML, with the servers below this table.
     Toml(&'static str),
+    /// This, which is relay's as a whole.
+    Whole(&'static str),
 }
 
 impl Content {
@@ -31,6 +33,7 @@ impl Content {
         match self {
             Self::Json(shape) => parts::parts(text, shape),
             Self::Toml(servers) => toml::parts(text, servers),
+            Self::Whole(_) => Ok(whole::parts(text)),
         }
     }
 
@@ -43,6 +46,7 @@ impl Content {
         match self {
             Self::Json(shape) => parts::with(text, shape, wanted),
             Self::Toml(servers) => toml::with(text, servers, wanted),
+            Self::Whole(_) => Ok(wanted.whole.clone().unwrap_or_else(|| text.to_owned())),
         }
     }
 
@@ -55,6 +59,7 @@ impl Content {
         match self {
             Self::Json(shape) => parts::without(text, shape, before),
             Self::Toml(servers) => toml::without(text, servers, before),
+            Self::Whole(_) => Ok(before.map(str::to_owned)),
         }
     }
 }
@@ -72,7 +77,7 @@ pub struct Target {
     pub content: Content,
 }
 
-/// Returns the files of an editor: that of its servers, and that of its hooks, which may be the same.
+/// Returns the files of an editor: that of its servers, and that of its hooks, which may be the same; or its plugin.
 pub fn targets(editor: &'static Editor, directories: &Directories, is_global: bool) -> Vec<Target> {
     let target = |files: &Files, content| {
         let place = chosen(files, directories, is_global);
@@ -102,6 +107,8 @@ pub fn targets(editor: &'static Editor, directories: &Directories, is_global: bo
         Format::Toml(servers) => Content::Toml(servers),
     };
     targets.insert(0, target(&editor.servers, content));
+    let plugin = editor.plugin.as_ref();
+    targets.extend(plugin.map(|plugin| target(&plugin.files, Content::Whole(plugin.text))));
     targets
 }
 
@@ -116,6 +123,12 @@ pub fn wanted(target: &Target, connection: &Connection, hooks: Option<&str>) -> 
     let (has_server, shape) = match target.content {
         Content::Json(shape) => (shape.servers.is_some(), shape),
         Content::Toml(_) => (true, Shape::default()),
+        Content::Whole(text) => {
+            return Parts {
+                whole: hooks.map(|_| text.to_owned()),
+                ..Parts::default()
+            };
+        }
     };
     let groups = match (&target.editor.hooks, hooks) {
         (Some(own), Some(program)) if shape.hooks.is_some() => own.groups(program, connection.port),
@@ -125,6 +138,7 @@ pub fn wanted(target: &Target, connection: &Connection, hooks: Option<&str>) -> 
         server: has_server.then(|| (target.editor.entry)(connection)),
         approved: shape.approved.is_some(),
         hooks: groups,
+        whole: None,
     }
 }
 
@@ -139,6 +153,8 @@ pub struct Change {
     pub new: Option<String>,
     /// Where the file is kept as it was before the first change, and what becomes of that.
     pub backup: Backup,
+    /// It should be gone, and stays: somebody has changed what relay had made.
+    pub is_left: bool,
 }
 
 /// What becomes of what is kept of a file.
@@ -218,6 +234,9 @@ impl Before {
 ///
 /// When the file cannot be read, or not be changed as far as it must be.
 pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Result<Option<Change>, FileError> {
+    if let Content::Whole(own) = target.content {
+        return whole::install(target, data, own, wanted.whole.is_some());
+    }
     let before = Before::read(&target, data)?;
     if before.was.is_none() && wanted.is_empty() {
         return Ok(None);
@@ -241,6 +260,7 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
             was,
             new,
             backup,
+            is_left: false,
         }));
     }
     let base = match before.untouched_since(&target) {
@@ -257,6 +277,7 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
         was,
         new,
         backup,
+        is_left: false,
     }))
 }
 
@@ -266,6 +287,9 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
 ///
 /// As [`install`].
 pub fn uninstall(target: Target, data: &DataDirectory) -> Result<Option<Change>, FileError> {
+    if let Content::Whole(own) = target.content {
+        return whole::uninstall(target, data, own);
+    }
     // One that is broken without a part of relay's in it is nothing to be said about.
     if !mentions_relay(&target.path) {
         return Ok(None);
@@ -299,6 +323,7 @@ pub fn uninstall(target: Target, data: &DataDirectory) -> Result<Option<Change>,
         was,
         new,
         backup,
+        is_left: false,
     }))
 }
 

@@ -32,6 +32,7 @@ fn wanted(random: &mut fastrand::Rng) -> Parts {
         server: Some((editor.entry)(&connection)),
         approved: true,
         hooks,
+        whole: None,
     }
 }
 

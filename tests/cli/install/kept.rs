@@ -23,6 +23,7 @@ fn what_was_there_is_there_again_byte_for_byte_after_uninstall() {
         json(".codex/hooks.json", false),
         json(".gemini/settings.json", true),
         json("opencode.jsonc", true),
+        json(".opencode/plugin/relay.js", true),
         json(".cursor/mcp.json", true),
         json(".vscode/mcp.json", true),
         json(".codeium/windsurf/mcp_config.json", false),

@@ -149,13 +149,33 @@ fn each_other_editor_has_what_it_reads_where_it_reads_it() {
             false,
             one(".gemini/settings.json", gemini(plain.clone())),
         ),
-        ("opencode", false, one("opencode.json", opencode("mcp"))),
+        (
+            "opencode",
+            false,
+            vec![
+                (
+                    ".opencode/plugin/relay.js".to_owned(),
+                    Value::from(OPENCODE_PLUGIN),
+                ),
+                ("opencode.json".to_owned(), opencode("mcp")),
+            ],
+        ),
         (
             "opencode --transport sse",
             true,
-            one(".config/opencode/opencode.json", opencode("sse")),
+            vec![
+                (".config/opencode/opencode.json".to_owned(), opencode("sse")),
+                (
+                    ".config/opencode/plugin/relay.js".to_owned(),
+                    Value::from(OPENCODE_PLUGIN),
+                ),
+            ],
         ),
-        ("opencode --transport stdio", false, one("opencode.json", local)),
+        (
+            "opencode --transport stdio --no-hooks",
+            false,
+            one("opencode.json", local),
+        ),
         (
             "cursor",
             false,

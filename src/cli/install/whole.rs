@@ -1,0 +1,95 @@
+//! Files that are relay's as a whole: put where an editor runs them, and removed again as long as nobody has changed them.
+
+use super::file::{self, FileError, Whole};
+use super::parts::Parts;
+use super::plan::{Backup, Change, Target};
+use crate::cli::project::DataDirectory;
+
+/// relay's plugin for OpenCode.
+pub const OPENCODE: &str = include_str!("../../../plugin/opencode/relay.js");
+
+/// How each of them begins, whichever version of relay it is of.
+const HEAD: &str = "// relay's plugin for ";
+
+/// Reads whether a file is relay's.
+pub fn parts(text: &str) -> Parts {
+    Parts {
+        whole: text.starts_with(HEAD).then(|| text.to_owned()),
+        ..Parts::default()
+    }
+}
+
+/// Works out what installing makes of a file: it is to be there, or is not wanted. What is there under its name is kept before it is
+/// replaced, whether it is somebody else's or relay's own with changes or of another version.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn install(
+    target: Target,
+    data: &DataDirectory,
+    own: &'static str,
+    is_wanted: bool,
+) -> Result<Option<Change>, FileError> {
+    if !is_wanted {
+        return uninstall(target, data, own);
+    }
+    let was = file::read(&target.path)?;
+    let place = data.backup(&file::target(&target.path));
+    let kept = file::read(&place)?;
+    let is_changed = was.as_ref().is_some_and(|was| was.bytes() != own);
+    // Behind a file of relay's stands what was there before the first one.
+    let is_before = is_own(was.as_ref()) && kept.is_some() && !is_own(kept.as_ref());
+    let backup = if is_changed && !is_before {
+        Backup::Made(place)
+    } else {
+        Backup::Untouched
+    };
+    Ok(Some(Change {
+        target,
+        was,
+        new: Some(own.to_owned()),
+        backup,
+        is_left: false,
+    }))
+}
+
+/// Works out what uninstalling makes of a file; nothing if it is not relay's.
+///
+/// # Errors
+///
+/// As [`install`].
+pub fn uninstall(target: Target, data: &DataDirectory, own: &str) -> Result<Option<Change>, FileError> {
+    let Some(was) = file::read(&target.path)?.filter(|was| is_own(Some(was))) else {
+        return Ok(None);
+    };
+    let place = data.backup(&file::target(&target.path));
+    let kept = file::read(&place)?.filter(|kept| !is_own(Some(kept)));
+    let is_left = was.bytes() != own;
+    let (new, backup) = match kept {
+        _ if is_left => (Some(was.bytes()), Backup::Untouched),
+        Some(kept) => (Some(kept.bytes()), Backup::Dropped(place)),
+        None => (None, Backup::Untouched),
+    };
+    Ok(Some(Change {
+        target,
+        was: Some(was),
+        new,
+        backup,
+        is_left,
+    }))
+}
+
+fn is_own(file: Option<&Whole>) -> bool {
+    file.is_some_and(|file| file.text.starts_with(HEAD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_begins_as_relay_knows_it_by() {
+        assert!(OPENCODE.starts_with(HEAD), "{}", &OPENCODE[..80]);
+    }
+}

@@ -1,0 +1,118 @@
+//! relay's plugin for OpenCode, which is a file of its own.
+
+use super::*;
+
+const INSTALL: [&str; 3] = ["install", "--editor", "opencode"];
+
+/// A plugin as an older relay has put it in, or as somebody has changed it.
+fn changed() -> String {
+    format!("{OPENCODE_PLUGIN}// mine\n")
+}
+
+#[test]
+fn it_goes_in_where_opencode_has_its_plugins_and_out_as_long_as_it_is_the_same() {
+    let desk = Desk::new();
+    let (config, plugin) = (
+        desk.project.join("opencode.json"),
+        desk.project.join(".opencode/plugin/relay.js"),
+    );
+    let made = format!(
+        "OpenCode: made {}\nOpenCode: made {}\n",
+        config.display(),
+        plugin.display()
+    );
+    desk.relay(&INSTALL).assert().code(0).stdout(made);
+    assert_eq!(fs::read_to_string(&plugin).expect("it is there"), OPENCODE_PLUGIN);
+    let same = contains(format!("OpenCode: {} is as it should be\n", plugin.display()));
+    desk.relay(&INSTALL).assert().code(0).stdout(same).stderr("");
+    let without = [&INSTALL[..], &["--no-hooks"]].concat();
+    let removed = contains(format!("OpenCode: removed {}", plugin.display()));
+    desk.relay(&without).assert().code(0).stdout(removed);
+    assert!(
+        !desk.project.join(".opencode").exists(),
+        "it was made for the file alone"
+    );
+    desk.relay(&INSTALL).assert().code(0);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), []);
+}
+
+#[test]
+fn one_in_opencodes_other_directory_of_plugins_is_the_same_one() {
+    let desk = Desk::new();
+    let plugin = desk.project.join(".opencode/plugins/relay.js");
+    desk.write(&plugin, OPENCODE_PLUGIN);
+    desk.relay(&INSTALL).assert().code(0);
+    assert!(!desk.project.join(".opencode/plugin").exists());
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), []);
+}
+
+#[test]
+fn a_plugin_that_somebody_has_changed_is_left_by_uninstall_and_replaced_and_kept_by_install() {
+    let desk = Desk::new();
+    let plugin = desk.project.join(".opencode/plugin/relay.js");
+    desk.relay(&INSTALL).assert().code(0);
+    desk.write(&plugin, &changed());
+    let left = format!(
+        "OpenCode: left {}, which is not as this relay puts it in; remove it yourself, unless you want it\n",
+        plugin.display()
+    );
+    for arguments in [&["uninstall"][..], &[&INSTALL[..], &["--no-hooks"]].concat()] {
+        desk.relay(arguments)
+            .assert()
+            .code(0)
+            .stdout(contains(left.as_str()));
+        assert_eq!(fs::read_to_string(&plugin).expect("it is there"), changed());
+    }
+
+    let kept = desk.backup(&plugin);
+    let told = format!(
+        "OpenCode: changed {}; as it was: {}\n",
+        plugin.display(),
+        kept.display()
+    );
+    desk.relay(&INSTALL).assert().code(0).stdout(contains(told));
+    assert_eq!(fs::read_to_string(&plugin).expect("it is there"), OPENCODE_PLUGIN);
+    assert_eq!(fs::read_to_string(&kept).expect("it is there"), changed());
+    // What is kept is relay's own: it was not there before relay was.
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), []);
+}
+
+#[test]
+fn a_file_of_somebody_elses_under_its_name_is_there_again_after_uninstall() {
+    let desk = Desk::new();
+    let plugin = desk.project.join(".opencode/plugin/relay.js");
+    desk.write(&plugin, "export const Mine = async () => ({});\n");
+    let before = desk.files();
+    desk.relay(&["uninstall"]).assert().code(3);
+    desk.relay(&INSTALL).assert().code(0);
+    // As if an older relay had put it in: what is kept is the first one still.
+    desk.write(&plugin, &changed());
+    desk.relay(&INSTALL).assert().code(0);
+    assert_eq!(fs::read_to_string(&plugin).expect("it is there"), OPENCODE_PLUGIN);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), before);
+    assert!(!desk.backup(&plugin).exists(), "it is the file itself");
+}
+
+#[test]
+fn a_dry_run_shows_it_and_another_port_is_told_to_be_set_for_it() {
+    let desk = Desk::new();
+    let plugin = desk.project.join(".opencode/plugin/relay.js");
+    let lines = OPENCODE_PLUGIN.lines().count();
+    let head = format!("--- /dev/null\n+++ {}\n@@ -0,0 +1,{lines} @@\n", plugin.display());
+    let dry = [&INSTALL[..], &["--dry-run"]].concat();
+    desk.relay(&dry)
+        .assert()
+        .code(0)
+        .stdout(contains(head))
+        .stderr("");
+    assert_eq!(desk.files(), []);
+    let elsewhere = [&INSTALL[..], &["--port", "4000"]].concat();
+    let told = contains(
+        "OpenCode's plugin finds relay by RELAY_PORT: start opencode with RELAY_PORT=4000 in its environment\n",
+    );
+    desk.relay(&elsewhere).assert().code(0).stderr(told);
+}
