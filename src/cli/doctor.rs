@@ -19,7 +19,8 @@ use self::entry::{Configured, configured};
 use self::hooks::{Hooks, state, trusted};
 use self::told::{text, to_do};
 use super::install::InstallError;
-use super::install::editors::{self, Directories, EDITORS, Editor, Id};
+use super::install::directories::{self, Directories};
+use super::install::editors::{EDITORS, Editor, Id};
 use super::install::file;
 use super::install::parts::Parts;
 use super::install::plan::{self, Target};
@@ -194,7 +195,7 @@ fn see(target: Target, is_global: bool) -> Result<Option<Seen>, String> {
 }
 
 async fn found(editor: &Editor) -> Option<Program> {
-    let program = editors::program(editor.program, std::env::var_os("PATH"))?;
+    let program = directories::program(editor.program, std::env::var_os("PATH"))?;
     let mut command = Command::new(&program);
     command
         .arg("--version")

@@ -2,6 +2,7 @@
 //! a relay.
 
 mod command;
+pub mod directories;
 pub mod editors;
 pub mod file;
 pub mod json;
@@ -19,7 +20,8 @@ use clap::ValueEnum as _;
 use clap::builder::PossibleValue;
 use similar::TextDiff;
 
-use self::editors::{Connection, Directories, EDITORS, Editor, Id, Transport};
+use self::directories::Directories;
+use self::editors::{Connection, EDITORS, Editor, Id, Transport};
 use self::file::FileError;
 use self::plan::{Backup, Change, Target};
 use super::messages::write_stdout;
@@ -236,7 +238,7 @@ fn variable(name: &str) -> Option<OsString> {
 fn chosen(asked: &[Asked], directories: &Directories) -> Vec<&'static Editor> {
     let is_auto = asked.is_empty() || asked.contains(&Asked::Auto);
     let is_found = |editor: &Editor| {
-        directories.has_traces(editor) || editors::program(editor.program, variable("PATH")).is_some()
+        directories.has_traces(editor) || directories::program(editor.program, variable("PATH")).is_some()
     };
     let is_meant = |editor: &&Editor| asked.contains(&Asked::One(editor.id)) || is_auto && is_found(editor);
     EDITORS.iter().filter(is_meant).collect()

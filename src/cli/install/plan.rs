@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::editors::{Connection, Directories, Editor, Files, Format, Place};
+use super::directories::Directories;
+use super::editors::{Connection, Editor, Files, Format, Place};
 use super::file::{self, FileError, Whole};
 use super::json::{Flaw, Json};
 use super::parts::{self, Parts, Shape};
