@@ -58,7 +58,7 @@ pub enum FileError {
         path: PathBuf,
     },
     /// There is no place for what it was before.
-    #[error("cannot keep {} as it is now: {error}", path.display())]
+    #[error("cannot keep {} as it is now, or was once: {error}", path.display())]
     Backup {
         /// The file.
         path: PathBuf,
@@ -147,6 +147,31 @@ pub fn keep(path: &Path, was: &Whole, backup: &Path) -> Result<(), FileError> {
         put(backup, &was.bytes(), Some(path.metadata()?.permissions()))
     };
     keep().map_err(|error| FileError::Backup {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+/// Returns a name of a file that is not there, beside one that is: that with a number behind it.
+pub fn free_beside(path: &Path) -> PathBuf {
+    let numbered = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    let mut names = (1..).map(numbered);
+    names
+        .find(|name| name.symlink_metadata().is_err())
+        .expect("a directory does not hold four billion files")
+}
+
+/// Gives a file that is kept another name.
+///
+/// # Errors
+///
+/// [`FileError::Backup`], for the file that it is kept of.
+pub fn set_aside(path: &Path, from: &Path, to: &Path) -> Result<(), FileError> {
+    fs::rename(from, to).map_err(|error| FileError::Backup {
         path: path.to_owned(),
         error,
     })

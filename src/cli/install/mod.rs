@@ -317,6 +317,9 @@ fn make(change: &Change) -> Result<(), FileError> {
     if let (Backup::Made(backup), Some(was)) = (&change.backup, &change.was) {
         file::keep(path, was, backup)?;
     }
+    if let Backup::SetAside { from, to } = &change.backup {
+        file::set_aside(path, from, to)?;
+    }
     match (&change.was, &change.new) {
         (was, Some(new)) => file::write(path, was.as_ref(), new)?,
         (Some(was), None) => file::remove(path, was, root)?,
@@ -333,6 +336,9 @@ fn done(change: &Change, shown: &str) -> String {
     let backup = |path: &Path| visible(&path.to_string_lossy()).into_owned();
     match (&change.was, &change.new, &change.backup) {
         (_, None, _) => format!("removed {shown}, in which nothing else was"),
+        (None, Some(_), Backup::SetAside { to, .. }) => {
+            format!("made {shown}; what was kept of an older one: {}", backup(to))
+        }
         (None, Some(_), _) => format!("made {shown}"),
         (Some(_), Some(_), Backup::Made(kept)) => format!("changed {shown}; as it was: {}", backup(kept)),
         (Some(_), Some(_), Backup::Left(kept)) => {
@@ -341,7 +347,7 @@ fn done(change: &Change, shown: &str) -> String {
         (Some(_), Some(_), Backup::Dropped(_)) => {
             format!("changed {shown}, which is as it was before install")
         }
-        (Some(_), Some(_), Backup::Untouched) => format!("changed {shown}"),
+        (Some(_), Some(_), Backup::Untouched | Backup::SetAside { .. }) => format!("changed {shown}"),
     }
 }
 

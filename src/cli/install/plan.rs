@@ -169,6 +169,21 @@ pub enum Backup {
     Dropped(PathBuf),
     /// The file has been changed by others since, and so is not the same.
     Left(PathBuf),
+    /// It is of a file that is gone, and not what was there before the one that is made now: it is kept under another name.
+    SetAside {
+        /// Where it is.
+        from: PathBuf,
+        /// Where it stays.
+        to: PathBuf,
+    },
+}
+
+impl Backup {
+    /// Sets aside what is kept, where the file that it is of is gone.
+    pub fn of_one_that_is_gone(from: PathBuf) -> Self {
+        let to = file::free_beside(&from);
+        Self::SetAside { from, to }
+    }
 }
 
 impl Change {
@@ -246,6 +261,9 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
         keep_of_person(new, old);
     }
     let backup = |before: &Before| {
+        if before.was.is_none() && before.kept.is_some() {
+            return Backup::of_one_that_is_gone(before.backup.clone());
+        }
         let is_made_here = before.untouched_since(&target).is_some();
         let is_first = before.there.is_empty() || before.kept.is_none();
         if before.was.is_some() && is_first && !is_made_here {

@@ -42,6 +42,8 @@ pub fn install(
     let is_before = is_own(was.as_ref()) && kept.is_some() && !is_own(kept.as_ref());
     let backup = if is_changed && !is_before {
         Backup::Made(place)
+    } else if was.is_none() && kept.is_some() {
+        Backup::of_one_that_is_gone(place)
     } else {
         Backup::Untouched
     };

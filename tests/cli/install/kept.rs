@@ -88,6 +88,38 @@ fn what_others_have_changed_since_stays() {
 }
 
 #[test]
+fn what_is_kept_of_a_file_that_is_gone_is_not_what_was_before_the_next_one() {
+    let desk = Desk::new();
+    let files = [
+        desk.project.join(".mcp.json"),
+        desk.project.join(".opencode/plugin/relay.js"),
+    ];
+    let install = ["install", "--editor", "claude", "--editor", "opencode"];
+    for (round, file) in files.iter().cycle().take(4).enumerate() {
+        let old = format!("{{\"round\": {round}}}");
+        desk.write(file, &old);
+        desk.relay(&install).assert().code(0);
+        assert_eq!(fs::read_to_string(desk.backup(file)).expect("it is kept"), old);
+        // Whatever the person does with it: what is kept stays behind.
+        for (path, _) in desk.files() {
+            fs::remove_file(path).expect("it is there");
+        }
+        let aside = PathBuf::from(format!("{}.{}", desk.backup(file).display(), round / 2 + 1));
+        let told = format!("made {}; what was kept of an older one: {}\n", file.display(), aside.display());
+        desk.relay(&install).assert().code(0).stdout(contains(told));
+        assert_eq!(fs::read_to_string(&aside).expect("it is kept"), old);
+        // As when a person adds something of their own for a while.
+        if round == 0 {
+            let installed = fs::read_to_string(file).expect("it is there");
+            desk.write(file, &format!("{installed}\n"));
+        }
+        desk.relay(&["uninstall"]).assert().code(0);
+        let left: Vec<PathBuf> = desk.files().into_iter().map(|(path, _)| path).collect();
+        assert_eq!(left, [PathBuf::new(); 0], "round {round}");
+    }
+}
+
+#[test]
 fn a_hook_of_others_in_relays_group_stays() {
     let desk = Desk::new();
     let file = desk.project.join(".claude/settings.local.json");
