@@ -88,6 +88,14 @@ fn hooks_that_are_missing_or_other_than_an_installation_would_write_are_told() {
     assert_eq!(report(&desk, "gemini", 0)["hooks"], "current");
     let file = desk.project.join(".gemini/settings.json");
     let installed = fs::read_to_string(&file).expect("it is there");
+    let told = format!("gemini --port {}\"", relay.port);
+    let more = installed.replace(
+        &told,
+        &format!("{} --agent dev-a\", \"timeout\": 5000", &told[..told.len() - 1]),
+    );
+    assert_ne!(more, installed);
+    desk.write(&file, &more);
+    assert_eq!(report(&desk, "gemini", 0)["hooks"], "current", "{more}");
     let again = format!("{RELAY} install --editor gemini --port {}", relay.port);
     for (text, hooks, to_do) in [
         (

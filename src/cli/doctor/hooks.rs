@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Seen;
 use super::entry::Configured;
+use crate::cli::install::additions;
 use crate::cli::install::editors::{Editor, Format};
 use crate::cli::install::file;
 use crate::cli::install::json::{self, Json, Step};
@@ -57,7 +58,11 @@ pub fn state(editor: &Editor, seen: &[Seen], configured: &[Configured]) -> Optio
         whole: editor.plugin.as_ref().map(|plugin| plugin.text.to_owned()),
         ..Parts::default()
     };
-    let is_current = with_hooks.iter().all(|seen| seen.parts.same_hooks(&wanted));
+    let is_current = with_hooks.iter().all(|seen| {
+        let mut wanted = wanted.clone();
+        additions::keep_of_hooks(&mut wanted, &seen.parts);
+        seen.parts.same_hooks(&wanted)
+    });
     Some(if is_current {
         Hooks::Current
     } else {

@@ -7,11 +7,65 @@ pub const CLIS: [&str; 3] = ["claude", "codex", "gemini"];
 
 /// Tells whether a command of a shell is `relay hook` for one of the CLIs, by whichever path its program is named.
 pub fn is_hook(command: &str) -> bool {
-    let words = words(command);
-    let [program, hook, cli, ..] = words.as_slice() else {
-        return false;
-    };
-    is_relay(program) && hook == "hook" && CLIS.contains(&cli.as_str())
+    Hook::of(command).is_some()
+}
+
+/// Returns a command that runs a hook as `wanted` does, with whatever else a person has put into `old`: options such as `--agent`, and
+/// what follows for the shell. Nothing if the two are not of the same CLI, or one is a waiter and the other is none.
+pub fn with_additions(wanted: &str, old: &str) -> Option<String> {
+    let (new, was) = (Hook::of(wanted)?, Hook::of(old)?);
+    if new.cli != was.cli || new.waits != was.waits {
+        return None;
+    }
+    if new.program == was.program && new.port == was.port {
+        return Some(old.to_owned());
+    }
+    let words = std::iter::once(wanted).chain(was.additions);
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+/// What a command says that runs a hook of relay's.
+struct Hook<'a> {
+    program: String,
+    cli: String,
+    waits: bool,
+    port: Option<String>,
+    /// All else, as it is written.
+    additions: Vec<&'a str>,
+}
+
+impl<'a> Hook<'a> {
+    fn of(command: &'a str) -> Option<Self> {
+        let mut words = words(command).into_iter();
+        let [program, hook, cli] = [words.next()?, words.next()?, words.next()?];
+        if !is_relay(&program.text) || hook.text != "hook" || !CLIS.contains(&cli.text.as_str()) {
+            return None;
+        }
+        let mut said = Self {
+            program: program.text,
+            cli: cli.text,
+            waits: false,
+            port: None,
+            additions: Vec::new(),
+        };
+        while let Some(word) = words.next() {
+            if word.text == "--port" {
+                said.port = words.next().map(|port| port.text);
+            } else if let Some(port) = word.text.strip_prefix("--port=") {
+                said.port = Some(port.to_owned());
+            } else if word.text == "wait" {
+                said.waits = true;
+            } else {
+                said.additions.push(word.written);
+                // The value of an option is no mode.
+                let has_value = word.text.starts_with("--") && !word.text.contains('=');
+                if has_value {
+                    said.additions.extend(words.next().map(|value| value.written));
+                }
+            }
+        }
+        Some(said)
+    }
 }
 
 /// Tells whether a program is relay: by its name, or because it is this one.
@@ -21,26 +75,44 @@ pub fn is_relay(program: &str) -> bool {
 }
 
 /// Takes a command apart as a shell does, as far as quotes go. Whatever a shell would do beyond that makes words that are nobody's.
-fn words(command: &str) -> Vec<String> {
+fn words(command: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
+    let mut start = 0;
     let mut quote = None;
-    let mut chars = command.chars();
-    while let Some(c) = chars.next() {
+    let mut chars = command.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if word.is_none() {
+            start = at;
+        }
         match (quote, c) {
             (Some(open), _) if c == open => quote = None,
-            (Some('"') | None, '\\') => word.get_or_insert_default().extend(chars.next()),
+            (Some('"') | None, '\\') => word.get_or_insert_default().extend(chars.next().map(|(_, c)| c)),
             (Some(_), _) => word.get_or_insert_default().push(c),
             (None, '\'' | '"') => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            (None, _) if c.is_whitespace() => words.extend(word.take().map(|text| Word {
+                text,
+                written: &command[start..at],
+            })),
             (None, _) => word.get_or_insert_default().push(c),
         }
     }
-    words.extend(word);
+    words.extend(word.map(|text| Word {
+        text,
+        written: &command[start..],
+    }));
     words
+}
+
+/// A word of a command.
+struct Word<'a> {
+    /// Without its quotes.
+    text: String,
+    /// With them.
+    written: &'a str,
 }
 
 #[cfg(test)]
@@ -71,6 +143,32 @@ mod tests {
             "my-relay hook claude",
         ] {
             assert!(!is_hook(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_a_person_has_put_into_a_hooks_command_stays() {
+        let wanted = "relay hook claude --port 4000";
+        for (old, command) in [
+            ("relay hook claude", Some(wanted)),
+            (
+                "/old/relay hook claude --agent 'dev a' --port=1",
+                Some("relay hook claude --port 4000 --agent 'dev a'"),
+            ),
+            (
+                "relay hook claude --agent wait 2>/dev/null || true",
+                Some("relay hook claude --port 4000 --agent wait 2>/dev/null || true"),
+            ),
+            // What says the same stays as it is written.
+            (
+                "'relay' hook claude  --agent=dev-a --port 4000",
+                Some("'relay' hook claude  --agent=dev-a --port 4000"),
+            ),
+            ("relay hook claude wait --port 4000", None),
+            ("relay hook codex --port 4000", None),
+            ("make", None),
+        ] {
+            assert_eq!(with_additions(wanted, old).as_deref(), command, "{old}");
         }
     }
 }

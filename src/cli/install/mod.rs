@@ -1,6 +1,7 @@
 //! `relay install` and `relay uninstall`: put relay into the files of agent CLIs and editors, and take it out again. They must not ask
 //! a relay.
 
+pub mod additions;
 mod command;
 pub mod directories;
 pub mod editors;

@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use super::directories::Directories;
 use super::editors::{Connection, Editor, Files, Format, Place};
 use super::file::{self, FileError, Whole};
-use super::json::{Flaw, Json};
+use super::json::Flaw;
 use super::parts::{self, Parts, Shape};
-use super::{toml, whole};
+use super::{additions, toml, whole};
 use crate::cli::project::DataDirectory;
-
-/// The members of an entry that say how relay is reached; others are the person's.
-const REACHED_BY: [&str; 7] = ["type", "url", "httpUrl", "serverUrl", "command", "args", "source"];
 
 /// The format of a file, and where relay's parts are in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,9 +254,7 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     if before.was.is_none() && wanted.is_empty() {
         return Ok(None);
     }
-    if let (Some(new), Some(old)) = (&mut wanted.server, &before.there.server) {
-        keep_of_person(new, old);
-    }
+    additions::keep(&mut wanted, &before.there);
     let backup = |before: &Before| {
         if before.was.is_none() && before.kept.is_some() {
             return Backup::of_one_that_is_gone(before.backup.clone());
@@ -354,20 +349,6 @@ fn mentions_relay(path: &Path) -> bool {
         // What is wrong is told when it is read again.
         Err(_) => true,
     }
-}
-
-/// Adds to a new entry what a person has added to the old one, where it reaches relay in the same way: over HTTP, or by a program.
-fn keep_of_person(new: &mut Json, old: &Json) {
-    let is_command = |entry: &Json| entry.get("command").is_some();
-    let (Json::Object(members), Json::Object(old_members)) = (&mut *new, old) else {
-        return;
-    };
-    let by_command = members.iter().any(|(key, _)| key == "command");
-    if by_command != is_command(old) {
-        return;
-    }
-    let is_persons = |(key, _): &&(String, Json)| !REACHED_BY.contains(&key.as_str());
-    members.extend(old_members.iter().filter(is_persons).cloned());
 }
 
 fn flawed(target: &Target, flaw: Flaw) -> FileError {

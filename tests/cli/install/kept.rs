@@ -105,7 +105,11 @@ fn what_is_kept_of_a_file_that_is_gone_is_not_what_was_before_the_next_one() {
             fs::remove_file(path).expect("it is there");
         }
         let aside = PathBuf::from(format!("{}.{}", desk.backup(file).display(), round / 2 + 1));
-        let told = format!("made {}; what was kept of an older one: {}\n", file.display(), aside.display());
+        let told = format!(
+            "made {}; what was kept of an older one: {}\n",
+            file.display(),
+            aside.display()
+        );
         desk.relay(&install).assert().code(0).stdout(contains(told));
         assert_eq!(fs::read_to_string(&aside).expect("it is kept"), old);
         // As when a person adds something of their own for a while.
@@ -133,6 +137,37 @@ fn a_hook_of_others_in_relays_group_stays() {
     desk.write(&file, &settings.to_string());
     desk.relay(&["uninstall"]).assert().code(0);
     assert_eq!(desk.json(&file), json!({"hooks": {"Stop": [{"hooks": [mine]}]}}));
+}
+
+#[test]
+fn a_persons_additions_to_relays_hooks_stay() {
+    let desk = Desk::new();
+    let file = desk.project.join(".claude/settings.local.json");
+    let install = ["install", "--editor", "claude"];
+    desk.relay(&install).assert().code(0);
+    let added = |port: &str| {
+        let mut hooks = claude_hooks(port);
+        let tool = &mut hooks["PostToolUse"][0];
+        tool["matcher"] = json!("Bash");
+        tool["hooks"][0]["timeout"] = json!(5);
+        for hook in ["Stop", "SessionStart"].map(|event| format!("/{event}/1/hooks/0/command")) {
+            let command = hooks.pointer_mut(&hook).expect("it waits");
+            *command = json!(format!("{} --agent dev-a", command.as_str().expect("a text")));
+        }
+        hooks
+    };
+    let settings = json!({"enabledMcpjsonServers": ["relay"], "hooks": added("")});
+    desk.write(&file, &settings.to_string());
+    let before = desk.files();
+    let same = contains(format!("Claude Code: {} is as it should be\n", file.display()));
+    desk.relay(&install).assert().code(0).stdout(same);
+    assert_eq!(desk.files(), before);
+    desk.relay(&[&install[..], &["--port", "4000"]].concat())
+        .assert()
+        .code(0);
+    assert_eq!(desk.json(&file)["hooks"], added(" --port 4000"));
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), []);
 }
 
 #[test]
