@@ -100,10 +100,18 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
             let started = Instant::now();
             match read_event() {
                 Ok(event) => {
+                    let starts = starts_session(&event);
                     let patience = PATIENCE.saturating_sub(started.elapsed());
                     let carried = carry(args, process.as_ref(), hooks::slimmed(event).into());
                     let carried = block_on(async { Ok::<_, Failure>(timeout(patience, carried).await) })?;
-                    tell(carried.unwrap_or(Ok(())));
+                    let done = carried.unwrap_or(Ok(()));
+                    if let Err(error) = &done
+                        && args.program == Program::Claude
+                        && starts
+                    {
+                        tell_person(args, error);
+                    }
+                    tell(done);
                 }
                 Err(error) => say(&format!("relay hook: cannot read the event from stdin: {error}")),
             }
@@ -187,6 +195,28 @@ fn tell(done: Result<(), ClientError>) {
     {
         say(&format!("relay hook: {error}"));
     }
+}
+
+/// Tells whether an event is that a session starts.
+fn starts_session(event: &[u8]) -> bool {
+    let event: Result<Value, _> = serde_json::from_slice(event);
+    event.is_ok_and(|event| event["hook_event_name"] == "SessionStart")
+}
+
+/// Says the same to the person, who is not shown what a hook of Claude Code says on stderr when nothing is wrong.
+fn tell_person(args: &Hook, error: &ClientError) {
+    if error.is_away() {
+        return;
+    }
+    let advice = match error {
+        ClientError::Refused { .. } if !args.agent.is_empty() => {
+            "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT"
+        }
+        _ => "",
+    };
+    let told = format!("relay shows this session no messages: {error}{advice}");
+    // Where nobody takes it, nobody is told.
+    let _ = write_stdout(&json!({"systemMessage": told}).to_string());
 }
 
 fn path(args: &Hook, what: &str, process: Option<&Process>) -> String {

@@ -141,6 +141,34 @@ fn a_hook_whose_answer_nobody_takes_has_shown_nothing() {
 }
 
 #[test]
+fn a_wrong_agent_is_told_to_the_person_when_the_session_starts() {
+    let relay = told();
+    let start = event("SessionStart");
+    let run = |agent: &str, project: &str, event: &Value| {
+        let mut command = hook(&relay, PROCESS, event);
+        command.env("RELAY_AGENT", agent).env("RELAY_PROJECT", project);
+        command.assert().code(0)
+    };
+    for (agent, project, named) in [
+        ("nobody", "", "nobody"),
+        ("bad name!", "", "bad name!"),
+        ("${RELAY_AGENT}", "", "${RELAY_AGENT}"),
+        ("dev-a", "other", "other:dev-a"),
+    ] {
+        let refusal = format!("unknown role {named:?}; known roles: pm, dev-a, dev-b");
+        let assert = run(agent, project, &start).stderr(format!("relay hook: {refusal}\n"));
+        let answer: Value = serde_json::from_str(&stdout_of(&assert)).expect("JSON");
+        let told = format!(
+            "relay shows this session no messages: {refusal}; the session's agent is named by RELAY_AGENT, or by --agent in the hook's \
+             command, and its project by RELAY_PROJECT"
+        );
+        assert_eq!(answer, json!({"systemMessage": told}));
+        run(agent, project, &event("PostToolUse")).stdout("");
+    }
+    run("dev-a", "", &start).stdout("").stderr("");
+}
+
+#[test]
 fn an_idle_program_is_woken_and_says_so_by_its_next_turn() {
     let relay = told();
     let waiter = Waiter::stands_by(&relay);
