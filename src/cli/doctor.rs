@@ -4,6 +4,7 @@ mod entry;
 mod hooks;
 mod told;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -24,6 +25,7 @@ use super::install::editors::{EDITORS, Editor, Id};
 use super::install::file;
 use super::install::parts::Parts;
 use super::install::plan::{self, Target};
+use super::install::settings;
 use super::messages::write_stdout;
 use super::{End, Failure, block_on, install};
 use crate::server::Token;
@@ -162,7 +164,12 @@ async fn report(editor: &'static Editor, directories: &Directories, token: Optio
     };
     report.hooks = state(editor, &seen, &report.configured);
     report.trusted = (editor.id == Id::Codex).then(|| trusted(&seen)).flatten();
-    report.to_do = to_do(&report, editor, &seen);
+    let plugins = if editor.id == Id::Claude {
+        settings::plugins(directories)
+    } else {
+        BTreeSet::new()
+    };
+    report.to_do = to_do(&report, editor, &seen, &plugins);
     report
 }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::client::{At, Client, ClientError};
+use super::install::has_claude_hooks;
 use super::messages::{check_stdout, write_stdout};
 use super::project::Project;
 use super::{End, Failure, block_on, say};
@@ -70,6 +71,10 @@ pub struct Hook {
     #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true, value_parser = super::project::project)]
     project: Project,
 
+    /// Do nothing where `relay install` has put hooks into the settings of Claude Code, which runs those of its plugins beside them.
+    #[arg(long)]
+    plugin: bool,
+
     #[command(flatten)]
     at: At,
 }
@@ -94,6 +99,9 @@ enum Mode {
 
 /// Carries an event, or stands by.
 pub fn run(args: &Hook) -> Result<End, Failure> {
+    if args.plugin && has_claude_hooks() {
+        return Ok(End::Done);
+    }
     let process = args.program.process();
     match args.mode {
         None => {
@@ -208,11 +216,10 @@ fn tell_person(args: &Hook, error: &ClientError) {
     if error.is_away() {
         return;
     }
-    let advice = match error {
-        ClientError::Refused { .. } if !args.agent.is_empty() => {
-            "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT"
-        }
-        _ => "",
+    let advice = if matches!(error, ClientError::Refused { .. }) && !args.agent.is_empty() {
+        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT"
+    } else {
+        ""
     };
     let told = format!("relay shows this session no messages: {error}{advice}");
     // Where nobody takes it, nobody is told.

@@ -130,6 +130,35 @@ fn hooks_that_are_missing_or_other_than_an_installation_would_write_are_told() {
 }
 
 #[test]
+fn a_plugin_that_is_on_beside_what_is_installed_is_named() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "claude", relay.port);
+    let settings = desk.home.join(".claude/settings.json");
+    let plugins = json!({"enabledPlugins": {"relay@here": true, "other@here": true, "relay@off": false}});
+    desk.write(&settings, &plugins.to_string());
+    let to_do = format!(
+        "its plugin relay@here is on as well, and brings the same tools and hooks; take one of the two out: \
+         claude plugin disable relay@here, or {RELAY} uninstall --editor claude"
+    );
+    assert_eq!(report(&desk, "claude", 1)["to_do"], json!([to_do]));
+    // Its hooks are there where those of the settings are not.
+    let port = relay.port.to_string();
+    let arguments = ["install", "--editor", "claude", "--no-hooks", "--port", &port];
+    desk.relay(&arguments).assert().code(0);
+    assert_eq!(report(&desk, "claude", 1)["to_do"], json!([to_do]));
+    desk.write(
+        &desk.project.join(".claude/settings.json"),
+        r#"{"enabledPlugins": {"relay@here": false}}"#,
+    );
+    assert_eq!(report(&desk, "claude", 1)["hooks"], "missing");
+    desk.relay(&["install", "--editor", "claude", "--port", &port])
+        .assert()
+        .code(0);
+    assert_eq!(report(&desk, "claude", 0)["to_do"], json!([]));
+}
+
+#[test]
 fn of_opencode_its_plugin_is_looked_at() {
     let desk = Desk::new();
     let relay = Relay::start();

@@ -1,5 +1,7 @@
 //! What is said of the editors: what is to be done about each, and all of it as a text for a person.
 
+use std::collections::BTreeSet;
+
 use super::entry::Configured;
 use super::hooks::Hooks;
 use super::{Report, Seen, id};
@@ -7,8 +9,9 @@ use crate::cli::install::editors::Editor;
 use crate::cli::own_program;
 use crate::cli::place::DEFAULT_PORT;
 
-/// What is to be done, a line for each thing that is not well.
-pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen]) -> Vec<String> {
+/// What is to be done, a line for each thing that is not well. `plugins` are the names under which the editor has relay's plugin, which
+/// brings hooks too.
+pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], plugins: &BTreeSet<String>) -> Vec<String> {
     let relay = own_program();
     let mut lines: Vec<String> = report
         .broken
@@ -44,11 +47,19 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen]) -> Vec<String> {
         }
     }
     match report.hooks {
-        // Of one whose files cannot be read nothing is known.
-        Some(Hooks::Missing) if report.configured.is_empty() => {}
+        // Of one whose files cannot be read nothing is known, and a plugin brings its own.
+        Some(Hooks::Missing) if report.configured.is_empty() || !plugins.is_empty() => {}
         Some(Hooks::Missing) => lines.push(format!("put its hooks in with: {install}")),
         Some(Hooks::Drifted) => lines.push(format!("bring its hooks up to date with: {install}")),
         Some(Hooks::Current) | None => {}
+    }
+    for plugin in plugins {
+        lines.push(format!(
+            "its plugin {plugin} is on as well, and brings the same tools and hooks; take one of the two out: claude plugin disable {plugin}, \
+             or {relay} uninstall --editor {}{}",
+            id(editor),
+            if is_global && !in_project { " --global" } else { "" }
+        ));
     }
     if report.trusted == Some(false) {
         lines.push("start codex, and trust all hooks when it asks".to_owned());

@@ -10,6 +10,7 @@ pub mod json;
 mod layout;
 pub mod parts;
 pub mod plan;
+pub mod settings;
 mod toml;
 mod whole;
 
@@ -229,6 +230,14 @@ pub fn surroundings() -> Result<(Directories, DataDirectory), InstallError> {
     let directories = Directories::by(directory, variable).ok_or(InstallError::NoHome)?;
     let data = DataDirectory::by(variable).ok_or(InstallError::NoHome)?;
     Ok((directories, data))
+}
+
+/// Tells whether Claude Code finds hooks of relay's in its settings, where a hook of it is run. What cannot be read has none.
+pub fn has_claude_hooks() -> bool {
+    let project = variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+    let project = project.or_else(|| std::env::current_dir().ok());
+    let directories = project.and_then(|project| Directories::by(project, variable));
+    directories.is_some_and(|directories| settings::have_hooks(&directories))
 }
 
 fn variable(name: &str) -> Option<OsString> {

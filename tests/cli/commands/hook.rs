@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use serde_json::json;
 
+use super::super::desk::Desk;
 use super::*;
 
 /// What is said of a program that its hooks do not ask.
@@ -166,6 +167,40 @@ fn a_wrong_agent_is_told_to_the_person_when_the_session_starts() {
         run(agent, project, &event("PostToolUse")).stdout("");
     }
     run("dev-a", "", &start).stdout("").stderr("");
+}
+
+#[test]
+fn a_hook_of_the_plugin_does_nothing_where_relay_is_installed_too() {
+    let relay = told();
+    let desk = Desk::new();
+    let runs = |arguments: &[&str]| {
+        send(&relay, "here");
+        let mut command = hook(&relay, PROCESS, &event("PostToolUse"));
+        command.args(arguments);
+        command
+            .env("HOME", &desk.home)
+            .env("CLAUDE_PROJECT_DIR", &desk.project);
+        command.env_remove("CLAUDE_CONFIG_DIR");
+        let assert = command.assert().code(0).stderr("");
+        !stdout_of(&assert).is_empty()
+    };
+    assert!(runs(&["--plugin"]), "it is there alone");
+    for options in [&[][..], &["--global"]] {
+        desk.relay(&[&["install", "--editor", "claude"], options].concat())
+            .assert()
+            .code(0);
+        assert!(!runs(&["--plugin"]), "{options:?}");
+        assert!(runs(&[]), "{options:?}");
+        desk.relay(&[&["uninstall"], options].concat()).assert().code(0);
+        assert!(runs(&["--plugin"]), "{options:?}");
+    }
+    // As the plugin runs it.
+    let plugin: Value = serde_json::from_str(include_str!("../../../plugin/hooks/hooks.json")).expect("JSON");
+    let groups = plugin["hooks"].as_object().expect("an object").values();
+    for group in groups.flat_map(|groups| groups.as_array().expect("an array")) {
+        let command = group["hooks"][0]["command"].as_str().expect("a command");
+        assert!(command.ends_with(" --plugin"), "{command}");
+    }
 }
 
 #[test]

@@ -1,0 +1,55 @@
+//! What Claude Code's settings say of relay's hooks and of its plugin, which brings the same hooks: Claude Code runs both, also where their
+//! commands are the same.
+
+use std::collections::BTreeSet;
+
+use super::directories::Directories;
+use super::editors::{Place, Root};
+use super::file;
+use super::json::{self, Json, Step};
+use super::parts::{self, Shape};
+
+/// The files, those that count for more last: the person's, and the two of a project, one of which is for all who work on it.
+const FILES: [Place; 3] = [
+    Place(Root::Claude, "settings.json"),
+    Place(Root::Project, ".claude/settings.json"),
+    Place(Root::Project, ".claude/settings.local.json"),
+];
+
+/// What stands in them under this name is on or off.
+const PLUGINS: &str = "enabledPlugins";
+
+/// How the plugin is called there, with the name of where it is from behind it.
+const PLUGIN: &str = "relay@";
+
+/// Tells whether hooks of relay's are in one of the files. What cannot be read has none.
+pub fn have_hooks(directories: &Directories) -> bool {
+    let shape = Shape {
+        hooks: Some("hooks"),
+        ..Shape::default()
+    };
+    texts(directories).any(|text| parts::parts(&text, shape).is_ok_and(|parts| !parts.hooks.is_empty()))
+}
+
+/// Returns the names under which the plugin is on.
+pub fn plugins(directories: &Directories) -> BTreeSet<String> {
+    let mut plugins = BTreeSet::new();
+    for text in texts(directories) {
+        let Ok(Some(Json::Object(members))) = json::get(&text, &[Step::Key(PLUGINS)]) else {
+            continue;
+        };
+        for (name, is_on) in members {
+            if is_on != Json::Plain("true".to_owned()) {
+                plugins.remove(&name);
+            } else if name.starts_with(PLUGIN) {
+                plugins.insert(name);
+            }
+        }
+    }
+    plugins
+}
+
+fn texts(directories: &Directories) -> impl Iterator<Item = String> {
+    let read = |place| Some(file::read(&directories.path(place)).ok()??.text);
+    FILES.into_iter().filter_map(read)
+}
