@@ -76,6 +76,13 @@ fn keep_of_server(new: &mut Json, old: &Json) {
     if by_command != is_command(old) {
         return;
     }
-    let is_persons = |(key, _): &&(String, Json)| !REACHED_BY.contains(&key.as_str());
-    members.extend(old_members.iter().filter(is_persons).cloned());
+    for (key, value) in old_members {
+        let new = members.iter_mut().find(|(known, _)| known == key);
+        match new {
+            // Such as the headers: a token that was copied there gives way to the variable that holds it.
+            Some((_, new)) => add_missing(new, value),
+            None if REACHED_BY.contains(&key.as_str()) => {}
+            None => members.push((key.clone(), value.clone())),
+        }
+    }
 }

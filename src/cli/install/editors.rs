@@ -167,6 +167,8 @@ pub struct Connection {
     pub tools: Option<String>,
     /// The program that is relay.
     pub program: String,
+    /// It wants the token that is in `RELAY_TOKEN`. That itself is written into no file.
+    pub has_token: bool,
 }
 
 impl Connection {
@@ -201,6 +203,22 @@ impl Connection {
 
     fn named_port(&self) -> Option<String> {
         (self.port != crate::cli::place::DEFAULT_PORT).then(|| self.port.to_string())
+    }
+
+    /// Adds to an entry that the token is sent, as far as relay wants one; `token` is how the editor writes the variable that holds it.
+    fn with_token(&self, entry: Json, token: &str) -> Json {
+        let header = Json::Text(format!("Bearer {token}"));
+        self.with_member(entry, "headers", Json::object([("Authorization", header)]))
+    }
+
+    fn with_member(&self, entry: Json, key: &str, value: Json) -> Json {
+        match entry {
+            Json::Object(mut members) if self.has_token => {
+                members.push((key.to_owned(), value));
+                Json::Object(members)
+            }
+            Json::Plain(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => entry,
+        }
     }
 
     fn command(&self) -> Json {
@@ -249,6 +267,24 @@ const WAIT_SECONDS: u32 = 2_000_000;
 /// How Claude Code and Gemini CLI write the variable that names the agent.
 const SHELL_AGENT: &str = "${RELAY_AGENT:-}";
 
+/// The same of the one that holds the token.
+const SHELL_TOKEN: &str = "${RELAY_TOKEN:-}";
+
+/// How Cursor and Windsurf write that.
+const ENV_TOKEN: &str = "${env:RELAY_TOKEN}";
+
+impl Editor {
+    /// Tells whether it sends no token, although relay wants one: nothing is known of how it would take that from the environment.
+    pub fn lacks_token(&self, connection: &Connection) -> bool {
+        let without = Connection {
+            has_token: false,
+            ..connection.clone()
+        };
+        let is_remote = connection.transport != Transport::Stdio;
+        connection.has_token && is_remote && (self.entry)(connection) == (self.entry)(&without)
+    }
+}
+
 /// All of them.
 pub static EDITORS: [Editor; 8] = [
     Editor {
@@ -264,10 +300,11 @@ pub static EDITORS: [Editor; 8] = [
         format: Format::Json("mcpServers"),
         entry: |connection| match connection.transport {
             Transport::Stdio => connection.command_of_type(),
-            Transport::Sse | Transport::Http => Json::object([
-                ("type", Json::text(connection.transport.name())),
-                ("url", Json::Text(connection.url(Some(SHELL_AGENT)))),
-            ]),
+            Transport::Sse | Transport::Http => {
+                let url = Json::Text(connection.url(Some(SHELL_AGENT)));
+                let entry = Json::object([("type", Json::text(connection.transport.name())), ("url", url)]);
+                connection.with_token(entry, SHELL_TOKEN)
+            }
         },
         hooks: Some(Hooks {
             files: Files {
@@ -302,7 +339,10 @@ pub static EDITORS: [Editor; 8] = [
         // Its sessions share one process, whose environment is the first one's: no variable names the agent.
         entry: |connection| match connection.transport {
             Transport::Stdio => connection.command(),
-            Transport::Sse | Transport::Http => Json::object([("url", Json::Text(connection.url(None)))]),
+            Transport::Sse | Transport::Http => {
+                let entry = Json::object([("url", Json::Text(connection.url(None)))]);
+                connection.with_member(entry, "bearer_token_env_var", Json::text("RELAY_TOKEN"))
+            }
         },
         hooks: Some(Hooks {
             files: Files {
@@ -331,11 +371,15 @@ pub static EDITORS: [Editor; 8] = [
         format: Format::Json("mcpServers"),
         entry: |connection| match connection.transport {
             Transport::Stdio => connection.command(),
-            Transport::Http => Json::object([("httpUrl", Json::Text(connection.url(Some(SHELL_AGENT))))]),
-            Transport::Sse => Json::object([
-                ("url", Json::Text(connection.url(Some(SHELL_AGENT)))),
-                ("type", Json::text("sse")),
-            ]),
+            Transport::Http => {
+                let entry = Json::object([("httpUrl", Json::Text(connection.url(Some(SHELL_AGENT))))]);
+                connection.with_token(entry, SHELL_TOKEN)
+            }
+            Transport::Sse => {
+                let url = Json::Text(connection.url(Some(SHELL_AGENT)));
+                let entry = Json::object([("url", url), ("type", Json::text("sse"))]);
+                connection.with_token(entry, SHELL_TOKEN)
+            }
         },
         hooks: Some(Hooks {
             files: GEMINI,
@@ -374,10 +418,11 @@ pub static EDITORS: [Editor; 8] = [
                 let command = program.chain(connection.arguments()).collect();
                 Json::object([("type", Json::text("local")), ("command", Json::List(command))])
             }
-            Transport::Sse | Transport::Http => Json::object([
-                ("type", Json::text("remote")),
-                ("url", Json::Text(connection.url(Some("{env:RELAY_AGENT}")))),
-            ]),
+            Transport::Sse | Transport::Http => {
+                let url = Json::Text(connection.url(Some("{env:RELAY_AGENT}")));
+                let entry = Json::object([("type", Json::text("remote")), ("url", url)]);
+                connection.with_token(entry, "{env:RELAY_TOKEN}")
+            }
         },
         hooks: None,
         plugin: Some(Plugin {
@@ -407,7 +452,10 @@ pub static EDITORS: [Editor; 8] = [
         format: Format::Json("mcpServers"),
         entry: |connection| match connection.transport {
             Transport::Stdio => connection.command(),
-            Transport::Sse | Transport::Http => Json::object([("url", Json::Text(connection.url(None)))]),
+            Transport::Sse | Transport::Http => {
+                let entry = Json::object([("url", Json::Text(connection.url(None)))]);
+                connection.with_token(entry, ENV_TOKEN)
+            }
         },
         hooks: None,
         plugin: None,
@@ -447,7 +495,8 @@ pub static EDITORS: [Editor; 8] = [
         entry: |connection| match connection.transport {
             Transport::Stdio => connection.command(),
             Transport::Sse | Transport::Http => {
-                Json::object([("serverUrl", Json::Text(connection.url(None)))])
+                let entry = Json::object([("serverUrl", Json::Text(connection.url(None)))]);
+                connection.with_token(entry, ENV_TOKEN)
             }
         },
         hooks: None,

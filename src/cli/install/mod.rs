@@ -170,7 +170,14 @@ fn install(args: &Install) -> Result<End, InstallError> {
             port: args.port,
             tools: args.tools.clone(),
             program: own_program(),
+            has_token: variable("RELAY_TOKEN").is_some_and(|token| !token.is_empty()),
         };
+        if editor.lacks_token(&connection) {
+            say(&format!(
+                "{} gets no token from relay install; accepted: --transport stdio, or its own way to send the header Authorization",
+                editor.name
+            ));
+        }
         let hooks = (!args.no_hooks).then(ourselves);
         for target in plan::targets(editor, &directories, args.which.global) {
             let wanted = plan::wanted(&target, &connection, hooks.as_deref());

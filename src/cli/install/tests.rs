@@ -23,6 +23,7 @@ fn wanted(random: &mut fastrand::Rng) -> Parts {
         port,
         tools: random.bool().then(|| "thrum,lift".to_owned()),
         program: "relay".to_owned(),
+        has_token: random.bool(),
     };
     let hooks = editor
         .hooks

@@ -140,6 +140,57 @@ fn a_hook_of_others_in_relays_group_stays() {
 }
 
 #[test]
+fn a_token_is_named_by_its_variable_and_one_that_was_copied_goes() {
+    let desk = Desk::new();
+    let secret = "a-token-of-some-length";
+    let file = desk.project.join(".mcp.json");
+    let headers = json!({"authorization-of-mine": "x", "Authorization": format!("Bearer {secret}")});
+    let entry = json!({"type": "sse", "url": "http://localhost:1/sse", "headers": headers});
+    desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    let mut install = vec!["install", "--no-hooks"];
+    for editor in [
+        "claude", "codex", "gemini", "opencode", "cursor", "vscode", "windsurf", "zed",
+    ] {
+        install.extend(["--editor", editor]);
+    }
+    let told =
+        contains("VS Code gets no token from relay install; accepted: --transport stdio, or its own way ")
+            .and(contains("Zed gets no token from relay install; "));
+    desk.relay(&install)
+        .env("RELAY_TOKEN", secret)
+        .assert()
+        .code(0)
+        .stderr(told);
+    for (path, text) in desk.files() {
+        assert!(!text.contains(secret), "{}: {text}", path.display());
+    }
+    let sent = |path: PathBuf, way: &str| desk.json(&path).pointer(way).cloned();
+    let header = |variable: &str| Some(json!({"Authorization": format!("Bearer {variable}")}));
+    let mut claude = json!({"authorization-of-mine": "x"});
+    claude["Authorization"] = json!("Bearer ${RELAY_TOKEN:-}");
+    assert_eq!(sent(file, "/mcpServers/relay/headers"), Some(claude));
+    let gemini = sent(
+        desk.project.join(".gemini/settings.json"),
+        "/mcpServers/relay/headers",
+    );
+    assert_eq!(gemini, header("${RELAY_TOKEN:-}"));
+    let opencode = sent(desk.project.join("opencode.json"), "/mcp/relay/headers");
+    assert_eq!(opencode, header("{env:RELAY_TOKEN}"));
+    let cursor = sent(desk.project.join(".cursor/mcp.json"), "/mcpServers/relay/headers");
+    assert_eq!(cursor, header("${env:RELAY_TOKEN}"));
+    let windsurf = desk.home.join(".codeium/windsurf/mcp_config.json");
+    assert_eq!(
+        sent(windsurf, "/mcpServers/relay/headers"),
+        header("${env:RELAY_TOKEN}")
+    );
+    let codex = fs::read_to_string(desk.home.join(".codex/config.toml")).expect("it is there");
+    assert!(
+        codex.ends_with("\nbearer_token_env_var = \"RELAY_TOKEN\"\n"),
+        "{codex}"
+    );
+}
+
+#[test]
 fn a_persons_additions_to_relays_hooks_stay() {
     let desk = Desk::new();
     let file = desk.project.join(".claude/settings.local.json");
