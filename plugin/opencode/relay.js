@@ -36,14 +36,23 @@ function ask(path, session, body, signal) {
 }
 
 /**
- * Says what a session has come to, and gives back what its model is to be shown; nothing if that does not come in time, or cannot be
- * taken. To give up is to break the connection off, which tells relay that its answer was not used; where `fetch` has the whole answer
- * by then, relay hears it from the session's end.
+ * Says what a session has come to, behind what it has come to before, and gives back what its model is to be shown; nothing if that does
+ * not come in time, or cannot be taken. What waits for its turn has its limit from now on, so that nobody waits longer for several.
  */
-async function tell(session, hook_event_name, more = {}, takes = true) {
+function tell(session, hook_event_name, more = {}, takes = true) {
+  const limit = AbortSignal.timeout(PATIENCE_MS);
+  const event = JSON.stringify({ hook_event_name, session_id: session.id, ...more });
+  session.told = session.told.then(() => carry(session, event, limit, takes));
+  return session.told;
+}
+
+/**
+ * Carries an event there and the answer back. To give up is to break the connection off, which tells relay that its answer was not used;
+ * where `fetch` has the whole answer by then, relay hears it from the session's end.
+ */
+async function carry(session, event, limit, takes) {
   try {
-    const event = JSON.stringify({ hook_event_name, session_id: session.id, ...more });
-    const response = await ask('', session, event, AbortSignal.timeout(PATIENCE_MS));
+    const response = await ask('', session, event, limit);
     if (response.status === 200 && takes) return (await response.json()).hookSpecificOutput?.additionalContext;
     await response.body?.cancel();
     return undefined;
@@ -64,7 +73,7 @@ export const RelayPlugin = async ({ client }) => {
   async function look(id, info) {
     try {
       const { parentID } = info ?? (await client.session.get({ path: { id } })).data;
-      return parentID ? undefined : { id, last: {}, waiting: undefined };
+      return parentID ? undefined : { id, last: {}, told: Promise.resolve(), waiting: undefined };
     } catch {
       sessions.delete(id);
       return undefined;

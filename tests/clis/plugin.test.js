@@ -1,0 +1,98 @@
+// plugin/opencode/relay.js alone: what it says to relay, and when, with stand-ins for OpenCode and relay that do what is seldom seen of
+// them.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
+import { test } from 'node:test';
+import { atEnd, within } from '../clients/support/process.js';
+
+/** A plugin whose relay has what it is asked answered by the test, and whose OpenCode knows these sessions: the parent of each, by its id. */
+class Alone {
+  static async start(t, parents) {
+    const alone = new Alone();
+    const server = http.createServer((request, response) => alone.#serve(request, response));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    atEnd(t, () => {
+      server.close();
+      server.closeAllConnections();
+    });
+    process.env.RELAY_PORT = String(server.address().port);
+    const session = {
+      get: async ({ path: { id } }) => {
+        alone.looked.push(id);
+        return { data: { id, parentID: parents[id] } };
+      },
+    };
+    // One that nobody has loaded before: it reads its environment once.
+    const { RelayPlugin } = await import(`../../plugin/opencode/relay.js?${server.address().port}`);
+    alone.plugin = await RelayPlugin({ client: { session } });
+    return alone;
+  }
+
+  /** Whose sessions OpenCode was asked for. */
+  looked = [];
+  #asked = [];
+  #came;
+
+  says(type, properties) {
+    return this.plugin.event({ event: { type, properties } });
+  }
+
+  prompts(sessionID) {
+    return this.plugin['chat.message']({ sessionID }, { message: { id: 'msg_1' }, parts: [{ type: 'text', text: 'go on', id: 'prt_1' }] });
+  }
+
+  /** Waits for the next event that relay is told of: its session and name, and `answer`, which answers it. */
+  async told() {
+    while (this.#asked.length === 0) await new Promise((resolve) => (this.#came = resolve));
+    return this.#asked.shift();
+  }
+
+  /** Answers the next event, and shows that it is this one. */
+  async hears(session, name) {
+    const told = await within(this.told(), `${name} of ${session}`);
+    assert.deepEqual([told.session, told.name], [session, name]);
+    told.answer();
+  }
+
+  /** What relay was told of and nobody has taken yet. */
+  get left() {
+    return this.#asked.map(({ session, name }) => [session, name]);
+  }
+
+  async #serve(request, response) {
+    // A waiter stands by until the end.
+    if (request.url.includes('/wait')) return;
+    let text = '';
+    for await (const chunk of request.setEncoding('utf8')) text += chunk;
+    const { session_id: session, hook_event_name: name } = JSON.parse(text);
+    this.#asked.push({ session, name, answer: () => response.writeHead(204).end() });
+    this.#came?.();
+  }
+}
+
+test('what a session comes to is told in order, though relay takes its time, and no other session waits for that', async (t) => {
+  const alone = await Alone.start(t, {});
+  const ended = alone.says('session.idle', { sessionID: 's-1' });
+  const prompted = alone.prompts('s-1');
+  const ends = await within(alone.told(), 'the end of a turn');
+  assert.deepEqual([ends.session, ends.name], ['s-1', 'Stop']);
+  const other = alone.says('session.created', { info: { id: 's-2' } });
+  await alone.hears('s-2', 'SessionStart');
+  await other;
+  assert.deepEqual(alone.left, [], 'what came next did not wait for its turn');
+  ends.answer();
+  await alone.hears('s-1', 'UserPromptSubmit');
+  await Promise.all([ended, prompted]);
+});
+
+test('a session whose relay does not answer keeps no prompt waiting for longer than its patience', async (t) => {
+  const alone = await Alone.start(t, {});
+  const began = performance.now();
+  const told = [alone.says('session.idle', { sessionID: 's-1' }), alone.says('session.idle', { sessionID: 's-1' }), alone.prompts('s-1')];
+  await Promise.all(told);
+  const took = performance.now() - began;
+  assert.ok(took >= 900 && took < 1_900, `${took} ms`);
+});
