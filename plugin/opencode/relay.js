@@ -73,7 +73,11 @@ export const RelayPlugin = async ({ client }) => {
   async function look(id, info) {
     try {
       const { parentID } = info ?? (await client.session.get({ path: { id } })).data;
-      return parentID ? undefined : { id, last: {}, told: Promise.resolve(), waiting: undefined };
+      if (parentID) return undefined;
+      const session = { id, last: {}, told: Promise.resolve(), waiting: undefined };
+      // Before all else: what it was shown in a process that was killed, nothing that it comes to in this one confirms.
+      tell(session, 'SessionStart', { source: info ? 'startup' : 'resume' });
+      return session;
     } catch {
       sessions.delete(id);
       return undefined;
@@ -127,8 +131,7 @@ export const RelayPlugin = async ({ client }) => {
   return {
     event: async ({ event: { type, properties } }) => {
       if (type === 'session.created') {
-        const session = await find(properties.info.id, properties.info);
-        if (session) await tell(session, 'SessionStart', { source: 'startup' });
+        await find(properties.info.id, properties.info);
       } else if (type === 'session.idle') {
         const session = await find(properties.sessionID);
         if (!session) return;

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { atEnd, within } from '../clients/support/process.js';
+import { isDeepStrictEqual } from 'node:util';
+import { atEnd, temporaryFolder, within } from '../clients/support/process.js';
 import { Terminal, until } from '../clients/support/terminal.js';
 import { opencode } from './support/opencode.js';
 import { World, framed, plain } from './support/world.js';
@@ -11,15 +12,27 @@ const WOKEN = '[relay wake MARK] woken by relay, the message bus of the agents o
 
 /** Opens OpenCode, whose person has said something. */
 async function open(t, more) {
-  let terminal;
+  const terminals = [];
   // Before the relay that it asks, and before its folder is removed.
-  atEnd(t, () => terminal?.close());
+  atEnd(t, () => Promise.all(terminals.map((terminal) => terminal.close())));
   const world = await World.start(t, opencode);
-  const model = await world.model(async () => {});
-  const { command, args, env } = opencode.tui({ ...world, model, ...more });
-  terminal = await Terminal.open(world.home, [command, ...args, '--prompt', 'go on'], { cwd: world.project, env: world.env(env, 'dev-a') });
-  await within(model.asked(), 'the first turn', 60_000);
-  return { world, model, terminal };
+  const window = async (...args) => {
+    const model = await world.model(async () => {});
+    const { command, env } = opencode.tui({ ...world, model, ...more });
+    const terminal = await Terminal.open(temporaryFolder(t), [command, ...args], { cwd: world.project, env: world.env(env, 'dev-a') });
+    terminals.push(terminal);
+    return { model, terminal };
+  };
+  const first = await window('--prompt', 'go on');
+  await within(first.model.asked(), 'the first turn', 60_000);
+  return { world, window, ...first };
+}
+
+/** Says something as the person before the window does. */
+async function says(terminal, text) {
+  await terminal.types(text);
+  await terminal.shows((screen) => screen.includes(text), 'what is typed');
+  await terminal.presses('Enter');
 }
 
 /** Waits until relay says this of what the session does, and that it can be woken. */
@@ -28,6 +41,21 @@ function is(world, activity) {
     const { connections } = await world.relay.health();
     return connections.some(({ program }) => program?.activity === activity && program.can_be_woken);
   }, `a session that is ${activity}`);
+}
+
+/** Waits until relay knows of these programs and no others: what each does, and whether it can be woken. */
+function are(world, ...programs) {
+  let found;
+  return until(async () => {
+    const { connections } = await world.relay.health();
+    found = connections.flatMap(({ program }) => (program ? [`${program.activity}${program.can_be_woken ? ', can be woken' : ''}`] : []));
+    return isDeepStrictEqual(found.sort(), programs);
+  }, () => `${programs.join(' and ')}; there are ${found.join(' and ')}`);
+}
+
+/** All that a model is shown in the request that it has to answer now. */
+async function conversation(model, what) {
+  return plain(opencode.dialect.shown(await within(model.asked(), what))).filter(({ role }) => role !== 'system');
 }
 
 async function nothingIsLeft(world) {
@@ -130,6 +158,22 @@ test('OpenCode: a dialog stays until its person answers it, and then the message
   await terminal.presses('Enter');
   assert.deepEqual(plain(await within(used, 'the tool')), opencode.behindTool(name, 'ran\n', framed('meanwhile')));
   await model.say('done');
+  await is(world, 'idle');
+  await nothingIsLeft(world);
+});
+
+test('OpenCode: what a killed one was shown is there again when its conversation goes on', async (t) => {
+  const { world, window, model, terminal } = await open(t);
+  await world.send('before the end');
+  const [name, input] = opencode.shell('echo ran');
+  assert.deepEqual(plain(await within(model.use(name, input), 'the tool')), opencode.behindTool(name, 'ran\n', framed('before the end')));
+  await terminal.close();
+  const again = await window('--continue');
+  await within(again.terminal.shows((screen) => screen.includes('echo ran'), 'the conversation'), 'the conversation', 60_000);
+  await says(again.terminal, 'and on');
+  const shown = (await conversation(again.model, 'the turn')).at(-1);
+  assert.deepEqual(shown, { role: 'user', text: `and on\n${framed('before the end').replace('id ID', 'id ID, which you may have been shown before')}` });
+  await again.model.say('done');
   await is(world, 'idle');
   await nothingIsLeft(world);
 });

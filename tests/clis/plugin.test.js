@@ -5,7 +5,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { atEnd, within } from '../clients/support/process.js';
+import { until } from '../clients/support/terminal.js';
 
 /** A plugin whose relay has what it is asked answered by the test, and whose OpenCode knows these sessions: the parent of each, by its id. */
 class Alone {
@@ -31,7 +33,9 @@ class Alone {
     return alone;
   }
 
-  /** Whose sessions OpenCode was asked for. */
+  /** Which sessions wait to be woken. */
+  waiting = [];
+  /** Which sessions OpenCode was asked for. */
   looked = [];
   #asked = [];
   #came;
@@ -57,14 +61,33 @@ class Alone {
     told.answer();
   }
 
+  /** Has somebody say something in a session, and relay hear that behind these events. */
+  async prompted(session, ...before) {
+    const prompted = this.prompts(session);
+    for (const name of [...before, 'UserPromptSubmit']) await this.hears(session, name);
+    await prompted;
+  }
+
+  /** The same of a turn that ends. */
+  async idle(session) {
+    const ended = this.says('session.idle', { sessionID: session });
+    await this.hears(session, 'Stop');
+    await ended;
+  }
+
   /** What relay was told of and nobody has taken yet. */
   get left() {
     return this.#asked.map(({ session, name }) => [session, name]);
   }
 
   async #serve(request, response) {
-    // A waiter stands by until the end.
-    if (request.url.includes('/wait')) return;
+    const url = new URL(request.url, 'http://localhost');
+    if (url.pathname.endsWith('/wait')) {
+      const session = url.searchParams.get('process');
+      this.waiting.push(session);
+      response.once('close', () => this.waiting.splice(this.waiting.indexOf(session), 1));
+      return;
+    }
     let text = '';
     for await (const chunk of request.setEncoding('utf8')) text += chunk;
     const { session_id: session, hook_event_name: name } = JSON.parse(text);
@@ -77,6 +100,7 @@ test('what a session comes to is told in order, though relay takes its time, and
   const alone = await Alone.start(t, {});
   const ended = alone.says('session.idle', { sessionID: 's-1' });
   const prompted = alone.prompts('s-1');
+  await alone.hears('s-1', 'SessionStart');
   const ends = await within(alone.told(), 'the end of a turn');
   assert.deepEqual([ends.session, ends.name], ['s-1', 'Stop']);
   const other = alone.says('session.created', { info: { id: 's-2' } });
@@ -95,4 +119,11 @@ test('a session whose relay does not answer keeps no prompt waiting for longer t
   await Promise.all(told);
   const took = performance.now() - began;
   assert.ok(took >= 900 && took < 1_900, `${took} ms`);
+});
+
+test('a session is started once, by whatever is heard of it first', async (t) => {
+  const alone = await Alone.start(t, {});
+  await alone.prompted('s-1', 'SessionStart');
+  await alone.says('session.created', { info: { id: 's-1' } });
+  await alone.idle('s-1');
 });
