@@ -143,7 +143,10 @@ export const RelayPlugin = async ({ client }) => {
         const session = await find(properties.sessionID);
         if (session) await tell(session, 'Notification', { notification_type: 'permission_prompt' });
       } else if (type === 'session.deleted') {
-        const session = await sessions.get(properties.info.id);
+        const known = sessions.get(properties.info.id);
+        // A subagent's, too.
+        sessions.delete(properties.info.id);
+        const session = await known;
         if (session) await end(session);
       }
     },

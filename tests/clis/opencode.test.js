@@ -177,3 +177,26 @@ test('OpenCode: what a killed one was shown is there again when its conversation
   await is(world, 'idle');
   await nothingIsLeft(world);
 });
+
+test('OpenCode: a subagent is shown nothing and is nobody, and its session is not woken', async (t) => {
+  const { world, model } = await open(t);
+  await world.send('for who has the subagent');
+  await within(model.use('task', { description: 'a task', prompt: 'look into it', subagent_type: 'general' }), 'the subagent');
+  assert.deepEqual(await conversation(model, 'the subagent'), [{ role: 'user', text: 'look into it' }]);
+  const [name, input] = opencode.shell('echo ran');
+  assert.deepEqual(plain(await within(model.use(name, input), 'the tool')), opencode.behindTool(name, 'ran\n', undefined));
+  await are(world, 'busy, can be woken');
+  await model.say('looked into');
+  const shown = (await conversation(model, 'what the subagent said')).at(-1);
+  assert.ok(shown.role === 'tool' && shown.text.endsWith(framed('for who has the subagent')), shown.text);
+  await model.say('done');
+  await are(world, 'idle, can be woken');
+  await world.send('wake up');
+  assert.deepEqual((await conversation(model, 'the turn')).slice(-2), [
+    { role: 'assistant', text: 'done' },
+    { role: 'user', text: WOKEN + framed('wake up') },
+  ]);
+  await model.say('done');
+  await is(world, 'idle');
+  await nothingIsLeft(world);
+});

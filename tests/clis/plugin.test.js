@@ -127,3 +127,14 @@ test('a session is started once, by whatever is heard of it first', async (t) =>
   await alone.says('session.created', { info: { id: 's-1' } });
   await alone.idle('s-1');
 });
+
+test('the session of a subagent is not told of, and forgotten once it is deleted', async (t) => {
+  const alone = await Alone.start(t, { 's-2': 's-1' });
+  await alone.prompts('s-2');
+  await alone.says('session.idle', { sessionID: 's-2' });
+  await alone.plugin['tool.execute.after']({ tool: 'bash', sessionID: 's-2', args: {} }, { output: 'ran' });
+  assert.deepEqual([alone.left, alone.waiting, alone.looked], [[], [], ['s-2']]);
+  await alone.says('session.deleted', { info: { id: 's-2', parentID: 's-1' } });
+  await alone.says('session.idle', { sessionID: 's-2' });
+  assert.deepEqual([alone.left, alone.waiting, alone.looked], [[], [], ['s-2', 's-2']]);
+});
