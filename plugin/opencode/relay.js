@@ -20,6 +20,9 @@ const TOKEN = env('RELAY_TOKEN');
 /** Whose sessions they are, if that is known from the start. */
 const WHO = Object.entries({ agent: env('RELAY_AGENT'), project: env('RELAY_PROJECT') }).filter(([, value]) => value);
 
+/** The conversation of this process in which somebody spoke last: it alone is woken, since nobody sees the others. */
+let current;
+
 /** `opencode run` ends with its turn: nothing makes that go on, and nothing wakes it. */
 const IS_RUN = process.argv.includes('run');
 
@@ -86,13 +89,25 @@ export const RelayPlugin = async ({ client }) => {
 
   async function end(session) {
     sessions.delete(session.id);
-    session.waiting?.abort();
+    standDown(session);
+    if (current === session) current = undefined;
     await tell(session, 'SessionEnd', { reason: 'other' });
+  }
+
+  /** Takes note that somebody has spoken in a session. */
+  function turnTo(session) {
+    if (current && current !== session) standDown(current);
+    current = session;
+  }
+
+  function standDown(session) {
+    session.waiting?.abort();
+    session.waiting = undefined;
   }
 
   /** Has a session begin a turn whenever relay says so, until it ends or another stands by in its place. */
   async function standBy(session) {
-    if (IS_RUN || session.waiting) return;
+    if (IS_RUN || session !== current || session.waiting) return;
     const waiting = new AbortController();
     session.waiting = waiting;
     let pause = AGAIN_FIRST_MS;
@@ -155,6 +170,7 @@ export const RelayPlugin = async ({ client }) => {
       const session = await find(input.sessionID);
       if (!session) return;
       session.last = { agent: message.agent, model: message.model };
+      turnTo(session);
       const prompt = parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
       const text = await tell(session, 'UserPromptSubmit', { prompt });
       if (text) {

@@ -200,3 +200,24 @@ test('OpenCode: a subagent is shown nothing and is nobody, and its session is no
   await is(world, 'idle');
   await nothingIsLeft(world);
 });
+
+test('OpenCode: of several conversations the one is woken in which somebody spoke last', async (t) => {
+  const { world, model, terminal } = await open(t);
+  await model.say('in the first');
+  await are(world, 'idle, can be woken');
+  await says(terminal, '/new');
+  await terminal.shows((screen) => !screen.includes('in the first'), 'another conversation');
+  await says(terminal, 'and now this');
+  assert.deepEqual(await conversation(model, 'the second conversation'), [{ role: 'user', text: 'and now this' }]);
+  await model.say('in the second');
+  await are(world, 'idle', 'idle, can be woken');
+  await world.send('wake up');
+  assert.deepEqual(await conversation(model, 'the turn'), [
+    { role: 'user', text: 'and now this' },
+    { role: 'assistant', text: 'in the second' },
+    { role: 'user', text: WOKEN + framed('wake up') },
+  ]);
+  await model.say('done');
+  await are(world, 'idle', 'idle, can be woken');
+  await nothingIsLeft(world);
+});

@@ -128,6 +128,27 @@ test('a session is started once, by whatever is heard of it first', async (t) =>
   await alone.idle('s-1');
 });
 
+test('of several sessions the one waits to be woken in which somebody spoke last', async (t) => {
+  const alone = await Alone.start(t, {});
+  const waits = (...sessions) => until(() => isDeepStrictEqual(alone.waiting, sessions), () => `${sessions} to wait; those that do: ${alone.waiting}`);
+  await alone.prompted('s-1', 'SessionStart');
+  await waits('s-1');
+  await alone.prompted('s-2', 'SessionStart');
+  await waits('s-2');
+  await alone.idle('s-1');
+  await alone.idle('s-2');
+  await waits('s-2');
+  await alone.prompted('s-1');
+  await waits('s-1');
+  const deleted = alone.says('session.deleted', { info: { id: 's-1' } });
+  await alone.hears('s-1', 'SessionEnd');
+  await deleted;
+  await alone.idle('s-2');
+  await waits();
+  await alone.prompted('s-2');
+  await waits('s-2');
+});
+
 test('the session of a subagent is not told of, and forgotten once it is deleted', async (t) => {
   const alone = await Alone.start(t, { 's-2': 's-1' });
   await alone.prompts('s-2');
