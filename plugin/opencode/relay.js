@@ -18,7 +18,7 @@ const env = (name) => {
 const PORT = env('RELAY_PORT') || '7331';
 const TOKEN = env('RELAY_TOKEN');
 /** Whose sessions they are, if that is known from the start. */
-const WHO = Object.entries({ agent: env('RELAY_AGENT'), project: env('RELAY_PROJECT') }).filter(([, value]) => value);
+const WHO = Object.entries({ agent: env('RELAY_AGENT'), project: env('RELAY_PROJECT'), mode: env('RELAY_MODE') }).filter(([, value]) => value);
 
 /** The conversation of this process in which somebody spoke last: it alone is woken, since nobody sees the others. */
 let current;

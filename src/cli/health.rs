@@ -42,6 +42,9 @@ pub struct Role {
     pub oldest_seconds: Option<u64>,
     /// How many were handed over and are not confirmed.
     pub in_doubt: u64,
+    /// How it is brought what its senders say nothing of.
+    #[serde(default)]
+    pub mode: Option<String>,
 }
 
 /// What a relay says of an open session.

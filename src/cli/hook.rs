@@ -75,6 +75,17 @@ pub struct Hook {
     #[arg(long)]
     plugin: bool,
 
+    /// How the agent is to be brought what its senders say nothing of; as it was, if it is left out.
+    #[arg(
+        long = "mode",
+        id = "brings",
+        value_name = "MODE",
+        env = "RELAY_MODE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    brings: String,
+
     #[command(flatten)]
     at: At,
 }
@@ -236,6 +247,9 @@ fn path(args: &Hook, what: &str, process: Option<&Process>) -> String {
     }
     if args.project.as_str() != DEFAULT_PROJECT {
         query.append_pair("project", args.project.as_str());
+    }
+    if !args.brings.is_empty() {
+        query.append_pair("mode", &args.brings);
     }
     format!("/hooks/{}{what}?{}", args.program.as_str(), query.finish())
 }

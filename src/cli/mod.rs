@@ -15,6 +15,7 @@ mod install;
 mod key;
 pub mod mcp;
 mod messages;
+mod mode;
 mod peek;
 mod place;
 mod project;
@@ -58,6 +59,8 @@ enum Command {
     Peek(peek::Peek),
     /// Have the messages that are held for an agent brought to it.
     Flush(flush::Flush),
+    /// Say how an agent is brought what its senders say nothing of, or tell how it is.
+    Mode(mode::Mode),
     /// Tell what happened to a message: who was handed it, and whether it arrived.
     Trace(trace::Trace),
     /// Show what happens as it does: messages, their deliveries, and trouble.
@@ -150,6 +153,7 @@ pub fn main() -> ExitCode {
         Command::Read(args) => read::run(&args),
         Command::Peek(args) => peek::run(&args),
         Command::Flush(args) => flush::run(&args),
+        Command::Mode(args) => mode::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Redrive(args) => redrive::run(&args),

@@ -170,7 +170,8 @@ fn from_stdin() -> Result<String, SendError> {
     Ok(body)
 }
 
-fn mode(text: &str) -> Result<Mode, String> {
+/// Finds the mode for a word.
+pub(super) fn mode(text: &str) -> Result<Mode, String> {
     Mode::parse(text).ok_or_else(|| {
         let known = Mode::WORDS.join(", ");
         format!("unknown mode {:?}; known modes: {known}", shown(text))

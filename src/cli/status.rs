@@ -11,6 +11,7 @@ use super::messages::{local_time, write_stdout};
 use super::place::MaybePlace;
 use super::{End, Failure, block_on};
 use crate::engine::DEFAULT_PROJECT;
+use crate::engine::handling::Mode;
 use crate::server::Token;
 use crate::terminal::{visible, visible_lines};
 
@@ -117,8 +118,14 @@ fn text(health: &Health, found: &Found) -> String {
 }
 
 fn role(role: &Role) -> [String; 4] {
+    // As most are needs no word.
+    let mode = role
+        .mode
+        .as_deref()
+        .filter(|mode| *mode != Mode::Immediate.as_str());
+    let mode = mode.map(|mode| format!(" ({mode})")).unwrap_or_default();
     [
-        role.role.clone(),
+        format!("{}{mode}", role.role),
         role.unread.to_string(),
         role.oldest_seconds.map_or_else(|| "-".to_owned(), duration),
         role.in_doubt.to_string(),

@@ -72,6 +72,7 @@ struct Step {
     session: Option<u64>,
     over: Option<String>,
     by: Option<String>,
+    mode: Option<String>,
     reason: Option<String>,
     retryable: Option<bool>,
     until: Option<String>,
@@ -173,6 +174,10 @@ fn shown(traced: &Traced) -> String {
 fn said(step: &Step, before: &str) -> String {
     let why = step.by.as_deref().map(sign);
     match (step.step.as_str(), why) {
+        ("mode_of_agent", _) => format!(
+            "brought {}, as its agent has it",
+            step.mode.as_deref().unwrap_or("otherwise")
+        ),
         ("handed_over", _) => format!(
             "handed over to session {} ({})",
             step.session.unwrap_or_default(),
@@ -263,6 +268,7 @@ mod tests {
             session: Some(12_345),
             over: Some("http".to_owned()),
             by: by.map(str::to_owned),
+            mode: None,
             reason: None,
             retryable: None,
             until: None,

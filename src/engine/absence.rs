@@ -46,6 +46,11 @@ pub enum Absence {
         /// How many are missing.
         receipts: usize,
     },
+    /// It takes what is sent to it when it asks for it ([`super::handling::Mode::Manual`]), unless its senders say otherwise.
+    Holding {
+        /// Whose.
+        agent: AgentName,
+    },
     /// Its program is idle, and nothing can wake it.
     Asleep {
         /// Whose.

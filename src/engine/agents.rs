@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use super::address::InvalidAddress;
+use super::handling::Mode;
 use super::io;
 use super::limits::{ACTIVE_MS, AGENT_NAME_BYTES_MAX, KNOWN_NEAREST, KNOWN_SHOWN_MAX};
 use super::names::{
@@ -41,6 +42,13 @@ pub enum Command {
     },
     /// Tells what a session's agent may know of itself and of the relay.
     WhoAmI,
+    /// Tells in which mode an agent is brought what its senders say nothing of.
+    Mode {
+        /// Which agent; may be left out by a bound session and by the person's.
+        agent: Option<String>,
+        /// How it is to be from now on; as it is if it is left out. What has come stays as it is.
+        mode: Option<Mode>,
+    },
 }
 
 impl From<Command> for io::Command {
@@ -72,6 +80,8 @@ pub enum Reply {
         /// When it was asked.
         now: Timestamp,
     },
+    /// In which mode the agent is brought what its senders say nothing of.
+    Mode(Mode),
 }
 
 impl From<Reply> for io::Reply {
@@ -444,7 +454,7 @@ fn distance(name: &str, asked: &[u8], fewer_than: usize) -> Option<usize> {
 impl Engine {
     /// Carries a command out.
     pub(super) fn about_agents(
-        &self,
+        &mut self,
         session: SessionId,
         command: Command,
         now: Timestamp,
@@ -479,6 +489,12 @@ impl Engine {
                     now,
                 };
                 Ok(reply.into())
+            }
+            Command::Mode { agent, mode } => {
+                let agent = self.speaker(session, NamedAs::Session, agent.as_deref())?;
+                let inbox = self.inbox_mut(agent.agent());
+                inbox.mode = mode.unwrap_or(inbox.mode);
+                Ok(Reply::Mode(inbox.mode).into())
             }
         }
     }

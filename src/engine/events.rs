@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use super::handling::Mode;
 use super::invocations::InvocationView;
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, ChannelName, HandoverId, NodeId, Seq, SessionId};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, NodeId, Seq, SessionId};
 use super::nodes::NodeView;
 use super::programs::Activity;
 use super::receipts::Receipt;
@@ -70,6 +71,15 @@ pub enum Event {
         agents: Vec<AgentName>,
         /// Its places there, in the same order.
         places: Places,
+    },
+    /// A message of which its sender did not say how it is to be brought is brought as one of its agents has it, and not as most are.
+    BroughtAsItsAgentHasIt {
+        /// Which message.
+        message: MessageId,
+        /// To whom.
+        agent: AgentName,
+        /// How.
+        mode: Mode,
     },
     /// A call waits.
     Parked {

@@ -20,8 +20,8 @@ use super::{Engine, Step};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Handling {
-    /// When it is to be shown.
-    pub mode: Mode,
+    /// When it is to be shown; as its agent has it ([`super::agents::Command::Mode`]) if its sender does not say.
+    pub mode: Option<Mode>,
     /// How urgent it is.
     pub priority: Priority,
     /// From when on nobody is to be handed it, if there is such a moment.
@@ -121,6 +121,16 @@ impl fmt::Display for Mode {
 impl From<Mode> for Handling {
     /// In that mode, and else as most are.
     fn from(mode: Mode) -> Self {
+        Self {
+            mode: Some(mode),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<Option<Mode>> for Handling {
+    /// In that mode, or as its agent has it, and else as most are.
+    fn from(mode: Option<Mode>) -> Self {
         Self {
             mode,
             ..Self::default()

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Engine;
 use super::address::Warning;
-use super::handling::Handling;
+use super::handling::{Handling, Mode};
 use super::limits::{IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS};
 use super::mail::{PostOptions, Refusal, Reply};
 use super::message::{Kind, Message};
@@ -59,7 +59,11 @@ impl Keyed {
             deadline,
         } = handling;
         let deadline = deadline.map(|at| at.to_string());
-        let handling = [Some(mode.as_str()), Some(priority.as_str()), deadline.as_deref()];
+        let handling = [
+            mode.map(Mode::as_str),
+            Some(priority.as_str()),
+            deadline.as_deref(),
+        ];
         for part in parts.into_iter().chain(options).chain(handling) {
             digest.update([u8::from(part.is_some())]);
             let part = part.unwrap_or_default();

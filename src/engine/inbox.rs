@@ -153,6 +153,8 @@ pub(super) struct Inbox {
     pub waits: VecDeque<CallId>,
     /// The sessions of the agent's programs that can be woken.
     pub waiters: BTreeSet<SessionId>,
+    /// How what comes is brought to the agent, unless its sender says so.
+    pub mode: Mode,
     /// The agent has not been told yet that the relay started.
     pub notice_due: bool,
     /// The node that takes the agent's deliveries, if one does.
@@ -202,6 +204,7 @@ impl Inbox {
             listed: BTreeSet::new(),
             waits: VecDeque::new(),
             waiters: BTreeSet::new(),
+            mode: Mode::default(),
             notice_due: true,
             binding: None,
             frames_made: 0,
@@ -249,6 +252,7 @@ impl Inbox {
         let seq = self.next_seq;
         let delivery = Delivery {
             seq,
+            mode: message.handling().mode.unwrap_or(self.mode),
             message,
             redelivered: false,
         };
@@ -309,7 +313,7 @@ impl Inbox {
 
     /// Tells whether a delivery is held until its agent asks for it.
     pub fn holds(&self, delivery: &Delivery) -> bool {
-        delivery.seq >= self.flushed && delivery.message.handling().mode == Mode::Manual
+        delivery.seq >= self.flushed && delivery.mode == Mode::Manual
     }
 
     /// Holds nothing any more of what is there. Returns how much it was.
@@ -471,6 +475,7 @@ mod tests {
         let delivery = Delivery {
             seq: Seq(0),
             message,
+            mode: Mode::Immediate,
             redelivered: false,
         };
         Inbox {

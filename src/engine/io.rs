@@ -2,6 +2,7 @@
 
 use super::events::Event;
 use super::frames::{Frame, Told};
+use super::handling::Mode;
 use super::invocations::InvocationView;
 use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
 use super::programs::Abilities;
@@ -129,6 +130,8 @@ pub enum Who {
         is_certain: bool,
         /// The project from which its model names agents.
         project: String,
+        /// How its agent is to be brought what its senders say nothing of; as it was if it is left out.
+        mode: Option<Mode>,
         /// What it can do.
         abilities: Abilities,
     },

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::handling::Handling;
+use super::handling::{Handling, Mode};
 use super::limits::FRAME_BYTES_MAX;
 use super::names::{AgentName, MessageId, Recipient, Seq};
 use super::time::Timestamp;
@@ -182,6 +182,8 @@ pub struct Delivery {
     pub seq: Seq,
     /// Shared with the log line and with every reply that shows it.
     pub message: Arc<Message>,
+    /// When it is to be shown: as its sender said, or else as its agent had it when it came.
+    pub mode: Mode,
     /// True once a hand-over of it was undone: it may have been seen already.
     pub redelivered: bool,
 }

@@ -1,5 +1,6 @@
 //! The whole state as a person may see it. Looks and changes nothing; knows nothing of how it is shown.
 
+use super::handling::Mode;
 use super::nodes::{BindingView, NodeView};
 use super::programs::Activity;
 use super::{AgentName, Boot, Carrier, Engine, SessionId, Timestamp};
@@ -63,6 +64,8 @@ pub struct InboxView {
     pub oldest: Option<Timestamp>,
     /// How many messages were handed over and are not confirmed.
     pub in_doubt: usize,
+    /// How it is brought what its senders say nothing of.
+    pub mode: Mode,
 }
 
 impl Engine {
@@ -84,6 +87,7 @@ impl Engine {
             unread: inbox.waiting().len(),
             oldest: inbox.waiting().next().map(|first| first.message.ts),
             in_doubt: inbox.handed_over().0,
+            mode: inbox.mode,
         });
         let nodes = self.nodes.iter().map(|(number, node)| {
             let bindings = node.agents.iter().map(|agent| self.binding_view(agent));

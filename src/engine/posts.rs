@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::absence::Absence;
 use super::address::Resolved;
 use super::agents::{self, Speaker};
 use super::events::{Event, Places};
@@ -57,10 +58,10 @@ impl Engine {
             Some(options) => self.context(from.agent(), &agents, *options, step.now)?,
             None => None,
         };
-        let mode = context
-            .as_ref()
-            .map_or(Mode::default(), |context| context.handling.mode);
-        if let Some(agent) = agents.iter().find(|agent| !self.can_bring(agent, mode)) {
+        let mode = context.as_ref().and_then(|context| context.handling.mode);
+        if let Some(mode) = mode
+            && let Some(agent) = agents.iter().find(|agent| !self.can_bring(agent, mode))
+        {
             let agent = agent.clone();
             return Err(Refusal::CannotBring { agent, mode }.into());
         }
@@ -122,13 +123,23 @@ impl Engine {
         }
         let absence = match await_ms {
             Some(_) => None,
+            None if mode.is_none() && self.is_held_for_one(&agents) => {
+                let agent = agents[0].clone();
+                Some(Box::new(Absence::Holding { agent }))
+            }
             None => self.absence(&agents, step.now),
+        };
+        let brought = if mode.is_none() {
+            self.brought_otherwise(&message, &agents)
+        } else {
+            Vec::new()
         };
         step.note(Event::Accepted {
             message: Arc::clone(&message),
             agents,
             places,
         });
+        brought.into_iter().for_each(|event| step.note(event));
         if let Some((ms, answers)) = answers {
             let wait = Wait::for_answer(session, &message, answers, step.now, ms);
             self.park(call, wait, step);
@@ -144,6 +155,24 @@ impl Engine {
             absence,
         }
         .into())
+    }
+
+    /// Tells whether what is for some agents is for one alone, who takes it when it asks for it.
+    fn is_held_for_one(&self, agents: &[AgentName]) -> bool {
+        matches!(agents, [agent] if self.inboxes[agent].mode == Mode::Manual)
+    }
+
+    /// Tells of those that are brought a message otherwise than most, since they have it so.
+    fn brought_otherwise(&self, message: &Message, agents: &[AgentName]) -> Vec<Event> {
+        let brought = agents.iter().filter_map(|agent| {
+            let mode = self.inboxes[agent].mode;
+            (mode != Mode::default()).then(|| Event::BroughtAsItsAgentHasIt {
+                message: message.id,
+                agent: agent.clone(),
+                mode,
+            })
+        });
+        brought.collect()
     }
 
     /// Finds what has to give way so that a message of that many bytes fits into all of some inboxes.

@@ -89,6 +89,8 @@ pub(super) struct Program {
     pub is_named: bool,
     /// The project from which its model names agents.
     pub project: String,
+    /// How its agent is to be brought what its senders say nothing of, if it has said that.
+    pub mode: Option<Mode>,
     /// How many wakes in a row have come to nothing.
     pub wakes_in_vain: u8,
     /// The call that is answered once it is to begin a turn.
@@ -114,12 +116,12 @@ pub(super) struct ToldTo([Seq; Mode::ALL.len()]);
 
 impl ToldTo {
     fn of(&self, delivery: &Delivery) -> Seq {
-        self.0[delivery.message.handling().mode as usize]
+        self.0[delivery.mode as usize]
     }
 
     /// Takes note that the model was told of a delivery, and of those before it that are brought like it.
     pub fn tell_of(&mut self, delivery: &Delivery) {
-        let to = &mut self.0[delivery.message.handling().mode as usize];
+        let to = &mut self.0[delivery.mode as usize];
         *to = (*to).max(Seq(delivery.seq.0 + 1));
     }
 
@@ -133,12 +135,19 @@ impl ToldTo {
 
 impl Program {
     /// Makes one that has just appeared.
-    pub fn new(abilities: Abilities, is_named: bool, project: String, now: Timestamp) -> Self {
+    pub fn new(
+        abilities: Abilities,
+        is_named: bool,
+        project: String,
+        mode: Option<Mode>,
+        now: Timestamp,
+    ) -> Self {
         Self {
             abilities,
             activity: Activity::Idle,
             is_named,
             project,
+            mode,
             wakes_in_vain: 0,
             waiter: None,
             went_on: false,
@@ -240,10 +249,19 @@ impl Engine {
         state.fenced = false;
         self.program_mut(session).told_to = ToldTo::default();
         self.joins(&agent, session);
+        self.brings_as_program_says(session, &agent);
         if self.program(session).waiter.is_some() {
             self.inbox_mut(&agent).waiters.insert(session);
         }
         step.note(Event::Recognised { session, agent });
+    }
+
+    /// Has an agent brought what its senders say nothing of as its program has said, if it has.
+    pub(super) fn brings_as_program_says(&mut self, session: SessionId, agent: &AgentName) {
+        let program = self.sessions[&session].program.as_ref();
+        if let Some(mode) = program.and_then(|program| program.mode) {
+            self.inbox_mut(agent).mode = mode;
+        }
     }
 
     /// Lets a program whose agent was taken over be its agent's again: it cannot tell when the connections of its own instance come, so

@@ -453,6 +453,7 @@ impl Trace {
                     }
                 }
                 What::Queued { .. }
+                | What::Brought { .. }
                 | What::Expired { .. }
                 | What::Awaited { .. }
                 | What::PushFailed { .. }

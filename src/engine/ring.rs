@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::events::{Event, Places};
+use super::handling::Mode;
 use super::io::{Carrier, Sign};
 use super::limits::Bounds;
 use super::message::Message;
@@ -52,6 +53,11 @@ pub(super) enum What {
         message: Arc<Message>,
         agent: AgentName,
         seq: Seq,
+    },
+    Brought {
+        message: MessageId,
+        agent: AgentName,
+        mode: Mode,
     },
     HandedOver {
         message: MessageId,
@@ -100,6 +106,7 @@ impl What {
         match self {
             Self::Accepted(message) | Self::Sent { message, .. } => Some(message),
             Self::Queued { .. }
+            | Self::Brought { .. }
             | Self::HandedOver { .. }
             | Self::Read { .. }
             | Self::Awaited { .. }
@@ -157,6 +164,11 @@ impl Trace {
                     });
                 }
             }
+            Event::BroughtAsItsAgentHasIt { message, agent, mode } => push(What::Brought {
+                message: *message,
+                agent: agent.clone(),
+                mode: *mode,
+            }),
             Event::HandedOver {
                 handover,
                 session,

@@ -72,10 +72,12 @@ impl Engine {
                 agent,
                 is_certain,
                 project,
+                mode,
                 abilities,
             } => {
                 let is_named = *is_certain && agent.is_some();
-                Some(Program::new(*abilities, is_named, project.clone(), step.now))
+                let project = project.clone();
+                Some(Program::new(*abilities, is_named, project, *mode, step.now))
             }
             Who::Agent(_) | Who::Registered(_) | Who::Person | Who::Node(_) => None,
         };
@@ -120,6 +122,9 @@ impl Engine {
         };
         let before = self.sessions.insert(session, state);
         assert!(before.is_none(), "a session's number is used once");
+        if let Some(agent) = &agent {
+            self.brings_as_program_says(session, agent);
+        }
         if let Some(program) = &self.sessions[&session].program {
             self.timers.arm(program.gone_at, Timer::ProgramGone(session));
         }

@@ -316,7 +316,7 @@ impl Engine {
         let inbox = &self.inboxes[agent];
         let waiting = (!self.is_held(agent)).then(|| inbox.waiting());
         let waiting = waiting.into_iter().flatten();
-        waiting.filter(move |delivery| is_meant(delivery.message.handling().mode) && !inbox.holds(delivery))
+        waiting.filter(move |delivery| is_meant(delivery.mode) && !inbox.holds(delivery))
     }
 
     /// Takes out of an inbox what is to be shown to a program's model; nothing if there is none of it, and of what is left nothing that

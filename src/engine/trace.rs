@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::handling::Handling;
+use super::handling::{Handling, Mode};
 use super::io::{self, Carrier, Effect, Sign};
 use super::limits::ID_DIGITS_MIN;
 use super::message::Kind;
@@ -114,6 +114,8 @@ pub struct Moment {
 pub enum Happened {
     /// It is in the inbox.
     Queued,
+    /// Its sender has not said how it is to be brought, and its agent has it so.
+    Brought(Mode),
     /// It is in a reply.
     HandedOver {
         /// To whom.
@@ -222,6 +224,7 @@ impl Trace {
                     places.insert(agent, *seq);
                     (agent, Happened::Queued)
                 }
+                What::Brought { message, agent, mode } if *message == id => (agent, Happened::Brought(*mode)),
                 What::HandedOver {
                     message,
                     agent,
@@ -241,6 +244,7 @@ impl Trace {
                 | What::Expired { .. }
                 | What::Queued { .. }
                 | What::Sent { .. }
+                | What::Brought { .. }
                 | What::HandedOver { .. }
                 | What::Marked { .. } => continue,
                 What::Read { handover, by } => match handovers.get(handover) {

@@ -22,7 +22,7 @@ use crate::engine::handling::Mode;
 use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::mail::{Command, PostOptions, Reply};
 use crate::engine::trace::ShownTo;
-use crate::engine::{self, Kind, Who, receipts, shown};
+use crate::engine::{self, Kind, Who, agents, receipts, shown};
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
@@ -61,6 +61,16 @@ struct Peek {
     r#for: Option<String>,
 }
 
+/// What `POST /api/mode` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetMode {
+    /// The person itself, if it is left out.
+    r#for: Option<String>,
+    /// Stays as it is, if it is left out.
+    mode: Option<String>,
+}
+
 /// What `POST /api/trace` takes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,16 +103,11 @@ pub(super) async fn send(
         let reason = format!("unknown kind {:?}; known kinds: {known}", shown(kind));
         return refuse(StatusCode::BAD_REQUEST, reason);
     };
-    let mode = match mode.as_deref().map(|mode| (mode, Mode::parse(mode))) {
-        None => Mode::default(),
-        Some((_, Some(mode))) => mode,
-        Some((mode, None)) => {
-            let known = Mode::WORDS.join(", ");
-            let reason = format!("unknown mode {:?}; known modes: {known}", shown(mode));
-            return refuse(StatusCode::BAD_REQUEST, reason);
-        }
+    let mode = match mode.as_deref().map(parse_mode).transpose() {
+        Ok(mode) => mode,
+        Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
     };
-    let says_more = thread.is_some() || reply_to.is_some() || mode != Mode::default();
+    let says_more = thread.is_some() || reply_to.is_some() || mode.is_some();
     let command = Command::Post {
         from,
         to,
@@ -172,6 +177,34 @@ pub(super) async fn flush(
     }
 }
 
+/// `POST /api/mode`: sets in which mode an agent is brought what its senders say nothing of, if one is given, and answers `{"mode": …}`.
+pub(super) async fn mode(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    let SetMode { r#for: agent, mode } = match asked(request).await {
+        Ok(asked) => asked,
+        Err(response) => return *response,
+    };
+    match mode.as_deref().map(parse_mode).transpose() {
+        Ok(mode) => answer(&shared, &link, agents::Command::Mode { agent, mode }).await,
+        Err(reason) => refuse(StatusCode::BAD_REQUEST, reason),
+    }
+}
+
+/// Finds the mode for a word.
+///
+/// # Errors
+///
+/// Says what would be one.
+pub(super) fn parse_mode(word: &str) -> Result<Mode, String> {
+    Mode::parse(word).ok_or_else(|| {
+        let known = Mode::WORDS.join(", ");
+        format!("unknown mode {:?}; known modes: {known}", shown(word))
+    })
+}
+
 /// `POST /api/trace`: answers what happened to a message, as [`traces::write`] writes it.
 pub(super) async fn trace(
     State(shared): State<Arc<Shared>>,
@@ -210,6 +243,7 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
         }
         "/api/read" => r#"{"for": role, "wait_seconds": number}"#,
         "/api/trace" => r#"{"message": id}"#,
+        "/api/mode" => r#"{"for": role, "mode": mode}"#,
         _ => r#"{"for": role}"#,
     };
     let reason = format!("{} takes the JSON {takes}: {error}", uri.path());
@@ -240,6 +274,9 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
         }
         engine::Reply::Receipts(receipts::Reply::Flushed(count)) => {
             object(|object| object.member("flushed").number(count))
+        }
+        engine::Reply::Agents(agents::Reply::Mode(mode)) => {
+            object(|object| object.member("mode").plain(mode.as_str()))
         }
         engine::Reply::Mail(reply) => {
             if waited && is_in_vain(&reply) && shared.stop.is_cancelled() {

@@ -44,6 +44,8 @@ struct Role {
     oldest_seconds: Option<i64>,
     /// Handed over and not confirmed.
     in_doubt: usize,
+    /// How it is brought what its senders say nothing of.
+    mode: &'static str,
 }
 
 /// An open session.
@@ -134,6 +136,7 @@ impl Role {
             unread: inbox.unread,
             oldest_seconds: inbox.oldest.map(|oldest| seconds_between(oldest, now)),
             in_doubt: inbox.in_doubt,
+            mode: inbox.mode.as_str(),
         }
     }
 }
@@ -198,6 +201,7 @@ fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::handling::Mode;
     use crate::engine::limits::{AGENT_NAME_BYTES_MAX, Bounds, NODE_NAME_BYTES_MAX};
     use crate::server::limits::HEALTH_BYTES_MAX;
 
@@ -217,6 +221,7 @@ mod tests {
             unread: many,
             oldest_seconds: Some(ages),
             in_doubt: many,
+            mode: Mode::NextToolCall.as_str(),
         };
         let node = Node {
             // Of all that may stand in it, it takes twice its bytes in JSON.

@@ -251,6 +251,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/read", post(api::read))
         .route("/api/peek", post(api::peek))
         .route("/api/flush", post(api::flush))
+        .route("/api/mode", post(api::mode))
         .route("/api/trace", post(api::trace))
         .route("/hooks/{program}", post(hooks::event))
         .route("/hooks/{program}/wait", post(hooks::wait))
@@ -290,7 +291,7 @@ async fn unknown_path(uri: Uri, request: Request) -> Response {
         return v1::unknown_path(request).await;
     }
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/flush, /api/trace, /api/key, /api/redrive, /api/dead-letters, /api/tail, /hooks/claude, /hooks/codex, /hooks/gemini and /hooks/opencode, and what docs/API.md lists under /v1",
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/flush, /api/mode, /api/trace, /api/key, /api/redrive, /api/dead-letters, /api/tail, /hooks/claude, /hooks/codex, /hooks/gemini and /hooks/opencode, and what docs/API.md lists under /v1",
         uri.path()
     );
     refuse(StatusCode::NOT_FOUND, reason)
@@ -301,8 +302,8 @@ async fn unknown_method(method: Method, uri: Uri, request: Request) -> Response 
         return v1::unknown_method(request).await;
     }
     let accepted = match uri.path() {
-        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/flush" | "/api/trace" | "/api/key"
-        | "/api/redrive" | "/api/dead-letters" => "POST",
+        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/flush" | "/api/mode" | "/api/trace"
+        | "/api/key" | "/api/redrive" | "/api/dead-letters" => "POST",
         path if path.starts_with("/hooks/") => "POST",
         _ => "GET",
     };

@@ -304,6 +304,7 @@ fn head(out: &mut Vec<u8>, first_block: usize, quirk: Option<Quirk>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::handling::Mode;
     use crate::engine::{
         AgentName, Delivery, Kind, Message, MessageId, Recipient, Refusal, Reply, Seq, Timestamp, mail,
     };
@@ -386,6 +387,7 @@ mod tests {
                 ts: Timestamp::from_millis(1_777_732_321_042),
                 context: None,
             }),
+            mode: Mode::Immediate,
             redelivered,
         };
         let answered = |tool: &str, answer| ToolResult::Answered {

@@ -188,7 +188,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::handling::Handling;
+    use crate::engine::handling::{Handling, Mode};
     use crate::engine::limits::{AGENT_NAME_BYTES_MAX, THREAD_BYTES_MAX};
     use crate::engine::{
         AgentName, ChannelName, Context, Kind, Message, MessageId, Recipient, Seq, Timestamp,
@@ -210,6 +210,7 @@ mod tests {
                 ts: Timestamp::from_millis(1_777_732_200_000),
                 context: context.map(Box::new),
             }),
+            mode: Mode::Immediate,
             redelivered: false,
         }
     }

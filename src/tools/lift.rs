@@ -107,7 +107,7 @@ pub(super) const MODE: Argument = Argument {
 
 /// Takes how a message is to be brought.
 pub(super) fn handling(given: &mut Values<'_>) -> Handling {
-    given.word("mode", Mode::parse).unwrap_or_default().into()
+    given.word("mode", Mode::parse).into()
 }
 
 /// Whose inbox a tool is about.

@@ -91,6 +91,9 @@ pub fn absence_text(absence: &Absence) -> String {
         Absence::PushFailing { agent, since, error } => {
             format!("what is pushed to {agent} has not been taken since {since} ({error}); the message waits")
         }
+        Absence::Holding { agent } => format!(
+            "{agent} takes messages when it asks for them (its mode is manual); the message is held until then, or until somebody flushes them"
+        ),
         Absence::Asleep { agent } => format!(
             "the program of {agent} is idle, and nothing can wake it; the message waits until its person says something to it"
         ),

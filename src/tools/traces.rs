@@ -30,7 +30,7 @@ pub fn write(traced: &Traced, object: &mut Object<'_>) {
         priority,
         deadline,
     } = handling;
-    object.member("mode").plain(mode.as_str());
+    object.member("mode").plain(mode.unwrap_or_default().as_str());
     object.member("priority").plain(priority.as_str());
     if let Some(deadline) = deadline {
         write_time(*deadline, object.member("deadline"));
@@ -46,6 +46,10 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
         object.member("seq").raw(&seq.0.to_string());
         let (step, by) = match what {
             Happened::Queued => ("queued", None),
+            Happened::Brought(mode) => {
+                object.member("mode").plain(mode.as_str());
+                ("mode_of_agent", None)
+            }
             Happened::HandedOver { session, carrier } => {
                 object.member("session").raw(&session.0.to_string());
                 object.member("over").plain(over(*carrier));

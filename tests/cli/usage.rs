@@ -25,6 +25,7 @@ fn help_names_every_subcommand() {
             "read",
             "peek",
             "flush",
+            "mode",
             "trace",
             "tail",
             "redrive",

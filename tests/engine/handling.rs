@@ -13,7 +13,7 @@ use super::*;
 const AGENT: SessionId = SessionId(8);
 
 const HELD: Handling = Handling {
-    mode: Mode::Manual,
+    mode: Some(Mode::Manual),
     priority: Priority::Normal,
     deadline: None,
 };
@@ -343,7 +343,7 @@ fn what_is_deferred_beyond_its_deadline_expires_when_it_comes_back() {
 fn what_is_held_expires_as_well() {
     let mut relay = Relay::of_node();
     relay.sends(Handling {
-        mode: Mode::Manual,
+        mode: Some(Mode::Manual),
         ..until(1_000)
     });
     relay.timeout_at(1_000);
@@ -432,7 +432,7 @@ fn the_trace_tells_how_it_was_to_be_brought_and_that_it_has_expired() {
     let mut relay = Relay::told();
     relay.open_for_person(AGENT);
     let urgent = Handling {
-        mode: Mode::OnIdle,
+        mode: Some(Mode::OnIdle),
         priority: Priority::Urgent,
         ..until(1_000)
     };

@@ -17,6 +17,7 @@ mod handling;
 mod idempotency;
 mod inputs_for_nothing;
 mod invocations;
+mod modes;
 mod names_and_times;
 mod nodes;
 mod people;
@@ -48,6 +49,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use relay::engine::agents::NamedAs;
+use relay::engine::handling::Mode;
 use relay::engine::limits::{
     Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SETTLE_SLACK_MS,
 };
@@ -376,6 +378,7 @@ fn sent(n: u8, seq: u64, from: &str, to: Recipient) -> Delivery {
             ts: START,
             context: None,
         }),
+        mode: Mode::Immediate,
         redelivered: false,
     }
 }
@@ -387,12 +390,14 @@ fn nth(n: u8) -> Delivery {
 
 /// The same message, as what it belongs to has it.
 fn within(context: Context, delivery: &Delivery) -> Delivery {
+    let mode = context.handling.mode.unwrap_or_default();
     let message = Message {
         context: Some(Box::new(context)),
         ..(*delivery.message).clone()
     };
     Delivery {
         message: Arc::new(message),
+        mode,
         ..delivery.clone()
     }
 }

@@ -1,7 +1,7 @@
 //! The programs of agents: what their models are shown when, what wakes them, and what confirms that.
 
 use relay::engine::Abilities;
-use relay::engine::handling::{Handling, Mode};
+use relay::engine::handling::Mode;
 use relay::engine::limits::{FRAME_BYTES_MAX, PROGRAM_GONE_MS, SURFACED_BYTES_MAX, SURFACED_MS, WOKEN_MS};
 use relay::engine::surfacing::{Boundary, Command as Asks, Reply as Answer, Shown};
 
@@ -42,6 +42,7 @@ impl Relay {
                 agent: agent.map(str::to_owned),
                 is_certain: true,
                 project: DEFAULT_PROJECT.to_owned(),
+                mode: None,
                 abilities: Abilities::ALL,
             },
         })
@@ -102,10 +103,7 @@ impl Relay {
 
 /// A message for `dev-a`, of so many bytes.
 pub(super) fn post_in(mode: Mode, bytes: usize) -> Command {
-    let handling = Handling {
-        mode,
-        ..Handling::default()
-    };
+    let handling = mode.into();
     let post = mail::Command::Post {
         from: Some("pm".to_owned()),
         to: "dev-a".to_owned(),
@@ -544,6 +542,7 @@ fn what_no_program_of_an_agent_can_be_brought_is_refused() {
         agent: Some("dev-a".to_owned()),
         is_certain: true,
         project: DEFAULT_PROJECT.to_owned(),
+        mode: None,
         abilities,
     };
     relay.handle(Input::Opened {
@@ -551,16 +550,13 @@ fn what_no_program_of_an_agent_can_be_brought_is_refused() {
         carrier: Carrier::Hook,
         who,
     });
-    let post = |mode| mail::Command::Post {
+    let post = |mode: Mode| mail::Command::Post {
         from: Some("pm".to_owned()),
         to: "dev-a".to_owned(),
         kind: Kind::Free,
         body: "x".to_owned(),
         options: Some(Box::new(mail::PostOptions {
-            handling: Handling {
-                mode,
-                ..Handling::default()
-            },
+            handling: mode.into(),
             ..mail::PostOptions::default()
         })),
     };

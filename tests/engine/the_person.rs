@@ -214,6 +214,7 @@ fn the_overview_tells_who_waits_what_is_unread_and_what_is_in_doubt() {
         unread,
         oldest: (unread > 0).then_some(START),
         in_doubt,
+        mode: Mode::Immediate,
     };
     let overview = Overview {
         boot: Boot {

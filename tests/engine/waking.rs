@@ -263,6 +263,7 @@ fn each_ability_is_asked_for_what_is_brought_by_it() {
                 agent: Some("dev-a".to_owned()),
                 is_certain: true,
                 project: DEFAULT_PROJECT.to_owned(),
+                mode: None,
                 abilities,
             },
         });
@@ -454,6 +455,7 @@ fn a_program_in_another_project_is_known_by_a_name_in_that() {
             agent: None,
             is_certain: true,
             project: "web".to_owned(),
+            mode: None,
             abilities: Abilities::ALL,
         },
     });
@@ -481,6 +483,7 @@ fn what_the_environment_of_a_program_says_may_be_another_s() {
             agent: Some("dev-b".to_owned()),
             is_certain: false,
             project: DEFAULT_PROJECT.to_owned(),
+            mode: None,
             abilities: Abilities::ALL,
         },
     });

@@ -126,6 +126,7 @@ impl Follower {
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
             | Event::StandsBy { .. }
+            | Event::BroughtAsItsAgentHasIt { .. }
             | Event::Does { .. }
             | Event::Recognised { .. }
             | Event::NodeCame { .. }
@@ -154,6 +155,7 @@ impl Follower {
                 unread: unread.clone().count(),
                 oldest: unread.map(|message| message.ts).min(),
                 in_doubt: of_agent.filter(|message| message.handover.is_some()).count(),
+                mode: relay::engine::handling::Mode::Immediate,
             }
         };
         let names = roster.names().iter().chain(&self.registered).chain([&person]);

@@ -519,6 +519,7 @@ impl Model {
             unread: unread.clone().count(),
             oldest: unread.map(|m| m.delivery.message.ts).min(),
             in_doubt: in_doubt.filter(|m| matches!(m.state, State::Handed(_))).count(),
+            mode: relay::engine::handling::Mode::Immediate,
         }
     }
 }

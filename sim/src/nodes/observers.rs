@@ -178,6 +178,7 @@ pub fn told(event: &Event) -> Vec<String> {
         | Event::Parked { .. }
         | Event::WaitEnded { .. }
         | Event::StandsBy { .. }
+        | Event::BroughtAsItsAgentHasIt { .. }
         | Event::Does { .. }
         | Event::Recognised { .. }
         | Event::HandedOver { .. }

@@ -452,6 +452,7 @@ impl NodeTap {
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
             | Event::StandsBy { .. }
+            | Event::BroughtAsItsAgentHasIt { .. }
             | Event::Does { .. }
             | Event::Recognised { .. }
             | Event::Passed { .. }

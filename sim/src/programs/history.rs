@@ -48,8 +48,8 @@ pub struct History {
 pub struct Post {
     /// To which agent.
     pub to: usize,
-    /// When it is to be shown.
-    pub mode: Mode,
+    /// When it is to be shown, if its sender says that.
+    pub mode: Option<Mode>,
     /// How long it is.
     pub bytes: usize,
     /// When it was asked for.
@@ -139,7 +139,9 @@ pub struct Accepted {
     pub agent: usize,
     /// Its place in that inbox.
     pub place: u64,
-    /// How it is brought.
+    /// How it is brought, as its sender has said.
+    pub given: Option<Mode>,
+    /// The same, or as its agent has it.
     pub mode: Mode,
     /// How long it is.
     pub bytes: usize,

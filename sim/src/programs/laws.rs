@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use relay::engine::handling::Mode;
 use serde_json::Value;
 
-use super::history::{Accepted, At, History, Showing, StepSeen};
+use super::history::{Accepted, At, History, Post, Showing, StepSeen};
 use super::plan::{Plan, agent_name};
 use crate::laws::Violation;
 use crate::plan::FaultKind;
@@ -203,30 +203,57 @@ impl Case<'_> {
 
     fn each_mode_is_shown_at_its_boundaries(&self) -> Verdict {
         for shown in &self.history.shown {
-            let Some(post) = shown.key.and_then(|key| self.history.posts.get(&key)) else {
+            let Some((post, mode)) = self.mode_of(shown) else {
                 continue;
             };
+            if !self.may_be(post, mode) {
+                return Err(format!("{mode:?}: {post:?}"));
+            }
             let is_right = match shown.at {
                 At::Tool => true,
-                At::Said => matches!(post.mode, Mode::Immediate | Mode::Manual | Mode::NextMessage),
-                At::Begun => matches!(post.mode, Mode::Immediate | Mode::Manual),
-                At::Returned => matches!(post.mode, Mode::Immediate | Mode::Manual | Mode::NextToolCall),
+                At::Said => matches!(mode, Mode::Immediate | Mode::Manual | Mode::NextMessage),
+                At::Begun => matches!(mode, Mode::Immediate | Mode::Manual),
+                At::Returned => matches!(mode, Mode::Immediate | Mode::Manual | Mode::NextToolCall),
                 At::Ended | At::Wake | At::LateWake => {
-                    matches!(post.mode, Mode::Immediate | Mode::Manual | Mode::OnIdle)
+                    matches!(mode, Mode::Immediate | Mode::Manual | Mode::OnIdle)
                 }
                 At::Elsewhere => false,
             };
             if !is_right {
-                return Err(format!("{:?}: {shown:?}", post.mode));
+                return Err(format!("{mode:?}: {shown:?}"));
             }
         }
         Ok(())
     }
 
+    /// Finds the post of what was shown, and how it is brought.
+    fn mode_of(&self, shown: &Showing) -> Option<(&Post, Mode)> {
+        let post = self.history.posts.get(&shown.key?)?;
+        let accepted = || {
+            let mut all = self.history.accepted.iter();
+            all.find(|accepted| accepted.id.to_string() == shown.id)
+        };
+        let mode = post.mode.or_else(|| Some(accepted()?.mode))?;
+        Some((post, mode))
+    }
+
+    /// Tells whether a post may be brought so: as its sender has said, else as the programs of its agent have, or as most are.
+    fn may_be(&self, post: &Post, mode: Mode) -> bool {
+        let own = self
+            .plan
+            .programs
+            .iter()
+            .filter(|program| program.agent == post.to);
+        let mut own = own.filter_map(|program| program.mode);
+        post.mode.map_or_else(
+            || mode == Mode::Immediate || own.any(|own| own == mode),
+            |said| said == mode,
+        )
+    }
+
     fn what_is_held_is_shown_by_no_hook_before(&self) -> Verdict {
         for shown in self.history.shown.iter().filter(|shown| shown.at != At::Tool) {
-            let post = shown.key.and_then(|key| self.history.posts.get(&key));
-            let Some(post) = post.filter(|post| post.mode == Mode::Manual) else {
+            let Some((post, Mode::Manual)) = self.mode_of(shown) else {
                 continue;
             };
             let was_asked = self.history.flushes.iter().any(|flush| {
@@ -248,7 +275,8 @@ impl Case<'_> {
                 return Err(format!("nothing was said of {accepted:?}"));
             };
             let agent = agent_name(accepted.agent);
-            let (mode, id) = (accepted.mode.as_str(), accepted.id.to_string());
+            let mode = accepted.given.unwrap_or_default().as_str();
+            let id = accepted.id.to_string();
             let said = trace.said["steps"].as_array().into_iter().flatten();
             let said: Vec<&Value> = said.collect();
             let agrees = |seen: &StepSeen, said: &Value| {

@@ -32,7 +32,7 @@ use history::History;
 use plan::Plan;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 52] = [
+pub const REQUIRED: [(&str, u64); 54] = [
     ("agent taken over", 100),
     ("conversation begun anew", 40),
     ("end of a program told by its waiter", 40),
@@ -61,11 +61,13 @@ pub const REQUIRED: [(&str, u64); 52] = [
     ("shown when a turn began by itself", 500),
     ("shown when a turn ended", 20),
     ("shown with the mark", 20),
+    ("shown as its agent has it", 100),
     ("shown: immediate", 20),
     ("shown: manual", 50),
     ("shown: next-message", 40),
     ("shown: next-tool-call", 40),
     ("shown: on-idle", 40),
+    ("text for a program that had ended", 200),
     ("told that more is there", 50),
     ("turn begun by a wake", 20),
     ("turn ended by Esc", 40),

@@ -40,6 +40,8 @@ pub struct ProgramPlan {
     pub is_unnamed: bool,
     /// The connections of their tools have an instance, and take the agent over.
     pub has_instance: bool,
+    /// How they have the agent brought what its senders say nothing of, if they say that.
+    pub mode: Option<Mode>,
 }
 
 /// What programs and their persons are like in a run. A chance of `n` is one in `n`; there is none if it is 0.
@@ -97,8 +99,8 @@ pub struct PostPlan {
     pub pause_ms: u64,
     /// To which agent.
     pub to: usize,
-    /// When it is to be shown.
-    pub mode: Mode,
+    /// When it is to be shown, if its sender says that.
+    pub mode: Option<Mode>,
     /// It is urgent.
     pub is_urgent: bool,
     /// How long it is.
@@ -115,9 +117,10 @@ pub struct Key {
 }
 
 /// Writes a message's text.
-pub fn text(key: Key, to: usize, mode: Mode, bytes: usize) -> String {
+pub fn text(key: Key, to: usize, mode: Option<Mode>, bytes: usize) -> String {
     let Key { sender, number } = key;
-    let mut text = format!("{sender} {number} {to} {} {bytes} ", mode.as_str());
+    let mode = mode.map_or("plain", Mode::as_str);
+    let mut text = format!("{sender} {number} {to} {mode} {bytes} ");
     text.extend(std::iter::repeat_n('x', bytes.saturating_sub(text.len())));
     text
 }
@@ -158,11 +161,13 @@ impl Plan {
             let many = if rng.u32(0..3) == 0 { 2 } else { 1 };
             let is_unnamed = rng.u32(0..5) == 0;
             let has_instance = many == 1 && rng.u32(0..4) == 0;
+            let mode = (rng.u32(0..3) == 0).then(|| Mode::ALL[rng.usize(..Mode::ALL.len())]);
             programs.extend((0..many).map(|_| ProgramPlan {
                 agent,
                 on: rng.usize(..boxes),
                 is_unnamed,
                 has_instance,
+                mode,
             }));
         }
         let habits = Habits::draw(&mut rng, duration_ms);
@@ -238,7 +243,7 @@ fn draw_senders(rng: &mut Rng, boxes: usize, agents: usize, duration_ms: u64) ->
                 rng.u64(..pause_ms_max / 4)
             },
             to: rng.usize(..agents),
-            mode: modes[rng.usize(..modes.len())],
+            mode: (rng.u32(0..4) > 0).then(|| modes[rng.usize(..modes.len())]),
             is_urgent: rng.u32(0..8) == 0,
             bytes: match rng.u32(0..12) {
                 0 if has_long => rng.usize(SURFACED_BYTES_MAX - 200..=SURFACED_BYTES_MAX + 500),

@@ -111,11 +111,13 @@ impl Program {
     /// Where its hooks ask.
     pub fn path(&self, what: &str) -> String {
         let number = &self.number;
+        let mode = self.plan.mode.map(|mode| format!("&mode={mode}"));
+        let mode = mode.unwrap_or_default();
         if self.plan.is_unnamed {
-            return format!("/hooks/claude{what}?process={number}");
+            return format!("/hooks/claude{what}?process={number}{mode}");
         }
         let agent = agent_name(self.plan.agent);
-        format!("/hooks/claude{what}?process={number}&agent={agent}")
+        format!("/hooks/claude{what}?process={number}&agent={agent}{mode}")
     }
 
     /// Tells relay of an event; nothing comes back where the answer was lost, or told by nobody.
@@ -480,7 +482,7 @@ impl Running {
         let program = Arc::clone(&self.program);
         let to = self.rng.usize(..program.shared.plan.agents);
         let key = program.shared.next_key(program.slot);
-        let (mode, bytes) = (Mode::Immediate, OWN_BYTES);
+        let (mode, bytes) = (None::<Mode>, OWN_BYTES);
         let (from, name) = (agent_name(program.plan.agent), agent_name(to));
         let arguments = json!({"from": from, "to": name, "kind": "free", "body": text(key, to, mode, bytes)});
         let post = Post {

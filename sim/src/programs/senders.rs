@@ -38,12 +38,14 @@ pub async fn sends(shared: Shared, sender: usize) {
         }
         let key = Key { sender, number };
         let priority = if post.is_urgent { "urgent" } else { "normal" };
-        let asked = json!({
+        let mut asked = json!({
             "to": agent_name(post.to),
             "text": text(key, post.to, post.mode, post.bytes),
-            "mode": post.mode.as_str(),
             "priority": priority,
         });
+        if let Some(mode) = post.mode {
+            asked["mode"] = mode.as_str().into();
+        }
         let record = Post {
             to: post.to,
             mode: post.mode,

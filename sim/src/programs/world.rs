@@ -171,8 +171,18 @@ fn note(plan: &Plan, history: &History, marks: &Marks) {
             .collect();
         marks.hit_if(runs.len() > 1, "two programs of one agent were shown something");
     }
+    let own = history
+        .accepted
+        .iter()
+        .filter(|accepted| accepted.given.is_none() && accepted.mode != Mode::default());
+    let own: BTreeSet<String> = own.map(|accepted| accepted.id.to_string()).collect();
+    let mut by_hooks = history.shown.iter().filter(|shown| shown.at != At::Tool);
+    marks.hit_if(
+        by_hooks.any(|shown| own.contains(&shown.id)),
+        "shown as its agent has it",
+    );
     for mode in Mode::ALL {
-        let of_it = |post: &Post| post.mode == mode;
+        let of_it = |post: &Post| post.mode == Some(mode);
         let shown = history.shown.iter().filter(|shown| shown.at != At::Tool);
         let mut posts = shown.filter_map(|shown| history.posts.get(&shown.key?));
         marks.hit_if(

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use relay::engine::handling::Mode;
 use relay::engine::limits::Bounds;
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Engine, Event, HandoverId, Input, Message,
@@ -324,6 +325,7 @@ impl Tap {
             | Event::ActionDenied { .. }
             | Event::Receipt { .. }
             | Event::StandsBy { .. }
+            | Event::BroughtAsItsAgentHasIt { .. }
             | Event::Does { .. }
             | Event::Recognised { .. }
             | Event::NodeCame { .. }
@@ -348,6 +350,7 @@ impl Tap {
             let copy = Delivery {
                 seq: Seq(0),
                 message: Arc::clone(message),
+                mode: Mode::Immediate,
                 redelivered: false,
             };
             self.kept.push((message.from.to_string(), copy));

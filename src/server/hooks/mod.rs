@@ -16,11 +16,13 @@ use serde_json::json;
 
 use self::events::{Event, Heard};
 use super::accept::json_body;
+use super::api::parse_mode;
 use super::dispatch::ResponseBody;
 use super::http::collect;
 use super::owner::{Answered, Outcome, ProgramKey};
 use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
+use crate::engine::handling::Mode;
 use crate::engine::surfacing::{Command, Reply, Shown};
 use crate::engine::{self, DEFAULT_PROJECT, Ending, HandoverId, SessionId, Who, shown};
 use crate::tools::{self, frame};
@@ -37,6 +39,8 @@ struct Asked {
     process: Option<String>,
     agent: Option<String>,
     project: Option<String>,
+    /// How its agent is to be brought what its senders say nothing of.
+    mode: Option<Mode>,
 }
 
 impl Asked {
@@ -45,16 +49,17 @@ impl Asked {
             let known = Program::ALL.map(Program::as_str).join(", ");
             format!("unknown program {:?}; known programs: {known}", shown(program))
         })?;
-        let (mut process, mut agent, mut project) = (None, None, None);
+        let (mut process, mut agent, mut project, mut mode) = (None, None, None, None);
         for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
             let known = match &*key {
                 "process" => &mut process,
                 "agent" => &mut agent,
                 "project" => &mut project,
+                "mode" => &mut mode,
                 _ => {
                     let key = shown(&key);
                     return Err(format!(
-                        "unknown query parameter {key:?}; accepted: process, agent, project"
+                        "unknown query parameter {key:?}; accepted: process, agent, project, mode"
                     ));
                 }
             };
@@ -66,6 +71,7 @@ impl Asked {
             process,
             agent,
             project,
+            mode: mode.as_deref().map(parse_mode).transpose()?,
         })
     }
 
@@ -85,6 +91,7 @@ impl Asked {
             agent,
             is_certain: self.program.knows_its_agent(),
             project: project.to_owned(),
+            mode: self.mode,
             abilities: self.program.abilities(),
         };
         let opened = shared.owner.program(self.key(process), who);

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::{agent_id, conversation_id, delivery_id, invocations};
 use crate::engine::actions::HandlerView;
-use crate::engine::handling::{Handling, Mode};
+use crate::engine::handling::{Handling, Mode, Priority};
 use crate::engine::invocations::InvocationView;
 use crate::engine::nodes::{BindingView, NodeView};
-use crate::engine::{AgentName, Frame, Message, News, ResolvedBy, Told};
+use crate::engine::{AgentName, Delivery, Frame, Message, News, ResolvedBy, Told};
 
 /// Says that a frame was carried out.
 pub fn reply(id: &str, data: &Value) -> String {
@@ -144,13 +144,15 @@ pub fn wire_mode(mode: Mode) -> &'static str {
 }
 
 /// Shows how a message is to be brought, if there is more to say than that most are.
-pub(super) fn handling(handling: Handling) -> Option<Value> {
+pub(super) fn handling(delivery: &Delivery) -> Option<Value> {
+    let mode = delivery.mode;
     let Handling {
-        mode,
+        mode: _,
         priority,
         deadline,
-    } = handling;
-    (handling != Handling::default()).then(|| {
+    } = delivery.message.handling();
+    let says_more = mode != Mode::default() || priority != Priority::default() || deadline.is_some();
+    says_more.then(|| {
         json!({
             "mode": mode.as_str(),
             "priority": priority.as_str(),
@@ -168,7 +170,7 @@ pub fn deliver(frame: &Frame) -> String {
         handover: _,
     } = frame;
     let message = &delivery.message;
-    let (r#type, data) = data(agent, message);
+    let (r#type, data) = data(agent, delivery);
     let deliver = Deliver {
         v: 1,
         r#type: "deliver",
@@ -177,8 +179,8 @@ pub fn deliver(frame: &Frame) -> String {
         agent: agent.local(),
         msg_id: message.id.to_string(),
         seq: *number,
-        mode: wire_mode(message.handling().mode),
-        handling: handling(message.handling()),
+        mode: wire_mode(delivery.mode),
+        handling: handling(delivery),
         redelivered: delivery.redelivered,
         payload: Payload { r#type, data },
     };
@@ -375,7 +377,8 @@ pub fn reason(message: &Message, agent: &AgentName) -> &'static str {
     }
 }
 
-pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static str, Data<'a>) {
+pub(super) fn data<'a>(agent: &'a AgentName, delivery: &'a Delivery) -> (&'static str, Data<'a>) {
+    let message = &*delivery.message;
     let from_name = message.from.seen_from(agent.project()).into_owned();
     let metadata = message
         .context
@@ -400,7 +403,7 @@ pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static 
             created_at,
             mentions: message.mentions().collect(),
             attachments: [],
-            injection_mode: wire_mode(message.handling().mode),
+            injection_mode: wire_mode(delivery.mode),
             channel_name: name.to_owned(),
             from_name,
         };
@@ -420,7 +423,7 @@ pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static 
             agent_id: from_id.clone(),
             agent_name: from_name.clone(),
             text,
-            injection_mode: wire_mode(message.handling().mode),
+            injection_mode: wire_mode(delivery.mode),
             attachments: [],
             metadata,
         },
@@ -430,7 +433,7 @@ pub(super) fn data<'a>(agent: &'a AgentName, message: &'a Message) -> (&'static 
         agent_id: (!is_direct).then_some(from_id),
         to: is_direct.then(|| agent.local()),
         text,
-        injection_mode: wire_mode(message.handling().mode),
+        injection_mode: wire_mode(delivery.mode),
         attachments: [],
         from_name,
     };

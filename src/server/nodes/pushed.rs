@@ -33,7 +33,7 @@ pub fn pushed_frame(frame: &Frame, now: Timestamp) -> PushBody {
         handover: _,
     } = frame;
     let message = &delivery.message;
-    let (event, data) = data(agent, message);
+    let (event, data) = data(agent, delivery);
     let id = delivery_id(message, agent);
     let mut json = json!({
         "type": event,
@@ -43,11 +43,11 @@ pub fn pushed_frame(frame: &Frame, now: Timestamp) -> PushBody {
         "agent_id": agent_id(agent),
         "agent_name": agent.local(),
         "seq": number,
-        "mode": wire_mode(message.handling().mode),
+        "mode": wire_mode(delivery.mode),
         "timestamp": now.to_string(),
         "data": data,
     });
-    if let Some(handling) = handling(message.handling()) {
+    if let Some(handling) = handling(delivery) {
         json["handling"] = handling;
     }
     if delivery.redelivered {

@@ -107,7 +107,7 @@ fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
     let (status, available_at) = words(state);
     let place = nodes::place_of(message);
     let Handling {
-        mode,
+        mode: _,
         priority,
         deadline,
     } = message.handling();
@@ -118,7 +118,7 @@ fn row(agent: &AgentName, delivery: &Delivery, state: State) -> Value {
         "agent_id": nodes::agent_id(agent),
         "status": status,
         "redelivered": delivery.redelivered,
-        "mode": mode.as_str(),
+        "mode": delivery.mode.as_str(),
         "priority": priority.as_str(),
         "deadline": deadline.map(|at| at.to_string()),
         "reason": nodes::reason(message, agent),

@@ -169,7 +169,7 @@ pub(super) async fn dm(asked: Asked) -> Answer {
             agent_id: nodes::agent_id(&draft.from),
             agent_name: draft.from.local(),
             text: &draft.text,
-            injection_mode: nodes::wire_mode(draft.handling.mode),
+            injection_mode: nodes::wire_mode(draft.handling.mode.unwrap_or_default()),
             attachments: [],
         },
         created_at: ts.to_string(),
@@ -267,7 +267,7 @@ async fn post(asked: &Asked, draft: Draft) -> Result<Accepted, Failure> {
     else {
         unreachable!("a post is answered with {reply:?}")
     };
-    let held = (draft.handling.mode == Mode::Manual).then(|| HELD.to_owned());
+    let held = (draft.handling.mode == Some(Mode::Manual)).then(|| HELD.to_owned());
     let absent = absence.as_deref().map(absence_text);
     let warned = warnings.iter().filter_map(warned);
     Ok(Accepted {
@@ -307,7 +307,7 @@ impl Accepted {
             "text": draft.text,
             "blocks": draft.blocks,
             "metadata": draft.data.unwrap_or_default(),
-            "injection_mode": nodes::wire_mode(draft.handling.mode),
+            "injection_mode": nodes::wire_mode(draft.handling.mode.unwrap_or_default()),
             "has_attachments": false,
             "thread_id": thread,
             "attachments": [],
@@ -343,7 +343,7 @@ fn handling(
         let (given, accepted) = (shown(given), accepted.join(", "));
         Failure::invalid(format!("\"{field}\" is {given:?}; accepted: {accepted}"))
     };
-    let mode = mode.map_or(Ok(Mode::default()), |word| {
+    let mode = mode.map(|word| {
         let mut on_wire = nodes::WIRE_MODES.into_iter();
         let known = on_wire.find(|(wire, _)| *wire == word).map(|(_, mode)| mode);
         known.or_else(|| Mode::parse(&word)).ok_or_else(|| {
@@ -351,7 +351,8 @@ fn handling(
             let words: Vec<&str> = words.chain(Mode::ALL.map(Mode::as_str)).collect();
             not_one("mode", &word, &words)
         })
-    })?;
+    });
+    let mode = mode.transpose()?;
     let priority = priority.map_or(Ok(Priority::default()), |word| {
         let words = Priority::ALL.map(Priority::as_str);
         Priority::parse(&word).ok_or_else(|| not_one("priority", &word, &words))

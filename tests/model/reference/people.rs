@@ -90,6 +90,7 @@ impl Model {
                     now,
                 }
             }
+            agents::Command::Mode { .. } => unreachable!("no plan has modes"),
             agents::Command::Find { agent } => {
                 let known = self.agents.iter().find(|known| known.name == agent);
                 let found = known.map(|known| Box::new(self.view(now, known)));

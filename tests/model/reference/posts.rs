@@ -202,6 +202,7 @@ impl Model {
                 delivery: Delivery {
                     seq,
                     message: Arc::clone(message),
+                    mode: relay::engine::handling::Mode::Immediate,
                     redelivered: false,
                 },
                 state: State::Waiting,

@@ -188,8 +188,8 @@ impl ProgramTap {
                 options: Some(options),
                 ..
             }) => {
-                if self.bug == Some(Bug::HeldIsShown) && options.handling.mode == Mode::Manual {
-                    options.handling.mode = Mode::Immediate;
+                if self.bug == Some(Bug::HeldIsShown) && options.handling.mode == Some(Mode::Manual) {
+                    options.handling.mode = Some(Mode::Immediate);
                 }
                 None
             }

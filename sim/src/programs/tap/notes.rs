@@ -45,7 +45,8 @@ impl ProgramTap {
                         key,
                         agent,
                         place: place.0,
-                        mode: message.handling().mode,
+                        given: message.handling().mode,
+                        mode: message.handling().mode.unwrap_or_default(),
                         bytes: message.body.len(),
                     });
                     let step = StepSeen {
@@ -55,6 +56,20 @@ impl ProgramTap {
                     };
                     history.steps.entry(message.id).or_default().push(step);
                 }
+            }
+            Event::BroughtAsItsAgentHasIt { message, mode, .. } => {
+                let mut history = self.log.history();
+                let brought = history
+                    .accepted
+                    .iter_mut()
+                    .filter(|accepted| accepted.id == *message);
+                brought.for_each(|accepted| accepted.mode = *mode);
+                let step = StepSeen {
+                    step: "mode_of_agent",
+                    over: None,
+                    by: None,
+                };
+                history.steps.entry(*message).or_default().push(step);
             }
             Event::HandedOver {
                 handover,

@@ -36,6 +36,7 @@ pub(super) fn is_told(event: &Event) -> bool {
         | Event::Parked { .. }
         | Event::WaitEnded { .. }
         | Event::StandsBy { .. }
+        | Event::BroughtAsItsAgentHasIt { .. }
         | Event::Does { .. }
         | Event::Recognised { .. }
         | Event::HandedOver { .. }
@@ -164,6 +165,7 @@ impl Kept {
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
             | Event::StandsBy { .. }
+            | Event::BroughtAsItsAgentHasIt { .. }
             | Event::Does { .. }
             | Event::Recognised { .. }
             | Event::HandedOver { .. }
