@@ -1,0 +1,230 @@
+//! `relay hook`: what the hooks of agent CLIs run. It carries an event to the relay and its answer back, and decides nothing.
+//!
+//! A program must not suffer from its hook: whatever fails, the exit code says that nothing is wrong. Where no relay answers, nothing
+//! is said either.
+
+mod process;
+mod wait;
+
+use std::io::Read as _;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use self::process::Process;
+use self::wait::{is_interactive, settles, stand_by};
+use super::client::{At, Client, ClientError};
+use super::install::has_claude_hooks;
+use super::messages::{check_stdout, write_stdout};
+use super::project::Project;
+use super::{End, Failure, block_on, say};
+use crate::engine::DEFAULT_PROJECT;
+use crate::server::hooks;
+
+pub use self::wait::WAKES;
+
+/// How long an event may take in all: its program waits for it. What comes later is not taken, and comes again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// `relay hook`.
+#[derive(Debug, clap::Args)]
+pub struct Hook {
+    /// Whose hook it is.
+    program: Program,
+
+    /// Stand by until the program is to begin a turn, in place of carrying an event.
+    #[arg(value_enum)]
+    mode: Option<Mode>,
+
+    /// The agent that the program is.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "RELAY_AGENT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    agent: String,
+
+    /// The project that the agent belongs to.
+    #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true, value_parser = super::project::project)]
+    project: Project,
+
+    /// Do nothing where `relay install` has put hooks into the settings of Claude Code, which runs those of its plugins beside them.
+    #[arg(long)]
+    plugin: bool,
+
+    /// How the agent is to be brought what its senders say nothing of; as it was, if it is left out.
+    #[arg(
+        long = "mode",
+        id = "brings",
+        value_name = "MODE",
+        env = "RELAY_MODE",
+        default_value = "",
+        hide_default_value = true
+    )]
+    brings: String,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// The programs whose hooks relay knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Program {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+}
+
+/// What a hook does beside carrying an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// It stands by.
+    Wait,
+}
+
+/// Carries an event, or stands by.
+pub fn run(args: &Hook) -> Result<End, Failure> {
+    if args.plugin && has_claude_hooks() {
+        return Ok(End::Done);
+    }
+    let process = args.program.process();
+    match args.mode {
+        None => {
+            let started = Instant::now();
+            match read_event() {
+                Ok(event) => {
+                    let starts = starts_session(&event);
+                    let patience = PATIENCE.saturating_sub(started.elapsed());
+                    let carried = carry(args, process.as_ref(), hooks::slimmed(event).into());
+                    let carried = block_on(async { Ok::<_, Failure>(timeout(patience, carried).await) })?;
+                    let done = carried.unwrap_or(Ok(()));
+                    if let Err(error) = &done
+                        && args.program == Program::Claude
+                        && starts
+                    {
+                        tell_person(args, error);
+                    }
+                    tell(done);
+                }
+                Err(error) => say(&format!("relay hook: cannot read the event from stdin: {error}")),
+            }
+            Ok(End::Done)
+        }
+        Some(Mode::Wait) => match (args.program, process) {
+            // Elsewhere nobody reads what a waiter says, and the program would not end before it.
+            (Program::Claude, Some(process)) if is_interactive() => {
+                let settles = read_event().map_or(Duration::ZERO, |event| settles(&event));
+                block_on(async { Ok::<_, Failure>(stand_by(args, &process, settles).await) })
+            }
+            (Program::Claude | Program::Codex | Program::Gemini, _) => Ok(End::Done),
+        },
+    }
+}
+
+/// Reads the event that the program gives its hook. One that keeps stdin open is not waited for.
+fn read_event() -> std::io::Result<Vec<u8>> {
+    let (read, whole) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut event = Vec::new();
+        let done = std::io::stdin().lock().read_to_end(&mut event);
+        let _nobody_waits = read.send(done.map(|_| event));
+    });
+    whole.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let reason = format!(
+            "it did not end within {} s; an agent CLI closes it behind its event",
+            PATIENCE.as_secs()
+        );
+        Err(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))
+    })
+}
+
+impl Program {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Returns what tells the process of the program from others of it; none if only its events do.
+    fn process(self) -> Option<Process> {
+        match self {
+            Self::Claude => {
+                let process = std::env::var_os("CLAUDE_PID")?.into_string().ok();
+                process.filter(|process| !process.is_empty()).map(Process::of)
+            }
+            Self::Codex | Self::Gemini => None,
+        }
+    }
+}
+
+/// Says why something was not done, if somebody could do something about it: not where no relay answers.
+fn tell(done: Result<(), ClientError>) {
+    if let Err(error) = done
+        && !error.is_away()
+    {
+        say(&format!("relay hook: {error}"));
+    }
+}
+
+/// Tells whether an event is that a session starts.
+fn starts_session(event: &[u8]) -> bool {
+    let event: Result<Value, _> = serde_json::from_slice(event);
+    event.is_ok_and(|event| event["hook_event_name"] == "SessionStart")
+}
+
+/// Says the same to the person, who is not shown what a hook of Claude Code says on stderr when nothing is wrong.
+fn tell_person(args: &Hook, error: &ClientError) {
+    if error.is_away() {
+        return;
+    }
+    let advice = if matches!(error, ClientError::Refused { .. }) && !args.agent.is_empty() {
+        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT"
+    } else {
+        ""
+    };
+    let told = format!("relay shows this session no messages: {error}{advice}");
+    // Where nobody takes it, nobody is told.
+    let _ = write_stdout(&json!({"systemMessage": told}).to_string());
+}
+
+fn path(args: &Hook, what: &str, process: Option<&Process>) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if let Some(process) = process {
+        query.append_pair("process", &process.name());
+    }
+    if !args.agent.is_empty() {
+        query.append_pair("agent", &args.agent);
+    }
+    if args.project.as_str() != DEFAULT_PROJECT {
+        query.append_pair("project", args.project.as_str());
+    }
+    if !args.brings.is_empty() {
+        query.append_pair("mode", &args.brings);
+    }
+    format!("/hooks/{}{what}?{}", args.program.as_str(), query.finish())
+}
+
+/// Carries an event there and the answer back. What is in that has arrived once stdout has it.
+async fn carry(args: &Hook, process: Option<&Process>, event: Bytes) -> Result<(), ClientError> {
+    let is_seen = check_stdout().is_ok();
+    let mut client = Client::find(&args.at).await?;
+    let answer = client
+        .post(&path(args, "", process), event, Duration::ZERO)
+        .await?;
+    let text = String::from_utf8_lossy(&answer);
+    if text.is_empty() || (is_seen && write_stdout(&text).is_ok()) {
+        client.done();
+    }
+    Ok(())
+}
