@@ -1,13 +1,13 @@
 // OpenCode with relay's plugin, and how it speaks with its model: chat completions.
 
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { folder as clients } from '../../clients/support/process.js';
+import { relayBin, relayEnv } from '../../clients/support/process.js';
 import { json, stream } from './model.js';
 
 const packageFolder = path.dirname(createRequire(import.meta.url).resolve(`opencode-${process.platform}-${process.arch}/package.json`));
-const plugin = path.join(clients, '../../plugin/opencode/relay.js');
 
 const dialect = {
   isTurn: (request, body) => body?.tools !== undefined,
@@ -61,9 +61,9 @@ export const opencode = {
   },
 
   /** Returns the command that shows its window, and its environment. */
-  tui({ project, relay, model, permission = 'allow' }) {
-    mkdirSync(path.join(project, '.opencode/plugin'), { recursive: true });
-    copyFileSync(plugin, path.join(project, '.opencode/plugin/relay.js'));
+  tui({ home, project, relay, model, permission = 'allow' }) {
+    const install = ['install', '--editor', 'opencode', '--port', String(relay.port)];
+    execFileSync(relayBin, install, { cwd: project, env: { ...relayEnv(), HOME: home }, stdio: 'ignore' });
     const models = { mock: { name: 'mock', tool_call: true, limit: { context: 100_000, output: 1_000 } } };
     const provider = { npm: '@ai-sdk/openai-compatible', name: 'mock', options: { baseURL: `${model.url}/v1`, apiKey: 'dummy' }, models };
     writeFileSync(
