@@ -172,7 +172,7 @@ fn hint(servers: &Servers, relay: &Relay, variable: &impl Fn(&str) -> Option<Str
     }
     let Some((scope, server)) = servers.get("relay") else {
         return Some(format!(
-            "Claude Code has no relay in this project; connect it once, in its first directory, with: {}",
+            "Claude Code has no relay in this project; connect it once, in its top directory, with: {}",
             relay.connect()
         ));
     };
@@ -343,7 +343,7 @@ mod tests {
     fn a_project_without_relay_is_told_how_to_connect() {
         let told = |how: &str| {
             Some(format!(
-                "Claude Code has no relay in this project; connect it once, in its first directory, with: {how}"
+                "Claude Code has no relay in this project; connect it once, in its top directory, with: {how}"
             ))
         };
         let connect = told("relay install --editor claude --port 4000");

@@ -2,7 +2,11 @@
 
 use std::fs;
 
-use crate::place::{Place, START_SH, Terminal, answers, free_port, until};
+use crate::{
+    place::{Place, START_SH, Terminal, answers, free_port, until},
+    port_option,
+    running::Running,
+};
 
 const ASKED: &str = "(relay install --editor claude)? [Y/n]";
 
@@ -86,6 +90,26 @@ fn nothing_is_asked_where_it_is_connected_or_is_not_wanted_or_would_lead_elsewhe
         let screen = asked(&place, options, port).until_it_shows("server ready");
         assert!(!screen.contains("[Y/n]"), "{options}: {screen}");
     }
+}
+
+#[test]
+fn without_a_terminal_nothing_is_asked_and_a_line_says_how() {
+    let place = Place::new();
+    let port = free_port();
+    let answer = place.outside().join("answer");
+    fs::write(&answer, "y\n").unwrap();
+    let mut command = place.command(START_SH);
+    command
+        .arg(port_option(port))
+        .stdin(fs::File::open(answer).unwrap());
+    let running = Running::until_ready(command);
+    assert!(!running.printed.contains("[Y/n]"), "{}", running.printed);
+    assert!(
+        running.printed.contains(&Place::hint(port)),
+        "{}",
+        running.printed
+    );
+    assert!(!place.project().join(".mcp.json").exists());
 }
 
 #[test]

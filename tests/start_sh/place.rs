@@ -218,7 +218,7 @@ impl Place {
     /// What a project without relay is told on a port.
     pub fn hint(port: u16) -> String {
         format!(
-            "[relay] Claude Code has no relay in this project; connect it once, in its first directory, with: \
+            "[relay] Claude Code has no relay in this project; connect it once, in its top directory, with: \
              {RELAY} install --editor claude --port {port}"
         )
     }

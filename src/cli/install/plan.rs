@@ -320,8 +320,13 @@ pub fn uninstall(target: Target, data: &DataDirectory) -> Result<Option<Change>,
     let new = match untouched {
         Some(base) => base.map(Whole::bytes),
         None => {
-            let kept = before.kept.as_ref().map(|kept| kept.text.as_str());
-            let left = target.content.without(&was.text, kept);
+            let kept = before.kept.as_ref().map(|kept| kept.text.clone());
+            // What was kept with relay's own hooks in it was not there before relay with all that held them.
+            let kept = match kept {
+                Some(kept) if kept_has_hooks => target.content.without(&kept, None).ok().flatten(),
+                Some(_) | None => kept,
+            };
+            let left = target.content.without(&was.text, kept.as_deref());
             let left = left.map_err(|flaw| flawed(&target, flaw))?;
             left.map(|left| was.bytes_with(&left))
         }
