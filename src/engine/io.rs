@@ -209,7 +209,9 @@ impl Command {
             | Self::Trace(_)
             | Self::Records(_) => true,
             Self::Surfacing(surfacing::Command::Comes { to, .. }) => to.goes_on(),
-            Self::Surfacing(surfacing::Command::StandsBy) | Self::Watches(_) | Self::Resource(_) => false,
+            Self::Surfacing(surfacing::Command::StandsBy | surfacing::Command::StandsIn)
+            | Self::Watches(_)
+            | Self::Resource(_) => false,
         }
     }
 }

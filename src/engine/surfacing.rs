@@ -47,6 +47,8 @@ pub enum Command {
     },
     /// It can be woken: answered once it is to begin a turn. One call of a session stands by; a later one takes its place.
     StandsBy,
+    /// The same, but only where no other call stands by: it has come by a way that is not as good.
+    StandsIn,
 }
 
 /// What a program has come to.
@@ -125,7 +127,7 @@ pub enum Reply {
     Nothing,
     /// What the model is to be shown.
     Shown(Shown),
-    /// A later call stands by in the place of this one.
+    /// Another call stands by in the place of this one.
     Superseded,
 }
 
@@ -179,7 +181,7 @@ impl Engine {
         if self.sessions[&session].program.is_none() {
             return Err(Refusal::NoProgram.into());
         }
-        if self.stopping && command == Command::StandsBy {
+        if self.stopping && matches!(command, Command::StandsBy | Command::StandsIn) {
             return Err(io::Refusal::Stopping);
         }
         if let Command::Comes {
@@ -203,7 +205,8 @@ impl Engine {
                 }
                 Ok(self.comes(session, to, step))
             }
-            Command::StandsBy => Ok(self.stands_by(session, call, step)),
+            Command::StandsIn if self.program(session).waiter.is_some() => Ok(Reply::Superseded.into()),
+            Command::StandsBy | Command::StandsIn => Ok(self.stands_by(session, call, step)),
         }
     }
 

@@ -141,6 +141,7 @@ struct Shared {
     toolsets: Toolsets,
     keep_alive: Duration,
     pushes: pushes::Pushes,
+    doors: hooks::Doors,
     stop: CancellationToken,
     /// Connections that have become WebSockets.
     sockets: TaskTracker,
@@ -181,6 +182,7 @@ pub async fn serve<L: Listener>(
         roster: config.roster,
         keep_alive: config.keep_alive,
         pushes: pushes::Pushes::new(config.push_allow, config.network),
+        doors: hooks::Doors::default(),
         stop: stop.clone(),
         sockets: TaskTracker::new(),
     });

@@ -3,6 +3,7 @@
 mod api;
 mod flush;
 mod hook;
+mod hook_doors;
 mod hook_ends;
 mod no_relay;
 mod peek;

@@ -108,3 +108,31 @@ fn a_waiter_that_has_outlived_its_program_keeps_no_other_from_its_agent() {
         [reply(3, Ok(Answer::Nothing.into()))]
     );
 }
+
+#[test]
+fn what_stands_in_for_a_waiter_gives_way_to_one() {
+    let mut relay = Relay::of_program();
+    assert_eq!(relay.call(P, 1, Asks::StandsIn.into()), []);
+    let superseded = |call| reply(call, Ok(Answer::Superseded.into()));
+    assert_eq!(relay.call(P, 2, Asks::StandsBy.into()), [superseded(1)]);
+    assert_eq!(relay.call(P, 3, Asks::StandsIn.into()), [superseded(3)]);
+    assert_eq!(shown(&relay.brings(Mode::Immediate, 1), 2), Some((vec![0], 0)));
+    assert_eq!(
+        relay.call(P, 4, Asks::StandsIn.into()),
+        [],
+        "a wake is on its way"
+    );
+}
+
+#[test]
+fn what_stands_in_is_answered_like_a_waiter() {
+    let mut relay = Relay::of_program();
+    relay.brings(Mode::Immediate, 1);
+    assert_eq!(
+        shown(&relay.call(P, 1, Asks::StandsIn.into()), 1),
+        Some((vec![0], 0))
+    );
+    relay.handle(Input::Stopping);
+    let effects = relay.call(P, 2, Asks::StandsIn.into());
+    assert_eq!(effects, [reply(2, Err(Refusal::Stopping))]);
+}

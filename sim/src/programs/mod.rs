@@ -9,6 +9,7 @@
 
 pub mod bug;
 pub mod calls;
+mod doors;
 pub mod frame;
 pub mod history;
 pub mod laws;
@@ -32,7 +33,7 @@ use history::History;
 use plan::Plan;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 54] = [
+pub const REQUIRED: [(&str, u64); 55] = [
     ("agent taken over", 100),
     ("conversation begun anew", 40),
     ("end of a program told by its waiter", 40),
@@ -86,6 +87,7 @@ pub const REQUIRED: [(&str, u64); 54] = [
     ("wake came late", 100),
     ("wake vanished", 40),
     ("woken", 20),
+    ("woken by its messaging socket", 100),
     ("woken with the mark", 40),
 ];
 

@@ -25,6 +25,9 @@ pub async fn runs(shared: Shared, slot: usize) {
         number = Some(own.clone());
         shared.alive().insert(own.clone());
         let (program, woken) = Program::new(shared.clone(), slot, own.clone(), run);
+        if program.plan.has_door {
+            shared.doors.opens(&program);
+        }
         let killed = {
             let shared = shared.clone();
             let ms = match habits.runs_ms_max {

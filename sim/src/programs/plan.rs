@@ -40,6 +40,8 @@ pub struct ProgramPlan {
     pub is_unnamed: bool,
     /// The connections of their tools have an instance, and take the agent over.
     pub has_instance: bool,
+    /// They have a messaging socket.
+    pub has_door: bool,
     /// How they have the agent brought what its senders say nothing of, if they say that.
     pub mode: Option<Mode>,
 }
@@ -167,6 +169,7 @@ impl Plan {
                 on: rng.usize(..boxes),
                 is_unnamed,
                 has_instance,
+                has_door: rng.bool(),
                 mode,
             }));
         }

@@ -11,6 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, error::TryRecvError}
 use tokio::time::sleep;
 
 use super::calls::{self, Answer, PATIENCE};
+use super::doors::path_of;
 use super::frame;
 use super::history::{At, Post, Showing, Unheard};
 use super::plan::{ProgramPlan, agent_name, key_of, text};
@@ -112,12 +113,16 @@ impl Program {
     pub fn path(&self, what: &str) -> String {
         let number = &self.number;
         let mode = self.plan.mode.map(|mode| format!("&mode={mode}"));
-        let mode = mode.unwrap_or_default();
+        let mut more = mode.unwrap_or_default();
+        if self.plan.has_door {
+            more.push_str("&socket=");
+            more.push_str(&path_of(number));
+        }
         if self.plan.is_unnamed {
-            return format!("/hooks/claude{what}?process={number}{mode}");
+            return format!("/hooks/claude{what}?process={number}{more}");
         }
         let agent = agent_name(self.plan.agent);
-        format!("/hooks/claude{what}?process={number}&agent={agent}{mode}")
+        format!("/hooks/claude{what}?process={number}&agent={agent}{more}")
     }
 
     /// Tells relay of an event; nothing comes back where the answer was lost, or told by nobody.

@@ -12,12 +12,13 @@ use std::time::{Duration, SystemTime};
 use relay::engine::handling::Mode;
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
-use relay::server::{Config, Guard, KEEP_ALIVE, Notes, System, serve};
+use relay::server::{Config, Guard, KEEP_ALIVE, Notes, serve};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::Run;
 use super::bug::Bug;
+use super::doors::Doors;
 use super::history::{At, History, Log, Post, Trace};
 use super::laws::{asleep, judge, missing};
 use super::places::runs;
@@ -78,6 +79,8 @@ pub struct Shared {
     pub next_posts: Arc<Vec<AtomicUsize>>,
     phase: Arc<AtomicUsize>,
     runs: Arc<AtomicU64>,
+    /// How relay reaches the programs of this machine.
+    pub doors: Doors,
     alive: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -124,6 +127,7 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
             next_posts: Arc::new(plan.senders.iter().map(|_| AtomicUsize::new(0)).collect()),
             phase: Arc::default(),
             runs: Arc::default(),
+            doors: Doors::default(),
             alive: Arc::default(),
         },
         bug,
@@ -248,6 +252,7 @@ impl World {
             log,
             marks,
             ledger,
+            doors,
             ..
         } = self.shared.clone();
         let clock = clock();
@@ -272,7 +277,7 @@ impl World {
                 token: None,
             },
             keep_alive: KEEP_ALIVE,
-            network: Arc::new(System),
+            network: Arc::new(doors),
             push_allow: Vec::new(),
         };
         let stop = CancellationToken::new();

@@ -212,6 +212,14 @@ fn path(args: &Hook, what: &str, process: Option<&Process>) -> String {
     if !args.brings.is_empty() {
         query.append_pair("mode", &args.brings);
     }
+    // A run with `-p` has one too, and would not end before what is said there.
+    if args.program == Program::Claude
+        && is_interactive()
+        && let Some(socket) = std::env::var_os("CLAUDE_CODE_MESSAGING_SOCKET")
+        && let Some(socket) = socket.to_str().filter(|socket| !socket.is_empty())
+    {
+        query.append_pair("socket", socket);
+    }
     format!("/hooks/{}{what}?{}", args.program.as_str(), query.finish())
 }
 

@@ -49,6 +49,8 @@ pub(super) struct Event<'a> {
     /// Why a session ends.
     reason: Option<String>,
     notification_type: Option<String>,
+    /// What it may do without asking its person.
+    permission_mode: Option<String>,
     tool_name: Option<String>,
     #[serde(borrow)]
     tool_input: Option<&'a RawValue>,
@@ -57,7 +59,7 @@ pub(super) struct Event<'a> {
 }
 
 /// The members of an event that are read.
-const READ: [&str; 8] = [
+const READ: [&str; 9] = [
     "hook_event_name",
     "session_id",
     "agent_id",
@@ -65,6 +67,7 @@ const READ: [&str; 8] = [
     "prompt",
     "reason",
     "notification_type",
+    "permission_mode",
     "tool_name",
 ];
 
@@ -160,6 +163,11 @@ impl Event<'_> {
 
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
+    }
+
+    /// Tells whether what others say to the program waits for its person, who is asked nothing else.
+    pub fn holds_what_others_say(&self) -> bool {
+        self.permission_mode.as_deref() == Some("bypassPermissions")
     }
 
     /// Says what it means; `is_process` if the program is known by its process, and not by its conversation. `wake` finds the wake of a mark.

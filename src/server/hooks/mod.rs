@@ -4,6 +4,7 @@
 //! nothing. `POST /hooks/PROGRAM/wait` is answered when the program is to begin a turn. `process` in the query tells one program from
 //! another, `agent` whose it is, if that is known, and `project` from where its model names agents.
 
+mod doors;
 mod events;
 
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
+pub(super) use self::doors::Doors;
+use self::doors::{Door, StandsIn};
 use self::events::{Event, Heard};
 use super::accept::json_body;
 use super::api::parse_mode;
@@ -39,6 +42,8 @@ struct Asked {
     process: Option<String>,
     agent: Option<String>,
     project: Option<String>,
+    /// Its messaging socket.
+    door: Option<Door>,
     /// How its agent is to be brought what its senders say nothing of.
     mode: Option<Mode>,
 }
@@ -49,17 +54,18 @@ impl Asked {
             let known = Program::ALL.map(Program::as_str).join(", ");
             format!("unknown program {:?}; known programs: {known}", shown(program))
         })?;
-        let (mut process, mut agent, mut project, mut mode) = (None, None, None, None);
+        let (mut process, mut agent, mut project, mut mode, mut socket) = (None, None, None, None, None);
         for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
             let known = match &*key {
                 "process" => &mut process,
                 "agent" => &mut agent,
                 "project" => &mut project,
                 "mode" => &mut mode,
+                "socket" => &mut socket,
                 _ => {
                     let key = shown(&key);
                     return Err(format!(
-                        "unknown query parameter {key:?}; accepted: process, agent, project, mode"
+                        "unknown query parameter {key:?}; accepted: process, agent, project, mode, socket"
                     ));
                 }
             };
@@ -72,6 +78,7 @@ impl Asked {
             agent,
             project,
             mode: mode.as_deref().map(parse_mode).transpose()?,
+            door: socket.map(|socket| Door::named(program, &socket)).transpose()?,
         })
     }
 
@@ -136,11 +143,14 @@ pub(super) async fn event(
         let reason = "nothing says which program it is; accepted: \"session_id\" in the event, or ?process=";
         return refuse(StatusCode::BAD_REQUEST, reason);
     };
+    let door = asked.door.clone().filter(|_| !event.holds_what_others_say());
+    shared.doors.knows(&asked.key(process), door);
     let command = match event.heard(asked.program, asked.process.is_some(), |mark| shared.wake(mark)) {
         Heard::Nothing => return StatusCode::NO_CONTENT.into_response(),
         Heard::Gone => {
             if let Some(session) = shared.owner.known_program(&asked.key(process)) {
                 shared.owner.close(session, Ending::Orderly);
+                shared.doors.knows(&asked.key(process), None);
             }
             return StatusCode::NO_CONTENT.into_response();
         }
@@ -150,6 +160,7 @@ pub(super) async fn event(
         Ok(session) => session,
         Err(response) => return *response,
     };
+    let _stands_in = StandsIn::behind(&shared, asked.key(process));
     answer(&shared, &link, session, command, |shown, _| {
         asked.program.answer(event.name(), &frame::framed(shown, None))
     })
@@ -175,6 +186,7 @@ pub(super) async fn wait(
         Ok(session) => session,
         Err(response) => return *response,
     };
+    let _stands_in = StandsIn::behind(&shared, asked.key(asked.process.as_deref().unwrap_or_default()));
     answer(&shared, &link, session, Command::StandsBy, |shown, handover| {
         let mark = handover.map(|handover| shared.mark(handover));
         json!({"text": frame::framed(shown, mark.as_deref())})

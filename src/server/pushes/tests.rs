@@ -26,6 +26,7 @@ fn shared() -> Arc<Shared> {
         roster: Roster::default(),
         toolsets: DEFAULT,
         keep_alive: Duration::from_secs(15),
+        doors: crate::server::hooks::Doors::default(),
         pushes: Pushes::new(Vec::new(), Arc::new(System)),
         stop: CancellationToken::new(),
         sockets: TaskTracker::new(),

@@ -69,6 +69,7 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
             roster: Roster::default(),
             toolsets: DEFAULT,
             keep_alive,
+            doors: crate::server::hooks::Doors::default(),
             pushes: crate::server::pushes::Pushes::new(Vec::new(), Arc::new(crate::server::System)),
             stop: CancellationToken::new(),
         }),

@@ -166,7 +166,7 @@ impl ProgramTap {
                 }
                 None
             }
-            Command::Surfacing(surfacing::Command::StandsBy) => {
+            Command::Surfacing(surfacing::Command::StandsBy | surfacing::Command::StandsIn) => {
                 self.asked.insert(call, (session, Asked::StandsBy));
                 let is_on_its_way = self
                     .programs

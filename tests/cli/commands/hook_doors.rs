@@ -1,0 +1,135 @@
+//! The messaging socket of Claude Code, by which a session is woken that no waiter stands by for.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::hook::{PROCESS, Waiter, event, hook, programs, send, tell};
+use super::*;
+
+/// A messaging socket, as Claude Code has one.
+struct Door {
+    listener: UnixListener,
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Door {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("cc-socks");
+        std::fs::create_dir(&directory).expect("it is made");
+        let own = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&directory, own).expect("it is this test's");
+        let path = directory.join("1.sock");
+        let listener = UnixListener::bind(&path).expect("it is bound");
+        Self {
+            listener,
+            path,
+            _folder: folder,
+        }
+    }
+
+    /// Tells of an event whose hook has the socket in its environment.
+    fn tells(&self, relay: &Relay, event: &Value) -> assert_cmd::Command {
+        let mut command = hook(relay, PROCESS, event);
+        command.env("CLAUDE_CODE_MESSAGING_SOCKET", &self.path);
+        command
+    }
+
+    /// The text that is said there next.
+    fn hears(&self) -> String {
+        let (stream, _) = self.listener.accept().expect("somebody connects");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("a line comes");
+        let said: Value = serde_json::from_str(&line).expect("JSON");
+        let text = said["message"]["content"].clone();
+        assert_eq!(
+            said,
+            json!({"type": "user", "message": {"role": "user", "content": text}})
+        );
+        text.as_str().expect("a text").to_owned()
+    }
+
+    /// Tells whether nobody has connected.
+    fn is_silent(&self) -> bool {
+        self.listener.set_nonblocking(true).expect("it may be asked");
+        self.listener.accept().is_err()
+    }
+}
+
+#[test]
+fn an_idle_session_without_a_waiter_is_woken_by_its_messaging_socket() {
+    let relay = told();
+    let door = Door::open();
+    door.tells(&relay, &event("Stop")).assert().code(0).stderr("");
+    send(&relay, "wake up");
+    let text = door.hears();
+    assert!(
+        text.starts_with("[relay wake ") && text.contains("\n| wake up\n"),
+        "{text}"
+    );
+    // What Claude Code says to its model then has the mark in it.
+    let said = format!("Another Claude session sent a message:\n{text}");
+    let begins = json!({"hook_event_name": "UserPromptSubmit", "prompt": said});
+    door.tells(&relay, &begins).assert().code(0).stdout("").stderr("");
+    assert_eq!(relay.bodies("dev-a"), [""; 0]);
+    door.tells(&relay, &event("Stop")).assert().code(0).stdout("");
+    send(&relay, "and again");
+    assert!(door.hears().contains("\n| and again\n"));
+}
+
+#[test]
+fn a_socket_that_takes_nothing_loses_nothing() {
+    let relay = told();
+    let door = Door::open();
+    door.tells(&relay, &event("Stop")).assert().code(0);
+    std::fs::remove_file(&door.path).expect("it is there");
+    send(&relay, "wake up");
+    // Longer than a program is idle before its socket is thought of.
+    std::thread::sleep(Duration::from_secs(6));
+    assert_eq!(relay.bodies("dev-a"), ["again: wake up"]);
+}
+
+#[test]
+fn a_session_with_a_waiter_or_one_that_its_person_watches_is_not_woken_so() {
+    let relay = told();
+    let door = Door::open();
+    let process = std::process::id().to_string();
+    let mut idle = hook(&relay, &process, &event("Stop"));
+    idle.env("CLAUDE_CODE_MESSAGING_SOCKET", &door.path)
+        .assert()
+        .code(0);
+    let waiter = Waiter::stands_by(&relay);
+    // Longer than a program is idle before its socket is thought of.
+    std::thread::sleep(Duration::from_secs(6));
+    send(&relay, "wake up");
+    assert_eq!(waiter.end().0, Some(2));
+    assert!(door.is_silent());
+
+    let relay = told();
+    let door = Door::open();
+    let mut asks_nothing = event("Stop");
+    asks_nothing["permission_mode"] = json!("bypassPermissions");
+    door.tells(&relay, &asks_nothing).assert().code(0);
+    send(&relay, "wake up");
+    std::thread::sleep(Duration::from_secs(6));
+    assert!(door.is_silent());
+    assert_eq!(programs(&relay), [("idle".to_owned(), false)]);
+}
+
+#[test]
+fn a_run_that_nobody_sits_before_names_no_socket() {
+    let relay = told();
+    let door = Door::open();
+    let mut run = door.tells(&relay, &event("Stop"));
+    run.env("CLAUDE_CODE_ENTRYPOINT", "sdk-cli").assert().code(0);
+    send(&relay, "wake up");
+    std::thread::sleep(Duration::from_secs(6));
+    assert!(door.is_silent());
+    tell(&relay, &event("SessionStart"));
+}
