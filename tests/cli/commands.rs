@@ -5,6 +5,7 @@ mod flush;
 mod hook;
 mod hook_doors;
 mod hook_ends;
+mod mode;
 mod no_relay;
 mod peek;
 mod read;

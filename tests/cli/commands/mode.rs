@@ -1,0 +1,71 @@
+//! `relay mode`: how an agent is brought what its senders say nothing of.
+
+use super::hook::{PROCESS, event, hook, send, tell};
+use super::*;
+
+fn mode(relay: &Relay, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    ask(relay.port, &[&["mode"], arguments].concat()).assert()
+}
+
+#[test]
+fn what_a_sender_says_nothing_of_is_brought_as_it_is_set() {
+    let relay = told();
+    mode(&relay, &["dev-a"]).code(0).stdout("dev-a: immediate\n");
+    mode(&relay, &["dev-a", "on-idle"])
+        .code(0)
+        .stdout("dev-a: on-idle\n");
+    mode(&relay, &["dev-a", "--json"])
+        .code(0)
+        .stdout("{\"mode\":\"on-idle\"}\n");
+    mode(&relay, &["pm"]).code(0).stdout("pm: immediate\n");
+    tell(&relay, &event("UserPromptSubmit"));
+    send(&relay, "once you are done");
+    tell(&relay, &event("PostToolUse"));
+    let ends = hook(&relay, PROCESS, &event("Stop")).assert().code(0);
+    assert!(stdout_of(&ends).contains("| once you are done"));
+    let status = stdout_of(&ask(relay.port, &["status"]).assert().code(0));
+    assert!(status.contains("dev-a (on-idle)"), "{status}");
+}
+
+#[test]
+fn the_environment_of_its_hooks_says_it_too() {
+    let relay = told();
+    hook(&relay, PROCESS, &event("SessionStart"))
+        .env("RELAY_MODE", "next-message")
+        .assert()
+        .code(0)
+        .stderr("");
+    mode(&relay, &["dev-a"]).code(0).stdout("dev-a: next-message\n");
+    hook(&relay, PROCESS, &event("Stop"))
+        .env("RELAY_MODE", "later")
+        .assert()
+        .code(0)
+        .stderr(contains("unknown mode \"later\"; known modes: immediate, "));
+}
+
+#[test]
+fn what_is_held_for_its_agent_says_so_to_the_sender_and_in_the_trace() {
+    let relay = told();
+    mode(&relay, &["dev-a", "manual"]).code(0);
+    tell(&relay, &event("UserPromptSubmit"));
+    let sent = ask(relay.port, &["send", "--from", "pm", "dev-a", "x", "--json"]);
+    let sent: Value = serde_json::from_str(&stdout_of(&{ sent }.assert().code(0))).expect("JSON");
+    let note = sent["note"].as_str().expect("a note");
+    assert!(
+        note.starts_with("dev-a takes messages when it asks for them"),
+        "{note}"
+    );
+    let id = sent["id"].as_str().expect("an id");
+    let trace = stdout_of(&ask(relay.port, &["trace", id]).assert().code(0));
+    assert!(trace.contains("brought manual, as its agent has it"), "{trace}");
+}
+
+#[test]
+fn a_mode_that_is_none_and_a_role_that_nobody_has_are_refused() {
+    let relay = told();
+    let known = "known modes: immediate, next-message, next-tool-call, on-idle, manual";
+    mode(&relay, &["dev-a", "later"]).code(2).stderr(contains(known));
+    mode(&relay, &["qa"])
+        .code(1)
+        .stderr(contains("unknown role \"qa\"; known roles: "));
+}
