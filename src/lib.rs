@@ -32,6 +32,8 @@
 pub mod cli;
 pub mod engine;
 #[cfg(feature = "server")]
+mod process;
+#[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]
 mod terminal;

@@ -275,6 +275,7 @@ impl World {
             },
             keep_alive: Duration::from_millis(params.keep_alive_ms),
             network: Arc::new(relay::server::System),
+            messaging: Arc::new(relay::server::System),
             push_allow: Vec::new(),
         };
         let listener = SimListener::bind(SERVER.1, self.ledger.clone(), self.marks.clone()).await?;

@@ -137,6 +137,12 @@ pub enum ClientError {
         /// In the relay's words.
         reason: String,
     },
+    /// The relay could not do it just now, as when it stops: it may do the same later.
+    #[error("{reason}")]
+    NotNow {
+        /// In the relay's words.
+        reason: String,
+    },
     /// The connection broke before the answer was there.
     #[error("relay on {place} went away during the call, which may or may not have been carried out")]
     WentAway {
@@ -164,6 +170,7 @@ impl ClientError {
             | Self::NoPort { .. }
             | Self::Unreachable { .. }
             | Self::NoRelay { .. }
+            | Self::NotNow { .. }
             | Self::WentAway { .. }
             | Self::NoAnswer { .. } => true,
             Self::TokenWanted { .. } | Self::TokenRefused { .. } | Self::Refused { .. } => false,
@@ -490,6 +497,9 @@ impl Asked {
         }
         let Answer { error: reason } = serde_json::from_slice(body).ok()?;
         let place = self.way.clone();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            return Some(ClientError::NotNow { reason });
+        }
         if status != StatusCode::UNAUTHORIZED {
             return Some(ClientError::Refused { reason });
         }

@@ -38,7 +38,7 @@ pub struct Send {
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
 
-    /// When it is shown to whom it is for: immediate, next-message, next-tool-call, on-idle or manual [default: immediate].
+    /// When it is shown to whom it is for: immediate, next-message, next-tool-call, on-idle or manual [default: as its agent has it].
     #[arg(long, value_parser = mode)]
     mode: Option<Mode>,
 

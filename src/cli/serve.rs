@@ -167,6 +167,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         roster: args.roles,
         keep_alive: KEEP_ALIVE,
         network: std::sync::Arc::new(System),
+        messaging: std::sync::Arc::new(System),
         push_allow: args.push_allow,
     };
     let unread = serve(doors, config, stop).await?;
@@ -268,6 +269,7 @@ async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
             | ClientError::Unreachable { .. }
             | ClientError::NoRelay { .. }
             | ClientError::Refused { .. }
+            | ClientError::NotNow { .. }
             | ClientError::WentAway { .. }
             | ClientError::NoAnswer { .. },
         ) => "something has it that does not answer as a relay does, unless it is one that is stopped or busy; choose another port with --port".to_owned(),

@@ -122,8 +122,10 @@ fn shown(traced: &Traced) -> String {
         visible(to),
         visible(&moment(accepted_at, "%Y-%m-%d %H:%M:%S%.3f")),
     );
-    if let (Some(mode), Some(priority)) = (mode, priority)
-        && (mode.as_str(), priority.as_str()) != ("immediate", "normal")
+    // Of how its agents have it, where its sender did not say, their steps tell.
+    let mode = mode.as_deref().unwrap_or("immediate");
+    if let Some(priority) = priority
+        && (mode, priority.as_str()) != ("immediate", "normal")
     {
         let _ = writeln!(text, "{}, {}", visible(mode), visible(priority));
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::agents::{Agent, is_recent};
+use super::handling::Mode;
 use super::limits::ASLEEP_MS;
 use super::names::{AgentName, SessionId};
 use super::nodes::Presence;
@@ -46,7 +47,7 @@ pub enum Absence {
         /// How many are missing.
         receipts: usize,
     },
-    /// It takes what is sent to it when it asks for it ([`super::handling::Mode::Manual`]), unless its senders say otherwise.
+    /// It takes what is sent to it when it asks for it ([`Mode::Manual`]), unless its senders say otherwise.
     Holding {
         /// Whose.
         agent: AgentName,
@@ -135,17 +136,27 @@ impl Engine {
         }))
     }
 
+    /// Says so if what is for some agents, and whose sender does not say how it is to be brought, is held for the only one of them. Nobody
+    /// holds what somebody waits for.
+    pub(super) fn holding(&self, agents: &[AgentName]) -> Option<Box<Absence>> {
+        let [agent] = agents else {
+            return None;
+        };
+        let inbox = &self.inboxes[agent];
+        let holds = inbox.mode == Mode::Manual && inbox.waits.is_empty() && !agent.is_person();
+        holds.then(|| {
+            let agent = agent.clone();
+            Box::new(Absence::Holding { agent })
+        })
+    }
+
     /// Tells whether all programs of an agent, if it has any, have been idle for a while and none can be woken, or is being.
     fn is_asleep(&self, agent: &Agent, now: Timestamp) -> bool {
         let mut programs = self.programs_of(agent).peekable();
         let asleep = |(session, program): (SessionId, &Program)| {
             program.activity == Activity::Idle
                 && program.waiter.is_none()
-                && program
-                    .heard_at
-                    .unwrap_or(program.appeared_at)
-                    .plus_millis(ASLEEP_MS)
-                    <= now
+                && program.silent_since().plus_millis(ASLEEP_MS) <= now
                 && !self.is_being_woken(session)
         };
         programs.peek().is_some() && programs.all(asleep)

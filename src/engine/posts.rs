@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::absence::Absence;
 use super::address::Resolved;
 use super::agents::{self, Speaker};
 use super::events::{Event, Places};
@@ -123,11 +122,10 @@ impl Engine {
         }
         let absence = match await_ms {
             Some(_) => None,
-            None if mode.is_none() && self.is_held_for_one(&agents) => {
-                let agent = agents[0].clone();
-                Some(Box::new(Absence::Holding { agent }))
+            None => {
+                let absence = self.absence(&agents, step.now);
+                absence.or_else(|| mode.is_none().then(|| self.holding(&agents))?)
             }
-            None => self.absence(&agents, step.now),
         };
         let brought = if mode.is_none() {
             self.brought_otherwise(&message, &agents)
@@ -155,11 +153,6 @@ impl Engine {
             absence,
         }
         .into())
-    }
-
-    /// Tells whether what is for some agents is for one alone, who takes it when it asks for it.
-    fn is_held_for_one(&self, agents: &[AgentName]) -> bool {
-        matches!(agents, [agent] if self.inboxes[agent].mode == Mode::Manual)
     }
 
     /// Tells of those that are brought a message otherwise than most, since they have it so.

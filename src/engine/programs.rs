@@ -103,6 +103,8 @@ pub(super) struct Program {
     pub told_to: ToldTo,
     /// When its session was opened.
     pub appeared_at: Timestamp,
+    /// Since when nobody stands by for it; none if nobody ever did.
+    pub alone_since: Option<Timestamp>,
     /// When it last said what it has come to; none if it has said nothing, and only its waiter is there.
     pub heard_at: Option<Timestamp>,
     /// When its silence ends its session, unless it can be woken then.
@@ -154,9 +156,16 @@ impl Program {
             shown_bytes: 0,
             told_to: ToldTo::default(),
             appeared_at: now,
+            alone_since: None,
             heard_at: None,
             gone_at: now.plus_millis(PROGRAM_GONE_MS),
         }
+    }
+
+    /// Returns since when nothing has shown that something may stand by for it soon.
+    pub fn silent_since(&self) -> Timestamp {
+        let latest = self.heard_at.max(self.alone_since);
+        latest.unwrap_or(self.appeared_at)
     }
 
     pub fn was_not_told_of(&self, delivery: &Delivery) -> bool {
@@ -307,7 +316,9 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> Option<CallId> {
         let state = self.session_mut(session);
-        let call = state.program.as_mut()?.waiter.take()?;
+        let program = state.program.as_mut()?;
+        let call = program.waiter.take()?;
+        program.alone_since = Some(step.now);
         let agent = state.agent.clone();
         self.waiters.remove(&call);
         if let Some(inbox) = agent.and_then(|agent| self.inboxes.get_mut(&agent)) {

@@ -200,9 +200,20 @@ impl Engine {
                     self.sign_all(session, Sign::Lost, step);
                     self.program_mut(session).starts();
                 }
-                if let Boundary::Prompted { .. } = to {
-                    self.begins_turn(session, woken_by, step);
-                }
+                let by_person = match to {
+                    Boundary::Prompted { by_person } => {
+                        let is_by_wake = self.begins_turn(session, woken_by, step);
+                        Some(by_person && !is_by_wake)
+                    }
+                    Boundary::Started
+                    | Boundary::Returned
+                    | Boundary::Ended
+                    | Boundary::Asks
+                    | Boundary::Rests
+                    | Boundary::Goes => None,
+                };
+                // A program may frame what woke it so that it looks like its person's.
+                let to = by_person.map_or(to, |by_person| Boundary::Prompted { by_person });
                 Ok(self.comes(session, to, step))
             }
             Command::StandsIn if self.program(session).waiter.is_some() => Ok(Reply::Superseded.into()),
@@ -284,8 +295,8 @@ impl Engine {
             .copied()
     }
 
-    /// Takes note that a turn begins: the wake on its way has begun it, or has come to nothing.
-    fn begins_turn(&mut self, session: SessionId, woken_by: Option<HandoverId>, step: &mut Step<'_>) {
+    /// Takes note that a turn begins: the wake on its way has begun it, or has come to nothing. Tells whether it has begun it.
+    fn begins_turn(&mut self, session: SessionId, woken_by: Option<HandoverId>, step: &mut Step<'_>) -> bool {
         let wake = self.wake_of(session);
         let is_by_wake = wake.is_some() && wake == woken_by;
         if let Some(wake) = wake {
@@ -299,6 +310,7 @@ impl Engine {
         if !is_by_wake {
             self.program_mut(session).begins_turn();
         }
+        is_by_wake
     }
 
     /// Hands over what a program is woken with.

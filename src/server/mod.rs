@@ -75,6 +75,7 @@ use uuid::Uuid;
 pub use clock::{Clock, wall_clock};
 pub use connections::Listener;
 pub use guard::{Guard, Token};
+pub use hooks::Messaging;
 pub use limits::{ACKNOWLEDGE_PATIENCE, HEALTH_BYTES_MAX, KEEP_ALIVE};
 pub use log::{Line, Lines, LogEnd, MessageLog, line, stdout_log};
 pub use machine::Machine;
@@ -121,6 +122,8 @@ pub struct Config {
     pub keep_alive: Duration,
     /// How the targets of pushes are reached.
     pub network: Arc<dyn Network>,
+    /// How programs on this machine are reached.
+    pub messaging: Arc<dyn Messaging>,
     /// The hosts beside this machine that they may be on.
     pub push_allow: Vec<String>,
 }
@@ -142,6 +145,7 @@ struct Shared {
     keep_alive: Duration,
     pushes: pushes::Pushes,
     doors: hooks::Doors,
+    messaging: Arc<dyn Messaging>,
     stop: CancellationToken,
     /// Connections that have become WebSockets.
     sockets: TaskTracker,
@@ -183,6 +187,7 @@ pub async fn serve<L: Listener>(
         keep_alive: config.keep_alive,
         pushes: pushes::Pushes::new(config.push_allow, config.network),
         doors: hooks::Doors::default(),
+        messaging: config.messaging,
         stop: stop.clone(),
         sockets: TaskTracker::new(),
     });

@@ -30,7 +30,9 @@ pub fn write(traced: &Traced, object: &mut Object<'_>) {
         priority,
         deadline,
     } = handling;
-    object.member("mode").plain(mode.unwrap_or_default().as_str());
+    if let Some(mode) = mode {
+        object.member("mode").plain(mode.as_str());
+    }
     object.member("priority").plain(priority.as_str());
     if let Some(deadline) = deadline {
         write_time(*deadline, object.member("deadline"));

@@ -127,3 +127,26 @@ fn the_sender_of_what_its_agent_has_held_is_told_so_and_the_trace_knows() {
     let moments: Vec<&Happened> = traced.moments.iter().map(|moment| &moment.what).collect();
     assert_eq!(moments, [&Happened::Queued, &Happened::Brought(Mode::Manual)]);
 }
+
+#[test]
+fn nobody_is_told_that_something_is_held_which_somebody_waits_for() {
+    let mut relay = Relay::told_within(LONG);
+    relay.has_brought(Some(Mode::Manual));
+    relay.call(B, 1, wait("dev-a", 10));
+    let effects = relay.post(A, 2, &nth(1));
+    assert!(
+        effects.contains(&reply(
+            2,
+            Ok(Reply::Mail(mail::Reply::Posted {
+                id: MessageId(id(1)),
+                given: "dev-a".into(),
+                to: Recipient::agent(&name("dev-a")),
+                ts: START,
+                thread: None,
+                warnings: Box::default(),
+                absence: None,
+            }))
+        )),
+        "{effects:?}"
+    );
+}

@@ -59,6 +59,7 @@ fn config(port: u16, panics_at_a_sign: bool) -> Config {
         guard: Guard { port, token: None },
         keep_alive: Duration::from_secs(15),
         network: Arc::new(relay::server::System),
+        messaging: std::sync::Arc::new(relay::server::System),
         push_allow: Vec::new(),
     }
 }

@@ -53,6 +53,7 @@ impl Relay {
             },
             keep_alive: KEEP_ALIVE,
             network: Arc::new(relay::server::System),
+            messaging: std::sync::Arc::new(relay::server::System),
             push_allow: Vec::new(),
         };
         tokio::spawn(serve(Accepted(accepted), config, CancellationToken::new()));

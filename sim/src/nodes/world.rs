@@ -226,6 +226,7 @@ impl World {
             },
             keep_alive: KEEP_ALIVE,
             network: Arc::new(SimNetwork),
+            messaging: Arc::new(relay::server::System),
             push_allow: (0..self.plan.boxes).map(box_name).collect(),
         };
         let stop = CancellationToken::new();

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use relay::server::{Network, Socket};
+use relay::server::{Messaging, Socket};
 use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 
@@ -43,20 +42,12 @@ impl Doors {
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
 
-impl Network for Doors {
-    fn resolve<'a>(&'a self, host: &'a str, _: u16) -> Later<'a, Vec<SocketAddr>> {
-        Box::pin(async move { Err(io::Error::other(format!("nothing is pushed here, not to {host}"))) })
+impl Messaging for Doors {
+    fn runs(&self, process: &str) -> bool {
+        self.at(Path::new(&path_of(process))).is_some()
     }
 
-    fn connect(&self, address: SocketAddr) -> Later<'_, Box<dyn Socket>> {
-        Box::pin(async move {
-            Err(io::Error::other(format!(
-                "nothing is pushed here, not to {address}"
-            )))
-        })
-    }
-
-    fn messaging<'a>(&'a self, path: &'a Path) -> Later<'a, Box<dyn Socket>> {
+    fn connect<'a>(&'a self, path: &'a Path) -> Later<'a, Box<dyn Socket>> {
         Box::pin(async move {
             let Some(program) = self.at(path) else {
                 return Err(io::ErrorKind::ConnectionRefused.into());
@@ -70,7 +61,11 @@ impl Network for Doors {
                 let said: Value = serde_json::from_str(&line).unwrap_or_default();
                 if let Some(text) = said["message"]["content"].as_str() {
                     program.shared.marks.hit("woken by its messaging socket");
-                    program.wake(text.to_owned(), now_ms());
+                    // As Claude Code shows it.
+                    program.wake(
+                        format!("Another Claude session sent a message:\n{text}"),
+                        now_ms(),
+                    );
                 }
             });
             Ok(Box::new(relay) as Box<dyn Socket>)

@@ -275,7 +275,7 @@ impl Case<'_> {
                 return Err(format!("nothing was said of {accepted:?}"));
             };
             let agent = agent_name(accepted.agent);
-            let mode = accepted.given.unwrap_or_default().as_str();
+            let mode = accepted.given.map(Mode::as_str);
             let id = accepted.id.to_string();
             let said = trace.said["steps"].as_array().into_iter().flatten();
             let said: Vec<&Value> = said.collect();
@@ -287,7 +287,7 @@ impl Case<'_> {
                     && said["seq"] == accepted.place
             };
             let is_true = trace.said["id"] == id.as_str()
-                && trace.said["mode"] == mode
+                && trace.said["mode"].as_str() == mode
                 && said.len() == trace.seen.len()
                 && trace
                     .seen

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use relay::engine::handling::Mode;
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
-use relay::server::{Config, Guard, KEEP_ALIVE, Notes, serve};
+use relay::server::{Config, Guard, KEEP_ALIVE, Notes, System, serve};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -277,7 +277,8 @@ impl World {
                 token: None,
             },
             keep_alive: KEEP_ALIVE,
-            network: Arc::new(doors),
+            network: Arc::new(System),
+            messaging: Arc::new(doors),
             push_allow: Vec::new(),
         };
         let stop = CancellationToken::new();

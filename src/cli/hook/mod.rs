@@ -3,7 +3,6 @@
 //! A program must not suffer from its hook: whatever fails, the exit code says that nothing is wrong. Where no relay answers, nothing
 //! is said either.
 
-mod process;
 mod wait;
 
 use std::io::Read as _;
@@ -15,7 +14,6 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use self::process::Process;
 use self::wait::{is_interactive, settles, stand_by};
 use super::client::{At, Client, ClientError};
 use super::install::has_claude_hooks;
@@ -23,6 +21,7 @@ use super::messages::{check_stdout, write_stdout};
 use super::project::Project;
 use super::{End, Failure, block_on, say};
 use crate::engine::DEFAULT_PROJECT;
+use crate::process::Process;
 use crate::server::hooks;
 
 pub use self::wait::WAKES;
@@ -102,14 +101,14 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
             let started = Instant::now();
             match read_event() {
                 Ok(event) => {
-                    let starts = starts_session(&event);
+                    let event = Bytes::from(hooks::slimmed(event));
                     let patience = PATIENCE.saturating_sub(started.elapsed());
-                    let carried = carry(args, process.as_ref(), hooks::slimmed(event).into());
+                    let carried = carry(args, process.as_ref(), event.clone());
                     let carried = block_on(async { Ok::<_, Failure>(timeout(patience, carried).await) })?;
                     let done = carried.unwrap_or(Ok(()));
                     if let Err(error) = &done
                         && args.program == Program::Claude
-                        && starts
+                        && starts_session(&event)
                     {
                         tell_person(args, error);
                     }
@@ -189,7 +188,7 @@ fn tell_person(args: &Hook, error: &ClientError) {
         return;
     }
     let advice = if matches!(error, ClientError::Refused { .. }) && !args.agent.is_empty() {
-        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT"
+        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, its project by RELAY_PROJECT, and its mode by RELAY_MODE"
     } else {
         ""
     };

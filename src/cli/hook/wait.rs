@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::process::Process;
 use super::{Hook, carry, path, tell};
 use crate::cli::End;
 use crate::cli::client::{Client, ClientError};
+use crate::process::Process;
 
 /// How soon a waiter looks for its relay again, at first and in the end.
 const AGAIN_FIRST: Duration = Duration::from_millis(100);

@@ -7,22 +7,28 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
 
 use super::Program;
-use crate::engine::limits::ASLEEP_MS;
+use crate::engine::limits::{ASLEEP_MS, PROGRAMS_MAX};
 use crate::engine::surfacing::{Command, Reply, Shown};
 use crate::engine::{self, shown};
 use crate::server::Shared;
 use crate::server::owner::{Answered, Outcome, ProgramKey, Receipt};
 use crate::tools::frame;
 
-/// How long a program is to be idle before its socket is thought of, in milliseconds: its waiter may be on its way.
+/// How long a program is to be idle before its socket is thought of: its waiter may be on its way.
 const SETTLES: Duration = Duration::from_millis(ASLEEP_MS.unsigned_abs());
+
+/// How soon it is asked again for a program whose agent was taken over, and how often it is looked whether the program runs still.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// How long a socket may take a line, which is a moment's work.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -47,108 +53,151 @@ impl Door {
     }
 }
 
-/// The doors of all programs that have named one.
+/// The doors of all programs that have one, and what stands in for their waiters.
 #[derive(Default)]
 pub(in crate::server) struct Doors(Mutex<BTreeMap<ProgramKey, Known>>);
 
 struct Known {
     door: Door,
-    /// Something stands in for the program's waiter already.
-    is_watched: bool,
+    /// A request of the program's hooks is over: its waiter may be gone.
+    rests: Arc<Notify>,
+    stands_in: AbortHandle,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.stands_in.abort();
+    }
+}
+
+/// Has a task stand in for a program's waiter, as long as the program has a door.
+pub(super) fn opens(shared: &Arc<Shared>, key: &ProgramKey, door: &Door) {
+    let mut doors = shared.doors.lock();
+    if let Some(known) = doors.get_mut(key) {
+        known.door = door.clone();
+        return;
+    }
+    if doors.len() >= PROGRAMS_MAX {
+        doors.retain(|key, _| shared.owner.known_program(key).is_some());
+    }
+    let rests = Arc::new(Notify::new());
+    let task = stand_in(Arc::clone(shared), key.clone(), Arc::clone(&rests));
+    let known = Known {
+        door: door.clone(),
+        rests,
+        stands_in: tokio::spawn(task).abort_handle(),
+    };
+    doors.insert(key.clone(), known);
 }
 
 impl Doors {
-    /// Takes note of a program's door, or that it has none, or none any more.
-    pub fn knows(&self, key: &ProgramKey, door: Option<Door>) {
-        let mut doors = self.0.lock().expect("nothing panics while it holds the doors");
-        match (door, doors.get_mut(key)) {
-            (Some(door), Some(known)) => known.door = door,
-            (Some(door), None) => {
-                let is_watched = false;
-                drop(doors.insert(key.clone(), Known { door, is_watched }));
-            }
-            (None, _) => drop(doors.remove(key)),
+    /// Forgets a program's door, and that something stands in for its waiter.
+    pub fn closes(&self, key: &ProgramKey) {
+        drop(self.lock().remove(key));
+    }
+
+    /// Has it looked whether a program is to be woken by its door, once a request of its hooks is over, however that ends.
+    pub fn rests_behind(&self, key: &ProgramKey) -> Rests {
+        Rests(self.lock().get(key).map(|known| Arc::clone(&known.rests)))
+    }
+
+    /// Forgets a door behind which nobody stands in any more.
+    fn ends(&self, key: &ProgramKey, rests: &Arc<Notify>) {
+        let mut doors = self.lock();
+        // It may have been named anew meanwhile.
+        if doors
+            .get(key)
+            .is_some_and(|known| Arc::ptr_eq(&known.rests, rests))
+        {
+            doors.remove(key);
         }
     }
 
-    /// Returns a program's door, if it is there.
     fn of(&self, key: &ProgramKey) -> Option<Door> {
-        let doors = self.0.lock().expect("nothing panics while it holds the doors");
-        doors.get(key).map(|known| known.door.clone())
+        self.lock().get(key).map(|known| known.door.clone())
     }
 
-    /// Tells whether a program has a door that nothing watches, which something does from now on.
-    fn watches(&self, key: &ProgramKey) -> bool {
-        let mut doors = self.0.lock().expect("nothing panics while it holds the doors");
-        let known = doors.get_mut(key);
-        known.is_some_and(|known| !std::mem::replace(&mut known.is_watched, true))
-    }
-
-    fn watches_no_more(&self, key: &ProgramKey) {
-        let mut doors = self.0.lock().expect("nothing panics while it holds the doors");
-        if let Some(known) = doors.get_mut(key) {
-            known.is_watched = false;
-        }
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ProgramKey, Known>> {
+        self.0.lock().expect("nothing panics while it holds the doors")
     }
 }
 
-/// Has something stand in for a program's waiter once a request of its hooks is over, however it ends.
-pub(super) struct StandsIn<'a> {
-    shared: &'a Arc<Shared>,
-    key: ProgramKey,
-}
+/// A request of a program's hooks; it is over when this is dropped.
+pub(in crate::server) struct Rests(Option<Arc<Notify>>);
 
-impl<'a> StandsIn<'a> {
-    pub fn behind(shared: &'a Arc<Shared>, key: ProgramKey) -> Self {
-        Self { shared, key }
-    }
-}
-
-impl Drop for StandsIn<'_> {
+impl Drop for Rests {
     fn drop(&mut self) {
-        if self.shared.doors.watches(&self.key) {
-            tokio::spawn(stand_in(Arc::clone(self.shared), self.key.clone()));
+        if let Some(rests) = &self.0 {
+            rests.notify_one();
         }
     }
 }
 
-/// Stands in for a program's waiter until one stands by, or the program has gone.
-async fn stand_in(shared: Arc<Shared>, key: ProgramKey) {
+/// What comes of standing in for a program's waiter.
+enum Woken {
+    /// The program is to be woken.
+    With(Shown, Receipt),
+    /// A waiter stands by for it.
+    Elsewhere,
+    /// Its agent was taken over.
+    NotNow,
+    /// It has no session any more, or its process is gone.
+    Gone,
+}
+
+/// Stands in for a program's waiter whenever none stands by, until the program is gone, or the relay stops.
+async fn stand_in(shared: Arc<Shared>, key: ProgramKey, rests: Arc<Notify>) {
     let stop = shared.stop.clone();
-    while stop
-        .run_until_cancelled(tokio::time::sleep(SETTLES))
-        .await
-        .is_some()
-    {
-        let Some((told, receipt)) = woken(&shared, &key).await else {
-            break;
-        };
-        let mark = shared.mark(receipt.handover());
-        let text = frame::framed(&told, Some(&mark));
-        // Without its receipt the wake is undone, and comes by another way.
-        match say(&shared, &key, &text).await {
-            Ok(()) => drop(receipt.passed()),
-            Err(error) => {
-                tracing::debug!(%error, "a messaging socket takes nothing");
-                shared.doors.knows(&key, None);
-                break;
+    let stands_in = async {
+        rests.notified().await;
+        loop {
+            sleep(SETTLES).await;
+            match woken(&shared, &key).await {
+                Woken::With(told, receipt) => {
+                    let mark = shared.mark(receipt.handover());
+                    // Without its receipt the wake is undone, and comes by another way.
+                    if let Err(error) = say(&shared, &key, &frame::framed(&told, Some(&mark))).await {
+                        tracing::debug!(%error, "a messaging socket takes nothing");
+                        return;
+                    }
+                    receipt.passed();
+                }
+                Woken::Elsewhere => rests.notified().await,
+                Woken::NotNow => drop(timeout(AGAIN, rests.notified()).await),
+                Woken::Gone => return,
             }
         }
+    };
+    if stop.run_until_cancelled(stands_in).await.is_some() {
+        shared.doors.ends(&key, &rests);
     }
-    shared.doors.watches_no_more(&key);
 }
 
-/// Waits until a program is to be woken; nothing comes if that is another's to do, or nobody's any more.
-async fn woken(shared: &Arc<Shared>, key: &ProgramKey) -> Option<(Shown, Receipt)> {
+/// Waits until a program is to be woken, or that is another's to do.
+async fn woken(shared: &Arc<Shared>, key: &ProgramKey) -> Woken {
+    let ends = async {
+        while shared.messaging.runs(&key.process) {
+            sleep(AGAIN).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = ends => Woken::Gone,
+        woken = asked(shared, key) => woken.unwrap_or(Woken::Gone),
+    }
+}
+
+async fn asked(shared: &Arc<Shared>, key: &ProgramKey) -> Option<Woken> {
     let session = shared.owner.known_program(key)?;
     let Answered { answer, receipt } = match shared.owner.call(session, Command::StandsIn.into(), None)? {
         Outcome::Answered(answered) => answered,
         Outcome::Parked(mut parked) => parked.answered().await?,
     };
-    match answer {
-        Ok(engine::Reply::Surfacing(Reply::Shown(told))) => Some((told, receipt?)),
-        Ok(_) | Err(_) => None,
-    }
+    Some(match answer {
+        Ok(engine::Reply::Surfacing(Reply::Shown(told))) => Woken::With(told, receipt?),
+        Ok(_) => Woken::Elsewhere,
+        Err(_) => Woken::NotNow,
+    })
 }
 
 /// Says a text to a program.
@@ -158,9 +207,9 @@ async fn say(shared: &Arc<Shared>, key: &ProgramKey, text: &str) -> io::Result<(
     };
     let said = json!({"type": "user", "message": {"role": "user", "content": text}});
     let writes = async {
-        let mut socket = shared.pushes.network.messaging(&path).await?;
+        let mut socket = shared.messaging.connect(&path).await?;
         socket.write_all(format!("{said}\n").as_bytes()).await?;
         socket.shutdown().await
     };
-    tokio::time::timeout(PATIENCE, writes).await?
+    timeout(PATIENCE, writes).await?
 }

@@ -165,9 +165,11 @@ impl Event<'_> {
         self.session_id.as_deref()
     }
 
-    /// Tells whether what others say to the program waits for its person, who is asked nothing else.
-    pub fn holds_what_others_say(&self) -> bool {
-        self.permission_mode.as_deref() == Some("bypassPermissions")
+    /// Tells whether what others say to the program waits for its person, who is asked nothing else; nothing if the event does not say that,
+    /// as few do but those of a turn.
+    pub fn holds_what_others_say(&self) -> Option<bool> {
+        let mode = self.permission_mode.as_deref();
+        mode.map(|mode| mode == "bypassPermissions")
     }
 
     /// Says what it means; `is_process` if the program is known by its process, and not by its conversation. `wake` finds the wake of a mark.

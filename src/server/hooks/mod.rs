@@ -2,10 +2,12 @@
 //!
 //! `POST /hooks/PROGRAM` takes the JSON that the program gives its hook, and answers with the JSON that it takes from it, or with
 //! nothing. `POST /hooks/PROGRAM/wait` is answered when the program is to begin a turn. `process` in the query tells one program from
-//! another, `agent` whose it is, if that is known, and `project` from where its model names agents.
+//! another, `agent` whose it is, if that is known, `project` from where its model names agents, `mode` how its agent has what its senders say
+//! nothing of, and `socket` its messaging socket.
 
 mod doors;
 mod events;
+mod messaging;
 
 use std::sync::Arc;
 
@@ -15,8 +17,8 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
+use self::doors::Door;
 pub(super) use self::doors::Doors;
-use self::doors::{Door, StandsIn};
 use self::events::{Event, Heard};
 use super::accept::json_body;
 use super::api::parse_mode;
@@ -31,6 +33,7 @@ use crate::engine::{self, DEFAULT_PROJECT, Ending, HandoverId, SessionId, Who, s
 use crate::tools::{self, frame};
 
 pub use events::{Program, slimmed};
+pub use messaging::Messaging;
 
 /// Longest name of a process, in bytes: several times a UUID.
 const PROCESS_BYTES_MAX: usize = 128;
@@ -143,14 +146,13 @@ pub(super) async fn event(
         let reason = "nothing says which program it is; accepted: \"session_id\" in the event, or ?process=";
         return refuse(StatusCode::BAD_REQUEST, reason);
     };
-    let door = asked.door.clone().filter(|_| !event.holds_what_others_say());
-    shared.doors.knows(&asked.key(process), door);
     let command = match event.heard(asked.program, asked.process.is_some(), |mark| shared.wake(mark)) {
         Heard::Nothing => return StatusCode::NO_CONTENT.into_response(),
         Heard::Gone => {
-            if let Some(session) = shared.owner.known_program(&asked.key(process)) {
+            let key = asked.key(process);
+            shared.doors.closes(&key);
+            if let Some(session) = shared.owner.known_program(&key) {
                 shared.owner.close(session, Ending::Orderly);
-                shared.doors.knows(&asked.key(process), None);
             }
             return StatusCode::NO_CONTENT.into_response();
         }
@@ -160,7 +162,14 @@ pub(super) async fn event(
         Ok(session) => session,
         Err(response) => return *response,
     };
-    let _stands_in = StandsIn::behind(&shared, asked.key(process));
+    let key = asked.key(process);
+    match (event.holds_what_others_say(), &asked.door) {
+        (Some(false), Some(door)) => doors::opens(&shared, &key, door),
+        (Some(_), _) => shared.doors.closes(&key),
+        // It says nothing of that.
+        (None, _) => {}
+    }
+    let _rests = shared.doors.rests_behind(&key);
     answer(&shared, &link, session, command, |shown, _| {
         asked.program.answer(event.name(), &frame::framed(shown, None))
     })
@@ -186,7 +195,8 @@ pub(super) async fn wait(
         Ok(session) => session,
         Err(response) => return *response,
     };
-    let _stands_in = StandsIn::behind(&shared, asked.key(asked.process.as_deref().unwrap_or_default()));
+    let key = asked.key(asked.process.as_deref().unwrap_or_default());
+    let _rests = shared.doors.rests_behind(&key);
     answer(&shared, &link, session, Command::StandsBy, |shown, handover| {
         let mark = handover.map(|handover| shared.mark(handover));
         json!({"text": frame::framed(shown, mark.as_deref())})

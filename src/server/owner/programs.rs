@@ -33,9 +33,21 @@ impl Programs {
     }
 }
 
+/// Tells whether two sessions of a program are for the same agent, as far as their hooks say that.
+fn is_for_same(one: &Who, other: &Who) -> bool {
+    let plain = |who: &Who| {
+        let mut who = who.clone();
+        if let Who::Program { mode, .. } = &mut who {
+            *mode = None;
+        }
+        who
+    };
+    plain(one) == plain(other)
+}
+
 impl Owner {
     /// Returns the open session of a program; opens it if need be, anew if it was opened for somebody else. Who does not say for whom takes
-    /// the one that is there.
+    /// the one that is there. How what its agent's senders say nothing of is brought is said when it is opened.
     ///
     /// # Errors
     ///
@@ -45,7 +57,7 @@ impl Owner {
         let names_nobody = matches!(who, Who::Program { agent: None, .. });
         self.with(|state| {
             let other = match state.programs.open.get(&key) {
-                Some((open, for_whom)) if *for_whom == who || names_nobody => return Ok(*open),
+                Some((open, for_whom)) if is_for_same(for_whom, &who) || names_nobody => return Ok(*open),
                 Some((open, _)) => Some(*open),
                 None => None,
             };

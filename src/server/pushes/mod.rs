@@ -33,7 +33,7 @@ use crate::engine::{Ending, NodeId, Refusal, SessionId, Timestamp};
 pub struct Pushes {
     /// The hosts beside this machine that a target may be on.
     allowed: Vec<String>,
-    pub network: Arc<dyn Network>,
+    network: Arc<dyn Network>,
     served: Mutex<BTreeMap<NodeId, Served>>,
 }
 

@@ -2,8 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::Path;
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,18 +20,6 @@ pub trait Network: Send + Sync + 'static {
 
     /// Connects to one.
     fn connect(&self, address: SocketAddr) -> Later<'_, Box<dyn Socket>>;
-
-    /// Connects to the messaging socket of a program on this machine.
-    ///
-    /// # Errors
-    ///
-    /// The system's; or it is none of this user's own, in a directory that nobody else can change.
-    fn messaging<'a>(&'a self, path: &'a Path) -> Later<'a, Box<dyn Socket>> {
-        Box::pin(async move {
-            let reason = format!("{} is on no network", path.display());
-            Err(io::Error::new(io::ErrorKind::Unsupported, reason))
-        })
-    }
 }
 
 /// That of the system.
@@ -50,82 +36,5 @@ impl Network for System {
             socket.set_nodelay(true)?;
             Ok(Box::new(socket) as Box<dyn Socket>)
         })
-    }
-
-    fn messaging<'a>(&'a self, path: &'a Path) -> Later<'a, Box<dyn Socket>> {
-        Box::pin(async move {
-            check_messaging(path)?;
-            let socket = tokio::net::UnixStream::connect(path).await?;
-            Ok(Box::new(socket) as Box<dyn Socket>)
-        })
-    }
-}
-
-/// The directory in which Claude Code has its messaging sockets, wherever that is.
-const MESSAGING_DIRECTORY: &str = "cc-socks";
-
-/// Checks that a path, which anybody may have named, is that of a messaging socket of a program of this user's.
-fn check_messaging(path: &Path) -> io::Result<()> {
-    let no = |why: &str| {
-        let reason = format!("{} is no messaging socket: {why}", path.display());
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
-    };
-    let user = rustix::process::getuid().as_raw();
-    let Some(directory) = path
-        .parent()
-        .filter(|directory| directory.ends_with(MESSAGING_DIRECTORY))
-    else {
-        return no("its directory is not named cc-socks");
-    };
-    let around = std::fs::symlink_metadata(directory)?;
-    if !around.is_dir() || around.uid() != user || around.mode() & 0o022 != 0 {
-        return no("its directory is not this user's alone");
-    }
-    let socket = std::fs::symlink_metadata(path)?;
-    if !socket.file_type().is_socket() || socket.uid() != user {
-        return no("it is no socket of this user's");
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
-    use std::os::unix::net::UnixListener;
-
-    use super::*;
-
-    #[test]
-    fn a_messaging_socket_is_one_of_this_user_s_own_in_a_directory_of_its_own() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let directory = folder.path().join("cc-socks");
-        std::fs::create_dir(&directory).expect("it is made");
-        let allow = |mode| {
-            let permissions = std::fs::Permissions::from_mode(mode);
-            std::fs::set_permissions(&directory, permissions).expect("it is this user's");
-        };
-        allow(0o700);
-        let path = directory.join("1.sock");
-        let _listener = UnixListener::bind(&path).expect("it is bound");
-        check_messaging(&path).expect("it is one");
-
-        let elsewhere = folder.path().join("1.sock");
-        let _other = UnixListener::bind(&elsewhere).expect("it is bound");
-        assert!(
-            check_messaging(&elsewhere).is_err(),
-            "its directory has another name"
-        );
-        let file = directory.join("file");
-        std::fs::write(&file, "").expect("it is written");
-        assert!(check_messaging(&file).is_err(), "it is no socket");
-        let link = directory.join("link");
-        symlink(&elsewhere, &link).expect("it is made");
-        assert!(check_messaging(&link).is_err(), "it leads elsewhere");
-        assert!(
-            check_messaging(&directory.join("none")).is_err(),
-            "it is not there"
-        );
-        allow(0o777);
-        assert!(check_messaging(&path).is_err(), "anybody could change it");
     }
 }

@@ -27,6 +27,8 @@ fn shared() -> Arc<Shared> {
         toolsets: DEFAULT,
         keep_alive: Duration::from_secs(15),
         doors: crate::server::hooks::Doors::default(),
+
+        messaging: Arc::new(crate::server::System),
         pushes: Pushes::new(Vec::new(), Arc::new(System)),
         stop: CancellationToken::new(),
         sockets: TaskTracker::new(),

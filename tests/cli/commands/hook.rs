@@ -265,7 +265,12 @@ fn a_waiter_outlives_a_relay_that_stops_in_order() {
     relay.signal("TERM");
     assert_eq!(relay.exit_status().code(), Some(0));
     relay.restart();
+    let restarted = std::time::Instant::now();
     until("it stands by again", || can_be_woken(&relay));
+    assert!(
+        restarted.elapsed() < Duration::from_secs(15),
+        "as soon as it is there"
+    );
     send(&relay, "wake up");
     assert_eq!(waiter.end().0, Some(2));
 }

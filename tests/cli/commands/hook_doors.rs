@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::hook::{PROCESS, Waiter, event, hook, programs, send, tell};
+use super::hook::{Waiter, event, hook, programs, send, tell};
 use super::*;
 
 /// A messaging socket, as Claude Code has one.
@@ -36,7 +36,16 @@ impl Door {
 
     /// Tells of an event whose hook has the socket in its environment.
     fn tells(&self, relay: &Relay, event: &Value) -> assert_cmd::Command {
-        let mut command = hook(relay, PROCESS, event);
+        self.tells_of(relay, &std::process::id().to_string(), event, "default")
+    }
+
+    /// The same of the program of a process, which may do so much without asking; nothing is said of that if it is empty.
+    fn tells_of(&self, relay: &Relay, process: &str, event: &Value, may: &str) -> assert_cmd::Command {
+        let mut event = event.clone();
+        if !may.is_empty() {
+            event["permission_mode"] = may.into();
+        }
+        let mut command = hook(relay, process, &event);
         command.env("CLAUDE_CODE_MESSAGING_SOCKET", &self.path);
         command
     }
@@ -84,6 +93,51 @@ fn an_idle_session_without_a_waiter_is_woken_by_its_messaging_socket() {
 }
 
 #[test]
+fn a_turn_that_the_socket_has_begun_is_not_one_that_a_person_begins() {
+    let relay = told();
+    let door = Door::open();
+    door.tells(&relay, &event("Stop")).assert().code(0);
+    let next = [
+        "send",
+        "--from",
+        "pm",
+        "dev-a",
+        "for later",
+        "--mode",
+        "next-message",
+    ];
+    ask(relay.port, &next).assert().code(0);
+    send(&relay, "wake up");
+    let said = format!("Another Claude session sent a message:\n{}", door.hears());
+    let begins = json!({"hook_event_name": "UserPromptSubmit", "prompt": said});
+    door.tells(&relay, &begins).assert().code(0).stdout("");
+    let by_person = json!({"hook_event_name": "UserPromptSubmit", "prompt": "go on"});
+    let shown = door.tells(&relay, &by_person).assert().code(0);
+    assert!(stdout_of(&shown).contains("| for later"));
+}
+
+#[test]
+fn a_process_that_is_gone_can_be_woken_no_more() {
+    let relay = told();
+    let door = Door::open();
+    let mut process = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .expect("it starts");
+    let number = process.id().to_string();
+    door.tells_of(&relay, &number, &event("Stop"), "default")
+        .assert()
+        .code(0);
+    process.kill().expect("it is this test's own");
+    process.wait().expect("it ends");
+    std::thread::sleep(Duration::from_secs(6));
+    assert_eq!(programs(&relay), [("idle".to_owned(), false)]);
+    send(&relay, "wake up");
+    assert!(door.is_silent());
+    assert_eq!(relay.bodies("dev-a"), ["wake up"]);
+}
+
+#[test]
 fn a_socket_that_takes_nothing_loses_nothing() {
     let relay = told();
     let door = Door::open();
@@ -100,10 +154,7 @@ fn a_session_with_a_waiter_or_one_that_its_person_watches_is_not_woken_so() {
     let relay = told();
     let door = Door::open();
     let process = std::process::id().to_string();
-    let mut idle = hook(&relay, &process, &event("Stop"));
-    idle.env("CLAUDE_CODE_MESSAGING_SOCKET", &door.path)
-        .assert()
-        .code(0);
+    door.tells(&relay, &event("Stop")).assert().code(0);
     let waiter = Waiter::stands_by(&relay);
     // Longer than a program is idle before its socket is thought of.
     std::thread::sleep(Duration::from_secs(6));
@@ -113,9 +164,10 @@ fn a_session_with_a_waiter_or_one_that_its_person_watches_is_not_woken_so() {
 
     let relay = told();
     let door = Door::open();
-    let mut asks_nothing = event("Stop");
-    asks_nothing["permission_mode"] = json!("bypassPermissions");
-    door.tells(&relay, &asks_nothing).assert().code(0);
+    let rests = json!({"hook_event_name": "Notification", "notification_type": "idle_prompt"});
+    for (event, may) in [(event("Stop"), "bypassPermissions"), (rests, "")] {
+        door.tells_of(&relay, &process, &event, may).assert().code(0);
+    }
     send(&relay, "wake up");
     std::thread::sleep(Duration::from_secs(6));
     assert!(door.is_silent());

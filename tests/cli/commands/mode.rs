@@ -44,6 +44,20 @@ fn the_environment_of_its_hooks_says_it_too() {
 }
 
 #[test]
+fn hooks_that_say_nothing_of_it_leave_the_session_as_it_is() {
+    let relay = told();
+    let said = |mode: &str| {
+        let mut command = hook(&relay, PROCESS, &event("UserPromptSubmit"));
+        command.env("RELAY_MODE", mode).assert().code(0)
+    };
+    said("immediate");
+    send(&relay, "once");
+    assert!(stdout_of(&said("")).contains("| once"));
+    assert_eq!(stdout_of(&said("immediate")), "");
+    assert_eq!(relay.bodies("dev-a"), [""; 0]);
+}
+
+#[test]
 fn what_is_held_for_its_agent_says_so_to_the_sender_and_in_the_trace() {
     let relay = told();
     mode(&relay, &["dev-a", "manual"]).code(0);

@@ -27,7 +27,7 @@ fn a_message_is_followed_until_it_is_delivered() {
     assert_eq!(
         queued,
         json!({
-            "id": id, "from": "pm", "to": "dev-a", "kind": "free", "accepted_at": at, "mode": "immediate", "priority": "normal",
+            "id": id, "from": "pm", "to": "dev-a", "kind": "free", "accepted_at": at, "priority": "normal",
             "steps": [{"at": at, "agent": "dev-a", "seq": 0, "step": "queued"}],
         })
     );

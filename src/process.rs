@@ -1,16 +1,33 @@
 //! A process of an agent CLI, as the system knows it.
 
 /// The process of a program.
-pub(super) struct Process {
+#[derive(Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
     pub number: String,
     /// When it was started, as the system counts that: a number is used again. None where the system does not tell.
     since: Option<String>,
 }
 
 impl Process {
+    /// Takes the one that has a number now.
     pub fn of(number: String) -> Self {
         let since = Self::state(&number).map(|(_, since)| since);
         Self { number, since }
+    }
+
+    /// Finds the one that is so named ([`Self::name`]); none if nobody names one so.
+    pub fn named(name: &str) -> Option<Self> {
+        let (number, since) = match name.split_once('-') {
+            Some((number, since)) => (number, Some(since)),
+            None => (name, None),
+        };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_name = is_number(number) && since.is_none_or(is_number);
+        is_name.then(|| Self {
+            number: number.to_owned(),
+            since: since.map(str::to_owned),
+        })
     }
 
     /// Names it so that no other has the name.
@@ -21,6 +38,7 @@ impl Process {
         }
     }
 
+    /// Tells whether it runs.
     pub fn is_alive(&self) -> bool {
         if self.since.is_some() {
             let state = Self::state(&self.number);
@@ -38,5 +56,26 @@ impl Process {
         let state = fields.next()?.to_owned();
         let since = fields.nth(18)?.to_owned();
         Some((state, since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_found_by_its_name_and_no_other_is() {
+        let own = Process::of(std::process::id().to_string());
+        let named = Process::named(&own.name()).expect("it is a name");
+        assert_eq!(named, own);
+        assert!(named.is_alive());
+        let another = Process::named(&format!("{}-1", own.number)).expect("it is a name");
+        assert!(
+            !another.is_alive() || own.since.is_none(),
+            "the number is used again"
+        );
+        for none in ["", "-", "1-", "a-1", "1-b", "1-2-3", "6f9619ff-8b86"] {
+            assert_eq!(Process::named(none), None, "{none}");
+        }
     }
 }
