@@ -48,14 +48,24 @@ impl Process {
         pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
     }
 
-    /// Returns its state and when it was started: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>, fields 3 and 22.
+    /// Returns the number of the process that started it; none where the system does not tell.
+    pub fn parent(number: &str) -> Option<String> {
+        Self::stat(number)?.into_iter().nth(1)
+    }
+
+    /// Returns its state and when it was started.
     fn state(number: &str) -> Option<(String, String)> {
+        let mut fields = Self::stat(number)?.into_iter();
+        let state = fields.next()?;
+        let since = fields.nth(18)?;
+        Some((state, since))
+    }
+
+    /// Returns what the system tells of it, from its third field on: <https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html>.
+    fn stat(number: &str) -> Option<Vec<String>> {
         let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
         let (_, behind_name) = stat.rsplit_once(')')?;
-        let mut fields = behind_name.split_whitespace();
-        let state = fields.next()?.to_owned();
-        let since = fields.nth(18)?.to_owned();
-        Some((state, since))
+        Some(behind_name.split_whitespace().map(str::to_owned).collect())
     }
 }
 

@@ -79,7 +79,7 @@ pub use hooks::Messaging;
 pub use limits::{ACKNOWLEDGE_PATIENCE, HEALTH_BYTES_MAX, KEEP_ALIVE};
 pub use log::{Line, Lines, LogEnd, MessageLog, line, stdout_log};
 pub use machine::Machine;
-pub use notes::FileNotes;
+pub use notes::{FileNotes, runtime_directory};
 pub use orphans::Notes;
 pub use owner::Unread;
 pub use pushes::{Network, Socket, System};

@@ -24,8 +24,7 @@ pub struct FileNotes {
 }
 
 impl FileNotes {
-    /// Opens the notes of the relay at `address`: in `relay` of `$XDG_RUNTIME_DIR`, or in `relay-<user id>` of the directory for
-    /// temporary files.
+    /// Opens the notes of the relay at `address`, in [`runtime_directory`].
     ///
     /// # Errors
     ///
@@ -100,8 +99,13 @@ async fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns the directory, which is made if need be.
-fn runtime_directory() -> io::Result<PathBuf> {
+/// Returns the directory of this user's for what no other run needs, which is made if need be: `relay` of `$XDG_RUNTIME_DIR`, or
+/// `relay-<user id>` of the directory for temporary files.
+///
+/// # Errors
+///
+/// The system's; also when the directory belongs to somebody else.
+pub fn runtime_directory() -> io::Result<PathBuf> {
     let user = rustix::process::getuid().as_raw();
     let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let directory = match given.filter(|path| path.is_absolute()) {

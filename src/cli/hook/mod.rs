@@ -3,6 +3,7 @@
 //! A program must not suffer from its hook: whatever fails, the exit code says that nothing is wrong. Where no relay answers, nothing
 //! is said either.
 
+mod codex;
 mod wait;
 
 use std::io::Read as _;
@@ -103,8 +104,12 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                 Ok(event) => {
                     let event = Bytes::from(hooks::slimmed(event));
                     let patience = PATIENCE.saturating_sub(started.elapsed());
-                    let carried = carry(args, process.as_ref(), event.clone());
+                    let name = process.as_ref().map(Process::name);
+                    let carried = carry(args, name.as_deref(), event.clone());
                     let carried = block_on(async { Ok::<_, Failure>(timeout(patience, carried).await) })?;
+                    if matches!(carried, Ok(Ok(()))) && args.program == Program::Codex {
+                        codex::follow(&event);
+                    }
                     let done = carried.unwrap_or(Ok(()));
                     if let Err(error) = &done
                         && args.program == Program::Claude
@@ -124,7 +129,11 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                 let settles = read_event().map_or(Duration::ZERO, |event| settles(&event));
                 block_on(async { Ok::<_, Failure>(stand_by(args, &process, settles).await) })
             }
-            (Program::Claude | Program::Codex | Program::Gemini, _) => Ok(End::Done),
+            (Program::Codex, _) => match read_event().ok().and_then(|said| codex::Waiter::read(&said)) {
+                Some(waiter) => block_on(async { Ok::<_, Failure>(waiter.stand_by(args).await) }),
+                None => Ok(End::Done),
+            },
+            (Program::Claude | Program::Gemini, _) => Ok(End::Done),
         },
     }
 }
@@ -197,10 +206,10 @@ fn tell_person(args: &Hook, error: &ClientError) {
     let _ = write_stdout(&json!({"systemMessage": told}).to_string());
 }
 
-fn path(args: &Hook, what: &str, process: Option<&Process>) -> String {
+fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     if let Some(process) = process {
-        query.append_pair("process", &process.name());
+        query.append_pair("process", process);
     }
     if !args.agent.is_empty() {
         query.append_pair("agent", &args.agent);
@@ -223,7 +232,7 @@ fn path(args: &Hook, what: &str, process: Option<&Process>) -> String {
 }
 
 /// Carries an event there and the answer back. What is in that has arrived once stdout has it.
-async fn carry(args: &Hook, process: Option<&Process>, event: Bytes) -> Result<(), ClientError> {
+async fn carry(args: &Hook, process: Option<&str>, event: Bytes) -> Result<(), ClientError> {
     let is_seen = check_stdout().is_ok();
     let mut client = Client::find(&args.at).await?;
     let answer = client

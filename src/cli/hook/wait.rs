@@ -14,8 +14,8 @@ use crate::cli::client::{Client, ClientError};
 use crate::process::Process;
 
 /// How soon a waiter looks for its relay again, at first and in the end.
-const AGAIN_FIRST: Duration = Duration::from_millis(100);
-const AGAIN_LAST: Duration = Duration::from_secs(2);
+pub(super) const AGAIN_FIRST: Duration = Duration::from_millis(100);
+pub(super) const AGAIN_LAST: Duration = Duration::from_secs(2);
 
 /// The same where it was refused: what it asks may become right by what its person does, and each event of the program starts another.
 const AGAIN_REFUSED: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ const SETTLES_AT_START: Duration = Duration::from_secs(2);
 const SETTLES_AT_PROMPT: Duration = Duration::from_millis(500);
 
 /// How often a waiter looks for the process that it waits for.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a waiter waits for its answer: longer than any program runs.
 const WAIT: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -60,9 +60,10 @@ pub(super) fn settles(event: &[u8]) -> Duration {
 /// Stands by until there is something for the program, which is woken by what is said then; or the program has ended; or another
 /// stands by for it.
 pub(super) async fn stand_by(args: &Hook, process: &Process, settles: Duration) -> End {
+    let name = process.name();
     let woken = async {
         sleep(settles).await;
-        woken(args, process).await
+        woken(args, &name).await
     };
     tokio::select! {
         text = woken => match text {
@@ -80,14 +81,19 @@ pub(super) async fn stand_by(args: &Hook, process: &Process, settles: Duration) 
         },
         () = ended(args, process) => {}
     }
+    tell_of_end(args, &name).await;
+    End::Done
+}
+
+/// Tells that a program has ended that did not say so.
+pub(super) async fn tell_of_end(args: &Hook, process: &str) {
     let event = json!({"hook_event_name": "SessionEnd", "reason": "other"});
     tell(carry(args, Some(process), event.to_string().into()).await);
-    End::Done
 }
 
 /// Asks for what the program is to be woken with, again whenever its relay is away. Nothing comes if another stands by for it, or the
 /// relay does not know the program any more.
-async fn woken(args: &Hook, process: &Process) -> Option<(String, Client)> {
+pub(super) async fn woken(args: &Hook, process: &str) -> Option<(String, Client)> {
     #[derive(Deserialize)]
     struct Woken {
         text: String,
@@ -124,6 +130,7 @@ async fn ended(args: &Hook, process: &Process) {
     // The turn that started it may be over before it looks: what is idle then is told of, whatever it was before. At the start the program
     // may not have written down yet that it is busy.
     let mut before = Status::default();
+    let name = process.name();
     rounds.tick().await;
     loop {
         rounds.tick().await;
@@ -133,7 +140,7 @@ async fn ended(args: &Hook, process: &Process) {
         let status = Status::of(&process.number);
         if status.is_idle() && status != before {
             let event = json!({"hook_event_name": "Notification", "notification_type": "idle_prompt"});
-            let carried = carry(args, Some(process), event.to_string().into()).await;
+            let carried = carry(args, Some(&name), event.to_string().into()).await;
             if carried.is_err() {
                 continue;
             }

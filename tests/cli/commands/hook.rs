@@ -1,5 +1,7 @@
 //! The hooks of agent CLIs, as their programs run them.
 
+mod codex;
+
 use std::io::Read as _;
 
 use serde_json::json;

@@ -11,7 +11,8 @@ const platform = `${process.platform}-${process.arch}`;
 const packageFolder = path.dirname(createRequire(import.meta.url).resolve(`@openai/codex-${platform}/package.json`));
 
 const dialect = {
-  isTurn: ({ method, url }) => method === 'POST' && url.endsWith('/responses'),
+  // What it names a conversation by in its window it asks for without tools.
+  isTurn: ({ method, url }, body) => method === 'POST' && url.endsWith('/responses') && body.tools.length > 0,
 
   shown: ({ input }) =>
     input.map(({ type, role, name, namespace, content, output }) => {
@@ -37,7 +38,10 @@ const dialect = {
     ]);
   },
 
-  errand: ({ response }) => json(response, {}, 404),
+  errand({ body, response }) {
+    if (body?.tools === undefined) json(response, {}, 404);
+    else dialect.answer({ response }, { text: JSON.stringify({ title: 'relay' }) });
+  },
 };
 
 let answers = 0;
@@ -70,9 +74,15 @@ export const codex = {
   atPrompt: (prompt, text) => [{ role: 'user', text: prompt }, { role: 'developer', text }],
 
   /** Returns the command that runs one turn, and its environment. */
-  turn({ home, relay, model, prompt }) {
+  turn(world) {
+    const { command, args, env } = codex.tui(world);
+    return { command, args: ['exec', '--skip-git-repo-check', ...args, world.prompt], env };
+  },
+
+  /** Returns the command that shows its window, and its environment. */
+  tui({ home, project, relay, model }) {
     const folder = path.join(home, '.codex');
-    mkdirSync(folder);
+    mkdirSync(folder, { recursive: true });
     writeFileSync(
       path.join(folder, 'config.toml'),
       [
@@ -81,6 +91,7 @@ export const codex = {
         ...['[model_providers.mock]', 'name = "mock"', `base_url = "${model.url}/v1"`, 'wire_api = "responses"'],
         ...['env_key = "MOCK_KEY"', 'requires_openai_auth = false'],
         ...['[mcp_servers.relay]', `url = "${relay.url('mcp')}"`],
+        ...[`[projects."${project}"]`, 'trust_level = "trusted"'],
       ].join('\n'),
     );
     const hook = [{ hooks: [{ type: 'command', command: `${relayBin} hook codex --port ${relay.port}` }] }];
@@ -88,7 +99,7 @@ export const codex = {
     writeFileSync(path.join(folder, 'hooks.json'), JSON.stringify({ hooks: Object.fromEntries(events.map((event) => [event, hook])) }));
     return {
       command: path.join(packageFolder, 'vendor', TARGETS[platform], 'bin/codex'),
-      args: ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', '--dangerously-bypass-hook-trust', prompt],
+      args: ['--dangerously-bypass-approvals-and-sandbox', '--dangerously-bypass-hook-trust'],
       env: { CODEX_HOME: folder, MOCK_KEY: 'dummy' },
     };
   },
