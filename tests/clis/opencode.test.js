@@ -61,7 +61,7 @@ async function conversation(model, what) {
 async function nothingIsLeft(world) {
   const inDoubt = async () => (await world.relay.health()).roles.find(({ role }) => role === 'dev-a');
   await until(async () => (await inDoubt()).in_doubt === 0, 'what was shown to be confirmed');
-  assert.deepEqual(await inDoubt(), { role: 'dev-a', unread: 0, in_doubt: 0, oldest_seconds: null });
+  assert.deepEqual(await inDoubt(), { role: 'dev-a', mode: 'immediate', unread: 0, in_doubt: 0, oldest_seconds: null });
 }
 
 test('OpenCode: an idle session begins a turn for a message, and what its person is writing stays', async (t) => {
