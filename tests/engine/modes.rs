@@ -100,12 +100,15 @@ fn the_sender_of_what_its_agent_has_held_is_told_so_and_the_trace_knows() {
     let mut relay = Relay::of_program();
     relay.has_brought(Some(Mode::Manual));
     let effects = relay.post(A, 2, &nth(1));
-    let absence = effects.iter().find_map(|effect| match effect {
-        Effect::Reply {
+    let absence = effects.iter().find_map(|effect| {
+        let Effect::Reply {
             result: Ok(Reply::Mail(mail::Reply::Posted { absence, .. })),
             ..
-        } => absence.as_deref(),
-        _ => None,
+        } = effect
+        else {
+            return None;
+        };
+        absence.as_deref()
     });
     assert_eq!(absence, Some(&Absence::Holding { agent: name("dev-a") }));
     assert_eq!(relay.surfaces(3, SAID), None, "it is held");

@@ -541,6 +541,11 @@ impl Running {
                 json!({"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"}),
             ),
         };
+        let mut json = json;
+        if !matches!(at, At::Elsewhere) {
+            // Only the events of a turn say that.
+            json["permission_mode"] = json!("default");
+        }
         let asked_ms = now_ms();
         let Some(answer) = self.program.tells(&json).await else {
             return false;

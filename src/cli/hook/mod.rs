@@ -3,6 +3,11 @@
 //! A program must not suffer from its hook: whatever fails, the exit code says that nothing is wrong. Where no relay answers, nothing
 //! is said either.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a hook is over within a time, whatever keeps its stdin open"
+)]
+
 mod codex;
 mod wait;
 
@@ -20,8 +25,9 @@ use super::client::{At, Client, ClientError};
 use super::install::has_claude_hooks;
 use super::messages::{check_stdout, write_stdout};
 use super::project::Project;
+use super::send;
 use super::{End, Failure, block_on, say};
-use crate::engine::DEFAULT_PROJECT;
+use crate::engine::{DEFAULT_PROJECT, handling};
 use crate::process::Process;
 use crate::server::hooks;
 
@@ -103,6 +109,14 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
             match read_event() {
                 Ok(event) => {
                     let event = Bytes::from(hooks::slimmed(event));
+                    let is_start_of_claude = || args.program == Program::Claude && starts_session(&event);
+                    if let Err(reason) = args.mode() {
+                        let reason = format!("{reason} (RELAY_MODE, or --mode); the agent's stays as it is");
+                        say(&format!("relay hook: {reason}"));
+                        if is_start_of_claude() {
+                            tell_person(&format!("relay: {reason}"));
+                        }
+                    }
                     let patience = PATIENCE.saturating_sub(started.elapsed());
                     let name = process.as_ref().map(Process::name);
                     let carried = carry(args, name.as_deref(), event.clone());
@@ -112,10 +126,10 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                     }
                     let done = carried.unwrap_or(Ok(()));
                     if let Err(error) = &done
-                        && args.program == Program::Claude
-                        && starts_session(&event)
+                        && !error.is_away()
+                        && is_start_of_claude()
                     {
-                        tell_person(args, error);
+                        tell_person(&shows_nothing(args, error));
                     }
                     tell(done);
                 }
@@ -155,6 +169,14 @@ fn read_event() -> std::io::Result<Vec<u8>> {
     })
 }
 
+impl Hook {
+    /// Returns how the agent is to be brought what its senders say nothing of, if that is said.
+    fn mode(&self) -> Result<Option<handling::Mode>, String> {
+        let said = Some(self.brings.as_str()).filter(|said| !said.is_empty());
+        said.map(send::mode).transpose()
+    }
+}
+
 impl Program {
     const fn as_str(self) -> &'static str {
         match self {
@@ -191,19 +213,19 @@ fn starts_session(event: &[u8]) -> bool {
     event.is_ok_and(|event| event["hook_event_name"] == "SessionStart")
 }
 
-/// Says the same to the person, who is not shown what a hook of Claude Code says on stderr when nothing is wrong.
-fn tell_person(args: &Hook, error: &ClientError) {
-    if error.is_away() {
-        return;
-    }
+/// Says something to the person, who is not shown what a hook of Claude Code says on stderr when nothing is wrong.
+fn tell_person(what: &str) {
+    // Where nobody takes it, nobody is told.
+    let _ = write_stdout(&json!({"systemMessage": what}).to_string());
+}
+
+fn shows_nothing(args: &Hook, error: &ClientError) -> String {
     let advice = if matches!(error, ClientError::Refused { .. }) && !args.agent.is_empty() {
-        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, its project by RELAY_PROJECT, and its mode by RELAY_MODE"
+        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT"
     } else {
         ""
     };
-    let told = format!("relay shows this session no messages: {error}{advice}");
-    // Where nobody takes it, nobody is told.
-    let _ = write_stdout(&json!({"systemMessage": told}).to_string());
+    format!("relay shows this session no messages: {error}{advice}")
 }
 
 fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
@@ -217,8 +239,8 @@ fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
     if args.project.as_str() != DEFAULT_PROJECT {
         query.append_pair("project", args.project.as_str());
     }
-    if !args.brings.is_empty() {
-        query.append_pair("mode", &args.brings);
+    if let Ok(Some(mode)) = args.mode() {
+        query.append_pair("mode", mode.as_str());
     }
     // A run with `-p` has one too, and would not end before what is said there.
     if args.program == Program::Claude
