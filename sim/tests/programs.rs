@@ -25,7 +25,7 @@ const BUGS: [(Bug, u64, &[&str]); 15] = [
     (Bug::RoomForgotten, 40, &[ROOM, BOUNDARY, LOST]),
     (Bug::LeftAsleep, 10, &[ASLEEP, LOST]),
     (Bug::StepLeftOut, 5, &[TRACED]),
-    (Bug::GoesOnAgain, 40, &[AGAIN]),
+    (Bug::GoesOnAgain, 80, &[AGAIN]),
     (Bug::HeldIsShown, 20, &[HELD, BOUNDARY]),
     (Bug::NoticeForgotten, 40, &[ASLEEP, LOST]),
     (Bug::WakeTakenForGranted, 40, &[LOST, ASLEEP]),
