@@ -24,6 +24,10 @@ function isOf(child, pid) {
 test('an idle Claude Code whose waiter was killed is woken by its messaging socket, and the draft stays', async (t) => {
   const agents = await Agents.start(t, 'dev-a');
   const [dev] = agents.sessions;
+  // relay hears with the events of a turn how much the session may do without asking.
+  await dev.prompts('go on');
+  await rests(dev);
+  await agents.hears(({ program }) => program?.activity === 'idle' && program.can_be_woken, 'the waiter of an idle session');
   await dev.drafts('half a thought');
   assert.ok(endWaiters(dev) > 0);
   await agents.hears(({ program }) => program?.can_be_woken === false, 'the end of the waiter');

@@ -506,3 +506,18 @@ fn a_model_that_starts_is_told_what_the_one_before_was() {
     assert_eq!(relay.surfaces(4, Boundary::Started), None);
     assert_eq!(shown(&relay.stands_by(WAITER), WAITER), Some((vec![], 1)));
 }
+
+#[test]
+fn a_program_whose_waiter_has_just_gone_is_not_yet_one_that_nothing_wakes() {
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    relay.timeout_at(3 * ASLEEP_MS);
+    relay.handle(Input::Cancelled { call: CallId(WAITER) });
+    relay.timeout_at(4 * ASLEEP_MS - 1);
+    assert_eq!(absence(&mut relay), None);
+    relay.timeout_at(4 * ASLEEP_MS);
+    assert_eq!(
+        absence(&mut relay),
+        Some(Absence::Asleep { agent: name("dev-a") })
+    );
+}
