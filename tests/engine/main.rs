@@ -10,6 +10,7 @@ mod bounds;
 mod channels;
 mod channels_by_name;
 mod coming_and_going;
+mod deliveries;
 mod events;
 mod groups_of_agents;
 mod handing_over;
@@ -61,6 +62,7 @@ use relay::engine::{
     surfacing, trace, watches,
 };
 
+use deliveries::*;
 use people::*;
 
 /// 2026-05-02T14:30:00Z, when every relay here starts.
@@ -358,75 +360,6 @@ fn opened(session: SessionId, agent: &str) -> Effect {
 /// What the n-th draw of random bytes makes, the one for the boot being the 0-th.
 fn id(n: u8) -> uuid::Uuid {
     uuid::Builder::from_random_bytes([n; 16]).into_uuid()
-}
-
-/// The n-th message that a relay accepts, at its place in its inbox; posted at the start.
-fn message(n: u8, seq: u64, from: &str, to: &str) -> Delivery {
-    sent(n, seq, from, Recipient::agent(&name(to)))
-}
-
-/// The same, to whomever.
-fn sent(n: u8, seq: u64, from: &str, to: Recipient) -> Delivery {
-    Delivery {
-        seq: Seq(seq),
-        message: Arc::new(Message {
-            id: MessageId(id(n)),
-            from: name(from),
-            to,
-            kind: Kind::Status,
-            body: format!("body {n}"),
-            ts: START,
-            context: None,
-        }),
-        mode: Mode::Immediate,
-        redelivered: false,
-    }
-}
-
-/// The n-th message of a relay whose messages all go from `pm` to `dev-a`.
-fn nth(n: u8) -> Delivery {
-    message(n, u64::from(n) - 1, "pm", "dev-a")
-}
-
-/// The same message, as what it belongs to has it.
-fn within(context: Context, delivery: &Delivery) -> Delivery {
-    let mode = context.handling.mode.unwrap_or_default();
-    let message = Message {
-        context: Some(Box::new(context)),
-        ..(*delivery.message).clone()
-    };
-    Delivery {
-        message: Arc::new(message),
-        mode,
-        ..delivery.clone()
-    }
-}
-
-/// The same delivery at another place.
-fn at(seq: u64, delivery: &Delivery) -> Delivery {
-    Delivery {
-        seq: Seq(seq),
-        ..delivery.clone()
-    }
-}
-
-/// The same message, posted that many milliseconds after the start.
-fn posted_at(ms: i64, delivery: &Delivery) -> Delivery {
-    let message = Message {
-        ts: START.plus_millis(ms),
-        ..(*delivery.message).clone()
-    };
-    Delivery {
-        message: Arc::new(message),
-        ..delivery.clone()
-    }
-}
-
-fn again(delivery: &Delivery) -> Delivery {
-    Delivery {
-        redelivered: true,
-        ..delivery.clone()
-    }
 }
 
 fn read(agent: &str) -> Command {
