@@ -18,7 +18,7 @@ pub struct Mode {
     role: String,
 
     /// How it is brought what its senders say nothing of, from now on; without it, relay tells how it is.
-    #[arg(value_parser = super::send::mode)]
+    #[arg(value_parser = Brings::named)]
     mode: Option<Brings>,
 
     /// Print the answer as JSON: {"mode": mode}.

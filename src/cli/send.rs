@@ -39,7 +39,7 @@ pub struct Send {
     reply_to: Option<String>,
 
     /// When it is shown to whom it is for: immediate, next-message, next-tool-call, on-idle or manual [default: as its agent has it].
-    #[arg(long, value_parser = mode)]
+    #[arg(long, value_parser = Mode::named)]
     mode: Option<Mode>,
 
     /// Print the answer as JSON: {"id": "<uuid>"}, with a "note" if nobody is there to read it.
@@ -168,14 +168,6 @@ fn from_stdin() -> Result<String, SendError> {
         return Err(SendError::TooLong { bytes_max });
     }
     Ok(body)
-}
-
-/// Finds the mode for a word.
-pub(super) fn mode(text: &str) -> Result<Mode, String> {
-    Mode::parse(text).ok_or_else(|| {
-        let known = Mode::WORDS.join(", ");
-        format!("unknown mode {:?}; known modes: {known}", shown(text))
-    })
 }
 
 fn kind(text: &str) -> Result<Kind, String> {

@@ -12,7 +12,7 @@ use std::fmt;
 use super::events::Event;
 use super::mail::Refusal;
 use super::message::{Delivery, Message};
-use super::names::{AgentName, Seq};
+use super::names::{AgentName, Seq, shown};
 use super::time::Timestamp;
 use super::{Engine, Step};
 
@@ -81,6 +81,18 @@ impl Mode {
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
+
+    /// The same.
+    ///
+    /// # Errors
+    ///
+    /// Says which words there are.
+    pub fn named(word: &str) -> Result<Self, String> {
+        Self::parse(word).ok_or_else(|| {
+            let (word, known) = (shown(word), Self::WORDS.join(", "));
+            format!("unknown mode {word:?}; known modes: {known}")
+        })
+    }
 }
 
 /// How urgent a message is.
@@ -121,10 +133,7 @@ impl fmt::Display for Mode {
 impl From<Mode> for Handling {
     /// In that mode, and else as most are.
     fn from(mode: Mode) -> Self {
-        Self {
-            mode: Some(mode),
-            ..Self::default()
-        }
+        Some(mode).into()
     }
 }
 

@@ -103,7 +103,7 @@ pub(super) async fn send(
         let reason = format!("unknown kind {:?}; known kinds: {known}", shown(kind));
         return refuse(StatusCode::BAD_REQUEST, reason);
     };
-    let mode = match mode.as_deref().map(parse_mode).transpose() {
+    let mode = match mode.as_deref().map(Mode::named).transpose() {
         Ok(mode) => mode,
         Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
     };
@@ -187,22 +187,10 @@ pub(super) async fn mode(
         Ok(asked) => asked,
         Err(response) => return *response,
     };
-    match mode.as_deref().map(parse_mode).transpose() {
+    match mode.as_deref().map(Mode::named).transpose() {
         Ok(mode) => answer(&shared, &link, agents::Command::Mode { agent, mode }).await,
         Err(reason) => refuse(StatusCode::BAD_REQUEST, reason),
     }
-}
-
-/// Finds the mode for a word.
-///
-/// # Errors
-///
-/// Says what would be one.
-pub(super) fn parse_mode(word: &str) -> Result<Mode, String> {
-    Mode::parse(word).ok_or_else(|| {
-        let known = Mode::WORDS.join(", ");
-        format!("unknown mode {:?}; known modes: {known}", shown(word))
-    })
 }
 
 /// `POST /api/trace`: answers what happened to a message, as [`traces::write`] writes it.

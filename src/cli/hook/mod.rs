@@ -25,7 +25,6 @@ use super::client::{At, Client, ClientError};
 use super::install::has_claude_hooks;
 use super::messages::{check_stdout, write_stdout};
 use super::project::Project;
-use super::send;
 use super::{End, Failure, block_on, say};
 use crate::engine::{DEFAULT_PROJECT, handling};
 use crate::process::Process;
@@ -173,7 +172,7 @@ impl Hook {
     /// Returns how the agent is to be brought what its senders say nothing of, if that is said.
     fn mode(&self) -> Result<Option<handling::Mode>, String> {
         let said = Some(self.brings.as_str()).filter(|said| !said.is_empty());
-        said.map(send::mode).transpose()
+        said.map(handling::Mode::named).transpose()
     }
 }
 

@@ -21,7 +21,6 @@ use self::doors::Door;
 pub(super) use self::doors::Doors;
 use self::events::{Event, Heard};
 use super::accept::json_body;
-use super::api::parse_mode;
 use super::dispatch::ResponseBody;
 use super::http::collect;
 use super::owner::{Answered, Outcome, ProgramKey};
@@ -80,7 +79,7 @@ impl Asked {
             process,
             agent,
             project,
-            mode: mode.as_deref().map(parse_mode).transpose()?,
+            mode: mode.as_deref().map(Mode::named).transpose()?,
             door: socket.map(|socket| Door::named(program, &socket)).transpose()?,
         })
     }
