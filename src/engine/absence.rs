@@ -156,7 +156,7 @@ impl Engine {
         let asleep = |(session, program): (SessionId, &Program)| {
             program.activity == Activity::Idle
                 && program.waiter.is_none()
-                && program.silent_since().plus_millis(ASLEEP_MS) <= now
+                && program.silent_since.plus_millis(ASLEEP_MS) <= now
                 && !self.is_being_woken(session)
         };
         programs.peek().is_some() && programs.all(asleep)

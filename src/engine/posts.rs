@@ -109,10 +109,19 @@ impl Engine {
         // Whoever answers does so later, so that no answer is taken for one that was there before.
         let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
         let mut places = Places::Many(Vec::new());
+        // As one of them has it, where that is not how most are.
+        let mut brought = Vec::new();
         for agent in &agents {
             let inbox = self.inbox_mut(agent);
             let seq = inbox.push(Arc::clone(&message));
             places.push(seq);
+            if mode.is_none() && inbox.mode != Mode::default() {
+                brought.push(Event::BroughtAsItsAgentHasIt {
+                    message: message.id,
+                    agent: agent.clone(),
+                    mode: inbox.mode,
+                });
+            }
             // Who comes to wait for it later in this step waits for what comes behind it.
             if !inbox.waits.is_empty() || inbox.binding.is_some() || !inbox.waiters.is_empty() {
                 step.wakes(agent.clone());
@@ -124,13 +133,8 @@ impl Engine {
             Some(_) => None,
             None => {
                 let absence = self.absence(&agents, step.now);
-                absence.or_else(|| mode.is_none().then(|| self.holding(&agents))?)
+                absence.or_else(|| (!brought.is_empty()).then(|| self.holding(&agents))?)
             }
-        };
-        let brought = if mode.is_none() {
-            self.brought_otherwise(&message, &agents)
-        } else {
-            Vec::new()
         };
         step.note(Event::Accepted {
             message: Arc::clone(&message),
@@ -153,19 +157,6 @@ impl Engine {
             absence,
         }
         .into())
-    }
-
-    /// Tells of those that are brought a message otherwise than most, since they have it so.
-    fn brought_otherwise(&self, message: &Message, agents: &[AgentName]) -> Vec<Event> {
-        let brought = agents.iter().filter_map(|agent| {
-            let mode = self.inboxes[agent].mode;
-            (mode != Mode::default()).then(|| Event::BroughtAsItsAgentHasIt {
-                message: message.id,
-                agent: agent.clone(),
-                mode,
-            })
-        });
-        brought.collect()
     }
 
     /// Finds what has to give way so that a message of that many bytes fits into all of some inboxes.

@@ -101,10 +101,8 @@ pub(super) struct Program {
     pub shown_bytes: usize,
     /// What its model was told of.
     pub told_to: ToldTo,
-    /// When its session was opened.
-    pub appeared_at: Timestamp,
-    /// Since when nobody stands by for it; none if nobody ever did.
-    pub alone_since: Option<Timestamp>,
+    /// Since when nothing has shown that something may stand by for it soon: it has appeared or said something, or its waiter has ended.
+    pub silent_since: Timestamp,
     /// When it last said what it has come to; none if it has said nothing, and only its waiter is there.
     pub heard_at: Option<Timestamp>,
     /// When its silence ends its session, unless it can be woken then.
@@ -155,17 +153,10 @@ impl Program {
             went_on: false,
             shown_bytes: 0,
             told_to: ToldTo::default(),
-            appeared_at: now,
-            alone_since: None,
+            silent_since: now,
             heard_at: None,
             gone_at: now.plus_millis(PROGRAM_GONE_MS),
         }
-    }
-
-    /// Returns since when nothing has shown that something may stand by for it soon.
-    pub fn silent_since(&self) -> Timestamp {
-        let latest = self.heard_at.max(self.alone_since);
-        latest.unwrap_or(self.appeared_at)
     }
 
     pub fn was_not_told_of(&self, delivery: &Delivery) -> bool {
@@ -198,6 +189,7 @@ impl Engine {
     pub(super) fn hears(&mut self, session: SessionId, step: &Step<'_>) {
         let program = self.program_mut(session);
         program.heard_at = Some(step.now);
+        program.silent_since = step.now;
         program.wakes_in_vain = 0;
         self.stays_until(session, step.now.plus_millis(PROGRAM_GONE_MS));
     }
@@ -318,7 +310,7 @@ impl Engine {
         let state = self.session_mut(session);
         let program = state.program.as_mut()?;
         let call = program.waiter.take()?;
-        program.alone_since = Some(step.now);
+        program.silent_since = step.now;
         let agent = state.agent.clone();
         self.waiters.remove(&call);
         if let Some(inbox) = agent.and_then(|agent| self.inboxes.get_mut(&agent)) {

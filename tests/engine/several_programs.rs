@@ -14,11 +14,6 @@ const OTHER: SessionId = SessionId(21);
 fn a_program_whose_agent_was_taken_over_may_become_another() {
     let mut relay = Relay::of_program();
     relay.appears(SessionId(21), Some("dev-a"));
-    let who = |n: u128| agents::Registration {
-        name: "dev-a".to_owned(),
-        instance: Some(uuid::Uuid::from_u128(n)),
-        ..agents::Registration::default()
-    };
     let other = SessionId(19);
     relay.appears(other, None);
     let speaks_as = |name: &str| Asks::Comes {
@@ -27,7 +22,7 @@ fn a_program_whose_agent_was_taken_over_may_become_another() {
         woken_by: None,
     };
     relay.call(other, 1, speaks_as("dev-a").into());
-    relay.register(SessionId(22), who(7));
+    relay.register(SessionId(22), registration("dev-a", Some(7)));
     let effects = relay.call(other, 2, speaks_as("dev-b").into());
     assert_eq!(effects, [reply(2, Ok(Answer::Nothing.into()))]);
 }
@@ -97,12 +92,7 @@ fn a_waiter_that_has_outlived_its_program_keeps_no_other_from_its_agent() {
     relay.now = START.plus_millis(1);
     relay.appears(OTHER, Some("dev-a"));
     relay.call(OTHER, 2, Asks::StandsBy.into());
-    let instance = agents::Registration {
-        name: "dev-a".to_owned(),
-        instance: Some(uuid::Uuid::from_u128(7)),
-        ..agents::Registration::default()
-    };
-    relay.register(SessionId(22), instance);
+    relay.register(SessionId(22), registration("dev-a", Some(7)));
     assert_eq!(
         relay.comes_to(P, 3, ENDED),
         [reply(3, Ok(Answer::Nothing.into()))]

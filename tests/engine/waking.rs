@@ -521,3 +521,17 @@ fn a_program_whose_waiter_has_just_gone_is_not_yet_one_that_nothing_wakes() {
         Some(Absence::Asleep { agent: name("dev-a") })
     );
 }
+
+#[test]
+fn a_turn_that_a_wake_has_begun_is_not_its_person_s_however_it_is_told_of() {
+    let mut relay = Relay::of_program();
+    relay.brings(Mode::NextMessage, 1);
+    relay.stands_by(WAITER);
+    let effects = relay.brings(Mode::Immediate, 1);
+    assert_eq!(shown(&effects, WAITER), Some((vec![1], 0)));
+    let wake = relay.handovers[&WAITER];
+    relay.passed(WAITER);
+    let effects = relay.comes(P, 1, SAID, Some(wake));
+    assert_eq!(shown(&effects, 1), None);
+    assert_eq!(shown(&relay.comes_to(P, 2, SAID), 2), Some((vec![0], 0)));
+}
