@@ -60,6 +60,13 @@ pub struct At {
     token: Option<Token>,
 }
 
+impl At {
+    /// Returns the port, if the relay's place is named.
+    pub fn port(&self) -> Option<u16> {
+        self.place.named().map(|place| place.port)
+    }
+}
+
 /// Why the relay was not asked, or did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {

@@ -33,7 +33,7 @@ use history::History;
 use plan::Plan;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 55] = [
+pub const REQUIRED: [(&str, u64); 56] = [
     ("agent taken over", 100),
     ("conversation begun anew", 40),
     ("end of a program told by its waiter", 40),
@@ -81,6 +81,7 @@ pub const REQUIRED: [(&str, u64); 55] = [
     ("waiter came again", 20),
     ("waiter died with its text", 40),
     ("waiter fenced", 100),
+    ("waiter gave way while relay was away", 100),
     ("waiter refused", 20),
     ("waiter superseded", 20),
     ("wake came in the midst of a turn", 100),

@@ -45,6 +45,8 @@ pub struct Program {
     turns: AtomicU64,
     /// Where its waiters wake it.
     wakes: UnboundedSender<Woken>,
+    /// How many waiters were started.
+    pub armed: AtomicU64,
     /// What ends with it, if it ends in order.
     waiters: std::sync::Mutex<Vec<tokio::task::AbortHandle>>,
 }
@@ -88,6 +90,7 @@ impl Program {
             is_busy: AtomicBool::new(false),
             turns: AtomicU64::new(0),
             wakes,
+            armed: AtomicU64::new(0),
             waiters: std::sync::Mutex::default(),
         };
         (Arc::new(program), woken)
@@ -178,7 +181,8 @@ impl Program {
 
     /// Starts a waiter, as a hook in the background.
     pub fn arms(self: &Arc<Self>, rng: &mut Rng) {
-        let waits = Arc::clone(self).waits(rng.fork());
+        let own = 1 + self.armed.fetch_add(1, Ordering::Relaxed);
+        let waits = Arc::clone(self).waits(own, rng.fork());
         let waiter = tokio::spawn(waits);
         let mut waiters = self.waiters.lock().expect("a run has one thread");
         waiters.push(waiter.abort_handle());

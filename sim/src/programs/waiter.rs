@@ -22,11 +22,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Program {
     /// Stands by until there is something for the program, or the program has ended, or another stands by for it.
-    pub async fn waits(self: Arc<Self>, mut rng: Rng) {
+    pub async fn waits(self: Arc<Self>, own: u64, mut rng: Rng) {
         let mut looks = rng.fork();
         let outlives = tokio::select! {
             biased;
-            outlives = self.stands_by(&mut rng) => outlives,
+            outlives = self.stands_by(own, &mut rng) => outlives,
             () = self.ends() => true,
         };
         if outlives {
@@ -35,7 +35,7 @@ impl Program {
     }
 
     /// Stands by until there is something for the program, or another stands by for it. Tells whether the program has ended meanwhile.
-    async fn stands_by(&self, rng: &mut Rng) -> bool {
+    async fn stands_by(&self, own: u64, rng: &mut Rng) -> bool {
         let habits = self.shared.plan.habits;
         let mut chance =
             |one_in: u32| one_in > 0 && self.shared.phase() == Phase::Faulty && rng.u32(0..one_in) == 0;
@@ -43,6 +43,10 @@ impl Program {
         let mut pause = AGAIN_FIRST;
         let mut is_first = true;
         loop {
+            if self.armed.load(Ordering::Relaxed) != own {
+                marks.hit("waiter gave way while relay was away");
+                return false;
+            }
             let asked_ms = now_ms();
             let answer = calls::post(&self.shared.ledger, &self.path("/wait"), String::new(), FOR_EVER).await;
             match answer {

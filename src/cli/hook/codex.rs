@@ -125,7 +125,7 @@ impl Waiter {
     async fn hand_over(&self, args: &Hook) {
         sleep(Duration::from_millis(self.settles_ms)).await;
         let mut pause = AGAIN_FIRST;
-        while let Some((text, client)) = woken(args, &self.thread).await {
+        while let Some((text, client)) = woken(args, &self.thread, || self.is_current()).await {
             if self.is_current() && self.queue(&text).await {
                 client.done();
                 pause = AGAIN_FIRST;

@@ -12,6 +12,7 @@ use super::{Hook, carry, path, tell};
 use crate::cli::End;
 use crate::cli::client::{Client, ClientError};
 use crate::process::Process;
+use crate::server::runtime_directory;
 
 /// How soon a waiter looks for its relay again, at first and in the end.
 pub(super) const AGAIN_FIRST: Duration = Duration::from_millis(100);
@@ -61,9 +62,10 @@ pub(super) fn settles(event: &[u8]) -> Duration {
 /// stands by for it.
 pub(super) async fn stand_by(args: &Hook, process: &Process, settles: Duration) -> End {
     let name = process.name();
+    let latest = Latest::is_own(args, &name);
     let woken = async {
         sleep(settles).await;
-        woken(args, &name).await
+        woken(args, &name, || latest.is_still()).await
     };
     tokio::select! {
         text = woken => match text {
@@ -85,21 +87,59 @@ pub(super) async fn stand_by(args: &Hook, process: &Process, settles: Duration) 
     End::Done
 }
 
+/// The latest waiter of a process: while their relay is away, nothing else tells several of each other, and each turn of the program starts
+/// one.
+struct Latest {
+    /// Where its number stands; none where that cannot be written down, and all of them stay.
+    file: Option<PathBuf>,
+    own: String,
+}
+
+impl Latest {
+    /// Takes note that this waiter is the latest of a process.
+    fn is_own(args: &Hook, process: &str) -> Self {
+        // Beside those of other relays that the program has hooks for.
+        let port = args.at.port().map(|port| format!("-{port}")).unwrap_or_default();
+        let name = format!("{}-{process}{port}", args.program.as_str());
+        let file = runtime_directory().ok().map(|directory| directory.join(name));
+        let own = std::process::id().to_string();
+        let file = file.filter(|file| std::fs::write(file, &own).is_ok());
+        Self { file, own }
+    }
+
+    /// Tells whether none has been started since.
+    fn is_still(&self) -> bool {
+        let latest = self.file.as_deref().map(std::fs::read_to_string);
+        latest
+            .and_then(Result::ok)
+            .is_none_or(|latest| latest == self.own)
+    }
+}
+
+impl Drop for Latest {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.as_deref().filter(|_| self.is_still()) {
+            // It may be gone already.
+            let _removed = std::fs::remove_file(file);
+        }
+    }
+}
+
 /// Tells that a program has ended that did not say so.
 pub(super) async fn tell_of_end(args: &Hook, process: &str) {
     let event = json!({"hook_event_name": "SessionEnd", "reason": "other"});
     tell(carry(args, Some(process), event.to_string().into()).await);
 }
 
-/// Asks for what the program is to be woken with, again whenever its relay is away. Nothing comes if another stands by for it, or the
-/// relay does not know the program any more.
-pub(super) async fn woken(args: &Hook, process: &str) -> Option<(String, Client)> {
+/// Asks for what the program is to be woken with, again whenever its relay is away, as long as it is to. Nothing comes if another stands by
+/// for it, or the relay does not know the program any more.
+pub(super) async fn woken(args: &Hook, process: &str, stays: impl Fn() -> bool) -> Option<(String, Client)> {
     #[derive(Deserialize)]
     struct Woken {
         text: String,
     }
     let mut pause = AGAIN_FIRST;
-    loop {
+    while stays() {
         if let Ok(mut client) = Client::find(&args.at).await {
             match client
                 .post(&path(args, "/wait", Some(process)), Bytes::new(), WAIT)
@@ -121,6 +161,7 @@ pub(super) async fn woken(args: &Hook, process: &str) -> Option<(String, Client)
         sleep(pause).await;
         pause = (pause * 2).min(AGAIN_LAST);
     }
+    None
 }
 
 /// Waits for the end of the process. Meanwhile it tells the relay when the program has become idle without saying so, as after Esc.

@@ -66,6 +66,10 @@ impl Waiter {
         waiter
     }
 
+    pub fn is_waiting(&mut self) -> bool {
+        self.0.try_wait().expect("it is this test's own").is_none()
+    }
+
     /// Its exit code, and what it said.
     pub fn end(mut self) -> (Option<i32>, String) {
         let mut said = String::new();

@@ -81,6 +81,24 @@ fn a_waiter_hands_nothing_to_a_program_that_has_just_ended() {
 }
 
 #[test]
+fn of_the_waiters_of_a_program_that_wait_for_their_relay_one_stays() {
+    let port = free_port();
+    let process = Sleeper::start();
+    let number = process.0.id().to_string();
+    let start = || Waiter::start(port, &[("CLAUDE_PID", &number)]);
+    let first = start();
+    std::thread::sleep(Duration::from_secs(1));
+    let mut latest = start();
+    let started = Instant::now();
+    assert_eq!(first.end(), (Some(0), String::new()));
+    assert!(
+        started.elapsed() < Duration::from_secs(30),
+        "the process has not ended yet"
+    );
+    assert!(latest.is_waiting());
+}
+
+#[test]
 fn a_waiter_ends_with_the_session_of_its_program() {
     let relay = told();
     let process = Sleeper::start();
