@@ -289,7 +289,8 @@ pub struct Agent {
     pub arguments: Vec<String>,
 }
 
-/// A terminal to run start.sh in: a tmux server of its own, apart from the one that start.sh talks to.
+/// A terminal to run start.sh in: a tmux server of its own, apart from the one that start.sh talks to. Each has a socket that none had before
+/// it: a server that was told to end takes clients still, for a moment.
 pub struct Terminal<'a> {
     place: &'a Place,
     socket: PathBuf,
@@ -298,9 +299,11 @@ pub struct Terminal<'a> {
 impl<'a> Terminal<'a> {
     /// Runs a shell command in the project, and then shows its exit status. A `TERM` that is not empty replaces tmux's own.
     pub fn run(place: &'a Place, command: &str) -> Self {
+        static STARTED: AtomicU16 = AtomicU16::new(0);
+        let started = STARTED.fetch_add(1, Ordering::Relaxed);
         let terminal = Self {
             place,
-            socket: place.root.join("tmux/terminal"),
+            socket: place.root.join(format!("tmux/terminal-{started}")),
         };
         let script = format!("unset TMUX TMUX_PANE; {command}; echo \"exit status $?\"; exec cat");
         let mut tmux = terminal.tmux();
