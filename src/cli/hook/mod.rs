@@ -9,6 +9,7 @@
 )]
 
 mod codex;
+mod detached;
 mod wait;
 
 use std::io::Read as _;
@@ -20,6 +21,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use self::detached::Waiter;
 use self::wait::{is_interactive, settles, stand_by};
 use super::client::{At, Client, ClientError};
 use super::install::has_claude_hooks;
@@ -142,8 +144,8 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                 let settles = read_event().map_or(Duration::ZERO, |event| settles(&event));
                 block_on(async { Ok::<_, Failure>(stand_by(args, &process, settles).await) })
             }
-            (Program::Codex, _) => match read_event().ok().and_then(|said| codex::Waiter::read(&said)) {
-                Some(waiter) => block_on(async { Ok::<_, Failure>(waiter.stand_by(args).await) }),
+            (Program::Codex, _) => match read_event().ok().and_then(|said| Waiter::read(&said)) {
+                Some(waiter) => block_on(async { Ok::<_, Failure>(codex::stand_by(waiter, args).await) }),
                 None => Ok(End::Done),
             },
             (Program::Claude | Program::Gemini, _) => Ok(End::Done),

@@ -24,8 +24,7 @@ impl Refused {
             .arg("60")
             .spawn()
             .expect("it starts");
-        let said =
-            json!({"thread": THREAD, "process": codex.id().to_string(), "settles_ms": 0, "current": current});
+        let said = json!({"conversation": THREAD, "process": codex.id().to_string(), "settles_ms": 0, "current": current});
         let waiter = start(relay.port, &said);
         until("it stands by", || can_be_woken(relay));
         Self { codex, waiter }

@@ -1,0 +1,149 @@
+//! A waiter that the hook of a program starts which waits for each of its hooks.
+//!
+//! It leaves the hook's session and what the program reads of it, and lives as long as the program that ran the hook. Its conversation is
+//! what the relay knows it by: a later waiter of that takes its place.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::Hook;
+use super::wait::{AGAIN_FIRST, AGAIN_LAST, LOOK_EVERY, tell_of_end, woken};
+use crate::cli::End;
+use crate::process::Process;
+use crate::server::runtime_directory;
+
+/// How long a waiter does not stand by that is started with a conversation: its first prompt is on its way then.
+pub(super) const SETTLES_AT_START_MS: u64 = 2_000;
+
+/// What a waiter is told on its stdin, as JSON.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Waiter {
+    /// The conversation, by which the relay knows the program.
+    pub conversation: String,
+    /// The number of the process of the program that ran the hook.
+    pub process: String,
+    pub settles_ms: u64,
+    /// The file in which the conversation is named in which somebody spoke last; none where several may be seen at a time.
+    pub current: Option<PathBuf>,
+}
+
+impl Waiter {
+    /// Reads what a waiter is told; nothing if it is something else, as the event of a hook is.
+    pub fn read(said: &[u8]) -> Option<Self> {
+        serde_json::from_slice(said).ok()
+    }
+
+    /// Starts it, with the options of the hook; the rest is in the environment. Where that cannot be done, nothing wakes the conversation.
+    pub fn start(&self) {
+        let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+        arguments.push("wait".into());
+        let Ok(program) = std::env::current_exe() else {
+            return;
+        };
+        let started = std::process::Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        if let Some(stdin) = started.ok().and_then(|mut child| child.stdin.take()) {
+            // What cannot be written leaves it without its task, and it ends.
+            let _written = serde_json::to_writer(stdin, self);
+        }
+    }
+
+    /// Hands over to the program whatever comes, by `takes`, which tells whether the program has taken it: until the program has ended,
+    /// another stands by for the conversation, or somebody speaks in another one.
+    pub async fn stand_by(&self, args: &Hook, takes: impl AsyncFn(&str) -> bool) -> End {
+        // From now on nothing reaches it that is meant for the hook.
+        let _is_leader = rustix::process::setsid();
+        let process = Process::of(self.process.clone());
+        tokio::select! {
+            () = self.hand_over(args, takes) => {}
+            () = self.left() => {}
+            () = ended(&process) => {
+                tell_of_end(args, &self.conversation).await;
+                // Nobody else reads it: no other process has its name.
+                let _removed = self.current.as_deref().map(std::fs::remove_file);
+            }
+        }
+        End::Done
+    }
+
+    async fn hand_over(&self, args: &Hook, takes: impl AsyncFn(&str) -> bool) {
+        sleep(Duration::from_millis(self.settles_ms)).await;
+        let mut pause = AGAIN_FIRST;
+        while let Some((text, client)) = woken(args, &self.conversation, || self.is_current()).await {
+            if self.is_current() && takes(&text).await {
+                client.done();
+                pause = AGAIN_FIRST;
+                continue;
+            }
+            // The relay takes it back.
+            drop(client);
+            sleep(pause).await;
+            pause = (pause * 2).min(AGAIN_LAST);
+        }
+    }
+
+    /// Waits until somebody speaks in another conversation of the same program.
+    async fn left(&self) {
+        let mut rounds = interval(LOOK_EVERY);
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while self.is_current() {
+            rounds.tick().await;
+        }
+    }
+
+    fn is_current(&self) -> bool {
+        let current = self.current.as_deref().map(std::fs::read_to_string);
+        current
+            .and_then(Result::ok)
+            .is_none_or(|current| current == self.conversation)
+    }
+}
+
+async fn ended(process: &Process) {
+    let mut rounds = interval(LOOK_EVERY);
+    rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while process.is_alive() {
+        rounds.tick().await;
+    }
+}
+
+/// Names the file in which stands which conversation of a process somebody spoke in last.
+pub(super) fn current(program: &str, process: &str) -> Option<PathBuf> {
+    let name = format!("{program}-{}", Process::of(process.to_owned()).name());
+    Some(runtime_directory().ok()?.join(name))
+}
+
+/// Finds the process that runs this hook, by the names that its program may have: a shell may stand between.
+pub(super) fn running(names: &[&str]) -> Option<String> {
+    let parent = rustix::process::getppid()?.as_raw_nonzero().to_string();
+    if Process::parent(&parent).is_none() {
+        // The system does not tell: most shells are not there any more while the only command runs that they were given.
+        return Some(parent);
+    }
+    std::iter::successors(Some(parent), |number| Process::parent(number))
+        .find(|number| names.contains(&name(number).as_str()))
+}
+
+/// Returns the name of the program that a process runs.
+fn name(process: &str) -> String {
+    let program = std::fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default();
+    // One that was replaced while it ran is called so.
+    let name = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    name.trim_end_matches(" (deleted)").to_owned()
+}
+
+/// Tells whether a process was started with one of some arguments, as far as the system tells that.
+pub(super) fn has_argument(process: &str, words: &[&str]) -> bool {
+    let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let mut arguments = arguments.split(|byte| *byte == 0);
+    arguments.any(|argument| words.iter().any(|word| argument == word.as_bytes()))
+}
