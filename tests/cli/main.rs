@@ -11,6 +11,9 @@ mod doctor;
 mod identity;
 mod install;
 mod life;
+#[expect(dead_code, reason = "each test file uses a part of what they share")]
+#[path = "../support/needs.rs"]
+mod needs;
 mod port_in_use;
 mod prompts;
 mod register;

@@ -67,6 +67,7 @@ pub fn relay_command() -> Command {
         "RELAY_LOG",
         "RELAY_SOCKET",
         "RELAY_PROJECT",
+        "RELAY_TMUX",
         "THRUM_NAME",
     ] {
         command.env_remove(variable);

@@ -41,18 +41,17 @@ pub(super) fn follow(event: &[u8]) {
     let Some(process) = detached::running(&["codex"]).filter(|process| !is_run(process)) else {
         return;
     };
-    let current = current(&process);
-    if let Some(current) = current.as_deref().filter(|_| is_spoken_in) {
-        // Where it cannot be written, more than one conversation is woken.
-        let _written = std::fs::write(current, &event.session_id);
+    let waiter = Waiter {
+        conversation: event.session_id,
+        current: current(&process),
+        process,
+        settles_ms: settles_ms.unwrap_or_default(),
+        turn: None,
+    };
+    if is_spoken_in {
+        waiter.takes_note();
     }
-    if let Some(settles_ms) = settles_ms {
-        let waiter = Waiter {
-            conversation: event.session_id,
-            process,
-            settles_ms,
-            current,
-        };
+    if settles_ms.is_some() {
         waiter.start();
     }
 }

@@ -30,6 +30,9 @@ pub(super) struct Waiter {
     pub settles_ms: u64,
     /// The file in which the conversation is named in which somebody spoke last; none where several may be seen at a time.
     pub current: Option<PathBuf>,
+    /// Tells what was last heard of a turn from what was before, where a waiter is to bring nothing once another begins.
+    #[serde(default)]
+    pub turn: Option<u32>,
 }
 
 impl Waiter {
@@ -58,7 +61,7 @@ impl Waiter {
     }
 
     /// Hands over to the program whatever comes, by `takes`, which tells whether the program has taken it: until the program has ended,
-    /// another stands by for the conversation, or somebody speaks in another one.
+    /// another stands by for the conversation, or somebody speaks in another one, or in this one where turns are told apart.
     pub async fn stand_by(&self, args: &Hook, takes: impl AsyncFn(&str) -> bool) -> End {
         // From now on nothing reaches it that is meant for the hook.
         let _is_leader = rustix::process::setsid();
@@ -73,6 +76,17 @@ impl Waiter {
             }
         }
         End::Done
+    }
+
+    /// Writes down what it stands by for. Where that cannot be done, more than one conversation is woken.
+    pub fn takes_note(&self) {
+        let current = self.current.as_deref();
+        let _written = current.map(|current| std::fs::write(current, self.stands_for()));
+    }
+
+    fn stands_for(&self) -> String {
+        let turn = self.turn.map(|turn| format!(" {turn}"));
+        self.conversation.clone() + &turn.unwrap_or_default()
     }
 
     async fn hand_over(&self, args: &Hook, takes: impl AsyncFn(&str) -> bool) {
@@ -91,7 +105,7 @@ impl Waiter {
         }
     }
 
-    /// Waits until somebody speaks in another conversation of the same program.
+    /// Waits until somebody speaks in another conversation of the same program, or something is heard of another turn.
     async fn left(&self) {
         let mut rounds = interval(LOOK_EVERY);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -100,11 +114,12 @@ impl Waiter {
         }
     }
 
-    fn is_current(&self) -> bool {
+    /// Tells whether it stands by for what was last heard of.
+    pub fn is_current(&self) -> bool {
         let current = self.current.as_deref().map(std::fs::read_to_string);
         current
             .and_then(Result::ok)
-            .is_none_or(|current| current == self.conversation)
+            .is_none_or(|current| current == self.stands_for())
     }
 }
 

@@ -10,6 +10,8 @@
 
 mod codex;
 mod detached;
+mod gemini;
+mod tmux;
 mod wait;
 
 use std::io::Read as _;
@@ -122,8 +124,12 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                     let name = process.as_ref().map(Process::name);
                     let carried = carry(args, name.as_deref(), event.clone());
                     let carried = block_on(async { Ok::<_, Failure>(timeout(patience, carried).await) })?;
-                    if matches!(carried, Ok(Ok(()))) && args.program == Program::Codex {
-                        codex::follow(&event);
+                    if matches!(carried, Ok(Ok(()))) {
+                        match args.program {
+                            Program::Claude => {}
+                            Program::Codex => codex::follow(&event),
+                            Program::Gemini => gemini::follow(&event),
+                        }
                     }
                     let done = carried.unwrap_or(Ok(()));
                     if let Err(error) = &done
@@ -144,11 +150,19 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                 let settles = read_event().map_or(Duration::ZERO, |event| settles(&event));
                 block_on(async { Ok::<_, Failure>(stand_by(args, &process, settles).await) })
             }
-            (Program::Codex, _) => match read_event().ok().and_then(|said| Waiter::read(&said)) {
-                Some(waiter) => block_on(async { Ok::<_, Failure>(codex::stand_by(waiter, args).await) }),
-                None => Ok(End::Done),
-            },
-            (Program::Claude | Program::Gemini, _) => Ok(End::Done),
+            (Program::Claude, _) => Ok(End::Done),
+            (Program::Codex | Program::Gemini, _) => {
+                let Some(waiter) = read_event().ok().and_then(|said| Waiter::read(&said)) else {
+                    return Ok(End::Done);
+                };
+                block_on(async {
+                    Ok::<_, Failure>(if args.program == Program::Codex {
+                        codex::stand_by(waiter, args).await
+                    } else {
+                        gemini::stand_by(waiter, args).await
+                    })
+                })
+            }
         },
     }
 }

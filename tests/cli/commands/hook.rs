@@ -1,6 +1,7 @@
 //! The hooks of agent CLIs, as their programs run them.
 
 mod codex;
+mod tmux;
 
 use std::io::Read as _;
 

@@ -1,0 +1,206 @@
+//! `relay hook gemini wait`: stands by until Gemini CLI is to begin a turn, and types that into its pane of tmux, for nothing else
+//! wakes it.
+//!
+//! Only where its person wants that. It looks before it types, and looks whether what it has typed was taken; what it does not know by
+//! its look it leaves alone.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::{Instant, sleep};
+
+use super::Hook;
+use super::detached::{self, SETTLES_AT_START_MS, Waiter, has_argument};
+use super::tmux::{Pane, Seen};
+use super::wait::{AGAIN_FIRST, LOOK_EVERY};
+use crate::cli::End;
+
+/// How long a text waits for an empty input line before the relay has it back; shorter than a wake counts as one in vain.
+const HOLDS: Duration = Duration::from_secs(60);
+
+/// How long Gemini CLI may take to show what was pasted, and to take it.
+const TAKES: Duration = Duration::from_secs(5);
+
+/// Begins the title of a window in which Gemini CLI waits for its person, who is asked nothing.
+const READY: &str = "◇  Ready";
+
+/// What stands before what is written: for a prompt, and for one where no tool is asked for. A command for a shell has another one.
+const PROMPTS: [&str; 2] = [" > ", " * "];
+
+/// What stands there while nothing is written.
+const NOTHING: &str = "  Type your message or @path/to/file";
+
+const NOT_TAKEN: &str = "relay: Gemini CLI has not taken a message that was typed here; look at its input line. The message comes again";
+
+/// What an event says that is of use here.
+#[derive(Deserialize)]
+struct Event {
+    hook_event_name: String,
+    session_id: String,
+}
+
+/// Takes note of a turn that begins or ends, and starts a waiter where Gemini CLI may be idle next.
+pub(super) fn follow(event: &[u8]) {
+    if Pane::wanted().is_none() {
+        return;
+    }
+    let Ok(event) = serde_json::from_slice::<Event>(event) else {
+        return;
+    };
+    let settles_ms = match event.hook_event_name.as_str() {
+        "SessionStart" => Some(SETTLES_AT_START_MS),
+        "BeforeAgent" => None,
+        "AfterAgent" => Some(0),
+        _ => return,
+    };
+    let process = detached::running(&["node", "bun", "gemini"]);
+    let Some(process) = process.filter(|process| !is_run(process)) else {
+        return;
+    };
+    let waiter = Waiter {
+        conversation: event.session_id,
+        current: detached::current("gemini", &process),
+        process,
+        settles_ms: settles_ms.unwrap_or_default(),
+        turn: Some(std::process::id()),
+    };
+    // A waiter of before then brings nothing any more: what it holds was shown with what begins the turn.
+    waiter.takes_note();
+    if settles_ms.is_some() {
+        waiter.start();
+    }
+}
+
+/// Hands over to Gemini CLI whatever comes.
+pub(super) async fn stand_by(waiter: Waiter, args: &Hook) -> End {
+    let Some(pane) = Pane::wanted() else {
+        return End::Done;
+    };
+    waiter
+        .stand_by(args, async |text: &str| types(&pane, &waiter, text).await)
+        .await
+}
+
+/// Types a text, once nobody has written anything. Tells whether it was taken.
+async fn types(pane: &Pane, waiter: &Waiter, text: &str) -> bool {
+    let text = typed(text);
+    let until = Instant::now() + HOLDS;
+    let mut pause = AGAIN_FIRST;
+    while !is_free(pane, &waiter.process).await {
+        if Instant::now() >= until {
+            return false;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LOOK_EVERY);
+    }
+    if !waiter.is_current() {
+        return false;
+    }
+    let pasted = pasted(&text);
+    let is_taken = pane.paste(&text).await
+        && shows(pane, |seen| {
+            written(seen).is_some_and(|line| is_pasted(line, &pasted))
+        })
+        .await
+        && pane.enter().await
+        && shows(pane, |seen| is_empty(seen) || !seen.title.starts_with(READY)).await;
+    if !is_taken {
+        pane.tell(NOT_TAKEN).await;
+    }
+    is_taken
+}
+
+/// Waits until something is seen in a pane; not for long.
+async fn shows(pane: &Pane, what: impl Fn(&Seen) -> bool) -> bool {
+    let until = Instant::now() + TAKES;
+    while !pane.look().await.is_some_and(|seen| what(&seen)) {
+        if Instant::now() >= until {
+            return false;
+        }
+        sleep(AGAIN_FIRST).await;
+    }
+    true
+}
+
+/// Tells whether a process waits in a pane for what its person has not begun to write.
+async fn is_free(pane: &Pane, process: &str) -> bool {
+    let Some(seen) = pane.look().await else {
+        return false;
+    };
+    seen.title.starts_with(READY) && is_empty(&seen) && seen.is_of(process).await
+}
+
+/// Returns what stands in the input line; none where the cursor is elsewhere, as in a dialog.
+fn written(seen: &Seen) -> Option<&str> {
+    PROMPTS.iter().find_map(|prompt| seen.line.strip_prefix(prompt))
+}
+
+fn is_empty(seen: &Seen) -> bool {
+    // Who writes the same has the cursor elsewhere.
+    written(seen) == Some(NOTHING) && seen.column == PROMPTS[0].len()
+}
+
+/// Writes a text so that Gemini CLI takes it for nothing but text: behind `@` it would look for a file to put in its place.
+fn typed(text: &str) -> String {
+    let mut typed = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char == '@' && !typed.ends_with('\\') {
+            typed.push('\\');
+        }
+        // The rest is not there, for no frame has it: it may steer a terminal, and end what is pasted.
+        if char == '\n' || !char.is_control() {
+            typed.push(char);
+        }
+    }
+    typed
+}
+
+/// Returns what Gemini CLI shows in place of a long text that was pasted, up to what tells several of them apart: so that what
+/// its person has begun to write meanwhile is not taken for a part of it.
+fn pasted(text: &str) -> String {
+    format!("[Pasted Text: {} lines", text.split('\n').count())
+}
+
+fn is_pasted(line: &str, pasted: &str) -> bool {
+    let number = line.strip_prefix(pasted).and_then(|rest| rest.strip_suffix(']'));
+    number.is_some_and(|number| {
+        number.is_empty()
+            || number
+                .strip_prefix(" #")
+                .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// Tells whether a process ends with its turn, so that nothing wakes it.
+fn is_run(process: &str) -> bool {
+    has_argument(process, &["-p", "--prompt"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_typed_as_nothing_but_text() {
+        assert_eq!(
+            typed("see @a, \\@b and c@d\n\u{1b}[201~\r!x\n"),
+            "see \\@a, \\@b and c\\@d\n[201~!x\n"
+        );
+    }
+
+    #[test]
+    fn only_what_was_pasted_alone_counts_as_that() {
+        let pasted = pasted("1\n2\n3\n4\n5\n");
+        for (line, is) in [
+            ("[Pasted Text: 6 lines]", true),
+            ("[Pasted Text: 6 lines #2]", true),
+            ("[Pasted Text: 7 lines]", false),
+            ("[Pasted Text: 6 lines] and", false),
+            ("a [Pasted Text: 6 lines]", false),
+            ("[Pasted Text: 6 lines #2] [Pasted Text: 6 lines #3]", false),
+            ("", false),
+        ] {
+            assert_eq!(is_pasted(line, &pasted), is, "{line}");
+        }
+    }
+}
