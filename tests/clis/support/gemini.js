@@ -56,7 +56,13 @@ export const gemini = {
     { role: 'user', text: `<hook_context>${text}</hook_context>` },
   ],
 
-  turn({ home, relay, model, prompt }) {
+  turn(world) {
+    const tui = gemini.tui(world);
+    return { ...tui, args: [...tui.args, '--yolo', '-p', world.prompt] };
+  },
+
+  /** Returns the command that shows its window, and its environment. */
+  tui({ home, relay, model }) {
     const folder = path.join(home, '.gemini');
     mkdirSync(folder);
     const hook = [{ hooks: [{ type: 'command', command: `${relayBin} hook gemini --port ${relay.port}` }] }];
@@ -73,7 +79,7 @@ export const gemini = {
     );
     return {
       command: process.execPath,
-      args: [path.join(packageFolder, 'bundle/gemini.js'), '-m', 'gemini-2.5-flash', '--yolo', '--skip-trust', '-p', prompt],
+      args: [path.join(packageFolder, 'bundle/gemini.js'), '-m', 'gemini-2.5-flash', '--skip-trust'],
       env: { GEMINI_API_KEY: 'dummy', GOOGLE_GEMINI_BASE_URL: model.url },
     };
   },

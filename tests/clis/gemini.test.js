@@ -1,0 +1,145 @@
+// Gemini CLI with relay's hooks in tmux, and a script as its model: what begins a turn when nobody types anything but relay.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { atEnd, temporaryFolder, within } from '../clients/support/process.js';
+import { Terminal, until } from '../clients/support/terminal.js';
+import { gemini } from './support/gemini.js';
+import { World, framed, plain } from './support/world.js';
+
+const WOKEN = '[relay wake MARK] woken by relay, the message bus of the agents on this machine\n';
+const NOTHING = ' >   Type your message or @path/to/file\n';
+
+/** Opens Gemini CLI, in which nobody has said anything. */
+async function open(t, { wanted = '1' } = {}) {
+  let terminal;
+  // Before the relay that it asks, and before its folder is removed.
+  atEnd(t, () => terminal?.close());
+  const world = await World.start(t, gemini);
+  const model = await world.model(async () => {});
+  const { command, args, env } = gemini.tui({ ...world, model });
+  const folder = temporaryFolder(t);
+  // As tmux itself says it; there is but one pane.
+  const pane = { TMUX: `${path.join(folder, 'tmux')},1,0`, TMUX_PANE: '%0', RELAY_TMUX: wanted };
+  terminal = await Terminal.open(folder, [command, ...args], { cwd: world.project, env: world.env({ ...env, ...pane }, 'dev-a') });
+  await terminal.shows((screen) => screen.includes(NOTHING), 'the input line');
+  return { world, model, terminal };
+}
+
+/** Says something as the person before the window does. */
+async function says(terminal, text) {
+  await terminal.types(text);
+  await terminal.shows((screen) => screen.includes(text), 'what is typed');
+  // While it begins it throws some keys away.
+  await until(async () => {
+    await terminal.presses('Enter');
+    await sleep(300);
+    return (await terminal.screen()).includes(NOTHING);
+  }, 'what was typed to be taken');
+}
+
+/** Waits until this is what relay says of the only session of hooks. */
+function is(world, expected) {
+  let found;
+  return until(async () => {
+    const { connections } = await world.relay.health();
+    found = connections.flatMap(({ program }) => (program ? [`${program.activity}${program.can_be_woken ? ', can be woken' : ''}`] : []));
+    return found.join() === expected;
+  }, () => `${expected}; there is ${found.join(' and ')}`);
+}
+
+async function dev(world) {
+  const { role, mode, ...rest } = (await world.relay.health()).roles.find(({ role }) => role === 'dev-a');
+  return rest;
+}
+
+async function nothingIsLeft(world) {
+  await until(async () => (await dev(world)).in_doubt === 0, 'what was shown to be confirmed');
+  assert.deepEqual(await dev(world), { unread: 0, in_doubt: 0, oldest_seconds: null });
+}
+
+test('Gemini CLI: an idle session begins a turn for a message, again and again, and takes it for nothing but text', async (t) => {
+  const { world, model, terminal } = await open(t);
+  writeFileSync(path.join(world.project, 'a.txt'), 'what nobody asked for');
+  await is(world, 'idle, can be woken');
+  for (const body of ['wake up', 'look at @a.txt, @dev-b', '/quit']) {
+    const sent = Date.now();
+    // Nobody is told that the message may wait for long.
+    assert.equal(await world.send(body, '--mode', 'on-idle'), 'sent to dev-a\n');
+    const news = plain(await within(model.news(), 'the turn'));
+    t.diagnostic(`woken ${model.came.at(-1) - sent} ms after relay send was started`);
+    assert.deepEqual(news.at(-1), { role: 'user', text: (WOKEN + framed(body)).replaceAll('@', '\\@').trim() });
+    await model.say('done');
+    await is(world, 'idle, can be woken');
+    await nothingIsLeft(world);
+  }
+  assert.ok((await terminal.screen()).includes(NOTHING));
+});
+
+test('Gemini CLI: a draft stays, and what came meanwhile is typed once it is gone, or shown with what its person says', async (t) => {
+  const { world, model, terminal } = await open(t);
+  await is(world, 'idle, can be woken');
+  await terminal.types('a draft');
+  await terminal.shows((screen) => screen.includes(' > a draft\n'), 'the draft');
+  await world.send('wake up');
+  await until(async () => (await dev(world)).in_doubt === 1, 'the wake to be on its way');
+  await terminal.types(' that grows');
+  await terminal.shows((screen) => screen.includes(' > a draft that grows\n'), 'the rest of the draft');
+  await terminal.presses('C-u');
+  assert.deepEqual(plain(await within(model.news(), 'the turn')).at(-1), { role: 'user', text: (WOKEN + framed('wake up')).trim() });
+  await model.say('the first turn');
+  await is(world, 'idle, can be woken');
+  await terminal.types('and ');
+  await terminal.shows((screen) => screen.includes(' > and\n'), 'the draft');
+  await world.send('look');
+  await until(async () => (await dev(world)).in_doubt === 1, 'the wake to be on its way');
+  await says(terminal, 'now on');
+  const shown = plain(await within(model.news(), 'the turn')).slice(-2);
+  // It may have been: nobody but the person knows whether it was typed.
+  shown[1].text = shown[1].text.replace(', which you may have been shown before', '');
+  assert.deepEqual(shown, gemini.atPrompt('and now on', framed('look')));
+  await model.say('the second turn');
+  await terminal.shows((screen) => screen.includes('the second turn') && screen.includes(NOTHING), 'the end of the turn');
+  await is(world, 'idle, can be woken');
+  await nothingIsLeft(world);
+});
+
+test('Gemini CLI: a dialog stays, and what came meanwhile is shown behind the tool', async (t) => {
+  const { world, model, terminal } = await open(t);
+  await is(world, 'idle, can be woken');
+  await says(terminal, 'go on');
+  await within(model.asked(), 'the turn');
+  const [name, input] = gemini.shell('touch made');
+  const used = model.use(name, input);
+  await terminal.shows((screen) => screen.includes('Allow execution'), 'the dialog');
+  await world.send('look');
+  await terminal.presses('Enter');
+  const [, result] = plain(await within(used, 'the tool'));
+  assert.ok(result.text.includes(framed('look').trim()), result.text);
+  await model.say('done');
+  await is(world, 'idle, can be woken');
+  await nothingIsLeft(world);
+});
+
+test('Gemini CLI: nothing is typed where its person does not want that', async (t) => {
+  const { world, model, terminal } = await open(t, { wanted: '' });
+  await is(world, 'idle');
+  await says(terminal, 'go on');
+  await within(model.asked(), 'the turn');
+  await model.say('done');
+  await is(world, 'idle');
+  await world.send('look');
+  assert.equal((await dev(world)).unread, 1);
+});
+
+test('Gemini CLI: relay knows of no session once its program is killed', async (t) => {
+  const { world, terminal } = await open(t);
+  await is(world, 'idle, can be woken');
+  await terminal.close();
+  await is(world, '');
+  await world.send('too late');
+  assert.equal((await dev(world)).unread, 1);
+});
