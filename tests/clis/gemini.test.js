@@ -1,6 +1,7 @@
 // Gemini CLI with relay's hooks in tmux, and a script as its model: what begins a turn when nobody types anything but relay.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -49,6 +50,12 @@ function is(world, expected) {
     found = connections.flatMap(({ program }) => (program ? [`${program.activity}${program.can_be_woken ? ', can be woken' : ''}`] : []));
     return found.join() === expected;
   }, () => `${expected}; there is ${found.join(' and ')}`);
+}
+
+/** How many waiters there are. */
+function waiters({ relay }) {
+  const all = execFileSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' }).split('\n');
+  return all.filter((line) => line.trimEnd().endsWith(`hook gemini --port ${relay.port} wait`)).length;
 }
 
 async function dev(world) {
@@ -103,8 +110,11 @@ test('Gemini CLI: a draft stays, and what came meanwhile is typed once it is gon
   assert.deepEqual(shown, gemini.atPrompt('and now on', framed('look')));
   await model.say('the second turn');
   await terminal.shows((screen) => screen.includes('the second turn') && screen.includes(NOTHING), 'the end of the turn');
+  // The one that held it ends, and does not type it behind the turn.
+  await until(() => waiters(world) === 1, 'one waiter');
   await is(world, 'idle, can be woken');
   await nothingIsLeft(world);
+  assert.equal(model.came.length, 2);
 });
 
 test('Gemini CLI: a dialog stays, and what came meanwhile is shown behind the tool', async (t) => {

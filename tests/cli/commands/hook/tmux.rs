@@ -139,7 +139,15 @@ impl Pane {
             .env("RELAY_AGENT", "dev-a")
             .stdin(Stdio::piped());
         let mut waiter = command.spawn().expect("it starts");
-        let said = json!({"conversation": CONVERSATION, "process": process, "settles_ms": 0});
+        let current = self.file("current");
+        std::fs::write(&current, format!("{CONVERSATION} 1")).expect("there is room");
+        let said = json!({
+            "conversation": CONVERSATION,
+            "process": process,
+            "settles_ms": 0,
+            "current": current,
+            "turn": 1,
+        });
         let mut stdin = waiter.stdin.take().expect("it is piped");
         stdin.write_all(said.to_string().as_bytes()).expect("it reads");
         drop(stdin);
@@ -227,6 +235,25 @@ fn a_draft_stays_and_what_comes_is_typed_once_it_is_gone() {
     pane.tmux(&["send-keys", "-t", "pane", "BSpace"]);
     until("it is entered", || pane.entered().is_some());
     begins(&relay, &pane.entered().expect("it is there"));
+}
+
+#[test]
+fn what_is_held_is_not_typed_once_another_turn_has_begun() {
+    if !needs::TMUX.is_met_or_said() {
+        return;
+    }
+    let relay = told();
+    let mut pane = Pane::open("◇  Ready", "a draft", "takes").stands_by(&relay, None);
+    send(&relay, "wake up");
+    pane.is_left_alone();
+    std::fs::write(pane.file("current"), format!("{CONVERSATION} 2")).expect("there is room");
+    pane.tmux(&["send-keys", "-t", "pane", "BSpace"]);
+    let waiter = pane.waiter.as_mut().expect("it stands by");
+    until("it ends", || {
+        waiter.try_wait().expect("it is this test's own").is_some()
+    });
+    assert!(!pane.asked().contains("paste-buffer"), "{}", pane.asked());
+    until("it is back", || unread(&relay, "dev-a") == 1);
 }
 
 #[test]
