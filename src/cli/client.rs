@@ -61,9 +61,9 @@ pub struct At {
 }
 
 impl At {
-    /// Returns the port, if the relay's place is named.
-    pub fn port(&self) -> Option<u16> {
-        self.place.named().map(|place| place.port)
+    /// Returns the relay's place, if it is named.
+    pub fn named(&self) -> Option<Place> {
+        self.place.named()
     }
 }
 

@@ -83,6 +83,12 @@ test('Gemini CLI: an idle session begins a turn for a message, again and again, 
     await is(world, 'idle, can be woken');
     await nothingIsLeft(world);
   }
+  // Of what is too long for a turn it is told only that it is there.
+  await world.send('x'.repeat(10_000), '--mode', 'on-idle');
+  const { text } = plain(await within(model.news(), 'the turn')).at(-1);
+  assert.ok(text.startsWith(WOKEN.trim()) && text.includes('read_messages') && !text.includes('xxx'), text);
+  await model.say('done');
+  await is(world, 'idle, can be woken');
   assert.ok((await terminal.screen()).includes(NOTHING));
 });
 

@@ -9,8 +9,10 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::Hook;
-use super::detached::{self, SETTLES_AT_START_MS, Waiter, has_argument};
+use super::detached::{SETTLES_AT_START_MS, Waiter, arguments, running};
+use super::latest;
 use crate::cli::End;
+use crate::process::Process;
 
 /// How long Codex may take to queue a text. What it has not said it took by then is taken back, and comes again.
 const QUEUE_PATIENCE: Duration = Duration::from_secs(20);
@@ -38,12 +40,12 @@ pub(super) fn follow(event: &[u8]) {
         "Stop" => (false, Some(0)),
         _ => return,
     };
-    let Some(process) = detached::running(&["codex"]).filter(|process| !is_run(process)) else {
+    let Some(process) = running(&["codex"]).filter(|process| !is_run(process)) else {
         return;
     };
     let waiter = Waiter {
         conversation: event.session_id,
-        current: current(&process),
+        latest: latest(&process),
         process,
         settles_ms: settles_ms.unwrap_or_default(),
         turn: None,
@@ -59,7 +61,7 @@ pub(super) fn follow(event: &[u8]) {
 /// Hands over to Codex whatever comes.
 pub(super) async fn stand_by(waiter: Waiter, args: &Hook) -> End {
     waiter
-        .stand_by(args, async |text: &str| queue(&waiter, text).await)
+        .stand_by(args, async || {}, async |text: &str| queue(&waiter, text).await)
         .await
 }
 
@@ -86,14 +88,43 @@ fn program(process: &str) -> PathBuf {
 
 /// Names the file in which stands which conversation of a Codex somebody spoke in last: a window shows one. A daemon has those of several windows, and
 /// does not say which of them are seen.
-fn current(process: &str) -> Option<PathBuf> {
-    if has_argument(process, &["app-server"]) {
+fn latest(process: &str) -> Option<PathBuf> {
+    if arguments(process).iter().any(|argument| argument == "app-server") {
         return None;
     }
-    detached::current("codex", process)
+    latest::file("codex", &Process::of(process.to_owned()), None)
 }
 
 /// Tells whether a process ends with its turn, so that nothing wakes it.
 fn is_run(process: &str) -> bool {
-    has_argument(process, &["exec", "e", "review"])
+    is_of_run(&arguments(process))
+}
+
+fn is_of_run(arguments: &[String]) -> bool {
+    let names_profile = |argument: &str| matches!(argument, "-p" | "--profile");
+    let before = std::iter::once("").chain(arguments.iter().map(String::as_str));
+    before.zip(arguments).any(|(before, argument)| {
+        matches!(argument.as_str(), "exec" | "e" | "review") && !names_profile(before)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_known_by_its_subcommand() {
+        for (command, is) in [
+            ("codex exec", true),
+            ("codex --yolo exec fix it", true),
+            ("codex e", true),
+            ("codex --profile work review", true),
+            ("codex", false),
+            ("codex --profile review", false),
+            ("codex -p e", false),
+        ] {
+            let arguments: Vec<_> = command.split(' ').map(str::to_owned).collect();
+            assert_eq!(is_of_run(&arguments), is, "{command}");
+        }
+    }
 }

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::Hook;
+use super::latest::Latest;
 use super::wait::{AGAIN_FIRST, AGAIN_LAST, LOOK_EVERY, tell_of_end, woken};
 use crate::cli::End;
 use crate::process::Process;
-use crate::server::runtime_directory;
 
 /// How long a waiter does not stand by that is started with a conversation: its first prompt is on its way then.
 pub(super) const SETTLES_AT_START_MS: u64 = 2_000;
@@ -28,9 +28,9 @@ pub(super) struct Waiter {
     /// The number of the process of the program that ran the hook.
     pub process: String,
     pub settles_ms: u64,
-    /// The file in which the conversation is named in which somebody spoke last; none where several may be seen at a time.
-    pub current: Option<PathBuf>,
-    /// Tells what was last heard of a turn from what was before, where a waiter is to bring nothing once another begins.
+    /// The file in which the conversation is named in which somebody spoke last ([`Latest`]); none where several may be seen at a time.
+    pub latest: Option<PathBuf>,
+    /// Where a waiter is to bring nothing once another turn begins, the number of the hook's process that has told of its own.
     #[serde(default)]
     pub turn: Option<u32>,
 }
@@ -60,19 +60,23 @@ impl Waiter {
         }
     }
 
-    /// Hands over to the program whatever comes, by `takes`, which tells whether the program has taken it: until the program has ended,
-    /// another stands by for the conversation, or somebody speaks in another one, or in this one where turns are told apart.
-    pub async fn stand_by(&self, args: &Hook, takes: impl AsyncFn(&str) -> bool) -> End {
+    /// Hands over to the program whatever comes once it is `ready`, by `takes`, which tells whether the program has taken it: until the program
+    /// has ended, another stands by for the conversation, or somebody speaks in another one, or in this one where turns are told apart.
+    pub async fn stand_by(
+        &self,
+        args: &Hook,
+        ready: impl AsyncFn(),
+        takes: impl AsyncFn(&str) -> bool,
+    ) -> End {
         // From now on nothing reaches it that is meant for the hook.
         let _is_leader = rustix::process::setsid();
         let process = Process::of(self.process.clone());
         tokio::select! {
-            () = self.hand_over(args, takes) => {}
+            () = self.hand_over(args, ready, takes) => {}
             () = self.left() => {}
             () = ended(&process) => {
                 tell_of_end(args, &self.conversation).await;
-                // Nobody else reads it: no other process has its name.
-                let _removed = self.current.as_deref().map(std::fs::remove_file);
+                self.latest().remove();
             }
         }
         End::Done
@@ -80,19 +84,25 @@ impl Waiter {
 
     /// Writes down what it stands by for. Where that cannot be done, more than one conversation is woken.
     pub fn takes_note(&self) {
-        let current = self.current.as_deref();
-        let _written = current.map(|current| std::fs::write(current, self.stands_for()));
+        self.latest().write();
     }
 
-    fn stands_for(&self) -> String {
+    fn latest(&self) -> Latest {
         let turn = self.turn.map(|turn| format!(" {turn}"));
-        self.conversation.clone() + &turn.unwrap_or_default()
+        let stands_for = self.conversation.clone() + &turn.unwrap_or_default();
+        Latest::new(self.latest.clone(), stands_for)
     }
 
-    async fn hand_over(&self, args: &Hook, takes: impl AsyncFn(&str) -> bool) {
+    async fn hand_over(&self, args: &Hook, ready: impl AsyncFn(), takes: impl AsyncFn(&str) -> bool) {
         sleep(Duration::from_millis(self.settles_ms)).await;
         let mut pause = AGAIN_FIRST;
-        while let Some((text, client)) = woken(args, &self.conversation, || self.is_current()).await {
+        loop {
+            // Only now can it be woken, for all that the relay knows.
+            ready().await;
+            let woken = woken(args, &self.conversation, || self.is_current()).await;
+            let Some((text, client)) = woken else {
+                return;
+            };
             if self.is_current() && takes(&text).await {
                 client.done();
                 pause = AGAIN_FIRST;
@@ -116,10 +126,7 @@ impl Waiter {
 
     /// Tells whether it stands by for what was last heard of.
     pub fn is_current(&self) -> bool {
-        let current = self.current.as_deref().map(std::fs::read_to_string);
-        current
-            .and_then(Result::ok)
-            .is_none_or(|current| current == self.stands_for())
+        self.latest().is_still()
     }
 }
 
@@ -129,12 +136,6 @@ async fn ended(process: &Process) {
     while process.is_alive() {
         rounds.tick().await;
     }
-}
-
-/// Names the file in which stands which conversation of a process somebody spoke in last.
-pub(super) fn current(program: &str, process: &str) -> Option<PathBuf> {
-    let name = format!("{program}-{}", Process::of(process.to_owned()).name());
-    Some(runtime_directory().ok()?.join(name))
 }
 
 /// Finds the process that runs this hook, by the names that its program may have: a shell may stand between.
@@ -156,9 +157,11 @@ fn name(process: &str) -> String {
     name.trim_end_matches(" (deleted)").to_owned()
 }
 
-/// Tells whether a process was started with one of some arguments, as far as the system tells that.
-pub(super) fn has_argument(process: &str, words: &[&str]) -> bool {
+/// Returns what a process was started with, its program first; nothing where the system does not tell.
+pub(super) fn arguments(process: &str) -> Vec<String> {
     let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let mut arguments = arguments.split(|byte| *byte == 0);
-    arguments.any(|argument| words.iter().any(|word| argument == word.as_bytes()))
+    let arguments = arguments.split(|byte| *byte == 0);
+    arguments
+        .map(|argument| String::from_utf8_lossy(argument).into_owned())
+        .collect()
 }

@@ -7,16 +7,26 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::Hook;
-use super::detached::{self, SETTLES_AT_START_MS, Waiter, has_argument};
+use super::detached::{SETTLES_AT_START_MS, Waiter, arguments, running};
+use super::latest;
 use super::tmux::{Pane, Seen};
 use super::wait::{AGAIN_FIRST, LOOK_EVERY};
 use crate::cli::End;
+use crate::engine::limits::WOKEN_MS;
+use crate::process::Process;
 
-/// How long a text waits for an empty input line before the relay has it back; shorter than a wake counts as one in vain.
+/// How long a text waits for an empty input line before the relay has it back: shorter than that waits for the turn.
 const HOLDS: Duration = Duration::from_secs(60);
+const _: () = assert!(HOLDS.as_millis() < WOKEN_MS as u128);
+
+/// From so many lines on Gemini CLI shows a mark in place of what was pasted, by which that is known again.
+const MARKED_FROM: usize = 6;
+
+/// How long what was pasted stays before Enter: within 40 ms of it Gemini CLI takes that for a line break.
+const RESTS: Duration = Duration::from_millis(100);
 
 /// How long Gemini CLI may take to show what was pasted, and to take it.
 const TAKES: Duration = Duration::from_secs(5);
@@ -53,13 +63,13 @@ pub(super) fn follow(event: &[u8]) {
         "AfterAgent" => Some(0),
         _ => return,
     };
-    let process = detached::running(&["node", "bun", "gemini"]);
+    let process = running(&["node", "bun", "gemini"]);
     let Some(process) = process.filter(|process| !is_run(process)) else {
         return;
     };
     let waiter = Waiter {
         conversation: event.session_id,
-        current: detached::current("gemini", &process),
+        latest: latest::file("gemini", &Process::of(process.clone()), None),
         process,
         settles_ms: settles_ms.unwrap_or_default(),
         turn: Some(std::process::id()),
@@ -77,37 +87,48 @@ pub(super) async fn stand_by(waiter: Waiter, args: &Hook) -> End {
         return End::Done;
     };
     waiter
-        .stand_by(args, async |text: &str| types(&pane, &waiter, text).await)
+        .stand_by(
+            args,
+            async || until_free(&pane, &waiter.process).await,
+            async |text: &str| types(&pane, &waiter, text).await,
+        )
         .await
 }
 
 /// Types a text, once nobody has written anything. Tells whether it was taken.
 async fn types(pane: &Pane, waiter: &Waiter, text: &str) -> bool {
-    let text = typed(text);
-    let until = Instant::now() + HOLDS;
-    let mut pause = AGAIN_FIRST;
-    while !is_free(pane, &waiter.process).await {
-        if Instant::now() >= until {
-            return false;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(LOOK_EVERY);
-    }
-    if !waiter.is_current() {
+    let is_free = timeout(HOLDS, until_free(pane, &waiter.process)).await.is_ok();
+    if !is_free || !waiter.is_current() {
         return false;
     }
-    let pasted = pasted(&text);
-    let is_taken = pane.paste(&text).await
-        && shows(pane, |seen| {
-            written(seen).is_some_and(|line| is_pasted(line, &pasted))
-        })
-        .await
-        && pane.enter().await
-        && shows(pane, |seen| is_empty(seen) || !seen.title.starts_with(READY)).await;
+    let is_taken = gives(pane, &typed(text)).await;
     if !is_taken {
         pane.tell(NOT_TAKEN).await;
     }
     is_taken
+}
+
+/// Pastes a text and has it taken. Tells whether both are seen.
+async fn gives(pane: &Pane, text: &str) -> bool {
+    let pasted = pasted(text);
+    let shows_it = |seen: &Seen| written(seen).is_some_and(|line| is_pasted(line, &pasted));
+    if !(pane.paste(text).await && shows(pane, shows_it).await) {
+        return false;
+    }
+    sleep(RESTS).await;
+    // Its person may have begun to write behind it.
+    pane.look().await.is_some_and(|seen| shows_it(&seen))
+        && pane.enter().await
+        && shows(pane, |seen| is_empty(seen) || !seen.title.starts_with(READY)).await
+}
+
+/// Waits until Gemini CLI waits for what its person has not begun to write.
+async fn until_free(pane: &Pane, process: &str) {
+    let mut pause = AGAIN_FIRST;
+    while !is_free(pane, process).await {
+        sleep(pause).await;
+        pause = (pause * 2).min(LOOK_EVERY);
+    }
 }
 
 /// Waits until something is seen in a pane; not for long.
@@ -147,10 +168,13 @@ fn typed(text: &str) -> String {
         if char == '@' && !typed.ends_with('\\') {
             typed.push('\\');
         }
-        // The rest is not there, for no frame has it: it may steer a terminal, and end what is pasted.
-        if char == '\n' || !char.is_control() {
+        // No frame has others, which may steer a terminal, and end what is pasted.
+        if matches!(char, '\n' | '\t') || !char.is_control() {
             typed.push(char);
         }
+    }
+    while typed.split('\n').count() < MARKED_FROM {
+        typed.push('\n');
     }
     typed
 }
@@ -173,7 +197,10 @@ fn is_pasted(line: &str, pasted: &str) -> bool {
 
 /// Tells whether a process ends with its turn, so that nothing wakes it.
 fn is_run(process: &str) -> bool {
-    has_argument(process, &["-p", "--prompt"])
+    let is_prompt = |argument: &String| {
+        matches!(argument.as_str(), "-p" | "--prompt") || argument.starts_with("--prompt=")
+    };
+    arguments(process).iter().any(is_prompt)
 }
 
 #[cfg(test)]
@@ -183,9 +210,15 @@ mod tests {
     #[test]
     fn a_text_is_typed_as_nothing_but_text() {
         assert_eq!(
-            typed("see @a, \\@b and c@d\n\u{1b}[201~\r!x\n"),
-            "see \\@a, \\@b and c\\@d\n[201~!x\n"
+            typed("see @a, \\@b and c@d\n\u{1b}[201~\r!x\n1\t2\n\n\n"),
+            "see \\@a, \\@b and c\\@d\n[201~!x\n1\t2\n\n\n"
         );
+    }
+
+    #[test]
+    fn a_short_text_is_made_as_long_as_one_that_gemini_cli_shows_a_mark_for() {
+        assert_eq!(typed("a\nb\n"), "a\nb\n\n\n\n");
+        assert_eq!(pasted(&typed("a\nb\n")), "[Pasted Text: 6 lines");
     }
 
     #[test]

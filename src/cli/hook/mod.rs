@@ -11,6 +11,7 @@
 mod codex;
 mod detached;
 mod gemini;
+mod latest;
 mod tmux;
 mod wait;
 

@@ -12,6 +12,9 @@ use tokio::time::timeout;
 /// How long a command may take that only asks or tells something.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long it is told.
+const TOLD_MS: &str = "4000";
+
 /// What is asked of a pane, in front of what it shows: the title may have spaces.
 const FORMAT: &str = "#{pane_input_off} #{cursor_x} #{cursor_y} #{pane_tty} #{pane_title}";
 
@@ -76,10 +79,10 @@ impl Pane {
         done
     }
 
-    /// Tells whoever looks at it something, until a key is pressed. What tmux expands must not be in it.
+    /// Tells whoever looks at it something, for a few seconds: tmux shows no change of any pane meanwhile. What it expands must not be in that.
     pub async fn tell(&self, what: &'static str) {
         // Where nobody looks, nobody is told.
-        let _told = tmux(&["display-message", "-d", "0", "-t", &self.id, what], "").await;
+        let _told = tmux(&["display-message", "-d", TOLD_MS, "-t", &self.id, what], "").await;
     }
 }
 

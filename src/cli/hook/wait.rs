@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::latest::{self, Latest};
 use super::{Hook, carry, path, tell};
 use crate::cli::End;
 use crate::cli::client::{Client, ClientError};
 use crate::process::Process;
-use crate::server::runtime_directory;
 
 /// How soon a waiter looks for its relay again, at first and in the end.
 pub(super) const AGAIN_FIRST: Duration = Duration::from_millis(100);
@@ -61,8 +61,14 @@ pub(super) fn settles(event: &[u8]) -> Duration {
 /// Stands by until there is something for the program, which is woken by what is said then; or the program has ended; or another
 /// stands by for it.
 pub(super) async fn stand_by(args: &Hook, process: &Process, settles: Duration) -> End {
+    let latest = latest(args, process);
+    let end = stands_by(args, process, settles, &latest).await;
+    latest.remove();
+    end
+}
+
+async fn stands_by(args: &Hook, process: &Process, settles: Duration, latest: &Latest) -> End {
     let name = process.name();
-    let latest = Latest::is_own(args, &name);
     let woken = async {
         sleep(settles).await;
         woken(args, &name, || latest.is_still()).await
@@ -87,42 +93,15 @@ pub(super) async fn stand_by(args: &Hook, process: &Process, settles: Duration) 
     End::Done
 }
 
-/// The latest waiter of a process: while their relay is away, nothing else tells several of each other, and each turn of the program starts
-/// one.
-struct Latest {
-    /// Where its number stands; none where that cannot be written down, and all of them stay.
-    file: Option<PathBuf>,
-    own: String,
-}
-
-impl Latest {
-    /// Takes note that this waiter is the latest of a process.
-    fn is_own(args: &Hook, process: &str) -> Self {
-        // Beside those of other relays that the program has hooks for.
-        let port = args.at.port().map(|port| format!("-{port}")).unwrap_or_default();
-        let name = format!("{}-{process}{port}", args.program.as_str());
-        let file = runtime_directory().ok().map(|directory| directory.join(name));
-        let own = std::process::id().to_string();
-        let file = file.filter(|file| std::fs::write(file, &own).is_ok());
-        Self { file, own }
-    }
-
-    /// Tells whether none has been started since.
-    fn is_still(&self) -> bool {
-        let latest = self.file.as_deref().map(std::fs::read_to_string);
-        latest
-            .and_then(Result::ok)
-            .is_none_or(|latest| latest == self.own)
-    }
-}
-
-impl Drop for Latest {
-    fn drop(&mut self) {
-        if let Some(file) = self.file.as_deref().filter(|_| self.is_still()) {
-            // It may be gone already.
-            let _removed = std::fs::remove_file(file);
-        }
-    }
+/// Takes note that this waiter is the latest of a process: while their relay is away, nothing else tells several of each other, and each turn
+/// of the program starts one.
+fn latest(args: &Hook, process: &Process) -> Latest {
+    // Beside those of other relays that the program has hooks for.
+    let relay = args.at.named().map(|place| place.to_string());
+    let file = latest::file(args.program.as_str(), process, relay.as_deref());
+    let mut latest = Latest::new(file, std::process::id().to_string());
+    latest.write();
+    latest
 }
 
 /// Tells that a program has ended that did not say so.

@@ -19,12 +19,12 @@ impl Refused {
     }
 
     /// The same of a window, which shows the conversation that a file names.
-    fn of_window(relay: &Relay, current: Option<&Path>) -> Self {
+    fn of_window(relay: &Relay, latest: Option<&Path>) -> Self {
         let codex = std::process::Command::new("/bin/sleep")
             .arg("60")
             .spawn()
             .expect("it starts");
-        let said = json!({"conversation": THREAD, "process": codex.id().to_string(), "settles_ms": 0, "current": current});
+        let said = json!({"conversation": THREAD, "process": codex.id().to_string(), "settles_ms": 0, "latest": latest});
         let waiter = start(relay.port, &said);
         until("it stands by", || can_be_woken(relay));
         Self { codex, waiter }
@@ -94,10 +94,10 @@ fn a_waiter_whose_codex_has_ended_says_so_and_ends() {
 #[test]
 fn a_waiter_ends_once_somebody_speaks_in_another_conversation_of_its_window() {
     let relay = told();
-    let current = tempfile::NamedTempFile::new().expect("there is room");
-    let write = |thread: &str| std::fs::write(current.path(), thread).expect("there is room");
+    let latest = tempfile::NamedTempFile::new().expect("there is room");
+    let write = |thread: &str| std::fs::write(latest.path(), thread).expect("there is room");
     write(THREAD);
-    let mut refused = Refused::of_window(&relay, Some(current.path()));
+    let mut refused = Refused::of_window(&relay, Some(latest.path()));
     write("s-2");
     assert_eq!(code_of(&mut refused.waiter), Some(0));
     until("it is not woken", || {

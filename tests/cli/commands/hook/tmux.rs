@@ -10,9 +10,9 @@ use super::*;
 const CONVERSATION: &str = "s-1";
 
 /// Shows a title and an input line with a draft, and writes what is entered into a file: `FILE TITLE DRAFT ENTER`. It takes what is entered if
-/// ENTER is so.
+/// ENTER is so. As in Gemini CLI a long text is shown as a mark, and Enter just behind what was pasted is a line break.
 const STAND_IN: &str = r#"
-file=$1 title=$2 line=$3 takes=$4 pasting= text=
+file=$1 title=$2 line=$3 takes=$4 pasting= text= pasted_at=0
 draw() {
   printf '\033]2;%s (project)\007\033[2J\033[H' "$title"
   printf ' > %s\r\n ~/project' "${line:-  Type your message or @path/to/file}"
@@ -30,8 +30,16 @@ while IFS= read -rsN1 char; do
         '[200~') pasting=1 text= ;;
         '[201~')
           pasting=
+          pasted_at=${EPOCHREALTIME/./}
           breaks=${text//[!$'\n']/}
-          line+="[Pasted Text: $((${#breaks} + 1)) lines]"
+          lines=$((${#breaks} + 1))
+          if ((lines > 5)); then
+            line+="[Pasted Text: $lines lines]"
+          elif ((${#text} > 500)); then
+            line+="[Pasted Text: ${#text} chars]"
+          else
+            line+=$text
+          fi
           draw
           ;;
       esac
@@ -40,6 +48,9 @@ while IFS= read -rsN1 char; do
     $'\r' | $'\n')
       if [[ $pasting ]]; then
         text+=$'\n'
+      elif ((${EPOCHREALTIME/./} - pasted_at < 40000)); then
+        line+=$'\n'
+        draw
       elif [[ $takes ]]; then
         printf '%s' "$line" "$text" >"$file.new"
         mv "$file.new" "$file"
@@ -125,8 +136,15 @@ impl Pane {
         ]
     }
 
-    /// Has a waiter stand by for the program in it, or for another process.
-    fn stands_by(mut self, relay: &Relay, process: Option<u32>) -> Self {
+    /// Has a waiter stand by for the program in it.
+    fn stands_by(self, relay: &Relay) -> Self {
+        let pane = self.has_waiter(relay, None);
+        until("it stands by", || can_be_woken(relay));
+        pane
+    }
+
+    /// Starts a waiter for the program in it, or for another process.
+    fn has_waiter(mut self, relay: &Relay, process: Option<u32>) -> Self {
         let own = self.tmux(&["display-message", "-p", "-t", "pane", "#{pane_pid}"]);
         let process = process.map_or_else(|| own.trim().to_owned(), |process| process.to_string());
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -139,20 +157,19 @@ impl Pane {
             .env("RELAY_AGENT", "dev-a")
             .stdin(Stdio::piped());
         let mut waiter = command.spawn().expect("it starts");
-        let current = self.file("current");
-        std::fs::write(&current, format!("{CONVERSATION} 1")).expect("there is room");
+        let latest = self.file("latest");
+        std::fs::write(&latest, format!("{CONVERSATION} 1")).expect("there is room");
         let said = json!({
             "conversation": CONVERSATION,
             "process": process,
             "settles_ms": 0,
-            "current": current,
+            "latest": latest,
             "turn": 1,
         });
         let mut stdin = waiter.stdin.take().expect("it is piped");
         stdin.write_all(said.to_string().as_bytes()).expect("it reads");
         drop(stdin);
         self.waiter = Some(waiter);
-        until("it stands by", || can_be_woken(relay));
         self
     }
 
@@ -168,7 +185,8 @@ impl Pane {
     /// Waits until the waiter has looked several times, and shows that it has done nothing else.
     fn is_left_alone(&self) {
         let looks = || self.asked().matches("capture-pane").count();
-        until("it looks several times", || looks() > 2);
+        let before = looks();
+        until("it looks several times", || looks() > before + 2);
         assert_eq!(self.asked().lines().count(), looks(), "{}", self.asked());
     }
 }
@@ -206,13 +224,13 @@ fn what_comes_is_typed_into_an_empty_input_line() {
         return;
     }
     let relay = told();
-    let pane = Pane::open("◇  Ready", "", "takes").stands_by(&relay, None);
-    send(&relay, "wake up, @dev-b");
+    let pane = Pane::open("◇  Ready", "", "takes").stands_by(&relay);
+    send(&relay, "wake up, @dev-b\n\tnow");
     until("it is entered", || pane.entered().is_some());
     let entered = pane.entered().expect("it is there");
     assert!(
-        entered.starts_with("[Pasted Text: 6 lines][relay wake ")
-            && entered.contains("\n| wake up, \\@dev-b\n"),
+        entered.starts_with("[Pasted Text: 7 lines][relay wake ")
+            && entered.contains("\n| wake up, \\@dev-b\n| \tnow\n"),
         "{entered}"
     );
     begins(&relay, &entered);
@@ -221,17 +239,26 @@ fn what_comes_is_typed_into_an_empty_input_line() {
     until("it stands by again", || can_be_woken(&relay));
 }
 
+/// Has a person begin to write, just when a message comes.
+fn is_held(relay: &Relay) -> Pane {
+    let pane = Pane::open("◇  Ready", "", "takes").stands_by(relay);
+    pane.tmux(&["send-keys", "-t", "pane", "-l", "a draft"]);
+    until("it is written", || pane.screen().starts_with(" > a draft\n"));
+    send(relay, "wake up");
+    until("it is held", || unread(relay, "dev-a") == 0);
+    pane.is_left_alone();
+    assert!(pane.screen().starts_with(" > a draft\n"), "{}", pane.screen());
+    assert_eq!(pane.entered(), None);
+    pane
+}
+
 #[test]
-fn a_draft_stays_and_what_comes_is_typed_once_it_is_gone() {
+fn what_comes_while_a_draft_is_written_is_typed_once_that_is_gone() {
     if !needs::TMUX.is_met_or_said() {
         return;
     }
     let relay = told();
-    let pane = Pane::open("◇  Ready", "a draft", "takes").stands_by(&relay, None);
-    send(&relay, "wake up");
-    pane.is_left_alone();
-    assert!(pane.screen().starts_with(" > a draft\n"), "{}", pane.screen());
-    assert_eq!(pane.entered(), None);
+    let pane = is_held(&relay);
     pane.tmux(&["send-keys", "-t", "pane", "BSpace"]);
     until("it is entered", || pane.entered().is_some());
     begins(&relay, &pane.entered().expect("it is there"));
@@ -243,10 +270,8 @@ fn what_is_held_is_not_typed_once_another_turn_has_begun() {
         return;
     }
     let relay = told();
-    let mut pane = Pane::open("◇  Ready", "a draft", "takes").stands_by(&relay, None);
-    send(&relay, "wake up");
-    pane.is_left_alone();
-    std::fs::write(pane.file("current"), format!("{CONVERSATION} 2")).expect("there is room");
+    let mut pane = is_held(&relay);
+    std::fs::write(pane.file("latest"), format!("{CONVERSATION} 2")).expect("there is room");
     pane.tmux(&["send-keys", "-t", "pane", "BSpace"]);
     let waiter = pane.waiter.as_mut().expect("it stands by");
     until("it ends", || {
@@ -257,24 +282,36 @@ fn what_is_held_is_not_typed_once_another_turn_has_begun() {
 }
 
 #[test]
-fn nothing_is_typed_where_the_program_does_not_wait_for_its_person() {
+fn a_program_that_does_not_wait_for_its_person_cannot_be_woken() {
     if !needs::TMUX.is_met_or_said() {
         return;
     }
     let relay = told();
-    for title in ["✋  Action Required", "✦  Working…", "a shell"] {
-        let pane = Pane::open(title, "", "takes").stands_by(&relay, None);
+    let is_left_to_the_next_turn = |pane: Pane| {
+        pane.is_left_alone();
+        assert!(!can_be_woken(&relay));
         send(&relay, "wake up");
         pane.is_left_alone();
-        drop(pane);
-        until("it is back", || unread(&relay, "dev-a") > 0);
-        // It may have been typed, for all that relay knows.
-        assert_eq!(relay.bodies("dev-a"), ["again: wake up"]);
+        assert!(!can_be_woken(&relay));
+        // It was not handed over meanwhile.
+        assert_eq!(relay.bodies("dev-a"), ["wake up"]);
+        pane
+    };
+    for (title, draft) in [
+        ("✋  Action Required", ""),
+        ("✦  Working…", ""),
+        ("a shell", ""),
+        ("◇  Ready", "a draft"),
+    ] {
+        is_left_to_the_next_turn(Pane::open(title, draft, "takes").has_waiter(&relay, None));
     }
     // What is typed there is not for this one.
-    let pane = Pane::open("◇  Ready", "", "takes").stands_by(&relay, Some(std::process::id()));
-    send(&relay, "wake up");
-    pane.is_left_alone();
+    let pane = Pane::open("◇  Ready", "", "takes").has_waiter(&relay, Some(std::process::id()));
+    is_left_to_the_next_turn(pane);
+    let pane = Pane::open("◇  Ready", "a draft", "takes").has_waiter(&relay, None);
+    let pane = is_left_to_the_next_turn(pane);
+    pane.tmux(&["send-keys", "-t", "pane", "BSpace"]);
+    until("it stands by", || can_be_woken(&relay));
 }
 
 #[test]
@@ -283,7 +320,7 @@ fn what_is_not_taken_is_said_aloud_and_comes_again() {
         return;
     }
     let relay = told();
-    let pane = Pane::open("◇  Ready", "", "").stands_by(&relay, None);
+    let pane = Pane::open("◇  Ready", "", "").stands_by(&relay);
     send(&relay, "wake up");
     until("it is said", || pane.asked().contains("has not taken a message"));
     let screen = pane.screen();
@@ -345,7 +382,7 @@ fn a_hook_starts_a_waiter_only_where_its_person_wants_that() {
         gemini.wait().expect("it ends");
     }
     let mut gemini = start("NOTHING");
-    until("it stands by", || can_be_woken(&relay));
+    until("it stands by", || waiters() == 1);
     gemini.kill().expect("it runs");
     gemini.wait().expect("it ends");
     until("it ends with its program", || waiters() == 0);
