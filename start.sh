@@ -473,7 +473,11 @@ run_manual() {
 
 # What runs in a role's pane. tmux and kitty start it with their own environment, not with the caller's.
 set_pane() {
-  pane_command=(env -u RELAY_TOKEN "PATH=$PATH" "RELAY_AGENT_COMMAND=$agent_command")
+  local name
+  pane_command=(env -u RELAY_TOKEN -u RELAY_MODE -u RELAY_TMUX "PATH=$PATH" "RELAY_AGENT_COMMAND=$agent_command")
+  for name in RELAY_MODE RELAY_TMUX; do
+    [[ -z ${!name:-} ]] || pane_command+=("$name=${!name}")
+  done
   if [[ -n ${RELAY_TOKEN:-} ]]; then
     local file
     file=$(mktemp) || fail 'the token could not be written to a file; above is why.'

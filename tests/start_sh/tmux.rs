@@ -296,6 +296,27 @@ fn without_a_token_a_pane_takes_none_from_the_tmux_server() {
 }
 
 #[test]
+fn the_hooks_of_a_pane_find_what_the_caller_says_of_them() {
+    let Some(place) = Place::with_tmux() else { return };
+    let mut server = place.command("tmux");
+    server.env("RELAY_MODE", "manual");
+    let made = server.args(["new-session", "-d", "-s", "work"]).status().unwrap();
+    assert!(made.success());
+    let says = "sh -c 'echo \"mode <$RELAY_MODE> tmux <$RELAY_TMUX>\"; cat' sh";
+    fs::write(place.outside().join("agent-command"), says).unwrap();
+    let outside = place.outside();
+    let terminal = Terminal::run(
+        &place,
+        &format!(
+            "export RELAY_TMUX=1 RELAY_AGENT_COMMAND=\"$(cat '{}/agent-command')\"; '{START_SH}' --tmux --no-install --port {}",
+            outside.display(),
+            free_port()
+        ),
+    );
+    terminal.until_it_shows("mode <> tmux <1>");
+}
+
+#[test]
 fn tmux_mode_with_a_missing_agent_is_refused_before_anything_is_built() {
     let Some(place) = Place::with_tmux() else { return };
     let terminal = Terminal::start_sh(&place, free_port(), "--tmux", "no-such-agent --flag");
