@@ -2,7 +2,7 @@
 //!
 //! An agent is there if a session that is bound to it is open, if the one that last acted in its name is, if that was a moment ago, or if
 //! somebody waits for its inbox. One that is on a node is there while the node is, but where relay pushes to it in vain, or waits for too many
-//! receipts. One whose program is idle is there if it can be woken. Of one that was on a node nothing is said. The person comes and goes as it likes, and is never missed.
+//! receipts. One whose program is idle is there if it can be woken; it may be there and be shown a message late all the same. Of one that was on a node nothing is said. The person comes and goes as it likes, and is never missed.
 
 use std::sync::Arc;
 
@@ -54,6 +54,18 @@ pub enum Absence {
     },
     /// Its program is idle, and nothing can wake it.
     Asleep {
+        /// Whose.
+        agent: AgentName,
+    },
+    /// Its program is idle, and is not woken for what is to be brought so.
+    Unwoken {
+        /// Whose.
+        agent: AgentName,
+        /// How the message is to be brought: [`Mode::NextMessage`] or [`Mode::NextToolCall`].
+        mode: Mode,
+    },
+    /// Its program waits for its person to allow something.
+    Asks {
         /// Whose.
         agent: AgentName,
     },
@@ -136,18 +148,38 @@ impl Engine {
         }))
     }
 
-    /// Says so if what is for some agents, and whose sender does not say how it is to be brought, is held for the only one of them. Nobody
-    /// holds what somebody waits for.
-    pub(super) fn holding(&self, agents: &[AgentName]) -> Option<Box<Absence>> {
-        let [agent] = agents else {
+    /// Says why the only agent that gets a message may be shown it late although it is there; `asked` is how its sender wants it to be brought,
+    /// if that is said. Nobody waits long for what somebody waits for.
+    pub(super) fn delay(&self, agents: &[AgentName], asked: Option<Mode>) -> Option<Box<Absence>> {
+        let [name] = agents else {
             return None;
         };
-        let inbox = &self.inboxes[agent];
-        let holds = inbox.mode == Mode::Manual && inbox.waits.is_empty() && !agent.is_person();
-        holds.then(|| {
-            let agent = agent.clone();
-            Box::new(Absence::Holding { agent })
-        })
+        let inbox = &self.inboxes[name];
+        if !inbox.waits.is_empty() || name.is_person() {
+            return None;
+        }
+        let agent = name.clone();
+        let delay = match asked.unwrap_or(inbox.mode) {
+            // Who says so knows it.
+            Mode::Manual => asked.is_none().then_some(Absence::Holding { agent }),
+            mode @ (Mode::NextMessage | Mode::NextToolCall) => self
+                .all_programs(name, |program| program.activity == Activity::Idle)
+                .then_some(Absence::Unwoken { agent, mode }),
+            Mode::Immediate | Mode::OnIdle => self
+                .all_programs(name, |program| program.activity == Activity::Asks)
+                .then_some(Absence::Asks { agent }),
+        };
+        delay.map(Box::new)
+    }
+
+    /// Tells whether an agent has programs, and something is true of them all.
+    fn all_programs(&self, agent: &AgentName, is: impl Fn(&Program) -> bool) -> bool {
+        let agent = self.agents.get(agent);
+        let mut programs = agent
+            .into_iter()
+            .flat_map(|agent| self.programs_of(agent))
+            .peekable();
+        programs.peek().is_some() && programs.all(|(_, program)| is(program))
     }
 
     /// Tells whether all programs of an agent, if it has any, have been idle for a while and none can be woken, or is being.

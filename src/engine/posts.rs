@@ -133,7 +133,7 @@ impl Engine {
             Some(_) => None,
             None => {
                 let absence = self.absence(&agents, step.now);
-                absence.or_else(|| (!brought.is_empty()).then(|| self.holding(&agents))?)
+                absence.or_else(|| self.delay(&agents, mode))
             }
         };
         step.note(Event::Accepted {

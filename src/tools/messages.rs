@@ -97,6 +97,13 @@ pub fn absence_text(absence: &Absence) -> String {
         Absence::Asleep { agent } => format!(
             "the program of {agent} is idle, and nothing can wake it; the message waits until its person says something to it"
         ),
+        Absence::Unwoken { agent, mode } => format!(
+            "the program of {agent} is idle, and a message with the mode {} wakes nobody; it waits for the next turn",
+            mode.as_str()
+        ),
+        Absence::Asks { agent } => format!(
+            "the program of {agent} waits for its person to allow something; the message is shown behind that"
+        ),
         Absence::NodeGone { agent, last_contact } => {
             let since = last_contact.map_or_else(
                 || "has not been connected".to_owned(),

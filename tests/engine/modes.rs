@@ -6,7 +6,7 @@ use relay::engine::agents::{Command as Asks, Reply as Answer};
 use relay::engine::handling::Mode;
 use relay::engine::trace::Happened;
 
-use super::programs::{ENDED, LONG, P, RETURNED, SAID, post_in, shown};
+use super::programs::{ENDED, LONG, P, RETURNED, SAID, WAITER, post_in, shown};
 use super::*;
 
 impl Relay {
@@ -152,4 +152,49 @@ fn nobody_is_told_that_something_is_held_which_somebody_waits_for() {
         )),
         "{effects:?}"
     );
+}
+
+#[test]
+fn a_sender_is_told_of_a_mode_that_wakes_nobody() {
+    let told = |relay: &mut Relay, asked: Option<Mode>| {
+        let command = asked.map_or_else(|| post(Some("pm"), "dev-a", "x"), |asked| post_in(asked, 1));
+        let effects = relay.call(A, 900, command);
+        let [
+            Effect::Reply {
+                result: Ok(Reply::Mail(mail::Reply::Posted { absence, .. })),
+                ..
+            },
+            ..,
+        ] = &effects[..]
+        else {
+            unreachable!("it is posted");
+        };
+        absence.as_deref().cloned()
+    };
+    let unwoken = |mode| {
+        Some(Absence::Unwoken {
+            agent: name("dev-a"),
+            mode,
+        })
+    };
+    let mut relay = Relay::of_program();
+    relay.stands_by(WAITER);
+    for mode in [Mode::NextMessage, Mode::NextToolCall] {
+        assert_eq!(told(&mut relay, Some(mode)), unwoken(mode));
+        relay.has_brought(Some(mode));
+        assert_eq!(told(&mut relay, None), unwoken(mode), "as its agent has it");
+    }
+    relay.has_brought(Some(Mode::Immediate));
+    for mode in [
+        None,
+        Some(Mode::Immediate),
+        Some(Mode::OnIdle),
+        Some(Mode::Manual),
+    ] {
+        assert_eq!(told(&mut relay, mode), None, "{mode:?}");
+    }
+    relay.comes_to(P, 1, SAID);
+    for mode in Mode::ALL {
+        assert_eq!(told(&mut relay, Some(mode)), None, "it is busy: {mode:?}");
+    }
 }

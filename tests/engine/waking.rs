@@ -285,7 +285,7 @@ fn an_agent_is_asleep_if_none_of_its_programs_is_awake_or_can_be_woken() {
     assert_eq!(absence(&mut relay), None, "one is busy");
     relay.comes_to(OTHER, 2, Boundary::Asks);
     relay.timeout_at(2 * ASLEEP_MS);
-    assert_eq!(absence(&mut relay), None, "one asks its person");
+    assert_eq!(absence(&mut relay), None, "one asks its person, and goes on then");
     relay.comes_to(OTHER, 3, Boundary::Rests);
     relay.timeout_at(3 * ASLEEP_MS);
     assert_eq!(absence(&mut relay), asleep());
@@ -294,6 +294,24 @@ fn an_agent_is_asleep_if_none_of_its_programs_is_awake_or_can_be_woken() {
     relay.timeout_at(ASLEEP_MS);
     relay.stands_by(WAITER);
     assert_eq!(absence(&mut relay), None, "it can be woken");
+}
+
+#[test]
+fn a_sender_is_told_of_a_program_that_asks_its_person() {
+    let asks = Some(Absence::Asks { agent: name("dev-a") });
+    let mut relay = Relay::of_program();
+    relay.comes_to(P, 1, SAID);
+    relay.comes_to(P, 2, Boundary::Asks);
+    assert_eq!(absence(&mut relay), asks);
+    relay.appears(OTHER, Some("dev-a"));
+    relay.comes_to(OTHER, 3, Boundary::Asks);
+    assert_eq!(absence(&mut relay), asks);
+    relay.comes_to(OTHER, 4, RETURNED);
+    assert_eq!(absence(&mut relay), None, "one goes on");
+    relay.comes_to(OTHER, 5, Boundary::Asks);
+    relay.call(B, 6, read("dev-a"));
+    relay.call(B, 7, wait("dev-a", WAIT_MS));
+    assert_eq!(absence(&mut relay), None, "somebody waits");
 }
 
 #[test]
