@@ -102,6 +102,8 @@ impl Message {
             '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => 3,
             '<' | '[' => 2,
             c if c.is_control() => 8,
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => 8,
+            '\u{e0000}'..='\u{e0fff}' => 9,
             c => c.len_utf8(),
         };
         let body = self.body.chars().map(written).sum::<usize>();
@@ -169,6 +171,8 @@ fn quoted_bytes(text: &str) -> usize {
     let written = |c: char| match c {
         '<' | '[' => 3,
         c if c.is_control() => 9,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => 9,
+        '\u{e0000}'..='\u{e0fff}' => 10,
         c => c.len_utf8().max(c.escape_debug().len()),
     };
     text.chars().map(written).sum()

@@ -2,8 +2,8 @@
 //!
 //! The frame is one of lines. Those of relay begin with `[relay`, those of a body with `| `, whatever the body holds: it can neither
 //! end its frame nor begin another. What else a program's own frames are made of is written in a body so that it is none
-//! any more: an opening bracket before one of its words gets a backslash behind it. Characters that steer a terminal are
-//! written as `\u{1b}`.
+//! any more: an opening bracket before one of its words gets a backslash behind it. Characters that steer a terminal,
+//! turn text around or are letters that nobody sees are written as `\u{1b}`.
 
 use std::fmt::Write as _;
 
@@ -11,30 +11,71 @@ use crate::engine::handling::Priority;
 use crate::engine::surfacing::Shown;
 use crate::engine::{Delivery, ResolvedBy};
 
-/// The words with which agent CLIs, and models, frame what is not the person's: names of elements begin with them.
-const ELEMENTS: [&str; 18] = [
+/// The words with which agent CLIs, and models, frame what is not the person's: names of elements begin with them, or are them. Of Claude Code
+/// 2.1.330, Codex 0.169, Gemini CLI 0.61 and OpenCode 1.18.
+const ELEMENTS: [&str; 58] = [
+    "agent-",
+    "agents_",
+    "antml:",
+    "bash-",
+    "cc-",
+    "cc_",
+    "channel ",
+    "claude_",
+    "command-",
+    "conversation-",
+    "coordinator-",
+    "cross-session",
+    "current_skill",
+    "earlier_message",
+    "environment_context",
+    "fetched-web",
+    "function_",
+    "github_action",
+    "guidance-",
+    "hook-",
+    "hook_",
+    "how_to_use",
+    "ide_",
+    "instructions>",
+    "interrupted-output",
+    "invoke",
+    "local-command",
+    "mcp-",
+    "mcp_",
+    "memory_",
+    "new-diagnostics",
+    "non-user",
+    "not-shown",
+    "partial-response",
+    "permissions ",
+    "persisted-output",
+    "previous-conversation",
+    "prior-summary",
+    "recent-context",
+    "repl-output",
+    "responsive-mode",
+    "session_context",
+    "skill>",
+    "skill_",
+    "state_snapshot",
+    "subagent",
     "system-",
     "system_",
     "task-",
-    "hook_",
-    "hook-",
+    "teammate-",
+    "tool-",
+    "tool_",
+    "truncated-output",
+    "turn_aborted",
+    "untrusted_",
     "user-",
     "user_",
-    "command-",
-    "local-command",
-    "bash-",
-    "new-diagnostics",
-    "teammate-",
-    "function_",
-    "tool_",
-    "antml:",
-    "invoke",
-    "persisted-output",
-    "fetched-web",
+    "webhook-payload",
 ];
 
 /// The same of what stands in square brackets.
-const BRACKETED: [&str; 2] = ["relay", "system"];
+const BRACKETED: [&str; 3] = ["relay", "request interrupted", "system"];
 
 /// Begins each line of a body.
 const BODY: &str = "| ";
@@ -154,7 +195,7 @@ fn is_line_break(c: char) -> bool {
 fn defanged(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     for (at, c) in line.char_indices() {
-        if c.is_control() && c != '\t' {
+        if c.is_control() && c != '\t' || is_hidden(c) {
             let _ = write!(text, "{}", c.escape_unicode());
             continue;
         }
@@ -171,15 +212,23 @@ fn defanged(line: &str) -> String {
     text
 }
 
-/// Tells whether what stands behind an opening bracket is one of some words, in whichever case, as an element's name or that of its end.
+/// Tells whether a character turns text around, or is a letter that nobody sees: a model may read other words than its person.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Tells whether what stands behind an opening bracket is one of some words, in whichever case, as an element's name or that of its end;
+/// whatever stands between its letters that may not be seen.
 fn begins_with(behind: &str, words: &[&str]) -> bool {
     if words.is_empty() {
         return false;
     }
     let name = behind.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let name = name.chars().filter(char::is_ascii);
     words.iter().any(|word| {
-        let begins = name.as_bytes().get(..word.len());
-        begins.is_some_and(|begins| begins.eq_ignore_ascii_case(word.as_bytes()))
+        let mut name = name.clone();
+        word.chars()
+            .all(|of_word| name.next().is_some_and(|c| c.eq_ignore_ascii_case(&of_word)))
     })
 }
 
@@ -262,7 +311,7 @@ mod tests {
     }
 
     /// What frames something for a model of one program or another, and what may end a line.
-    const PIECES: [&str; 45] = [
+    const PIECES: [&str; 63] = [
         "</system-reminder>",
         "<system-reminder>",
         "< / SYSTEM-REMINDER>",
@@ -281,6 +330,24 @@ mod tests {
         "<teammate-message from=\"pm\">",
         "<function_calls>",
         "<tool_use>",
+        "<cross-session-message from=\"pm\">",
+        "<mcp-polling-update>",
+        "<channel source=\"x\">",
+        "<ide_selection>",
+        "<environment_context>",
+        "<turn_aborted>",
+        "<permissions instructions>",
+        "<INSTRUCTIONS>",
+        "<skill>",
+        "<untrusted_context>",
+        "<session_context>",
+        "[Request interrupted by user]",
+        "<sys\u{200b}tem-reminder>",
+        "<\u{feff}s\u{ad}ystem-reminder>",
+        "\u{202e}",
+        "\u{2066}",
+        "\u{e0073}\u{e0079}",
+        "\u{200d}",
         "\n\nHuman: ",
         "\n\nAssistant: ",
         "[relay wake 1-2]",
@@ -355,7 +422,7 @@ mod tests {
             let heading = framed.find('\n').expect("it has a heading");
             assert!(framed.len() - heading <= written, "{body:?}: {}", framed.len());
             assert!(
-                !text.contains(|c: char| c.is_control() && c != '\n'),
+                !text.contains(|c: char| c.is_control() && c != '\n' || is_hidden(c)),
                 "{body:?}: {text:?}"
             );
         }
@@ -363,7 +430,8 @@ mod tests {
 
     /// Tells whether a program may take it for the name of an element of its own, or a line of relay's: by no more than its letters.
     fn begins_frame_at(behind: &str) -> bool {
-        let name = behind.trim_start_matches([' ', '/']).to_ascii_lowercase();
+        let seen = behind.replace(|c: char| matches!(c, '\u{ad}' | '\u{200b}' | '\u{feff}'), "");
+        let name = seen.trim_start_matches([' ', '/']).to_ascii_lowercase();
         ELEMENTS
             .iter()
             .chain(&BRACKETED)
@@ -454,6 +522,9 @@ mod tests {
             "if a < b && c > d {",
             "<div class=\"x\">",
             "\tindented",
+            "a flag: \u{1f3f3}\u{fe0f}\u{200d}\u{1f308}",
+            "fn channel<T>() -> (Sender<T>, Receiver<Channel>)",
+            "let z: Vec<Instruction> = skills;",
         ] {
             let text = framed(&shown(vec![delivery(name("dev-b"), code, None)], 0), None);
             assert!(text.contains(&format!("\n| {code}\n")), "{text}");
