@@ -5,6 +5,7 @@
 
 mod client;
 mod connection_hint;
+mod definition;
 mod discover;
 mod doctor;
 mod flush;
@@ -87,6 +88,10 @@ enum Command {
     Hook(hook::Hook),
     /// Print the kickoff prompt of a role, ready to paste into its agent.
     Prompt(prompt::Prompt),
+    /// Print what completes the command line of relay in a shell.
+    Completions(definition::Completions),
+    /// Write the manual pages of relay and of its subcommands into a directory.
+    Man(definition::Man),
     #[command(hide = true)]
     ConnectionHint(connection_hint::ConnectionHint),
 }
@@ -167,6 +172,8 @@ pub fn main() -> ExitCode {
         Command::Mcp(args) => mcp::main(args),
         Command::Hook(args) => hook::run(&args),
         Command::Prompt(args) => done(prompt::run(args).map_err(|error| format!("relay prompt: {error}"))),
+        Command::Completions(args) => definition::complete(&args),
+        Command::Man(args) => definition::write_pages(&args),
         Command::ConnectionHint(args) => {
             done(connection_hint::run(args).map_err(|error| format!("relay connection-hint: {error}")))
         }

@@ -6,6 +6,7 @@
 )]
 
 mod commands;
+mod definition;
 mod desk;
 mod doctor;
 mod identity;

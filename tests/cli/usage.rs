@@ -39,6 +39,8 @@ fn help_names_every_subcommand() {
             "mcp",
             "hook",
             "prompt",
+            "completions",
+            "man",
             "help",
         ];
         assert_eq!(names, all);
