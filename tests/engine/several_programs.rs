@@ -1,7 +1,7 @@
 //! Several programs, of one agent and of many: which of them is woken, goes on, or gives way.
 
 use relay::engine::handling::Mode;
-use relay::engine::limits::PROGRAMS_MAX;
+use relay::engine::limits::{PROGRAMS_MAX, SURFACED_BYTES_MAX};
 use relay::engine::surfacing::{Boundary, Command as Asks, Reply as Answer};
 
 use super::programs::{ENDED, LONG, P, RETURNED, shown};
@@ -125,4 +125,16 @@ fn what_stands_in_is_answered_like_a_waiter() {
     relay.handle(Input::Stopping);
     let effects = relay.call(P, 2, Asks::StandsIn.into());
     assert_eq!(effects, [reply(2, Err(Refusal::Stopping))]);
+}
+
+#[test]
+fn each_program_that_can_be_woken_is_told_of_what_has_no_room() {
+    let mut relay = Relay::of_program();
+    relay.appears(OTHER, Some("dev-a"));
+    relay.call(P, 1, Asks::StandsBy.into());
+    relay.call(OTHER, 2, Asks::StandsBy.into());
+    let effects = relay.brings(Mode::Immediate, SURFACED_BYTES_MAX + 1);
+    for call in [1, 2] {
+        assert_eq!(shown(&effects, call), Some((vec![], 1)), "{call}");
+    }
 }

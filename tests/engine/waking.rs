@@ -553,3 +553,35 @@ fn a_turn_that_a_wake_has_begun_is_not_its_person_s_however_it_is_told_of() {
     assert_eq!(shown(&effects, 1), None);
     assert_eq!(shown(&relay.comes_to(P, 2, SAID), 2), Some((vec![0], 0)));
 }
+
+#[test]
+fn the_next_turn_goes_on_though_the_one_before_did() {
+    let mut relay = Relay::of_program();
+    relay.brings(Mode::OnIdle, 1);
+    assert_eq!(relay.surfaces(1, ENDED), Some((vec![0], 0)));
+    relay.comes_to(P, 2, SAID);
+    relay.brings(Mode::OnIdle, 1);
+    assert_eq!(relay.surfaces(3, ENDED), Some((vec![1], 0)));
+}
+
+#[test]
+fn what_was_lost_is_told_of_again_however_it_is_brought() {
+    for (mode, to) in [
+        (Mode::Immediate, RETURNED),
+        (Mode::NextMessage, SAID),
+        (Mode::NextToolCall, RETURNED),
+        (Mode::OnIdle, ENDED),
+    ] {
+        let mut relay = Relay::of_program();
+        relay.brings(mode, MOST + 1);
+        relay.comes_to(P, 1, to);
+        relay.sign(1, Sign::Lost);
+        relay.comes_to(P, 2, Boundary::Rests);
+        let effects = relay.comes_to(P, 3, RETURNED);
+        let at_once = (to == RETURNED).then(|| (vec![], 1));
+        assert_eq!(shown(&effects, 3), at_once, "{mode:?}");
+        if to != RETURNED {
+            assert_eq!(relay.surfaces(4, to), Some((vec![], 1)), "{mode:?}");
+        }
+    }
+}
