@@ -92,7 +92,17 @@ mod tests {
         symlink(&elsewhere, &link).expect("it is made");
         assert!(check(&link).is_err(), "it leads elsewhere");
         assert!(check(&directory.join("none")).is_err(), "it is not there");
-        allow(0o777);
-        assert!(check(&path).is_err(), "anybody could change it");
+        let around = folder.path().join("around");
+        std::fs::create_dir(&around).expect("it is made");
+        let linked = around.join("cc-socks");
+        symlink(&directory, &linked).expect("it is made");
+        assert!(
+            check(&linked.join("1.sock")).is_err(),
+            "its directory leads elsewhere"
+        );
+        for others in [0o720, 0o702, 0o777] {
+            allow(others);
+            assert!(check(&path).is_err(), "others could change it: {others:o}");
+        }
     }
 }
