@@ -295,6 +295,11 @@ mod tests {
             ),
             (
                 Claude,
+                json!({"hook_event_name": "SessionEnd", "reason": "resume"}),
+                Started,
+            ),
+            (
+                Claude,
                 json!({"hook_event_name": "UserPromptSubmit", "prompt": "go on"}),
                 said(true),
             ),
@@ -408,6 +413,25 @@ mod tests {
         for none in ["", "[1]", "{\"hook_event_name\": "] {
             assert_eq!(slimmed(none.as_bytes().to_vec()), none.as_bytes());
         }
+    }
+
+    #[test]
+    fn whatever_is_read_of_an_event_is_left() {
+        let event = json!({
+            "hook_event_name": "x",
+            "session_id": "s",
+            "agent_id": "a",
+            "source": "compact",
+            "prompt": "p",
+            "reason": "clear",
+            "notification_type": "n",
+            "permission_mode": "default",
+            "tool_name": "t",
+            "tool_input": {"from": "dev-a", "for": "dev-b"},
+            "tool_response": {"error": "no"},
+        });
+        let slim = slimmed(event.to_string().into_bytes());
+        assert_eq!(serde_json::from_slice::<Value>(&slim).expect("an event"), event);
     }
 
     #[test]
