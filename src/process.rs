@@ -88,4 +88,24 @@ mod tests {
             assert_eq!(Process::named(none), None, "{none}");
         }
     }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_alive_though_nobody_has_asked_how_it_ended() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("it starts");
+        let process = Process::of(child.id().to_string());
+        assert!(process.is_alive());
+        child.kill().expect("it is this test's own");
+        // It is waited for, and left as it is.
+        let pid = rustix::process::Pid::from_child(&child);
+        let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).expect("it ends");
+        assert!(
+            !process.is_alive() || process.since.is_none(),
+            "nobody waits for it"
+        );
+        child.wait().expect("it ends");
+    }
 }
