@@ -194,3 +194,31 @@ impl Status {
         self.status.as_deref() == Some("idle")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiter_stands_by_at_once_unless_a_prompt_may_be_on_its_way() {
+        for (event, expected) in [
+            (
+                json!({"hook_event_name": "SessionStart", "source": "startup"}),
+                SETTLES_AT_START,
+            ),
+            (
+                json!({"hook_event_name": "SessionStart", "source": "resume"}),
+                SETTLES_AT_START,
+            ),
+            (
+                json!({"hook_event_name": "SessionStart", "source": "clear"}),
+                Duration::ZERO,
+            ),
+            (json!({"hook_event_name": "UserPromptSubmit"}), SETTLES_AT_PROMPT),
+            (json!({"hook_event_name": "Stop"}), Duration::ZERO),
+            (json!("none"), Duration::ZERO),
+        ] {
+            assert_eq!(settles(event.to_string().as_bytes()), expected, "{event}");
+        }
+    }
+}
