@@ -52,7 +52,14 @@ impl Door {
 
     /// The text that is said there next.
     fn hears(&self) -> String {
-        let (stream, _) = self.listener.accept().expect("somebody connects");
+        self.listener.set_nonblocking(true).expect("it may be asked");
+        let mut stream = None;
+        until("somebody connects", || {
+            stream = self.listener.accept().ok();
+            stream.is_some()
+        });
+        let (stream, _) = stream.expect("somebody has connected");
+        stream.set_nonblocking(false).expect("it may be asked");
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line).expect("a line comes");
         let said: Value = serde_json::from_str(&line).expect("JSON");
@@ -140,13 +147,58 @@ fn a_process_that_is_gone_can_be_woken_no_more() {
 #[test]
 fn a_socket_that_takes_nothing_loses_nothing() {
     let relay = told();
-    let door = Door::open();
+    let mut door = Door::open();
     door.tells(&relay, &event("Stop")).assert().code(0);
     std::fs::remove_file(&door.path).expect("it is there");
     send(&relay, "wake up");
     // Longer than a program is idle before its socket is thought of.
     std::thread::sleep(Duration::from_secs(6));
     assert_eq!(relay.bodies("dev-a"), ["again: wake up"]);
+    // It is used again once it is named again.
+    door.listener = UnixListener::bind(&door.path).expect("it is bound");
+    door.tells(&relay, &event("Stop")).assert().code(0);
+    send(&relay, "and again");
+    assert!(door.hears().contains("\n| and again\n"));
+}
+
+#[test]
+fn of_two_sockets_that_a_session_names_the_later_is_used() {
+    let relay = told();
+    let (first, later) = (Door::open(), Door::open());
+    for door in [&first, &later] {
+        door.tells(&relay, &event("Stop")).assert().code(0);
+    }
+    send(&relay, "wake up");
+    assert!(later.hears().contains("\n| wake up\n"));
+    assert!(first.is_silent());
+}
+
+#[test]
+fn a_session_that_its_person_watches_from_then_on_is_not_woken_by_its_socket_any_more() {
+    let relay = told();
+    let door = Door::open();
+    let process = std::process::id().to_string();
+    for may in ["default", "bypassPermissions"] {
+        door.tells_of(&relay, &process, &event("Stop"), may)
+            .assert()
+            .code(0);
+    }
+    send(&relay, "wake up");
+    std::thread::sleep(Duration::from_secs(6));
+    assert!(door.is_silent());
+}
+
+#[test]
+fn a_session_whose_waiter_was_killed_is_woken_by_its_socket() {
+    let relay = told();
+    let door = Door::open();
+    door.tells(&relay, &event("Stop")).assert().code(0);
+    let waiter = Waiter::stands_by(&relay);
+    // Longer than a program is idle before its socket is thought of.
+    std::thread::sleep(Duration::from_secs(6));
+    drop(waiter);
+    send(&relay, "wake up");
+    assert!(door.hears().contains("\n| wake up\n"));
 }
 
 #[test]
