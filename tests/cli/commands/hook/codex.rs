@@ -115,3 +115,16 @@ fn a_waiter_that_stands_in_a_hook_ends_at_once() {
     assert_eq!(code_of(&mut waiter), Some(0));
     assert_eq!(programs(&relay), []);
 }
+
+#[test]
+fn a_waiter_whose_codex_has_ended_leaves_no_note_of_its_conversation() {
+    let relay = told();
+    let folder = tempfile::tempdir().expect("there is room");
+    let current = folder.path().join("current");
+    std::fs::write(&current, THREAD).expect("there is room");
+    let mut refused = Refused::of_window(&relay, Some(&current));
+    refused.codex.kill().expect("it runs");
+    refused.codex.wait().expect("it ends");
+    assert_eq!(code_of(&mut refused.waiter), Some(0));
+    assert!(!current.exists());
+}
