@@ -130,6 +130,24 @@ fn hooks_that_are_missing_or_other_than_an_installation_would_write_are_told() {
 }
 
 #[test]
+fn of_hooks_in_two_files_each_is_looked_at() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let port = relay.port.to_string();
+    install(&desk, "gemini", relay.port);
+    let everywhere = ["install", "--editor", "gemini", "--global", "--port", &port];
+    desk.relay(&everywhere).assert().code(0);
+    assert_eq!(report(&desk, "gemini", 0)["hooks"], "current");
+    for directory in [&desk.project, &desk.home] {
+        let file = directory.join(".gemini/settings.json");
+        let installed = fs::read_to_string(&file).expect("it is there");
+        desk.write(&file, &installed.replace("\"AfterTool\"", "\"AfterEach\""));
+        assert_eq!(report(&desk, "gemini", 1)["hooks"], "drifted", "{file:?}");
+        desk.write(&file, &installed);
+    }
+}
+
+#[test]
 fn a_plugin_that_is_on_beside_what_is_installed_is_named() {
     let desk = Desk::new();
     let relay = Relay::start();
