@@ -139,6 +139,18 @@ fn a_hook_of_others_in_relays_group_stays() {
 }
 
 #[test]
+fn a_name_that_stands_twice_among_the_approved_goes_twice() {
+    let desk = Desk::new();
+    let file = desk.project.join(".claude/settings.local.json");
+    desk.relay(&["install", "--editor", "claude", "--no-hooks"])
+        .assert()
+        .code(0);
+    desk.write(&file, r#"{"enabledMcpjsonServers": ["relay", "mine", "relay"]}"#);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.json(&file), json!({"enabledMcpjsonServers": ["mine"]}));
+}
+
+#[test]
 fn a_token_is_named_by_its_variable_and_one_that_was_copied_goes() {
     let desk = Desk::new();
     let secret = "a-token-of-some-length";
