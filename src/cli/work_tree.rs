@@ -49,8 +49,8 @@ pub fn main_work_tree(root: &Path, read: impl Fn(&Path) -> Option<Vec<u8>>) -> O
     shared.ends_with(".git").then(|| main.to_owned())
 }
 
-/// Takes `.` and `..` out of a path, as git writes them.
-fn without_dots(path: &Path) -> PathBuf {
+/// Takes `.` and `..` out of a path by its text.
+pub fn without_dots(path: &Path) -> PathBuf {
     use std::path::Component::{CurDir, Normal, ParentDir, Prefix, RootDir};
 
     let mut plain = PathBuf::new();

@@ -4,10 +4,10 @@
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::json::Flaw;
-use crate::cli::work_tree::read_file;
+use crate::cli::work_tree::{read_file, without_dots};
 
 /// Most bytes of a file: a hundred times what Claude Code has gathered in its own after a year.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -91,16 +91,33 @@ impl Whole {
     }
 }
 
-/// Returns where a path leads: the end of its links, whether there is a file or not.
+/// Returns where a path leads: the end of its links, whether there is a file or not. A path that is no link stays as it is; there is no
+/// `..` in what is returned.
 pub fn target(path: &Path) -> PathBuf {
-    let mut target = path.to_owned();
+    let mut target = plain(path);
     for _ in 0..LINKS_MAX {
         let Ok(next) = fs::read_link(&target) else {
             break;
         };
-        target = target.parent().unwrap_or(Path::new("/")).join(next);
+        let directory = target.parent().unwrap_or(Path::new("/"));
+        // A `..` in a link counts from where its directory really is.
+        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        target = plain(&directory.join(next));
     }
     target
+}
+
+/// Takes `..` out of a path: as the system goes it as far as it is there, and by its text from there on.
+fn plain(path: &Path) -> PathBuf {
+    if !path.components().any(|part| part == Component::ParentDir) {
+        return path.to_owned();
+    }
+    let Some(name) = path.file_name() else {
+        return path.canonicalize().unwrap_or_else(|_| without_dots(path));
+    };
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let directory = directory.canonicalize().unwrap_or_else(|_| plain(directory));
+    directory.join(name)
 }
 
 /// Reads a file; nothing if there is none.
@@ -213,8 +230,9 @@ pub fn remove(path: &Path, was: &Whole, root: &Path) -> Result<(), FileError> {
         path: path.to_owned(),
         error,
     })?;
+    let root = plain(root);
     let above = target.ancestors().skip(1);
-    for directory in above.take_while(|above| *above != root && above.starts_with(root)) {
+    for directory in above.take_while(|above| *above != root && above.starts_with(&root)) {
         // One that holds something else is not removed.
         if fs::remove_dir(directory).is_err() {
             break;

@@ -269,3 +269,52 @@ fn a_link_stays_one_and_the_mode_is_kept() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), "{}\n");
     assert_eq!(mode(&file), 0o640);
 }
+
+#[test]
+fn a_file_is_kept_by_the_path_to_which_its_link_leads_as_the_system_goes_it() {
+    let desk = Desk::new();
+    let file = desk.home.join("dotfiles/mcp.json");
+    let settings = desk.home.join("far/away/settings.json");
+    fs::create_dir_all(desk.home.join("far/away/claude")).expect("a directory");
+    symlink(desk.home.join("far/away/claude"), desk.project.join(".claude")).expect("a link");
+    let surplus = "../".repeat(40);
+    let to_file = format!("{surplus}{}", &file.display().to_string()[1..]);
+    symlink(to_file, desk.project.join(".mcp.json")).expect("a link");
+    symlink(
+        "../settings.json",
+        desk.project.join(".claude/settings.local.json"),
+    )
+    .expect("a link");
+    let old = "{\n  \"mine\": 1\n}\n";
+    for file in [&file, &settings] {
+        desk.write(file, old);
+    }
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    for file in [&file, &settings] {
+        assert_ne!(fs::read_to_string(file).expect("it is there"), old);
+        assert_eq!(fs::read_to_string(desk.backup(file)).expect("it is kept"), old);
+    }
+    desk.relay(&["uninstall"]).assert().code(0);
+    for file in [&file, &settings] {
+        assert_eq!(fs::read_to_string(file).expect("it is there"), old);
+        assert!(!desk.backup(file).exists(), "it is the file itself");
+    }
+}
+
+#[test]
+fn what_was_made_below_a_directory_that_is_named_with_dots_is_removed() {
+    let desk = Desk::new();
+    let config = desk.home.join("config");
+    fs::create_dir(&config).expect("a directory");
+    let zed = |arguments: &[&str]| {
+        let named = desk.project.join("../home/config");
+        desk.relay(arguments)
+            .env("XDG_CONFIG_HOME", named)
+            .assert()
+            .code(0);
+    };
+    zed(&["install", "--editor", "zed"]);
+    assert!(config.join("zed/settings.json").exists());
+    zed(&["uninstall"]);
+    assert!(!config.join("zed").exists(), "it was made for the file alone");
+}
