@@ -1,5 +1,6 @@
 //! `relay install` and `relay uninstall`: which files they change and how, what they leave, and what they refuse.
 
+mod again;
 mod kept;
 mod places;
 mod plugin;

@@ -167,6 +167,10 @@ pub struct Connection {
     pub tools: Option<String>,
     /// The program that is relay.
     pub program: String,
+    /// The agent whose sessions they are, if a person has named it.
+    pub agent: Option<String>,
+    /// What else stands behind the address, or the command.
+    pub others: Vec<String>,
     /// It wants the token that is in `RELAY_TOKEN`. That itself is written into no file.
     pub has_token: bool,
 }
@@ -179,26 +183,28 @@ impl Connection {
         } else {
             "mcp"
         };
+        let agent = self.agent.as_deref().or(agent);
         let agent = agent.map(|agent| format!("agent={agent}"));
         let tools = self.tools.as_ref().map(|tools| format!("tools={tools}"));
-        let query: Vec<String> = agent.into_iter().chain(tools).collect();
+        let query = agent.into_iter().chain(tools).chain(self.others.clone());
+        let query: Vec<String> = query.collect();
         let mark = if query.is_empty() { "" } else { "?" };
         format!("http://localhost:{}/{way}{mark}{}", self.port, query.join("&"))
     }
 
     /// Returns the arguments of `relay mcp`.
     fn arguments(&self) -> Vec<Json> {
-        let port = self
-            .named_port()
+        let named = [
+            ("--port", self.named_port()),
+            ("--agent", self.agent.clone()),
+            ("--tools", self.tools.clone()),
+        ];
+        let named = named
             .into_iter()
-            .flat_map(|port| ["--port".to_owned(), port]);
-        let tools = self
-            .tools
-            .clone()
-            .into_iter()
-            .flat_map(|tools| ["--tools".to_owned(), tools]);
-        let all = std::iter::once("mcp".to_owned()).chain(port).chain(tools);
-        all.map(Json::Text).collect()
+            .filter_map(|(option, value)| Some((option, value?)));
+        let named = named.flat_map(|(option, value)| [option.to_owned(), value]);
+        let all = std::iter::once("mcp".to_owned()).chain(named);
+        all.chain(self.others.clone()).map(Json::Text).collect()
     }
 
     fn named_port(&self) -> Option<String> {

@@ -10,6 +10,7 @@ pub mod json;
 mod layout;
 pub mod parts;
 pub mod plan;
+mod said;
 pub mod settings;
 mod toml;
 mod whole;
@@ -26,6 +27,7 @@ use self::directories::Directories;
 use self::editors::{Connection, EDITORS, Editor, Id, Transport};
 use self::file::FileError;
 use self::plan::{Backup, Change, Target};
+use self::said::Said;
 use super::messages::write_stdout;
 use super::place::DEFAULT_PORT;
 use super::project::DataDirectory;
@@ -39,11 +41,11 @@ pub struct Install {
     #[command(flatten)]
     which: Which,
 
-    /// How they reach relay [default: sse for Claude Code, http for the others].
+    /// How they reach relay [default: as it is there, else sse for Claude Code and http for the others].
     #[arg(long, value_enum)]
     transport: Option<Transport>,
 
-    /// The toolsets that their sessions have: lift, thrum, agent-relay, or all, with commas between them.
+    /// The toolsets that their sessions have: lift, thrum, agent-relay, or all, with commas between them [default: as it is there, else lift].
     #[arg(long, value_parser = tools)]
     tools: Option<String>,
 
@@ -165,13 +167,19 @@ fn install(args: &Install) -> Result<End, InstallError> {
     }
     let mut planned = Vec::new();
     for editor in &editors {
-        let connection = Connection {
-            transport: transport(editor, args.transport)?,
+        let targets = plan::targets(editor, &directories, args.which.global);
+        let said = targets.first().and_then(plan::server_there);
+        let said = said.map(|server| Said::of(&server)).unwrap_or_default();
+        let mut connection = Connection {
+            transport: transport(editor, args.transport, said.transport)?,
             port: args.port,
             tools: args.tools.clone(),
+            agent: None,
+            others: Vec::new(),
             program: own_program(),
             has_token: variable("RELAY_TOKEN").is_some_and(|token| !token.is_empty()),
         };
+        said.keep(&mut connection);
         if editor.lacks_token(&connection) {
             say(&format!(
                 "{} gets no token from relay install; accepted: --transport stdio, or its own way to send the header Authorization",
@@ -179,7 +187,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
             ));
         }
         let hooks = (!args.no_hooks).then(ourselves);
-        for target in plan::targets(editor, &directories, args.which.global) {
+        for target in targets {
             let wanted = plan::wanted(&target, &connection, hooks.as_deref());
             planned.push(plan::install(target, &data, wanted).transpose());
         }
@@ -261,8 +269,14 @@ fn chosen(asked: &[Asked], directories: &Directories) -> Vec<&'static Editor> {
     EDITORS.iter().filter(is_meant).collect()
 }
 
-fn transport(editor: &Editor, asked: Option<Transport>) -> Result<Transport, InstallError> {
-    let transport = asked.unwrap_or(editor.transports[0]);
+/// Returns the transport that is asked for, else the one that is there, else the editor's first.
+fn transport(
+    editor: &Editor,
+    asked: Option<Transport>,
+    there: Option<Transport>,
+) -> Result<Transport, InstallError> {
+    let there = there.filter(|there| editor.transports.contains(there));
+    let transport = asked.or(there).unwrap_or(editor.transports[0]);
     if editor.transports.contains(&transport) {
         return Ok(transport);
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::directories::Directories;
 use super::editors::{Connection, Editor, Files, Format, Place};
 use super::file::{self, FileError, Whole};
-use super::json::Flaw;
+use super::json::{Flaw, Json};
 use super::parts::{self, Parts, Shape};
 use super::{additions, toml, whole};
 use crate::cli::project::DataDirectory;
@@ -114,6 +114,12 @@ fn chosen(files: &Files, directories: &Directories, is_global: bool) -> Place {
     let places = files.project.filter(|_| !is_global).unwrap_or(files.user);
     let there = places.iter().find(|place| directories.path(**place).exists());
     *there.unwrap_or(&places[0])
+}
+
+/// Returns relay's entry among the servers in a file. What cannot be read has none.
+pub fn server_there(target: &Target) -> Option<Json> {
+    let whole = file::read(&target.path).ok()??;
+    target.content.parts(&whole.text).ok()?.server
 }
 
 /// Returns what of relay's is to be in a file; `hooks` is the word by which a shell finds relay, where hooks are wanted.

@@ -22,6 +22,8 @@ fn wanted(random: &mut fastrand::Rng) -> Parts {
         transport: editor.transports[random.usize(..editor.transports.len())],
         port,
         tools: random.bool().then(|| "thrum,lift".to_owned()),
+        agent: None,
+        others: Vec::new(),
         program: "relay".to_owned(),
         has_token: random.bool(),
     };

@@ -45,7 +45,8 @@ fn claude_code_has_its_server_and_its_hooks_where_it_reads_them() {
 
     let bridge = [&arguments[..], &["--transport", "stdio", "--no-hooks"]].concat();
     desk.relay(&bridge).env("RELAY_PORT", "4001").assert().code(0);
-    let entry = json!({"type": "stdio", "command": RELAY, "args": ["mcp", "--port", "4001"]});
+    let entry =
+        json!({"type": "stdio", "command": RELAY, "args": ["mcp", "--port", "4001", "--tools", "all"]});
     assert_eq!(desk.json(&servers), json!({"mcpServers": {"relay": entry}}));
     assert_eq!(desk.json(&settings), json!({"enabledMcpjsonServers": ["relay"]}));
 

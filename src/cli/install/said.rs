@@ -1,0 +1,100 @@
+//! What an entry of relay's says of how relay is reached, and for whom: an installation that is asked for nothing else keeps that.
+
+use super::command::is_relay;
+use super::editors::{Connection, Transport};
+use super::json::Json;
+
+/// What an entry says. The host and the port are not in it: those are of the relay to which it is to lead.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// How; nothing if it is not as relay is reached.
+    pub transport: Option<Transport>,
+    /// The toolsets.
+    tools: Option<String>,
+    /// Whose sessions these are, as it is written there.
+    agent: Option<String>,
+    /// What else stands in the query of its address, or behind its command.
+    others: Vec<String>,
+}
+
+impl Said {
+    /// Reads it; nothing is in it if the entry is not relay's.
+    pub fn of(entry: &Json) -> Self {
+        let address = ["url", "httpUrl", "serverUrl"]
+            .iter()
+            .find_map(|key| entry.get(key)?.as_text());
+        let said = match address {
+            Some(address) => Self::of_address(address),
+            None => Self::of_command(entry),
+        };
+        said.unwrap_or_default()
+    }
+
+    fn of_address(address: &str) -> Option<Self> {
+        let (way, query) = address.split_once('?').unwrap_or((address, ""));
+        let transport = match way.rsplit_once('/')?.1 {
+            "sse" => Transport::Sse,
+            "mcp" => Transport::Http,
+            _ => return None,
+        };
+        let mut said = Self {
+            transport: Some(transport),
+            ..Self::default()
+        };
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                Some(("tools", tools)) => said.tools = Some(tools.to_owned()),
+                Some(("agent", agent)) => {
+                    said.agent = Some(agent.to_owned()).filter(|agent| !agent.is_empty())
+                }
+                Some(_) | None => said.others.push(part.to_owned()),
+            }
+        }
+        Some(said)
+    }
+
+    fn of_command(entry: &Json) -> Option<Self> {
+        let command = entry.get("command")?;
+        let program = command.as_text();
+        let listed = [Some(command), entry.get("args")].into_iter().flatten();
+        let listed = listed.flat_map(|words| words.as_list().unwrap_or_default());
+        let mut words = program.into_iter().chain(listed.filter_map(Json::as_text));
+        if !is_relay(words.next()?) || words.next()? != "mcp" {
+            return None;
+        }
+        let mut said = Self {
+            transport: Some(Transport::Stdio),
+            ..Self::default()
+        };
+        while let Some(word) = words.next() {
+            let (option, joined) = word.split_once('=').unwrap_or((word, ""));
+            let mut value = || {
+                if joined.is_empty() {
+                    words.next()
+                } else {
+                    Some(joined)
+                }
+            };
+            match option {
+                "--port" => drop(value()),
+                "--tools" => said.tools = value().map(str::to_owned),
+                "--agent" | "--agent-id" => said.agent = value().map(str::to_owned),
+                _ => said.others.push(word.to_owned()),
+            }
+        }
+        Some(said)
+    }
+
+    /// Adds to a connection what nothing else is asked for.
+    pub fn keep(self, connection: &mut Connection) {
+        let over_stdio = |transport| transport == Transport::Stdio;
+        let same_kind = self.transport.map(over_stdio) == Some(over_stdio(connection.transport));
+        // How a variable is written in an address is not how it is written elsewhere.
+        let is_name = |agent: &String| !agent.contains(['$', '{']);
+        connection.tools = connection.tools.take().or(self.tools);
+        connection.agent = self.agent.filter(|agent| same_kind || is_name(agent));
+        if same_kind {
+            connection.others = self.others;
+        }
+    }
+}
