@@ -148,6 +148,74 @@ fn of_hooks_in_two_files_each_is_looked_at() {
 }
 
 #[test]
+fn an_entry_that_sends_no_token_to_a_relay_that_wants_one_is_not_well_until_it_does() {
+    let desk = Desk::new();
+    let secret = "a-token-of-some-length";
+    let relay = Relay::start_with(&[], &[("RELAY_TOKEN", secret)]);
+    let doctor = |arguments: &[&str], code: i32| {
+        let told = desk
+            .relay(arguments)
+            .env("RELAY_TOKEN", secret)
+            .assert()
+            .code(code);
+        String::from_utf8_lossy(&told.get_output().stdout).into_owned()
+    };
+    for (editor, file, what) in [
+        (
+            "claude",
+            desk.project.join(".mcp.json"),
+            "with that in RELAY_TOKEN, have it sent by",
+        ),
+        (
+            "codex",
+            desk.home.join(".codex/config.toml"),
+            "with that in RELAY_TOKEN, have it sent by",
+        ),
+        (
+            "vscode",
+            desk.project.join(".vscode/mcp.json"),
+            "give it the header Authorization yourself, or have the bridge send it by",
+        ),
+    ] {
+        let port = relay.port.to_string();
+        let install = ["install", "--editor", editor, "--no-hooks", "--port", &port];
+        desk.relay(&install).assert().code(0);
+        let wanted =
+            format!("relay on localhost:{port} wants its token, and this entry sends none; {what}: ");
+        let told = doctor(&["doctor"], 1);
+        let line = told
+            .lines()
+            .find(|line| line.contains(&wanted))
+            .unwrap_or_else(|| panic!("{told}"));
+        assert!(
+            line.starts_with(&format!("  to do       {}: ", file.display())),
+            "{told}"
+        );
+        assert!(told.contains("  reachable   no\n"), "{told}");
+        // What it says is to be done makes that well.
+        let command = line.split_once(&wanted).expect("it is there").1;
+        let command: Vec<&str> = command.split(' ').skip(1).collect();
+        doctor(&command, 0);
+        let told = doctor(&["doctor"], if editor == "codex" { 1 } else { 0 });
+        assert!(
+            told.contains("  reachable   yes, ") && !told.contains("wants its token"),
+            "{told}"
+        );
+        desk.relay(&["uninstall"]).assert().code(0);
+    }
+    let other = json!({"type": "http", "url": format!("http://localhost:{}/mcp", relay.port), "headers": {"Authorization": "Bearer another-token-than-that"}});
+    desk.write(
+        &desk.project.join(".mcp.json"),
+        &json!({"mcpServers": {"relay": other}}).to_string(),
+    );
+    let told = doctor(&["doctor"], 1);
+    assert!(
+        told.contains("has another token than the one in this entry; with that in RELAY_TOKEN, "),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_plugin_that_is_on_beside_what_is_installed_is_named() {
     let desk = Desk::new();
     let relay = Relay::start();

@@ -25,19 +25,43 @@ pub struct Configured {
     /// The port to which it leads, if it leads to one.
     #[serde(skip)]
     pub port: Option<u16>,
+    /// It stands in a file that counts for all projects.
+    #[serde(skip)]
+    pub is_global: bool,
+    /// The relay wants a token, and the entry sends none, or another one that is written there.
+    #[serde(skip)]
+    pub lacks_token: bool,
 }
 
-/// Asks the relay to which an entry leads.
+/// The token that an entry sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Sent {
+    None,
+    /// The one in the environment of its program.
+    Variable,
+    /// This one, which is written there.
+    Written(String),
+}
+
+/// Why a relay did not tell its version.
+enum NoAnswer {
+    /// As the entry asks, it is not let in.
+    LacksToken(String),
+    Other(String),
+}
+
+/// Asks the relay to which an entry leads, as that would.
 pub async fn configured(seen: &Seen, server: &Json, token: Option<&Token>) -> Configured {
     let file = seen.target.path.clone();
     let (leads_to, place) = way(server);
     let answer = match &place {
-        Ok(place) => ask(place.clone(), token).await,
-        Err(reason) => Err(reason.clone()),
+        Ok(place) => ask(place.clone(), &sent(server), token).await,
+        Err(reason) => Err(NoAnswer::Other(reason.clone())),
     };
-    let (reachable, error) = match answer {
-        Ok(version) => (Some(version), None),
-        Err(error) => (None, Some(error)),
+    let (reachable, error, lacks_token) = match answer {
+        Ok(version) => (Some(version), None, false),
+        Err(NoAnswer::LacksToken(error)) => (None, Some(error), true),
+        Err(NoAnswer::Other(error)) => (None, Some(error), false),
     };
     let port = place
         .ok()
@@ -48,6 +72,8 @@ pub async fn configured(seen: &Seen, server: &Json, token: Option<&Token>) -> Co
         reachable,
         error,
         port,
+        is_global: seen.is_global,
+        lacks_token,
     }
 }
 
@@ -103,25 +129,121 @@ fn place(address: &str) -> Option<Place> {
     (uri.scheme_str() == Some("http")).then_some(Place { port, host })
 }
 
-/// Asks a relay for its version.
-async fn ask(place: Option<Place>, token: Option<&Token>) -> Result<String, String> {
+/// Returns which token an entry sends.
+fn sent(server: &Json) -> Sent {
+    let is_remote = ["url", "httpUrl", "serverUrl"]
+        .iter()
+        .any(|key| server.get(key).is_some());
+    let names_variable = |key: &str| server.get(key).is_some();
+    // The bridge takes it from its environment.
+    if !is_remote || names_variable("bearer_token_env_var") {
+        return Sent::Variable;
+    }
+    let header = |headers: &str| match server.get(headers)? {
+        Json::Object(members) => {
+            let mut named = members
+                .iter()
+                .filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+            named.next()?.1.as_text().map(str::to_owned)
+        }
+        Json::Plain(_) | Json::Text(_) | Json::List(_) => None,
+    };
+    if header("env_http_headers").is_some() {
+        return Sent::Variable;
+    }
+    match header("headers").or_else(|| header("http_headers")) {
+        None => Sent::None,
+        Some(value) if value.contains(['$', '{']) => Sent::Variable,
+        Some(value) => Sent::Written(value.strip_prefix("Bearer ").unwrap_or(&value).to_owned()),
+    }
+}
+
+/// Asks a relay for its version, with the token that an entry sends; `token` is the one that its program would find in its environment.
+async fn ask(place: Option<Place>, sent: &Sent, token: Option<&Token>) -> Result<String, NoAnswer> {
+    let other = |error: &dyn std::error::Error| NoAnswer::Other(error.to_string());
     let found = match place {
         Some(place) => Found::at(place),
-        None => discover_here(None).map_err(|error| error.to_string())?,
+        None => discover_here(None).map_err(|error| other(&error))?,
+    };
+    let token = match sent {
+        Sent::None => None,
+        Sent::Variable => token.cloned(),
+        Sent::Written(written) => written.parse().ok(),
     };
     // Where a file of the project leads is not where the person's secret is to go.
     let is_here = match &found.way {
         Way::Tcp(place) => place.is_this_machine(),
         Way::Unix(_) => true,
     };
-    let health = health_of(&found, token.filter(|_| is_here).cloned()).await;
+    let health = health_of(&found, token.filter(|_| is_here)).await;
     let health = health.map(|(health, _)| health.version);
-    health.map_err(|error: ClientError| error.to_string())
+    health.map_err(|error| match (&error, sent) {
+        (ClientError::TokenWanted { place }, Sent::None) => NoAnswer::LacksToken(format!(
+            "relay on {place} wants its token, and this entry sends none"
+        )),
+        (ClientError::TokenWanted { place } | ClientError::TokenRefused { place }, Sent::Written(_))
+            if is_here =>
+        {
+            NoAnswer::LacksToken(format!(
+                "relay on {place} has another token than the one in this entry"
+            ))
+        }
+        (error, _) => other(error),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_sends_the_token_that_it_names_or_that_is_written_there() {
+        let text = |text: &str| Json::text(text);
+        let url = ("url", text("http://localhost:7331/mcp"));
+        let headers = |name: &str, value: &str| Json::object([(name, text(value))]);
+        for (entry, expected) in [
+            (Json::object([url.clone()]), Sent::None),
+            (Json::object([("command", text("relay"))]), Sent::Variable),
+            (
+                Json::object([url.clone(), ("bearer_token_env_var", text("RELAY_TOKEN"))]),
+                Sent::Variable,
+            ),
+            (
+                Json::object([
+                    url.clone(),
+                    ("headers", headers("authorization", "Bearer ${RELAY_TOKEN:-}")),
+                ]),
+                Sent::Variable,
+            ),
+            (
+                Json::object([
+                    url.clone(),
+                    ("headers", headers("Authorization", "Bearer {env:RELAY_TOKEN}")),
+                ]),
+                Sent::Variable,
+            ),
+            (
+                Json::object([
+                    url.clone(),
+                    ("env_http_headers", headers("Authorization", "BEARER")),
+                ]),
+                Sent::Variable,
+            ),
+            (
+                Json::object([
+                    url.clone(),
+                    ("http_headers", headers("Authorization", "Bearer x")),
+                ]),
+                Sent::Written("x".to_owned()),
+            ),
+            (
+                Json::object([url, ("headers", headers("X-Mine", "Bearer x"))]),
+                Sent::None,
+            ),
+        ] {
+            assert_eq!(sent(&entry), expected, "{entry:?}");
+        }
+    }
 
     #[test]
     fn an_entry_leads_to_a_place_or_lets_the_bridge_find_one() {

@@ -25,7 +25,7 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], plugins: &BTreeSet
         .iter()
         .any(|seen| seen.is_global && !seen.parts.is_empty() && editor.servers.project.is_some());
     let port = report.configured.iter().find_map(|configured| configured.port);
-    let install = |is_global: bool| {
+    let install_for = |is_global: bool, port: Option<u16>| {
         let connection = port
             .filter(|port| *port != DEFAULT_PORT)
             .map(|port| format!(" --port {port}"));
@@ -37,14 +37,24 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], plugins: &BTreeSet
         )
     };
     let in_project = seen.iter().any(|seen| !seen.is_global && !seen.parts.is_empty());
-    let install = install(is_global && !in_project);
+    let install = install_for(is_global && !in_project, port);
     if report.configured.is_empty() && report.broken.is_empty() {
         lines.push(format!("it has hooks but no server; connect it with: {install}"));
     }
     for configured in &report.configured {
-        if let Some(error) = &configured.error {
-            lines.push(format!("{}: {error}", configured.file.display()));
-        }
+        let Some(error) = &configured.error else {
+            continue;
+        };
+        let is_global = configured.is_global && editor.servers.project.is_some();
+        let install = install_for(is_global, configured.port);
+        let what_to_do = match (configured.lacks_token, editor.can_send_token()) {
+            (false, _) => String::new(),
+            (true, true) => format!("; with that in RELAY_TOKEN, have it sent by: {install}"),
+            (true, false) => format!(
+                "; give it the header Authorization yourself, or have the bridge send it by: {install} --transport stdio"
+            ),
+        };
+        lines.push(format!("{}: {error}{what_to_do}", configured.file.display()));
     }
     match report.hooks {
         // Of one whose files cannot be read nothing is known, and a plugin brings its own.

@@ -289,6 +289,19 @@ impl Editor {
         let is_remote = connection.transport != Transport::Stdio;
         connection.has_token && is_remote && (self.entry)(connection) == (self.entry)(&without)
     }
+
+    /// Tells whether an entry of it with an address can name the token by its variable.
+    pub fn can_send_token(&self) -> bool {
+        !self.lacks_token(&Connection {
+            transport: self.transports[0],
+            port: crate::cli::place::DEFAULT_PORT,
+            tools: None,
+            agent: None,
+            others: Vec::new(),
+            program: String::new(),
+            has_token: true,
+        })
+    }
 }
 
 /// All of them.
