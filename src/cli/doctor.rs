@@ -139,6 +139,24 @@ struct Seen {
     parts: Parts,
 }
 
+/// What Claude Code's settings say beside relay's hooks.
+#[derive(Default)]
+struct Settings {
+    /// The names under which it has relay's plugin, which brings hooks too.
+    plugins: BTreeSet<String>,
+    /// The file by which it runs no hooks.
+    without_hooks: Option<PathBuf>,
+}
+
+impl Settings {
+    fn of(directories: &Directories) -> Self {
+        Self {
+            plugins: settings::plugins(directories),
+            without_hooks: settings::without_hooks(directories),
+        }
+    }
+}
+
 async fn report(editor: &'static Editor, directories: &Directories, token: Option<&Token>) -> Report {
     let (mut seen, mut broken) = (Vec::new(), Vec::new());
     for (target, is_global) in targets(editor, directories) {
@@ -164,12 +182,12 @@ async fn report(editor: &'static Editor, directories: &Directories, token: Optio
     };
     report.hooks = state(editor, &seen, &report.configured);
     report.trusted = (editor.id == Id::Codex).then(|| trusted(&seen)).flatten();
-    let plugins = if editor.id == Id::Claude {
-        settings::plugins(directories)
+    let settings = if editor.id == Id::Claude {
+        Settings::of(directories)
     } else {
-        BTreeSet::new()
+        Settings::default()
     };
-    report.to_do = to_do(&report, editor, &seen, &plugins);
+    report.to_do = to_do(&report, editor, &seen, &settings);
     report
 }
 

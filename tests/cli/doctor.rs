@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -242,6 +243,30 @@ fn a_plugin_that_is_on_beside_what_is_installed_is_named() {
         .assert()
         .code(0);
     assert_eq!(report(&desk, "claude", 0)["to_do"], json!([]));
+}
+
+#[test]
+fn where_claude_codes_settings_turn_all_hooks_off_it_says_so() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "claude", relay.port);
+    let (users, projects) = (
+        desk.home.join(".claude/settings.json"),
+        desk.project.join(".claude/settings.json"),
+    );
+    desk.write(&users, r#"{"disableAllHooks": true}"#);
+    let to_do = |file: &Path| {
+        json!([format!(
+            "{}: it says disableAllHooks, so that no hook is run; take that out",
+            file.display()
+        )])
+    };
+    assert_eq!(report(&desk, "claude", 1)["to_do"], to_do(&users));
+    // What a project's file says counts for more.
+    desk.write(&projects, r#"{"disableAllHooks": false}"#);
+    assert_eq!(report(&desk, "claude", 0)["to_do"], json!([]));
+    desk.write(&projects, r#"{"disableAllHooks": true}"#);
+    assert_eq!(report(&desk, "claude", 1)["to_do"], to_do(&projects));
 }
 
 #[test]

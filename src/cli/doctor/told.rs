@@ -1,17 +1,16 @@
 //! What is said of the editors: what is to be done about each, and all of it as a text for a person.
 
-use std::collections::BTreeSet;
-
 use super::entry::Configured;
 use super::hooks::Hooks;
-use super::{Report, Seen, id};
+use super::{Report, Seen, Settings, id};
 use crate::cli::install::editors::Editor;
+use crate::cli::install::settings::WITHOUT_HOOKS;
 use crate::cli::own_program;
 use crate::cli::place::DEFAULT_PORT;
 
-/// What is to be done, a line for each thing that is not well. `plugins` are the names under which the editor has relay's plugin, which
-/// brings hooks too.
-pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], plugins: &BTreeSet<String>) -> Vec<String> {
+/// What is to be done, a line for each thing that is not well.
+pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Settings) -> Vec<String> {
+    let plugins = &settings.plugins;
     let relay = own_program();
     let mut lines: Vec<String> = report
         .broken
@@ -62,6 +61,12 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], plugins: &BTreeSet
         Some(Hooks::Missing) => lines.push(format!("put its hooks in with: {install}")),
         Some(Hooks::Drifted) => lines.push(format!("bring its hooks up to date with: {install}")),
         Some(Hooks::Current) | None => {}
+    }
+    if let Some(file) = &settings.without_hooks {
+        lines.push(format!(
+            "{}: it says {WITHOUT_HOOKS}, so that no hook is run; take that out",
+            file.display()
+        ));
     }
     for plugin in plugins {
         lines.push(format!(

@@ -2,6 +2,7 @@
 //! commands are the same.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use super::directories::Directories;
 use super::editors::{Place, Root};
@@ -19,6 +20,9 @@ const FILES: [Place; 3] = [
 /// What stands in them under this name is on or off.
 const PLUGINS: &str = "enabledPlugins";
 
+/// What stands in them under this name turns all hooks off, or not.
+pub const WITHOUT_HOOKS: &str = "disableAllHooks";
+
 /// How the plugin is called there, with the name of where it is from behind it.
 const PLUGIN: &str = "relay@";
 
@@ -28,13 +32,13 @@ pub fn have_hooks(directories: &Directories) -> bool {
         hooks: Some("hooks"),
         ..Shape::default()
     };
-    texts(directories).any(|text| parts::parts(&text, shape).is_ok_and(|parts| !parts.hooks.is_empty()))
+    texts(directories).any(|(_, text)| parts::parts(&text, shape).is_ok_and(|parts| !parts.hooks.is_empty()))
 }
 
 /// Returns the names under which the plugin is on.
 pub fn plugins(directories: &Directories) -> BTreeSet<String> {
     let mut plugins = BTreeSet::new();
-    for text in texts(directories) {
+    for (_, text) in texts(directories) {
         let Ok(Some(Json::Object(members))) = json::get(&text, &[Step::Key(PLUGINS)]) else {
             continue;
         };
@@ -49,7 +53,21 @@ pub fn plugins(directories: &Directories) -> BTreeSet<String> {
     plugins
 }
 
-fn texts(directories: &Directories) -> impl Iterator<Item = String> {
-    let read = |place| Some(file::read(&directories.path(place)).ok()??.text);
+/// Returns the file by which Claude Code runs no hooks at all, if one says so and none that counts for more says otherwise.
+pub fn without_hooks(directories: &Directories) -> Option<PathBuf> {
+    let said = texts(directories).filter_map(|(path, text)| {
+        let is_off = json::get(&text, &[Step::Key(WITHOUT_HOOKS)]).ok()??;
+        Some((path, is_off))
+    });
+    let (path, is_off) = said.last()?;
+    (is_off == Json::Plain("true".to_owned())).then_some(path)
+}
+
+fn texts(directories: &Directories) -> impl Iterator<Item = (PathBuf, String)> {
+    let read = |place| {
+        let path = directories.path(place);
+        let whole = file::read(&path).ok()??;
+        Some((path, whole.text))
+    };
     FILES.into_iter().filter_map(read)
 }
