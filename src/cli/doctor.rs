@@ -1,6 +1,7 @@
 //! `relay doctor`: which agent CLIs and editors are there and connected, and what to do about those that are not well. It changes nothing.
 
 mod entry;
+mod folder;
 mod hooks;
 mod told;
 
@@ -107,7 +108,7 @@ struct Report {
     configured: Vec<Configured>,
     /// Of an editor that has none, nothing.
     hooks: Option<Hooks>,
-    /// Whether the CLI runs the hooks; nothing where it does not ask, or where there are none.
+    /// Whether the CLI runs the hooks, and Gemini CLI the server; nothing where it does not ask, or where there are none.
     trusted: Option<bool>,
     /// The files that cannot be read, with the reason.
     broken: Vec<String>,
@@ -181,7 +182,11 @@ async fn report(editor: &'static Editor, directories: &Directories, token: Optio
         to_do: Vec::new(),
     };
     report.hooks = state(editor, &seen, &report.configured);
-    report.trusted = (editor.id == Id::Codex).then(|| trusted(&seen)).flatten();
+    report.trusted = match editor.id {
+        Id::Codex => trusted(&seen),
+        Id::Gemini if report.is_concerned() => folder::trusted(directories, |name| std::env::var_os(name)),
+        Id::Gemini | Id::Claude | Id::Opencode | Id::Cursor | Id::Vscode | Id::Windsurf | Id::Zed => None,
+    };
     let settings = if editor.id == Id::Claude {
         Settings::of(directories)
     } else {

@@ -42,6 +42,9 @@ impl Desk {
             "XDG_CONFIG_HOME",
             "CLAUDE_CONFIG_DIR",
             "CODEX_HOME",
+            "GEMINI_RESTRICTED_MODE",
+            "GEMINI_CLI_TRUST_WORKSPACE",
+            "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
         ] {
             command.env_remove(variable);
         }

@@ -32,6 +32,15 @@ fn install(desk: &Desk, editor: &str, port: u16) {
     desk.relay(&arguments).assert().code(0);
 }
 
+/// Has Gemini CLI trust a folder, or not.
+fn answer_gemini(desk: &Desk, folder: &Path, answer: &str) {
+    let folders = desk.home.join(".gemini/trustedFolders.json");
+    desk.write(
+        &folders,
+        &format!("// asked\n{}", json!({folder.to_str().expect("text"): answer})),
+    );
+}
+
 #[test]
 fn where_nothing_is_connected_it_says_what_could_be() {
     let desk = Desk::new();
@@ -86,6 +95,7 @@ fn hooks_that_are_missing_or_other_than_an_installation_would_write_are_told() {
     let desk = Desk::new();
     let relay = Relay::start();
     install(&desk, "gemini", relay.port);
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
     assert_eq!(report(&desk, "gemini", 0)["hooks"], "current");
     let file = desk.project.join(".gemini/settings.json");
     let installed = fs::read_to_string(&file).expect("it is there");
@@ -344,6 +354,36 @@ fn codex_trusts_hooks_whose_hashes_it_has() {
     ];
     desk.write(&config, &format!("{installed}{}", state(&others)));
     assert_eq!(report(&desk, "codex", 1)["trusted"], json!(false));
+}
+
+#[test]
+fn gemini_cli_trusts_the_folders_of_which_its_person_has_said_so() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let told = contains("Gemini CLI runs servers and a project's hooks only in a folder that you trust: ");
+    let port = relay.port.to_string();
+    let install = ["install", "--editor", "gemini", "--port", &port];
+    desk.relay(&install).assert().code(0).stderr(told.clone());
+    desk.relay(&install).assert().code(0).stderr(told.not());
+    let said = report(&desk, "gemini", 1);
+    assert_eq!(said["trusted"], json!(false));
+    let to_do = said["to_do"][0].as_str().expect("something is to be done");
+    assert!(
+        to_do.starts_with("start gemini here, and trust the folder when it asks"),
+        "{to_do}"
+    );
+    answer_gemini(&desk, &desk.project.join("below"), "TRUST_PARENT");
+    assert_eq!(report(&desk, "gemini", 0)["trusted"], json!(true));
+    answer_gemini(&desk, &desk.project, "DO_NOT_TRUST");
+    assert_eq!(report(&desk, "gemini", 1)["trusted"], json!(false));
+    desk.relay(&["doctor"])
+        .env("GEMINI_CLI_TRUST_WORKSPACE", "true")
+        .assert()
+        .code(0)
+        .stdout(contains("  trusted     yes\n"));
+    let off = json!({"security": {"folderTrust": {"enabled": false}}});
+    desk.write(&desk.home.join(".gemini/settings.json"), &off.to_string());
+    assert_eq!(report(&desk, "gemini", 0)["trusted"], Value::Null);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::entry::Configured;
 use super::hooks::Hooks;
 use super::{Report, Seen, Settings, id};
-use crate::cli::install::editors::Editor;
+use crate::cli::install::editors::{Editor, Id};
 use crate::cli::install::settings::WITHOUT_HOOKS;
 use crate::cli::own_program;
 use crate::cli::place::DEFAULT_PORT;
@@ -77,7 +77,11 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
         ));
     }
     if report.trusted == Some(false) {
-        lines.push("start codex, and trust all hooks when it asks".to_owned());
+        lines.push(if editor.id == Id::Gemini {
+            "start gemini here, and trust the folder when it asks, or with /permissions; until then it runs neither relay's server nor the project's hooks".to_owned()
+        } else {
+            "start codex, and trust all hooks when it asks".to_owned()
+        });
     }
     lines
 }

@@ -205,6 +205,11 @@ fn install(args: &Install) -> Result<End, InstallError> {
     if changed(Id::Codex) && !args.no_hooks {
         say("Codex asks once whether its hooks are to be trusted: start codex, and trust all");
     }
+    if changed(Id::Gemini) {
+        say(
+            "Gemini CLI runs servers and a project's hooks only in a folder that you trust: start gemini there, and trust it when it asks",
+        );
+    }
     if changed(Id::Opencode) && !args.no_hooks && args.port != DEFAULT_PORT {
         let port = args.port;
         say(&format!(
