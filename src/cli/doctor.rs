@@ -147,6 +147,8 @@ struct Settings {
     plugins: BTreeSet<String>,
     /// The file by which it runs no hooks.
     without_hooks: Option<PathBuf>,
+    /// It asks its person before each of relay's tools.
+    asks: bool,
 }
 
 impl Settings {
@@ -154,6 +156,7 @@ impl Settings {
         Self {
             plugins: settings::plugins(directories),
             without_hooks: settings::without_hooks(directories),
+            asks: !settings::allow_tools(directories),
         }
     }
 }

@@ -280,6 +280,27 @@ fn where_claude_codes_settings_turn_all_hooks_off_it_says_so() {
 }
 
 #[test]
+fn where_claude_code_asks_before_each_of_relays_tools_it_says_so() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "claude", relay.port);
+    let settings = desk.project.join(".claude/settings.local.json");
+    let installed = fs::read_to_string(&settings).expect("it is there");
+    for rule in ["mcp__relay__*", "mcp__relay__post_message"] {
+        desk.write(&settings, &installed.replace("mcp__relay", rule));
+        let is_all = rule.ends_with('*');
+        let said = report(&desk, "claude", if is_all { 0 } else { 1 });
+        let to_do = format!(
+            "it asks before each of relay's tools; have them allowed by: {RELAY} install --editor claude --port {}",
+            relay.port
+        );
+        assert_eq!(said["to_do"], if is_all { json!([]) } else { json!([to_do]) });
+    }
+    install(&desk, "claude", relay.port);
+    assert_eq!(report(&desk, "claude", 0)["to_do"], json!([]));
+}
+
+#[test]
 fn of_opencode_its_plugin_is_looked_at() {
     let desk = Desk::new();
     let relay = Relay::start();

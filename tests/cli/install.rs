@@ -1,6 +1,7 @@
 //! `relay install` and `relay uninstall`: which files they change and how, what they leave, and what they refuse.
 
 mod again;
+mod allowed;
 mod kept;
 mod places;
 mod plugin;
@@ -61,7 +62,8 @@ fn a_dry_run_shows_a_diff_and_writes_nothing() {
     let diff = format!(
         "--- {mcp}\n+++ {mcp}\n@@ -1,3 +1,9 @@\n {{\n-  \"a\": 1\n+  \"a\": 1,\n+  \"mcpServers\": {{\n+    \"relay\": {{\n\
          +      \"type\": \"sse\",\n+      \"url\": \"http://localhost:7331/sse?agent=${{RELAY_AGENT:-}}\"\n+    }}\n+  }}\n }}\n\
-         --- /dev/null\n+++ {}\n@@ -0,0 +1,3 @@\n+{{\n+  \"enabledMcpjsonServers\": [\"relay\"]\n+}}\n\
+         --- /dev/null\n+++ {}\n@@ -0,0 +1,6 @@\n+{{\n+  \"enabledMcpjsonServers\": [\"relay\"],\n\
+         +  \"permissions\": {{\n+    \"allow\": [\"mcp__relay\"]\n+  }}\n+}}\n\
          --- /dev/null\n+++ {}\n@@ -0,0 +1,7 @@\n+{{\n+  \"mcpServers\": {{\n+    \"relay\": {{\n\
          +      \"url\": \"http://localhost:7331/mcp\"\n+    }}\n+  }}\n+}}\n",
         settings.display(),

@@ -62,6 +62,11 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
         Some(Hooks::Drifted) => lines.push(format!("bring its hooks up to date with: {install}")),
         Some(Hooks::Current) | None => {}
     }
+    if settings.asks && !report.configured.is_empty() {
+        lines.push(format!(
+            "it asks before each of relay's tools; have them allowed by: {install}"
+        ));
+    }
     if let Some(file) = &settings.without_hooks {
         lines.push(format!(
             "{}: it says {WITHOUT_HOOKS}, so that no hook is run; take that out",

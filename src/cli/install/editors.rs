@@ -6,6 +6,7 @@
 use clap::ValueEnum;
 
 use super::json::Json;
+use super::parts::{Listed, NAME};
 use super::whole;
 
 /// The editors by the names that the command line has for them.
@@ -126,9 +127,23 @@ pub struct Hooks {
     pub cli: &'static str,
     /// The events that relay is told of.
     pub events: &'static [Event],
-    /// The array of the servers about which the person is not asked, in a project's file.
-    pub approved: Option<&'static str>,
+    /// Where relay is named in a project's file.
+    pub listed_in_project: &'static [Listed],
+    /// Where it is named in the user's.
+    pub listed_for_user: &'static [Listed],
 }
+
+/// The servers of a project that its person has approved.
+pub const APPROVED: Listed = Listed {
+    list: &["enabledMcpjsonServers"],
+    name: NAME,
+};
+
+/// The tools that are called without asking the person: this is all of relay's.
+pub const ALLOWED: Listed = Listed {
+    list: &["permissions", "allow"],
+    name: "mcp__relay",
+};
 
 /// A file that an editor runs, which is relay's as a whole.
 #[derive(Debug)]
@@ -340,7 +355,8 @@ pub static EDITORS: [Editor; 8] = [
                 waited("Stop"),
                 told("SessionEnd"),
             ],
-            approved: Some("enabledMcpjsonServers"),
+            listed_in_project: &[APPROVED, ALLOWED],
+            listed_for_user: &[ALLOWED],
         }),
         plugin: None,
     },
@@ -376,7 +392,8 @@ pub static EDITORS: [Editor; 8] = [
                 told("Stop"),
                 told("SessionEnd"),
             ],
-            approved: None,
+            listed_in_project: &[],
+            listed_for_user: &[],
         }),
         plugin: None,
     },
@@ -410,7 +427,8 @@ pub static EDITORS: [Editor; 8] = [
                 told("AfterAgent"),
                 told("SessionEnd"),
             ],
-            approved: None,
+            listed_in_project: &[],
+            listed_for_user: &[],
         }),
         plugin: None,
     },

@@ -24,7 +24,7 @@ use clap::builder::PossibleValue;
 use similar::TextDiff;
 
 use self::directories::Directories;
-use self::editors::{Connection, EDITORS, Editor, Id, Transport};
+use self::editors::{ALLOWED, Connection, EDITORS, Editor, Id, Transport};
 use self::file::FileError;
 use self::plan::{Backup, Change, Target};
 use self::said::Said;
@@ -202,6 +202,14 @@ fn install(args: &Install) -> Result<End, InstallError> {
             .iter()
             .any(|change| change.target.editor.id == id && !change.is_none())
     };
+    if let Some(change) = changes.iter().find(|change| change.names(&ALLOWED)) {
+        say(&format!(
+            "Claude Code calls relay's tools without asking: {} is in {} of {}",
+            ALLOWED.name,
+            ALLOWED.list.join("."),
+            change.target.path.display()
+        ));
+    }
     if changed(Id::Codex) && !args.no_hooks {
         say("Codex asks once whether its hooks are to be trusted: start codex, and trust all");
     }

@@ -6,13 +6,22 @@ use super::json::{self, Flaw, Json, Step};
 /// Under this name relay is among an editor's servers.
 pub const NAME: &str = "relay";
 
+/// An array of names, among which there is one of relay's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// The way to the array.
+    pub list: &'static [&'static str],
+    /// What stands there for relay.
+    pub name: &'static str,
+}
+
 /// Which parts of relay's a file may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shape {
     /// The object that has a member for each MCP server.
     pub servers: Option<&'static str>,
-    /// The array of the servers about which the person is not asked.
-    pub approved: Option<&'static str>,
+    /// The arrays in which relay is named.
+    pub listed: &'static [Listed],
     /// The object that has a member for each event, an array of groups of hooks.
     pub hooks: Option<&'static str>,
 }
@@ -22,8 +31,8 @@ pub struct Shape {
 pub struct Parts {
     /// The entry among the servers.
     pub server: Option<Json>,
-    /// The name stands among the approved ones.
-    pub approved: bool,
+    /// The arrays in which it is named.
+    pub listed: Vec<Listed>,
     /// The groups of each event, with relay's hooks alone in them.
     pub hooks: Vec<(String, Vec<Json>)>,
     /// All that is in a file that is relay's as a whole.
@@ -36,13 +45,18 @@ impl Parts {
         *self == Self::default()
     }
 
+    /// Tells whether there is nothing but relay's name in arrays such as a person writes too.
+    pub fn has_rule_alone(&self) -> bool {
+        self.server.is_none() && self.hooks.is_empty() && self.listed.iter().all(|listed| listed.name != NAME)
+    }
+
     /// Tells whether others say the same.
     pub fn same(&self, other: &Self) -> bool {
         let server = match (&self.server, &other.server) {
             (Some(own), Some(other)) => own.same(other),
             (own, other) => own.is_none() && other.is_none(),
         };
-        server && self.approved == other.approved && self.same_hooks(other)
+        server && self.listed == other.listed && self.same_hooks(other)
     }
 
     /// Tells whether the hooks of others say the same, in whichever order the events stand; or what does in a file of its own what hooks do.
@@ -71,8 +85,10 @@ pub fn parts(text: &str, shape: Shape) -> Result<Parts, Flaw> {
     if let Some(servers) = shape.servers {
         parts.server = json::get(text, &[Step::Key(servers), Step::Key(NAME)])?;
     }
-    if let Some(approved) = shape.approved {
-        parts.approved = !places_of_name(text, approved)?.is_empty();
+    for listed in shape.listed {
+        if !places_of_name(text, listed)?.is_empty() {
+            parts.listed.push(*listed);
+        }
     }
     if let Some(hooks) = shape.hooks {
         for event in events(text, hooks)? {
@@ -97,8 +113,12 @@ pub fn with(text: &str, shape: Shape, wanted: &Parts) -> Result<String, Flaw> {
     {
         text = json::set(&text, &[servers, NAME], server)?;
     }
-    if let (Some(approved), true, false) = (shape.approved, wanted.approved, there.approved) {
-        text = json::push(&text, &[approved], &Json::text(NAME))?;
+    for listed in wanted
+        .listed
+        .iter()
+        .filter(|listed| !there.listed.contains(listed))
+    {
+        text = json::push(&text, listed.list, &Json::text(listed.name))?;
     }
     let Some(hooks) = shape.hooks else {
         return Ok(text);
@@ -132,7 +152,7 @@ pub fn without(text: &str, shape: Shape, before: Option<&str>) -> Result<Option<
     let there = parts(text, shape)?;
     let mut text = text.to_owned();
     let drop_bare = |text: String, way: &[&str]| {
-        let steps: Vec<Step<'_>> = way.iter().map(|key| Step::Key(key)).collect();
+        let steps: Vec<Step<'_>> = steps(way).collect();
         let was = before.map_or(Ok(None), |before| json::get(before, &steps));
         // What was before may be something else by now.
         let was = was.ok().flatten().is_some();
@@ -145,11 +165,18 @@ pub fn without(text: &str, shape: Shape, before: Option<&str>) -> Result<Option<
         text = json::remove(&text, &[Step::Key(servers), Step::Key(NAME)])?;
         text = drop_bare(text, &[servers])?;
     }
-    if let (Some(approved), true) = (shape.approved, there.approved) {
-        for at in places_of_name(&text, approved)?.into_iter().rev() {
-            text = json::remove(&text, &[Step::Key(approved), Step::At(at)])?;
+    for listed in there.listed {
+        let was = before.map_or(Ok(Vec::new()), |before| places_of_name(before, &listed));
+        if was.is_ok_and(|was| !was.is_empty()) {
+            continue;
         }
-        text = drop_bare(text, &[approved])?;
+        for at in places_of_name(&text, &listed)?.into_iter().rev() {
+            let way = steps(listed.list).chain([Step::At(at)]).collect::<Vec<_>>();
+            text = json::remove(&text, &way)?;
+        }
+        for end in (1..=listed.list.len()).rev() {
+            text = drop_bare(text, &listed.list[..end])?;
+        }
     }
     if let Some(hooks) = shape.hooks {
         for (event, _) in &there.hooks {
@@ -262,20 +289,26 @@ fn same_groups(own: &[Json], others: &[Json]) -> bool {
     own.len() == others.len() && own.iter().zip(others).all(|(own, other)| own.same(other))
 }
 
+fn steps<'a>(way: &'a [&'a str]) -> impl Iterator<Item = Step<'a>> {
+    way.iter().map(|key| Step::Key(key))
+}
+
 /// Where in an array of names relay's is.
-fn places_of_name(text: &str, list: &str) -> Result<Vec<usize>, Flaw> {
-    let there = json::get(text, &[Step::Key(list)])?;
+fn places_of_name(text: &str, listed: &Listed) -> Result<Vec<usize>, Flaw> {
+    let way: Vec<Step<'_>> = steps(listed.list).collect();
+    let there = json::get(text, &way)?;
     let names = match &there {
         None => return Ok(Vec::new()),
         Some(there) => there.as_list(),
     };
     let Some(names) = names else {
         // That it is an array is seen by a step into it.
-        return json::get(text, &[Step::Key(list), Step::At(0)]).map(|_| Vec::new());
+        let way: Vec<Step<'_>> = way.into_iter().chain([Step::At(0)]).collect();
+        return json::get(text, &way).map(|_| Vec::new());
     };
     let named = names
         .iter()
         .enumerate()
-        .filter(|(_, name)| name.as_text() == Some(NAME));
+        .filter(|(_, name)| name.as_text() == Some(listed.name));
     Ok(named.map(|(at, _)| at).collect())
 }

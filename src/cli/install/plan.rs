@@ -6,7 +6,7 @@ use super::directories::Directories;
 use super::editors::{Connection, Editor, Files, Format, Place};
 use super::file::{self, FileError, Whole};
 use super::json::{Flaw, Json};
-use super::parts::{self, Parts, Shape};
+use super::parts::{self, Listed, Parts, Shape};
 use super::{additions, toml, whole};
 use crate::cli::project::DataDirectory;
 
@@ -90,7 +90,11 @@ pub fn targets(editor: &'static Editor, directories: &Directories, is_global: bo
     let mut targets = Vec::new();
     if let Some(hooks) = &editor.hooks {
         shape.hooks = Some("hooks");
-        shape.approved = hooks.approved.filter(|_| !is_global);
+        shape.listed = if is_global {
+            hooks.listed_for_user
+        } else {
+            hooks.listed_in_project
+        };
         let path = |files| directories.path(chosen(files, directories, is_global));
         if path(&hooks.files) != path(&editor.servers) {
             targets.push(target(&hooks.files, Content::Json(shape)));
@@ -140,7 +144,7 @@ pub fn wanted(target: &Target, connection: &Connection, hooks: Option<&str>) -> 
     };
     Parts {
         server: has_server.then(|| (target.editor.entry)(connection)),
-        approved: shape.approved.is_some(),
+        listed: shape.listed.to_vec(),
         hooks: groups,
         whole: None,
     }
@@ -193,6 +197,18 @@ impl Change {
     /// Returns what is in the file now.
     pub fn old_bytes(&self) -> Option<String> {
         self.was.as_ref().map(Whole::bytes)
+    }
+
+    /// Tells whether relay is named in an array in which it was not before.
+    pub fn names(&self, listed: &Listed) -> bool {
+        let has = |text: &str| {
+            let parts = self.target.content.parts(text);
+            parts.is_ok_and(|parts| parts.listed.contains(listed))
+        };
+        self.new
+            .as_deref()
+            .is_some_and(|new| has(new.trim_start_matches('\u{feff}')))
+            && !self.was.as_ref().is_some_and(|was| has(&was.text))
     }
 
     /// Tells whether the file stays as it is.
@@ -318,11 +334,15 @@ pub fn uninstall(target: Target, data: &DataDirectory) -> Result<Option<Change>,
     let Some(was) = before.was.clone().filter(|_| !before.there.is_empty()) else {
         return Ok(None);
     };
+    let untouched = before.untouched_since(&target);
+    if before.kept.is_none() && untouched.is_none() && before.there.has_rule_alone() {
+        return Ok(None);
+    }
     let kept_has_hooks = before.kept.as_ref().is_some_and(|kept| {
         let parts = target.content.parts(&kept.text);
         parts.is_ok_and(|parts| !parts.hooks.is_empty())
     });
-    let untouched = before.untouched_since(&target).filter(|_| !kept_has_hooks);
+    let untouched = untouched.filter(|_| !kept_has_hooks);
     let new = match untouched {
         Some(base) => base.map(Whole::bytes),
         None => {
@@ -337,6 +357,10 @@ pub fn uninstall(target: Target, data: &DataDirectory) -> Result<Option<Change>,
             left.map(|left| was.bytes_with(&left))
         }
     };
+    // What of relay's is there was there before.
+    if new == Some(was.bytes()) {
+        return Ok(None);
+    }
     let backup = match &before.kept {
         None => Backup::Untouched,
         Some(kept) if new.as_ref() == Some(&kept.bytes()) => Backup::Dropped(before.backup),

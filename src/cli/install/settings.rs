@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::directories::Directories;
-use super::editors::{Place, Root};
+use super::editors::{ALLOWED, Place, Root};
 use super::file;
 use super::json::{self, Json, Step};
 use super::parts::{self, Shape};
@@ -33,6 +33,24 @@ pub fn have_hooks(directories: &Directories) -> bool {
         ..Shape::default()
     };
     texts(directories).any(|(_, text)| parts::parts(&text, shape).is_ok_and(|parts| !parts.hooks.is_empty()))
+}
+
+/// Tells whether one of the files allows all of relay's tools.
+pub fn allow_tools(directories: &Directories) -> bool {
+    let way = ALLOWED.list.iter().map(|key| Step::Key(key)).collect::<Vec<_>>();
+    let is_rule = |rule: &Json| {
+        let rule = rule
+            .as_text()
+            .map(|rule| rule.strip_suffix("__*").unwrap_or(rule));
+        rule == Some(ALLOWED.name)
+    };
+    texts(directories).any(|(_, text)| {
+        let rules = json::get(&text, &way).ok().flatten();
+        rules
+            .as_ref()
+            .and_then(Json::as_list)
+            .is_some_and(|rules| rules.iter().any(is_rule))
+    })
 }
 
 /// Returns the names under which the plugin is on.

@@ -1,6 +1,6 @@
 //! What is put in is taken out again, whatever a file looks like.
 
-use super::editors::{Connection, EDITORS};
+use super::editors::{ALLOWED, APPROVED, Connection, EDITORS};
 use super::json::{self, Flaw, Json};
 use super::parts::{Parts, Shape};
 use super::plan::Content;
@@ -11,7 +11,7 @@ const FILES: u64 = 400;
 /// What Gemini CLI's file may hold, and what Claude Code's two files may, in one.
 const SHAPE: Shape = Shape {
     servers: Some("mcpServers"),
-    approved: Some("enabledMcpjsonServers"),
+    listed: &[APPROVED, ALLOWED],
     hooks: Some("hooks"),
 };
 
@@ -33,7 +33,7 @@ fn wanted(random: &mut fastrand::Rng) -> Parts {
         .map_or_else(Vec::new, |hooks| hooks.groups("relay", port));
     Parts {
         server: Some((editor.entry)(&connection)),
-        approved: true,
+        listed: vec![APPROVED, ALLOWED],
         hooks,
         whole: None,
     }
@@ -84,7 +84,7 @@ impl Author {
             ("mcpServers", Self::servers),
             ("hooks", Self::events),
             ("enabledMcpjsonServers", Self::names),
-            ("permissions", Self::anything),
+            ("permissions", Self::permissions),
             ("a \\\"quoted\\\" key", Self::anything),
             ("model", Self::anything),
         ];
@@ -148,6 +148,16 @@ impl Author {
     fn names(&mut self, depth: usize) {
         let count = self.random.usize(..3);
         self.list(depth, count, |author, _| author.text.push_str("\"other\""));
+    }
+
+    fn permissions(&mut self, depth: usize) {
+        let all: [Member; 3] = [
+            ("deny", Self::anything),
+            ("allow", Self::names),
+            ("defaultMode", Self::anything),
+        ];
+        let (first, count) = (self.random.usize(..3), self.random.usize(..3));
+        self.object(depth, &all[first..(first + count).min(3)]);
     }
 
     fn anything(&mut self, depth: usize) {
@@ -248,7 +258,7 @@ fn changed_by_others(text: &str, random: &mut fastrand::Rng) -> String {
         ),
         1 => (&["hooks", "PreCompact"], Json::List(Vec::new())),
         2 => (&["theme"], Json::text("dark")),
-        3 => (&["permissions"], Json::Plain("7".to_owned())),
+        3 => (&["permissions", "ask"], Json::Plain("7".to_owned())),
         _ => {
             let group = Json::object([(
                 "hooks",
@@ -272,6 +282,8 @@ fn essence(text: &str) -> String {
     let dense: String = text.chars().filter(|c| !c.is_whitespace() && *c != ',').collect();
     [
         "\"enabledMcpjsonServers\":[]",
+        "\"allow\":[]",
+        "\"permissions\":{}",
         "\"hooks\":{}",
         "\"mcpServers\":{}",
         "\"Stop\":[]",
@@ -344,7 +356,7 @@ fn whatever_a_file_looks_like_relays_parts_go_in_once_and_come_out_again() {
 fn in_a_file_that_is_laid_out_as_usual_nothing_at_all_is_left() {
     let plain = "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"a\"\n    }\n  }\n}\n";
     let odd = "{\n\t// mine\n\t\"hooks\": {\n\t\t\"Stop\": [\n\t\t\t{\"hooks\": []}, // last\n\t\t],\n\t}, // and\n\n\t// end\n}";
-    let inline = "{\"mcpServers\":{\"a\":{\"url\":\"u\"}},\"enabledMcpjsonServers\":[\"a\"],\"hooks\":{\"Stop\":[{}]}}";
+    let inline = "{\"mcpServers\":{\"a\":{\"url\":\"u\"}},\"permissions\":{\"allow\":[\"b\"]},\"enabledMcpjsonServers\":[\"a\"],\"hooks\":{\"Stop\":[{}]}}";
     for old in [
         plain,
         odd,
@@ -501,6 +513,13 @@ fn what_cannot_be_changed_is_named_with_its_place() {
             1,
             23,
             "\"mcpServers\" is something else; accepted: an object",
+        ),
+        (
+            json,
+            "{\"permissions\": {\"allow\": 1}}",
+            1,
+            27,
+            "\"allow\" is something else; accepted: an array",
         ),
         (
             json,

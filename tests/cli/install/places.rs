@@ -21,7 +21,9 @@ fn claude_code_has_its_server_and_its_hooks_where_it_reads_them() {
         "{{\n  \"mcpServers\": {{\n    \"relay\": {{\n      \"type\": \"sse\",\n      \"url\": \"{url}\"\n    }}\n  }}\n}}\n"
     );
     assert_eq!(fs::read_to_string(&servers).expect("it is there"), written);
-    let expected = json!({"enabledMcpjsonServers": ["relay"], "hooks": claude_hooks("")});
+    let named = json!({"enabledMcpjsonServers": ["relay"], "permissions": {"allow": ["mcp__relay"]}});
+    let mut expected = named.clone();
+    expected["hooks"] = claude_hooks("");
     assert_eq!(desk.json(&settings), expected);
 
     let same = format!(
@@ -48,7 +50,7 @@ fn claude_code_has_its_server_and_its_hooks_where_it_reads_them() {
     let entry =
         json!({"type": "stdio", "command": RELAY, "args": ["mcp", "--port", "4001", "--tools", "all"]});
     assert_eq!(desk.json(&servers), json!({"mcpServers": {"relay": entry}}));
-    assert_eq!(desk.json(&settings), json!({"enabledMcpjsonServers": ["relay"]}));
+    assert_eq!(desk.json(&settings), named);
 
     desk.relay(&["uninstall"]).assert().code(0);
     assert_eq!(desk.files(), []);
@@ -74,7 +76,8 @@ fn for_all_projects_claude_code_has_it_in_the_users_files() {
     );
     let entry = json!({"type": "sse", "url": "http://localhost:7331/sse?agent=${RELAY_AGENT:-}"});
     assert_eq!(desk.json(&servers), json!({"mcpServers": {"relay": entry}}));
-    assert_eq!(desk.json(&settings), json!({"hooks": claude_hooks("")}));
+    let expected = json!({"permissions": {"allow": ["mcp__relay"]}, "hooks": claude_hooks("")});
+    assert_eq!(desk.json(&settings), expected);
     desk.relay(&["uninstall"]).assert().code(3);
     desk.relay(&["uninstall", "--global"]).assert().code(0);
     assert_eq!(desk.files(), []);
