@@ -130,11 +130,11 @@ impl Failure {
     }
 }
 
-/// Returns what the command line may be. An empty RELAY_PORT is one that is not set; an empty --port is no port.
+/// Returns what the command line may be. An empty variable of relay's is one that is not set; an empty option is what it is.
 fn command_line() -> clap::Command {
-    let is_empty = std::env::var_os("RELAY_PORT").is_some_and(|port| port.is_empty());
     let without_variable = |arg: clap::Arg| {
-        if is_empty && arg.get_id() == "port" {
+        let value = arg.get_env().and_then(std::env::var_os);
+        if value.is_some_and(|value| value.is_empty()) {
             arg.env(None::<&'static str>)
         } else {
             arg

@@ -2,6 +2,9 @@ use super::*;
 
 const TOKEN: &str = "0123456789abcdef";
 
+/// What the command line takes from the environment beside the port.
+const VARIABLES: [&str; 4] = ["RELAY_TOKEN", "RELAY_PROJECT", "RELAY_AGENT", "RELAY_MODE"];
+
 #[test]
 fn a_token_is_given_as_an_option_or_in_the_environment() {
     let relay = Relay::start_with(&["--token", TOKEN], &[]);
@@ -13,6 +16,30 @@ fn a_token_is_given_as_an_option_or_in_the_environment() {
     read.assert()
         .code(0)
         .stdout(contains("user → user [free] ").and(contains("\n  hello\n")));
+}
+
+#[test]
+fn a_variable_that_is_empty_says_nothing() {
+    let relay = Relay::start_with(&[], &VARIABLES.map(|name| (name, "")));
+    let empty = |arguments: &[&str]| {
+        let mut command = ask(relay.port, arguments);
+        command.envs(VARIABLES.map(|name| (name, "")));
+        command
+    };
+    empty(&["send", "user", "hello"]).assert().code(0);
+    empty(&["read"]).assert().code(0).stdout(contains("\n  hello\n"));
+    let start = json!({"hook_event_name": "SessionStart", "session_id": "s"});
+    empty(&["hook", "codex"])
+        .write_stdin(start.to_string())
+        .assert()
+        .code(0)
+        .stderr("");
+    empty(&["mcp"]).write_stdin("").assert().code(0).stderr("");
+    let refused = contains("a value is required for '--token <TOKEN>'");
+    empty(&["status", "--token", ""])
+        .assert()
+        .code(2)
+        .stderr(refused.or(contains("a token has")));
 }
 
 #[test]
