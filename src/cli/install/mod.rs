@@ -193,7 +193,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
         }
     }
     let changes = all(planned.into_iter().flatten())?;
-    carry_out(&changes, args.which.dry_run)?;
+    carry_out(&changes, &args.which, "")?;
     if args.which.dry_run {
         return Ok(End::Done);
     }
@@ -244,7 +244,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         say("nothing of relay's is in the files of these editors");
         return Ok(End::Nothing);
     }
-    carry_out(&changes, args.which.dry_run)?;
+    carry_out(&changes, &args.which, "; it counted for all projects")?;
     Ok(End::Done)
 }
 
@@ -316,8 +316,10 @@ fn all(planned: impl Iterator<Item = Result<Change, FileError>>) -> Result<Vec<C
     Err(InstallError::Planned(errors))
 }
 
-/// Makes the changes one after the other, or shows them.
-fn carry_out(changes: &[Change], is_dry: bool) -> Result<(), InstallError> {
+/// Makes the changes one after the other, or shows them. `for_all` is said of a file that counts for all projects, where none such was
+/// asked for.
+fn carry_out(changes: &[Change], asked: &Which, for_all: &str) -> Result<(), InstallError> {
+    let is_dry = asked.dry_run;
     let mut text = String::new();
     for (at, change) in changes.iter().enumerate() {
         let Target { editor, path, .. } = &change.target;
@@ -348,7 +350,13 @@ fn carry_out(changes: &[Change], is_dry: bool) -> Result<(), InstallError> {
                     left: paths(&changes[at + 1..]),
                 });
             }
-            text.push_str(&format!("{}: {}\n", editor.name, done(change, &shown)));
+            let has_no_project = editor.servers.project.is_none();
+            let for_all = if has_no_project && !asked.global {
+                for_all
+            } else {
+                ""
+            };
+            text.push_str(&format!("{}: {}{for_all}\n", editor.name, done(change, &shown)));
         }
     }
     // It is done, whoever reads that.

@@ -255,6 +255,48 @@ fn each_other_editor_has_what_it_reads_where_it_reads_it() {
 }
 
 #[test]
+fn uninstall_says_of_a_file_that_it_counted_for_all_projects() {
+    let desk = Desk::new();
+    desk.write(&desk.home.join(".codex/config.toml"), "a = 1\n");
+    let install = [
+        "install", "--editor", "codex", "--editor", "zed", "--editor", "cursor",
+    ];
+    let config = desk.home.join(".config/zed/settings.json");
+    for (uninstall, said) in [
+        (&["uninstall"][..], "; it counted for all projects"),
+        (&["uninstall", "--global"], ""),
+    ] {
+        desk.relay(&install).assert().code(0);
+        let told = [
+            format!(
+                "Codex: changed {}, which is as it was before install{said}\n",
+                desk.home.join(".codex/config.toml").display()
+            ),
+            format!(
+                "Codex: removed {}, in which nothing else was{said}\n",
+                desk.home.join(".codex/hooks.json").display()
+            ),
+            format!(
+                "Zed: removed {}, in which nothing else was{said}\n",
+                config.display()
+            ),
+        ];
+        let lines = desk.relay(uninstall).assert().code(0);
+        let lines = String::from_utf8_lossy(&lines.get_output().stdout).into_owned();
+        let others: Vec<&str> = lines
+            .lines()
+            .filter(|line| !line.starts_with("Cursor: "))
+            .collect();
+        assert_eq!(others.join("\n") + "\n", told.concat());
+        let projects = lines.lines().find(|line| line.starts_with("Cursor: "));
+        assert!(
+            projects.is_none_or(|line| line.ends_with("in which nothing else was")),
+            "{lines}"
+        );
+    }
+}
+
+#[test]
 fn those_are_found_whose_directory_or_program_is_there() {
     let desk = Desk::new();
     let none =
