@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
 use super::{End, Failure, block_on, say};
@@ -29,6 +30,14 @@ pub struct Flush {
 /// Why nothing was flushed, or it was not said.
 #[derive(Debug, thiserror::Error)]
 pub enum FlushError {
+    /// An agent runs it, and what is there is the person's.
+    #[error(
+        "this is an agent's own shell ({variable} is set), and what is held for user is the person's; name an agent: relay flush ROLE"
+    )]
+    InAgent {
+        /// What says so.
+        variable: &'static str,
+    },
     /// stdout did not take it.
     #[error("cannot write to stdout: {0}")]
     Stdout(#[from] io::Error),
@@ -39,7 +48,11 @@ pub enum FlushError {
 
 impl From<FlushError> for Failure {
     fn from(error: FlushError) -> Self {
-        Self::error(format!("relay flush: {error}"))
+        let text = format!("relay flush: {error}");
+        match error {
+            FlushError::InAgent { .. } => Self::usage(text),
+            FlushError::Stdout(_) | FlushError::Client(_) => Self::error(text),
+        }
     }
 }
 
@@ -55,6 +68,11 @@ pub fn run(args: &Flush) -> Result<End, Failure> {
 }
 
 async fn flush(args: &Flush) -> Result<End, FlushError> {
+    if args.role == PERSON
+        && let Some(variable) = in_agents_shell()
+    {
+        return Err(FlushError::InAgent { variable });
+    }
     let mut client = Client::find(&args.at).await?;
     let asked = json!({"for": args.role});
     let answer = client.ask("/api/flush", &asked, Duration::ZERO).await?;

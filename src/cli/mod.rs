@@ -3,6 +3,7 @@
 //! stdout belongs to the message log in `serve`, to the protocol in `mcp`, to the text in `prompt` and `connection-hint`, and to
 //! what was asked for in all others; everything else goes to stderr.
 
+mod agents;
 mod client;
 mod connection_hint;
 mod definition;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::{Messages, check_stdout, local_time, write_stdout};
 use super::{End, Failure, block_on, say};
@@ -37,6 +38,14 @@ pub struct Read {
 /// Why the messages were not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
+    /// An agent runs it, and what is there is the person's.
+    #[error(
+        "this is an agent's own shell ({variable} is set), and the inbox of user is the person's; name your own: relay read ROLE, or take nothing: relay peek"
+    )]
+    InAgent {
+        /// What says so.
+        variable: &'static str,
+    },
     /// stdout did not take them, so the relay takes them back.
     #[error("cannot write to stdout: {0}; the messages are not read, and will be shown again")]
     Stdout(#[from] io::Error),
@@ -47,7 +56,11 @@ pub enum ReadError {
 
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
-        Self::error(format!("relay read: {error}"))
+        let text = format!("relay read: {error}");
+        match error {
+            ReadError::InAgent { .. } => Self::usage(text),
+            ReadError::Stdout(_) | ReadError::Client(_) => Self::error(text),
+        }
     }
 }
 
@@ -57,6 +70,11 @@ pub fn run(args: &Read) -> Result<End, Failure> {
 }
 
 async fn read(args: &Read) -> Result<End, ReadError> {
+    if args.role == PERSON
+        && let Some(variable) = in_agents_shell()
+    {
+        return Err(ReadError::InAgent { variable });
+    }
     check_stdout()?;
     let mut client = Client::find(&args.at).await?;
     let until = args.wait.map(|wait| Instant::now() + wait);

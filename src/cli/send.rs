@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
 use super::{End, Failure, block_on, say};
@@ -49,9 +50,6 @@ pub struct Send {
     #[command(flatten)]
     at: At,
 }
-
-/// What agent CLIs set in the shells that they give their models.
-const AGENTS: [&str; 4] = ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"];
 
 /// Why nothing was sent.
 #[derive(Debug, thiserror::Error)]
@@ -110,9 +108,7 @@ pub fn run(args: Send) -> Result<End, Failure> {
             .ok_or(SendError::NoBody)?,
     };
     if args.from == PERSON
-        && let Some(variable) = AGENTS
-            .iter()
-            .find(|variable| std::env::var_os(variable).is_some())
+        && let Some(variable) = in_agents_shell()
     {
         return Err(SendError::InAgent { variable }.into());
     }

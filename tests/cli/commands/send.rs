@@ -207,3 +207,28 @@ fn what_an_agent_sends_from_its_shell_says_whose_it_is() {
     }
     assert_eq!(relay.bodies("dev-a"), ["x"; 4]);
 }
+
+#[test]
+fn an_agents_shell_takes_nothing_that_is_the_persons() {
+    let relay = told();
+    ask(relay.port, &["send", "user", "for you"]).assert().code(0);
+    let agents = |arguments: &[&str]| {
+        let mut command = ask(relay.port, arguments);
+        command.env("CLAUDECODE", "1");
+        command.assert()
+    };
+    let refused = "this is an agent's own shell (CLAUDECODE is set), and the inbox of user is the person's; name your own: relay read ROLE, or take nothing: relay peek\n";
+    for arguments in [&["read"][..], &["read", "user", "--wait", "5"]] {
+        agents(arguments)
+            .code(2)
+            .stdout("")
+            .stderr(format!("relay read: {refused}"));
+    }
+    let refused = contains("and what is held for user is the person's; name an agent: relay flush ROLE\n");
+    agents(&["flush"]).code(2).stdout("").stderr(refused);
+    agents(&["read", "dev-a"]).code(3);
+    agents(&["flush", "dev-a"]).code(3);
+    agents(&["peek"]).code(0).stdout(contains("\n  for you\n"));
+    let read = ask(relay.port, &["read"]).assert().code(0);
+    assert!(stdout_of(&read).contains("\n  for you\n"));
+}

@@ -1,0 +1,10 @@
+//! Whether it is an agent that calls a command, in the shell that its program gives its model.
+
+/// What agent CLIs set in such a shell.
+const VARIABLES: [&str; 4] = ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"];
+
+/// Returns the variable that says so, if it is one.
+pub fn in_agents_shell() -> Option<&'static str> {
+    let mut variables = VARIABLES.into_iter();
+    variables.find(|variable| std::env::var_os(variable).is_some())
+}
