@@ -83,3 +83,20 @@ fn a_mode_that_is_none_and_a_role_that_nobody_has_are_refused() {
         .code(1)
         .stderr(contains("unknown role \"qa\"; known roles: "));
 }
+
+#[test]
+fn the_person_has_no_mode() {
+    let relay = told();
+    let refused =
+        "\"user\" is the person's, who reads by relay read and is brought nothing; accepted: an agent";
+    mode(&relay, &["user", "manual"])
+        .code(1)
+        .stdout("")
+        .stderr(format!("relay mode: {refused}\n"));
+    for body in [r#"{"for": "user", "mode": "manual"}"#, r#"{"mode": "manual"}"#] {
+        let response = relay.connect().exchange(&Request::post("/api/mode", body));
+        let error = response.json()["error"].clone();
+        assert_eq!((response.status, error.as_str()), (400, Some(refused)));
+    }
+    mode(&relay, &["user"]).code(0).stdout("user: immediate\n");
+}
