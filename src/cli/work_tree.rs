@@ -30,6 +30,13 @@ pub fn is_absent(error: &io::Error) -> bool {
     )
 }
 
+/// Returns the root of the work tree of git that a directory is in, if it is not the root itself.
+pub fn root_above(directory: &Path) -> Option<PathBuf> {
+    let is_root = |directory: &&Path| directory.join(".git").exists();
+    let root = directory.ancestors().find(is_root)?;
+    (root != directory).then(|| root.to_owned())
+}
+
 /// Returns the main work tree of the repository of which `root` is the root of another work tree: there `.git` is a file that names a
 /// directory, in which `commondir` names the one that all of them share. `read` gives what is in a file, if it is there.
 /// <https://git-scm.com/docs/gitrepository-layout>

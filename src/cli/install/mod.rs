@@ -31,7 +31,7 @@ use self::said::Said;
 use super::messages::write_stdout;
 use super::place::DEFAULT_PORT;
 use super::project::DataDirectory;
-use super::{End, Failure, ourselves, own_program, say};
+use super::{End, Failure, ourselves, own_program, say, work_tree};
 use crate::terminal::{visible, visible_lines};
 use crate::tools::Toolsets;
 
@@ -193,6 +193,17 @@ fn install(args: &Install) -> Result<End, InstallError> {
         }
     }
     let changes = all(planned.into_iter().flatten())?;
+    let in_project = |change: &Change| change.target.root == directories.project;
+    if !args.which.global
+        && changes.iter().any(in_project)
+        && let Some(top) = work_tree::root_above(&directories.project)
+    {
+        say(&format!(
+            "{} is not the top directory of its git work tree, which is {}: what is installed counts for sessions that are started here",
+            directories.project.display(),
+            top.display()
+        ));
+    }
     carry_out(&changes, &args.which, "")?;
     if args.which.dry_run {
         return Ok(End::Done);

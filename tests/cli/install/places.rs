@@ -328,6 +328,31 @@ fn those_are_found_whose_directory_or_program_is_there() {
 }
 
 #[test]
+fn below_the_top_of_a_work_tree_it_says_which_that_is() {
+    let desk = Desk::new();
+    let install = ["install", "--editor", "cursor"];
+    desk.write(&desk.project.join(".git/HEAD"), "");
+    let below = desk.project.join("src/deep");
+    fs::create_dir_all(&below).expect("a directory");
+    let told = |arguments: &[&str]| {
+        let told = desk.relay(arguments).current_dir(&below).assert().code(0);
+        String::from_utf8_lossy(&told.get_output().stderr).into_owned()
+    };
+    let line = format!(
+        "{} is not the top directory of its git work tree, which is {}: ",
+        below.display(),
+        desk.project.display()
+    );
+    assert!(told(&install).starts_with(&line));
+    for elsewhere in ["--global", "--editor=zed"] {
+        let arguments = ["install", "--editor=zed", elsewhere];
+        assert!(!told(&arguments).contains(&line), "{elsewhere}");
+    }
+    let told = desk.relay(&install).assert().code(0);
+    assert!(!String::from_utf8_lossy(&told.get_output().stderr).contains("top directory"));
+}
+
+#[test]
 fn relay_is_named_alone_where_a_shell_finds_it() {
     let desk = Desk::new();
     let program = desk.home.join("bin/relay");
