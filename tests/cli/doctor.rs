@@ -144,6 +144,7 @@ fn hooks_that_are_missing_or_other_than_an_installation_would_write_are_told() {
 fn of_hooks_in_two_files_each_is_looked_at() {
     let desk = Desk::new();
     let relay = Relay::start();
+    answer_gemini(&desk, &desk.project, "TRUST_FOLDER");
     let port = relay.port.to_string();
     install(&desk, "gemini", relay.port);
     let everywhere = ["install", "--editor", "gemini", "--global", "--port", &port];
