@@ -430,7 +430,7 @@ mod tests {
 
     /// Tells whether a program may take it for the name of an element of its own, or a line of relay's: by no more than its letters.
     fn begins_frame_at(behind: &str) -> bool {
-        let seen = behind.replace(|c: char| matches!(c, '\u{ad}' | '\u{200b}' | '\u{feff}'), "");
+        let seen = behind.replace(['\u{ad}', '\u{200b}', '\u{feff}'], "");
         let name = seen.trim_start_matches([' ', '/']).to_ascii_lowercase();
         ELEMENTS
             .iter()
