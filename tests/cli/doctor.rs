@@ -287,15 +287,26 @@ fn where_claude_code_asks_before_each_of_relays_tools_it_says_so() {
     install(&desk, "claude", relay.port);
     let settings = desk.project.join(".claude/settings.local.json");
     let installed = fs::read_to_string(&settings).expect("it is there");
-    for rule in ["mcp__relay__*", "mcp__relay__post_message"] {
-        desk.write(&settings, &installed.replace("mcp__relay", rule));
-        let is_all = rule.ends_with('*');
-        let said = report(&desk, "claude", if is_all { 0 } else { 1 });
+    let rule = "\"mcp__relay\"";
+    for (instead, asks) in [
+        ("\"mcp__relay__*\"", false),
+        // What its person allows singly is all that it wants.
+        ("\"mcp__relay__post_message\"", false),
+        (
+            "\"Bash\"], \"defaultMode\": \"bypassPermissions\", \"ask\": [\"Bash\"",
+            false,
+        ),
+        ("\"Bash\"], \"defaultMode\": \"plan\", \"ask\": [\"Bash\"", true),
+        ("\"mcp__relayed\"", true),
+    ] {
+        desk.write(&settings, &installed.replace(rule, instead));
+        let said = report(&desk, "claude", i32::from(asks));
         let to_do = format!(
             "it asks before each of relay's tools; have them allowed by: {RELAY} install --editor claude --port {}",
             relay.port
         );
-        assert_eq!(said["to_do"], if is_all { json!([]) } else { json!([to_do]) });
+        let expected = if asks { json!([to_do]) } else { json!([]) };
+        assert_eq!(said["to_do"], expected, "{instead}");
     }
     install(&desk, "claude", relay.port);
     assert_eq!(report(&desk, "claude", 0)["to_do"], json!([]));

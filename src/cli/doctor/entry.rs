@@ -178,9 +178,15 @@ async fn ask(place: Option<Place>, sent: &Sent, token: Option<&Token>) -> Result
     let health = health_of(&found, token.filter(|_| is_here)).await;
     let health = health.map(|(health, _)| health.version);
     health.map_err(|error| match (&error, sent) {
-        (ClientError::TokenWanted { place }, Sent::None) => NoAnswer::LacksToken(format!(
-            "relay on {place} wants its token, and this entry sends none"
-        )),
+        (ClientError::TokenWanted { place }, Sent::None) => {
+            let reason = format!("relay on {place} wants its token, and this entry sends none");
+            if is_here {
+                NoAnswer::LacksToken(reason)
+            } else {
+                // An installation would lead the entry to this machine.
+                NoAnswer::Other(format!("{reason}; give it the header Authorization yourself"))
+            }
+        }
         (ClientError::TokenWanted { place } | ClientError::TokenRefused { place }, Sent::Written(_))
             if is_here =>
         {

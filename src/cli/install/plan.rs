@@ -336,6 +336,7 @@ pub fn uninstall(target: Target, data: &DataDirectory) -> Result<Option<Change>,
     };
     let untouched = before.untouched_since(&target);
     if before.kept.is_none() && untouched.is_none() && before.there.has_rule_alone() {
+        // Nothing says whose it is.
         return Ok(None);
     }
     let kept_has_hooks = before.kept.as_ref().is_some_and(|kept| {

@@ -3,6 +3,10 @@
 use super::command::is_relay;
 use super::editors::{Connection, Transport};
 use super::json::Json;
+use crate::tools::Toolsets;
+
+/// The names of this machine in an address.
+const HERE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// What an entry says. The host and the port are not in it: those are of the relay to which it is to lead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +22,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Reads it; nothing is in it if the entry is not relay's.
+    /// Reads it; nothing is in it if the entry is not one that leads to a relay on this machine.
     pub fn of(entry: &Json) -> Self {
         let address = ["url", "httpUrl", "serverUrl"]
             .iter()
@@ -32,7 +36,12 @@ impl Said {
 
     fn of_address(address: &str) -> Option<Self> {
         let (way, query) = address.split_once('?').unwrap_or((address, ""));
-        let transport = match way.rsplit_once('/')?.1 {
+        let (host, way) = way.strip_prefix("http://")?.split_once('/')?;
+        let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
+        if !HERE.contains(&host) {
+            return None;
+        }
+        let transport = match way {
             "sse" => Transport::Sse,
             "mcp" => Transport::Http,
             _ => return None,
@@ -43,7 +52,10 @@ impl Said {
         };
         for part in query.split('&').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
-                Some(("tools", tools)) => said.tools = Some(tools.to_owned()),
+                Some(("tools", _)) => {
+                    let tools = form_urlencoded::parse(part.as_bytes()).next();
+                    said.tools = tools.and_then(|(_, tools)| toolsets(&tools));
+                }
                 Some(("agent", agent)) => {
                     said.agent = Some(agent.to_owned()).filter(|agent| !agent.is_empty())
                 }
@@ -76,8 +88,8 @@ impl Said {
                 }
             };
             match option {
-                "--port" => drop(value()),
-                "--tools" => said.tools = value().map(str::to_owned),
+                "--port" | "--host" => drop(value()),
+                "--tools" => said.tools = value().and_then(toolsets),
                 "--agent" | "--agent-id" => said.agent = value().map(str::to_owned),
                 _ => said.others.push(word.to_owned()),
             }
@@ -97,4 +109,9 @@ impl Said {
             connection.others = self.others;
         }
     }
+}
+
+/// Takes the names of toolsets, if they are some.
+fn toolsets(names: &str) -> Option<String> {
+    names.parse::<Toolsets>().is_ok().then(|| names.to_owned())
 }

@@ -35,21 +35,20 @@ pub fn have_hooks(directories: &Directories) -> bool {
     texts(directories).any(|(_, text)| parts::parts(&text, shape).is_ok_and(|parts| !parts.hooks.is_empty()))
 }
 
-/// Tells whether one of the files allows all of relay's tools.
+/// Tells whether one of the files allows relay's tools, as far as its person wants that, or everything.
 pub fn allow_tools(directories: &Directories) -> bool {
     let way = ALLOWED.list.iter().map(|key| Step::Key(key)).collect::<Vec<_>>();
     let is_rule = |rule: &Json| {
-        let rule = rule
-            .as_text()
-            .map(|rule| rule.strip_suffix("__*").unwrap_or(rule));
-        rule == Some(ALLOWED.name)
+        let of_relay = rule.as_text().and_then(|rule| rule.strip_prefix(ALLOWED.name));
+        of_relay.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
     };
+    let mode = ["permissions", "defaultMode"].map(Step::Key);
+    let bypass = Json::Text("bypassPermissions".to_owned());
     texts(directories).any(|(_, text)| {
         let rules = json::get(&text, &way).ok().flatten();
-        rules
-            .as_ref()
-            .and_then(Json::as_list)
-            .is_some_and(|rules| rules.iter().any(is_rule))
+        let rules = rules.as_ref().and_then(Json::as_list).unwrap_or_default();
+        let asks_nothing = || json::get(&text, &mode).ok().flatten().as_ref() == Some(&bypass);
+        rules.iter().any(is_rule) || asks_nothing()
     })
 }
 

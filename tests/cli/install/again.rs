@@ -106,3 +106,38 @@ fn of_an_entry_that_is_not_relays_or_a_transport_that_the_editor_does_not_take_n
     let entry = json!({"url": "http://localhost:7331/mcp?tools=thrum"});
     assert_eq!(desk.json(&zed), json!({"context_servers": {"relay": entry}}));
 }
+
+#[test]
+fn nothing_is_kept_of_an_entry_that_leads_elsewhere_nor_what_is_no_toolset() {
+    let desk = Desk::new();
+    let claude = desk.project.join(".mcp.json");
+    for given in [
+        json!({"type": "http", "url": "https://relay.example/mcp?tools=search&api_key=S"}),
+        json!({"type": "http", "url": "http://box:7331/mcp?x=y"}),
+        json!({"type": "sse", "url": "http://localhost:9/sse?tools=search"}),
+        json!({"type": "stdio", "command": "/old/relay", "args": ["serve"]}),
+    ] {
+        desk.write(&claude, &json!({"mcpServers": {"relay": given}}).to_string());
+        install(&desk, &["claude", "--transport", "sse"]);
+        let url = "http://localhost:7331/sse?agent=${RELAY_AGENT:-}";
+        assert_eq!(
+            desk.json(&claude)["mcpServers"]["relay"],
+            json!({"type": "sse", "url": url})
+        );
+    }
+    // Decoded, for it is written otherwise there.
+    let url = "http://127.0.0.1:9/sse?tools=lift%2Cthrum";
+    desk.write(
+        &claude,
+        &json!({"mcpServers": {"relay": {"type": "sse", "url": url}}}).to_string(),
+    );
+    install(&desk, &["claude", "--transport", "stdio"]);
+    let args = json!(["mcp", "--tools", "lift,thrum"]);
+    let expected = json!({"type": "stdio", "command": RELAY, "args": args});
+    assert_eq!(desk.json(&claude)["mcpServers"]["relay"], expected);
+    let args = json!(["mcp", "--host", "10.0.0.5", "--port", "4000"]);
+    let given = json!({"mcpServers": {"relay": {"type": "stdio", "command": RELAY, "args": args}}});
+    desk.write(&claude, &given.to_string());
+    install(&desk, &["claude"]);
+    assert_eq!(desk.json(&claude)["mcpServers"]["relay"]["args"], json!(["mcp"]));
+}
