@@ -17,6 +17,31 @@ use crate::process::Process;
 /// How long Codex may take to queue a text. What it has not said it took by then is taken back, and comes again.
 const QUEUE_PATIENCE: Duration = Duration::from_secs(20);
 
+/// The options of Codex 0.169 behind which a word stands that is no subcommand.
+const WITH_VALUES: [&str; 21] = [
+    "-C",
+    "--add-dir",
+    "--ask-for-approval",
+    "--cd",
+    "--config",
+    "--disable",
+    "--enable",
+    "--image",
+    "--local-provider",
+    "--model",
+    "--profile",
+    "--remote",
+    "--remote-auth-token-env",
+    "--sandbox",
+    "-a",
+    "-c",
+    "-i",
+    "-m",
+    "-p",
+    "-s",
+    "--",
+];
+
 /// What an event says that is of use here.
 #[derive(Deserialize)]
 struct Event {
@@ -43,7 +68,7 @@ pub(super) fn follow(event: &[u8]) {
     let Some(process) = running(&["codex"]).filter(|process| !is_run(process)) else {
         return;
     };
-    let waiter = Waiter {
+    let mut waiter = Waiter {
         conversation: event.session_id,
         latest: latest(&process),
         process,
@@ -101,10 +126,9 @@ fn is_run(process: &str) -> bool {
 }
 
 fn is_of_run(arguments: &[String]) -> bool {
-    let names_profile = |argument: &str| matches!(argument, "-p" | "--profile");
     let before = std::iter::once("").chain(arguments.iter().map(String::as_str));
     before.zip(arguments).any(|(before, argument)| {
-        matches!(argument.as_str(), "exec" | "e" | "review") && !names_profile(before)
+        matches!(argument.as_str(), "exec" | "e" | "review") && !WITH_VALUES.contains(&before)
     })
 }
 
@@ -122,6 +146,8 @@ mod tests {
             ("codex", false),
             ("codex --profile review", false),
             ("codex -p e", false),
+            ("codex --cd review -m e", false),
+            ("codex -C here exec", true),
         ] {
             let arguments: Vec<_> = command.split(' ').map(str::to_owned).collect();
             assert_eq!(is_of_run(&arguments), is, "{command}");

@@ -83,8 +83,10 @@ impl Waiter {
     }
 
     /// Writes down what it stands by for. Where that cannot be done, more than one conversation is woken.
-    pub fn takes_note(&self) {
-        self.latest().write();
+    pub fn takes_note(&mut self) {
+        if !self.latest().write() {
+            self.latest = None;
+        }
     }
 
     fn latest(&self) -> Latest {

@@ -22,6 +22,9 @@ use crate::process::Process;
 const HOLDS: Duration = Duration::from_secs(60);
 const _: () = assert!(HOLDS.as_millis() < WOKEN_MS as u128);
 
+/// How often it is looked for an empty input line while nothing has come: what is written there may stay for a night.
+const LOOK_SELDOM: Duration = Duration::from_secs(5);
+
 /// From so many lines on Gemini CLI shows a mark in place of what was pasted, by which that is known again.
 const MARKED_FROM: usize = 6;
 
@@ -67,7 +70,7 @@ pub(super) fn follow(event: &[u8]) {
     let Some(process) = process.filter(|process| !is_run(process)) else {
         return;
     };
-    let waiter = Waiter {
+    let mut waiter = Waiter {
         conversation: event.session_id,
         latest: latest::file("gemini", &Process::of(process.clone()), None),
         process,
@@ -89,7 +92,7 @@ pub(super) async fn stand_by(waiter: Waiter, args: &Hook) -> End {
     waiter
         .stand_by(
             args,
-            async || until_free(&pane, &waiter.process).await,
+            async || until_free(&pane, &waiter.process, LOOK_SELDOM).await,
             async |text: &str| types(&pane, &waiter, text).await,
         )
         .await
@@ -97,7 +100,8 @@ pub(super) async fn stand_by(waiter: Waiter, args: &Hook) -> End {
 
 /// Types a text, once nobody has written anything. Tells whether it was taken.
 async fn types(pane: &Pane, waiter: &Waiter, text: &str) -> bool {
-    let is_free = timeout(HOLDS, until_free(pane, &waiter.process)).await.is_ok();
+    let is_free = until_free(pane, &waiter.process, LOOK_EVERY);
+    let is_free = timeout(HOLDS, is_free).await.is_ok();
     if !is_free || !waiter.is_current() {
         return false;
     }
@@ -122,12 +126,12 @@ async fn gives(pane: &Pane, text: &str) -> bool {
         && shows(pane, |seen| is_empty(seen) || !seen.title.starts_with(READY)).await
 }
 
-/// Waits until Gemini CLI waits for what its person has not begun to write.
-async fn until_free(pane: &Pane, process: &str) {
+/// Waits until Gemini CLI waits for what its person has not begun to write. It looks again and again, at last after as long as is said.
+async fn until_free(pane: &Pane, process: &str, pause_max: Duration) {
     let mut pause = AGAIN_FIRST;
     while !is_free(pane, process).await {
         sleep(pause).await;
-        pause = (pause * 2).min(LOOK_EVERY);
+        pause = (pause * 2).min(pause_max);
     }
 }
 

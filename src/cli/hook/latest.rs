@@ -20,8 +20,8 @@ impl Latest {
         Self { file, own }
     }
 
-    /// Takes note that this one is it.
-    pub fn write(&mut self) {
+    /// Takes note that this one is it. Tells whether that is written down; if not, it goes on whatever stands there.
+    pub fn write(&mut self) -> bool {
         let written = |file: &PathBuf| {
             // Whole or not at all: what is half there would end the others.
             let mut beside = file.clone().into_os_string();
@@ -33,6 +33,7 @@ impl Latest {
             done.is_ok()
         };
         self.file = self.file.take().filter(written);
+        self.file.is_some()
     }
 
     /// Tells whether it is still.
