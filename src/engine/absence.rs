@@ -163,23 +163,25 @@ impl Engine {
             // Who says so knows it.
             Mode::Manual => asked.is_none().then_some(Absence::Holding { agent }),
             mode @ (Mode::NextMessage | Mode::NextToolCall) => self
-                .all_programs(name, |program| program.activity == Activity::Idle)
+                .all_programs(name, |session, program| {
+                    program.activity == Activity::Idle && !self.is_being_woken(session)
+                })
                 .then_some(Absence::Unwoken { agent, mode }),
             Mode::Immediate | Mode::OnIdle => self
-                .all_programs(name, |program| program.activity == Activity::Asks)
+                .all_programs(name, |_, program| program.activity == Activity::Asks)
                 .then_some(Absence::Asks { agent }),
         };
         delay.map(Box::new)
     }
 
     /// Tells whether an agent has programs, and something is true of them all.
-    fn all_programs(&self, agent: &AgentName, is: impl Fn(&Program) -> bool) -> bool {
+    fn all_programs(&self, agent: &AgentName, is: impl Fn(SessionId, &Program) -> bool) -> bool {
         let agent = self.agents.get(agent);
         let mut programs = agent
             .into_iter()
             .flat_map(|agent| self.programs_of(agent))
             .peekable();
-        programs.peek().is_some() && programs.all(|(_, program)| is(program))
+        programs.peek().is_some() && programs.all(|(session, program)| is(session, program))
     }
 
     /// Tells whether all programs of an agent, if it has any, have been idle for a while and none can be woken, or is being.

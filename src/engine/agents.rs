@@ -193,6 +193,8 @@ pub enum Refusal {
         /// Who else there is.
         known: Known,
     },
+    /// How the person is brought something was to be set, which is brought nothing.
+    NobodysMode,
     /// A session that is not bound did not say who it is.
     Anonymous {
         /// What it is to say.
@@ -244,6 +246,7 @@ impl Refusal {
             Self::Unknown { .. } | Self::Nobody { .. } => io::Class::Unknown,
             Self::NotYou { .. }
             | Self::Person { .. }
+            | Self::NobodysMode
             | Self::Anonymous { .. }
             | Self::InvalidName(_)
             | Self::InvalidAddress(_)
@@ -492,6 +495,9 @@ impl Engine {
             }
             Command::Mode { agent, mode } => {
                 let agent = self.speaker(session, NamedAs::Session, agent.as_deref())?;
+                if mode.is_some() && agent.agent().is_person() {
+                    return Err(Refusal::NobodysMode);
+                }
                 let inbox = self.inbox_mut(agent.agent());
                 inbox.mode = mode.unwrap_or(inbox.mode);
                 Ok(Reply::Mode(inbox.mode).into())

@@ -22,7 +22,7 @@ use crate::engine::handling::Mode;
 use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::mail::{Command, PostOptions, Reply};
 use crate::engine::trace::ShownTo;
-use crate::engine::{self, Kind, PERSON, Who, agents, receipts, shown};
+use crate::engine::{self, Kind, Who, agents, receipts, shown};
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
@@ -187,14 +187,7 @@ pub(super) async fn mode(
         Ok(asked) => asked,
         Err(response) => return *response,
     };
-    let is_persons = agent.as_deref().is_none_or(|agent| agent == PERSON);
     match mode.as_deref().map(Mode::named).transpose() {
-        Ok(Some(_)) if is_persons => {
-            let reason = format!(
-                "{PERSON:?} is the person's, who reads by relay read and is brought nothing; accepted: an agent"
-            );
-            refuse(StatusCode::BAD_REQUEST, reason)
-        }
         Ok(mode) => answer(&shared, &link, agents::Command::Mode { agent, mode }).await,
         Err(reason) => refuse(StatusCode::BAD_REQUEST, reason),
     }

@@ -194,6 +194,9 @@ fn misnamed(refusal: &agents::Refusal) -> String {
                 "{argument:?} is {PERSON:?}, which is the person's own inbox and name: only the relay command reads it or speaks for it; known roles: {known}"
             )
         }
+        agents::Refusal::NobodysMode => format!(
+            "{PERSON:?} is the person's, who reads by relay read and is brought nothing; accepted: an agent"
+        ),
         agents::Refusal::Anonymous { named, known } => {
             let argument = argument(named);
             format!("missing argument {argument:?}; give your role, one of: {known}")

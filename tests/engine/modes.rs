@@ -60,6 +60,23 @@ fn what_a_sender_says_nothing_of_is_brought_as_its_agent_has_it() {
 }
 
 #[test]
+fn the_person_has_no_mode() {
+    let mut relay = Relay::told_within(LONG);
+    let person = relay.person();
+    for agent in [None, Some("user".to_owned())] {
+        let asks = |mode| Asks::Mode {
+            agent: agent.clone(),
+            mode,
+        };
+        let refused = relay.call(person, 1, asks(Some(Mode::Manual)).into());
+        let expected = relay::engine::agents::Refusal::NobodysMode;
+        assert_eq!(refused, [reply(1, Err(expected.into()))]);
+        let told = relay.call(person, 2, asks(None).into());
+        assert_eq!(told, [reply(2, Ok(Answer::Mode(Mode::Immediate).into()))]);
+    }
+}
+
+#[test]
 fn what_has_come_stays_as_it_was() {
     let mut relay = Relay::of_program();
     relay.comes_to(P, 1, SAID);
@@ -192,6 +209,10 @@ fn a_sender_is_told_of_a_mode_that_wakes_nobody() {
         Some(Mode::Manual),
     ] {
         assert_eq!(told(&mut relay, mode), None, "{mode:?}");
+    }
+    relay.brings(Mode::Immediate, 3);
+    for mode in Mode::ALL {
+        assert_eq!(told(&mut relay, Some(mode)), None, "it is being woken: {mode:?}");
     }
     relay.comes_to(P, 1, SAID);
     for mode in Mode::ALL {

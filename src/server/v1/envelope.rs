@@ -171,7 +171,8 @@ fn code_of(refusal: &Refusal) -> &'static str {
             agents::Refusal::Fenced { .. } => "agent_taken_over",
             agents::Refusal::InvalidName(_) | agents::Refusal::Person { .. } => "invalid_name",
             agents::Refusal::InvalidAddress(_) => "invalid_recipient",
-            agents::Refusal::NotYou { .. }
+            agents::Refusal::NobodysMode
+            | agents::Refusal::NotYou { .. }
             | agents::Refusal::Anonymous { .. }
             | agents::Refusal::InvalidProfile { .. } => "invalid_request",
             agents::Refusal::TooManyAgents { .. } => "too_many_agents",
