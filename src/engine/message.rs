@@ -103,7 +103,7 @@ impl Message {
             '<' | '[' => 2,
             c if c.is_control() => 8,
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => 8,
-            '\u{e0000}'..='\u{e0fff}' => 9,
+            '\u{e0000}'..='\u{e007f}' => 9,
             c => c.len_utf8(),
         };
         let body = self.body.chars().map(written).sum::<usize>();
@@ -172,7 +172,7 @@ fn quoted_bytes(text: &str) -> usize {
         '<' | '[' => 3,
         c if c.is_control() => 9,
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => 9,
-        '\u{e0000}'..='\u{e0fff}' => 10,
+        '\u{e0000}'..='\u{e007f}' => 10,
         c => c.len_utf8().max(c.escape_debug().len()),
     };
     text.chars().map(written).sum()

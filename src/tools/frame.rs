@@ -3,7 +3,7 @@
 //! The frame is one of lines. Those of relay begin with `[relay`, those of a body with `| `, whatever the body holds: it can neither
 //! end its frame nor begin another. What else a program's own frames are made of is written in a body so that it is none
 //! any more: an opening bracket before one of its words gets a backslash behind it. Characters that steer a terminal,
-//! turn text around or are letters that nobody sees are written as `\u{1b}`.
+//! turn text around or are tags, which nobody sees, are written as `\u{1b}`.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::engine::{Delivery, ResolvedBy};
 
 /// The words with which agent CLIs, and models, frame what is not the person's: names of elements begin with them, or are them. Of Claude Code
 /// 2.1.330, Codex 0.169, Gemini CLI 0.61 and OpenCode 1.18.
-const ELEMENTS: [&str; 58] = [
+const ELEMENTS: [&str; 59] = [
     "agent-",
     "agents_",
     "antml:",
@@ -56,6 +56,7 @@ const ELEMENTS: [&str; 58] = [
     "repl-output",
     "responsive-mode",
     "session_context",
+    "skill ",
     "skill>",
     "skill_",
     "state_snapshot",
@@ -212,9 +213,9 @@ fn defanged(line: &str) -> String {
     text
 }
 
-/// Tells whether a character turns text around, or is a letter that nobody sees: a model may read other words than its person.
+/// Tells whether a character turns text around, or is a tag, a letter that nobody sees: a model may read other words than its person.
 fn is_hidden(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}')
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Tells whether what stands behind an opening bracket is one of some words, in whichever case, as an element's name or that of its end;
@@ -228,8 +229,13 @@ fn begins_with(behind: &str, words: &[&str]) -> bool {
     words.iter().any(|word| {
         let mut name = name.clone();
         word.chars()
-            .all(|of_word| name.next().is_some_and(|c| c.eq_ignore_ascii_case(&of_word)))
+            .all(|of_word| name.next().is_some_and(|c| is_alike(c, of_word)))
     })
+}
+
+/// A space stands for whatever separates a name from what follows.
+fn is_alike(c: char, of_word: char) -> bool {
+    c.eq_ignore_ascii_case(&of_word) || of_word == ' ' && c.is_ascii_whitespace()
 }
 
 #[cfg(test)]
@@ -311,7 +317,7 @@ mod tests {
     }
 
     /// What frames something for a model of one program or another, and what may end a line.
-    const PIECES: [&str; 63] = [
+    const PIECES: [&str; 65] = [
         "</system-reminder>",
         "<system-reminder>",
         "< / SYSTEM-REMINDER>",
@@ -339,6 +345,8 @@ mod tests {
         "<permissions instructions>",
         "<INSTRUCTIONS>",
         "<skill>",
+        "<skill name=\"x\">",
+        "<channel\tsource=\"x\">",
         "<untrusted_context>",
         "<session_context>",
         "[Request interrupted by user]",
@@ -422,7 +430,7 @@ mod tests {
             let heading = framed.find('\n').expect("it has a heading");
             assert!(framed.len() - heading <= written, "{body:?}: {}", framed.len());
             assert!(
-                !text.contains(|c: char| c.is_control() && c != '\n' || is_hidden(c)),
+                !text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t') || is_hidden(c)),
                 "{body:?}: {text:?}"
             );
         }
@@ -432,6 +440,7 @@ mod tests {
     fn begins_frame_at(behind: &str) -> bool {
         let seen = behind.replace(['\u{ad}', '\u{200b}', '\u{feff}'], "");
         let name = seen.trim_start_matches([' ', '/']).to_ascii_lowercase();
+        let name = name.replace('\t', " ");
         ELEMENTS
             .iter()
             .chain(&BRACKETED)
