@@ -26,10 +26,19 @@ pub struct Man {
 /// Prints what completes the command line in a shell.
 pub fn complete(args: &Completions) -> Result<End, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut command_line(), "relay", &mut text);
+    clap_complete::generate(args.shell, &mut shown(), "relay", &mut text);
     write_stdout(&String::from_utf8_lossy(&text))
         .map_err(|error| Failure::error(format!("relay completions: cannot write to stdout: {error}")))?;
     Ok(End::Done)
+}
+
+/// The command line without what is for relay's own use.
+fn shown() -> clap::Command {
+    let all = command_line();
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
+    clap::Command::new("relay")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommands(shown.cloned())
 }
 
 /// Writes a manual page for the command line, and one for each subcommand.

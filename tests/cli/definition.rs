@@ -30,7 +30,8 @@ fn each_shell_is_told_of_each_subcommand_and_another_one_is_refused() {
         relay(&["completions", shell])
             .assert()
             .code(0)
-            .stdout(contains("uninstall").and(contains("reply-to")));
+            .stdout(contains("uninstall").and(contains("reply-to")))
+            .stdout(contains("connection-hint").not());
     }
     relay(&["completions", "tcsh"])
         .assert()
