@@ -24,8 +24,8 @@ const AGAIN_REFUSED: Duration = Duration::from_secs(30);
 /// How long a waiter that is started with its program does not stand by: it may have been given its first prompt, which is on its way then.
 const SETTLES_AT_START: Duration = Duration::from_secs(2);
 
-/// The same of one that is started when a turn begins: the hook beside it tells of that.
-const SETTLES_AT_PROMPT: Duration = Duration::from_millis(500);
+/// The same of one that is started when a turn begins, or the conversation does anew: the hook beside it tells of that.
+const SETTLES_BESIDE: Duration = Duration::from_millis(500);
 
 /// How often a waiter looks for the process that it waits for.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -53,7 +53,7 @@ pub(super) fn settles(event: &[u8]) -> Duration {
     };
     match (event.hook_event_name.as_str(), event.source.as_deref()) {
         ("SessionStart", Some("startup" | "resume")) => SETTLES_AT_START,
-        ("UserPromptSubmit", _) => SETTLES_AT_PROMPT,
+        ("SessionStart" | "UserPromptSubmit", _) => SETTLES_BESIDE,
         (_, _) => Duration::ZERO,
     }
 }
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_waiter_stands_by_at_once_unless_a_prompt_may_be_on_its_way() {
+    fn a_waiter_stands_by_at_once_unless_a_prompt_or_what_another_hook_tells_may_be_on_its_way() {
         for (event, expected) in [
             (
                 json!({"hook_event_name": "SessionStart", "source": "startup"}),
@@ -212,9 +212,9 @@ mod tests {
             ),
             (
                 json!({"hook_event_name": "SessionStart", "source": "clear"}),
-                Duration::ZERO,
+                SETTLES_BESIDE,
             ),
-            (json!({"hook_event_name": "UserPromptSubmit"}), SETTLES_AT_PROMPT),
+            (json!({"hook_event_name": "UserPromptSubmit"}), SETTLES_BESIDE),
             (json!({"hook_event_name": "Stop"}), Duration::ZERO),
             (json!("none"), Duration::ZERO),
         ] {
