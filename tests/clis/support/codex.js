@@ -50,8 +50,11 @@ function texts(content) {
   return typeof content === 'string' ? content : content.map((block) => block.text).join('\n');
 }
 
+const PROGRAM = path.join(packageFolder, 'vendor', TARGETS[platform], 'bin/codex');
+
 export const codex = {
   name: 'Codex',
+  program: { command: PROGRAM, args: [], env: {} },
   dialect,
   shell: (command) => ['exec_command', { cmd: command }],
   tool: (name) => `mcp__relay__${name}`,
@@ -98,7 +101,7 @@ export const codex = {
     const events = ['SessionStart', 'UserPromptSubmit', 'PostToolUse', 'Stop', 'SessionEnd'];
     writeFileSync(path.join(folder, 'hooks.json'), JSON.stringify({ hooks: Object.fromEntries(events.map((event) => [event, hook])) }));
     return {
-      command: path.join(packageFolder, 'vendor', TARGETS[platform], 'bin/codex'),
+      command: PROGRAM,
       args: ['--dangerously-bypass-approvals-and-sandbox', '--dangerously-bypass-hook-trust'],
       env: { CODEX_HOME: folder, MOCK_KEY: 'dummy' },
     };

@@ -35,8 +35,11 @@ const dialect = {
   errand: (turn) => dialect.answer(turn, { text: 'relay' }),
 };
 
+const PROGRAM = path.join(packageFolder, 'bundle/gemini.js');
+
 export const gemini = {
   name: 'Gemini CLI',
+  program: { command: process.execPath, args: [PROGRAM], env: {} },
   dialect,
   shell: (command) => ['run_shell_command', { command }],
   tool: (name) => `mcp_relay_${name}`,
@@ -79,7 +82,7 @@ export const gemini = {
     );
     return {
       command: process.execPath,
-      args: [path.join(packageFolder, 'bundle/gemini.js'), '-m', 'gemini-2.5-flash', '--skip-trust'],
+      args: [PROGRAM, '-m', 'gemini-2.5-flash', '--skip-trust'],
       env: { GEMINI_API_KEY: 'dummy', GOOGLE_GEMINI_BASE_URL: model.url },
     };
   },

@@ -41,8 +41,16 @@ const dialect = {
 
 let answers = 0;
 
+const PROGRAM = path.join(packageFolder, 'bin/opencode');
+const ALONE = {
+  ...{ OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' },
+  // It has npm fetch the types of plugins, and waits for that.
+  ...{ npm_config_offline: 'true', npm_config_fetch_retries: '0' },
+};
+
 export const opencode = {
   name: 'OpenCode',
+  program: { command: PROGRAM, args: [], env: ALONE },
   dialect,
   shell: (command) => ['bash', { command, description: 'what the test wants' }],
   tool: (name) => `relay_${name}`,
@@ -75,14 +83,9 @@ export const opencode = {
       }),
     );
     return {
-      command: path.join(packageFolder, 'bin/opencode'),
+      command: PROGRAM,
       args: [],
-      env: {
-        RELAY_PORT: String(relay.port),
-        ...{ OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' },
-        // It has npm fetch the types of plugins, and waits for that.
-        ...{ npm_config_offline: 'true', npm_config_fetch_retries: '0' },
-      },
+      env: { RELAY_PORT: String(relay.port), ...ALONE },
     };
   },
 };
