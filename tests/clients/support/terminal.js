@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { start } from './process.js';
@@ -38,10 +38,12 @@ export class Terminal {
   }
 
   async #open(command, cwd, env) {
+    // What another one has left there that was ended.
+    rmSync(this.socket, { force: true });
     // In the foreground, so that it ends when the test's process does, and what runs in it with it.
     this.server = start('tmux', ['-D', '-S', this.socket, '-f', '/dev/null'], { stdio: 'ignore', env: TMUX });
-    await until(() => existsSync(this.socket), 'the socket of tmux');
-    await this.#tmux('set-option', '-g', 'remain-on-exit', 'on');
+    // Its socket may be there a moment before it listens.
+    await until(async () => (await this.#run('set-option', '-g', 'remain-on-exit', 'on')).code === 0, 'tmux to listen');
     const size = ['-x', String(COLUMNS), '-y', String(ROWS)];
     const whole = { ...env, TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' };
     const variables = Object.entries(whole).map(([name, value]) => `${name}=${value}`);
@@ -85,13 +87,18 @@ export class Terminal {
   }
 
   async #tmux(...args) {
+    const { stdout, ...ended } = await this.#run(...args);
+    assert.deepEqual(ended, { code: 0, stderr: '' }, `tmux ${args[0]}`);
+    return stdout;
+  }
+
+  async #run(...args) {
     const child = start('tmux', ['-S', this.socket, ...args], { env: TMUX });
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
     const { code } = await child.ended;
-    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, `tmux ${args[0]}`);
-    return stdout;
+    return { code, stdout, stderr };
   }
 }
