@@ -1,9 +1,11 @@
 // Claude Code is woken: what relay's hooks do with a session that nobody has given a prompt.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { postedId } from './support/clients.js';
 import { Agents, SHOWN, WOKEN, asked, framesIn, rests, wakesIn } from './support/surfaced.js';
 import { until } from './support/terminal.js';
@@ -97,6 +99,13 @@ test('a dialog stays as it is while a message waits for its end, and the tool th
   for (const message of sent) await agents.traced(message, ...SHOWN);
 });
 
+/** The processes of relay's hooks that run now: those that tell, or those of a mode. */
+function commands({ relay }, mode = '') {
+  const listed = execFileSync('ps', ['-A', '-o', 'pid=', '-o', 'args='], { encoding: 'utf8' }).split('\n');
+  const command = `hook claude ${mode} --port ${relay.port}`.replace('  ', ' ');
+  return listed.filter((line) => line.trimEnd().endsWith(command)).map((line) => line.trim().split(' ')[0]);
+}
+
 test('a session that was interrupted by Esc, and one that was cleared, can be woken', async (t) => {
   const agents = await Agents.start(t, 'dev-a');
   const [dev] = agents.sessions;
@@ -113,8 +122,13 @@ test('a session that was interrupted by Esc, and one that was cleared, can be wo
   const next = await agents.send('dev-a', 'after Esc in the turn of a wake');
   assert.deepEqual(framesIn(await asked(dev)), [sent.shown, next.shown]);
   await rests(dev);
+  const before = commands(agents, 'wait');
   await dev.prompts('/clear');
   await until(async () => !(await dev.screen()).includes('Interrupted'), 'a clear screen');
+  // What a waiter of the conversation before was given in between comes again.
+  const isNew = (process) => !before.includes(process);
+  const isHeard = () => commands(agents, 'wait').some(isNew) && commands(agents).length === 0;
+  await until(async () => isHeard() && (await sleep(100), isHeard()), 'relay to hear of the new conversation');
   const last = await agents.send('dev-a', 'after /clear');
   assert.deepEqual(framesIn(await asked(dev)), [last.shown]);
   await rests(dev);
