@@ -155,45 +155,43 @@ impl Engine {
             return None;
         };
         let inbox = &self.inboxes[name];
-        if !inbox.waits.is_empty() || name.is_person() {
+        let state = self.agents.get(name)?;
+        if !inbox.waits.is_empty() {
             return None;
         }
-        let agent = name.clone();
+        let is_idle =
+            |session, program: &Program| program.activity == Activity::Idle && !self.is_being_woken(session);
+        let asks = |_, program: &Program| program.activity == Activity::Asks;
+        let agent = || name.clone();
         let delay = match asked.unwrap_or(inbox.mode) {
             // Who says so knows it.
-            Mode::Manual => asked.is_none().then_some(Absence::Holding { agent }),
+            Mode::Manual => asked.is_none().then(|| Absence::Holding { agent: agent() }),
+            // It is shown by the node.
+            _ if self.is_held_at(inbox) => None,
             mode @ (Mode::NextMessage | Mode::NextToolCall) => self
-                .all_programs(name, |session, program| {
-                    program.activity == Activity::Idle && !self.is_being_woken(session)
-                })
-                .then_some(Absence::Unwoken { agent, mode }),
+                .all_programs(state, is_idle)
+                .then(|| Absence::Unwoken { agent: agent(), mode }),
             Mode::Immediate | Mode::OnIdle => self
-                .all_programs(name, |_, program| program.activity == Activity::Asks)
-                .then_some(Absence::Asks { agent }),
+                .all_programs(state, asks)
+                .then(|| Absence::Asks { agent: agent() }),
         };
         delay.map(Box::new)
     }
 
     /// Tells whether an agent has programs, and something is true of them all.
-    fn all_programs(&self, agent: &AgentName, is: impl Fn(SessionId, &Program) -> bool) -> bool {
-        let agent = self.agents.get(agent);
-        let mut programs = agent
-            .into_iter()
-            .flat_map(|agent| self.programs_of(agent))
-            .peekable();
+    fn all_programs(&self, agent: &Agent, is: impl Fn(SessionId, &Program) -> bool) -> bool {
+        let mut programs = self.programs_of(agent).peekable();
         programs.peek().is_some() && programs.all(|(session, program)| is(session, program))
     }
 
     /// Tells whether all programs of an agent, if it has any, have been idle for a while and none can be woken, or is being.
     fn is_asleep(&self, agent: &Agent, now: Timestamp) -> bool {
-        let mut programs = self.programs_of(agent).peekable();
-        let asleep = |(session, program): (SessionId, &Program)| {
+        self.all_programs(agent, |session, program| {
             program.activity == Activity::Idle
                 && program.waiter.is_none()
                 && program.silent_since.plus_millis(ASLEEP_MS) <= now
                 && !self.is_being_woken(session)
-        };
-        programs.peek().is_some() && programs.all(asleep)
+        })
     }
 
     fn is_there(&self, agent: &AgentName, now: Timestamp) -> bool {

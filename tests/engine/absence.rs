@@ -5,7 +5,10 @@ use relay::engine::limits::{ACTIVE_MS, NODE_GONE_MS};
 use relay::engine::receipts;
 use serde_json::json;
 
+use relay::engine::handling::Mode;
+
 use super::nodes::{FIRST, NODE};
+use super::programs::{P, post_in};
 use super::through_the_tools::called_with;
 use super::*;
 
@@ -238,4 +241,29 @@ fn what_comes_for_an_agent_waits_while_its_node_gets_nothing_for_want_of_receipt
     relay.call(B, 2, read("dev-a"));
     relay.call(B, 3, wait("dev-a", WAIT_MS));
     assert_eq!(told_of(&mut relay, "dev-a"), None, "somebody waits for its inbox");
+}
+
+#[test]
+fn what_a_node_shows_waits_for_no_program() {
+    let mut relay = Relay::with_node();
+    relay.appears(P, Some("dev-a"));
+    let told = |relay: &mut Relay| {
+        let effects = relay.call(A, 900, post_in(Mode::NextMessage, 1));
+        let told = effects.iter().find_map(|effect| {
+            let Effect::Reply {
+                result: Ok(Reply::Mail(mail::Reply::Posted { absence, .. })),
+                ..
+            } = effect
+            else {
+                return None;
+            };
+            Some(absence.as_deref().cloned())
+        });
+        told.expect("it is posted")
+    };
+    assert_eq!(told(&mut relay), None);
+    relay.close(NODE, Ending::Broken);
+    relay.timeout_at(NODE_GONE_MS);
+    let gone = told(&mut relay).expect("its node is gone");
+    assert!(matches!(gone, Absence::NodeGone { .. }), "{gone:?}");
 }
