@@ -4,9 +4,11 @@
 //! what was asked for in all others; everything else goes to stderr.
 
 mod agents;
+mod ask;
 mod client;
 mod connection_hint;
 mod definition;
+mod directory;
 mod discover;
 mod doctor;
 mod flush;
@@ -19,6 +21,7 @@ pub mod mcp;
 mod messages;
 mod mode;
 mod peek;
+mod pending;
 mod place;
 mod project;
 mod prompt;
@@ -29,6 +32,7 @@ mod send;
 mod serve;
 mod status;
 mod stop;
+mod table;
 mod tail;
 mod trace;
 mod work_tree;
@@ -59,6 +63,10 @@ enum Command {
     Read(read::Read),
     /// Show the messages in your inbox, or in the one that you name, and take none.
     Peek(peek::Peek),
+    /// Tell how many messages wait in your inbox, or in the one that you name, and what they are for.
+    Pending(pending::Pending),
+    /// Take one message out of your inbox, or out of the one that you name, and wait for it.
+    Wait(read::Wait),
     /// Have the messages that are held for an agent brought to it.
     Flush(flush::Flush),
     /// Say how an agent is brought what its senders say nothing of, or tell how it is.
@@ -71,6 +79,12 @@ enum Command {
     Redrive(redrive::Redrive),
     /// Tell who is connected or waiting, and what is unread.
     Status(status::Status),
+    /// List the agents, and whether they are active.
+    Agents(directory::Agents),
+    /// List the groups, or who is in one.
+    Groups(directory::Groups),
+    /// List the channels, or who is in one.
+    Channels(directory::Channels),
     /// Print a new key of a workspace, for programs that speak the API of Agent Relay.
     Key(key::Key),
     /// End the relay that runs on this machine in order, and nothing else.
@@ -158,12 +172,17 @@ pub fn main() -> ExitCode {
         Command::Send(args) => send::run(args),
         Command::Read(args) => read::run(&args),
         Command::Peek(args) => peek::run(&args),
+        Command::Pending(args) => pending::run(&args),
+        Command::Wait(args) => read::wait_for_one(&args),
         Command::Flush(args) => flush::run(&args),
         Command::Mode(args) => mode::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Redrive(args) => redrive::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Agents(args) => directory::agents(&args),
+        Command::Groups(args) => directory::groups(&args),
+        Command::Channels(args) => directory::channels(&args),
         Command::Key(args) => key::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Install(args) => install::run(&args),

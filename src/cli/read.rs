@@ -1,4 +1,4 @@
-//! `relay read`: takes the messages out of an inbox, the person's own if no other is named.
+//! `relay read` and `relay wait`: take messages out of an inbox, the person's own if no other is named.
 
 use std::io;
 use std::time::Duration;
@@ -35,16 +35,51 @@ pub struct Read {
     at: At,
 }
 
+/// `relay wait`.
+#[derive(Debug, clap::Args)]
+pub struct Wait {
+    /// Whose inbox it is taken from; an agent whose inbox this is will not see the message.
+    #[arg(default_value = PERSON)]
+    role: String,
+
+    /// Wait for a message of this sender, and leave others where they are.
+    #[arg(long, value_name = "ROLE")]
+    from: Option<String>,
+
+    /// Wait up to that many seconds, 0 to 86400.
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = wait)]
+    timeout: Duration,
+
+    /// Print the message as JSON, in an array like the one of read_messages.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// What is taken out of whose inbox.
+struct Taking<'a> {
+    role: &'a str,
+    from: Option<&'a str>,
+    limit: Option<usize>,
+    wait: Option<Duration>,
+    json: bool,
+    at: &'a At,
+}
+
 /// Why the messages were not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// An agent runs it, and what is there is the person's.
     #[error(
-        "this is an agent's own shell ({variable} is set), and the inbox of user is the person's; name your own: relay read ROLE, or take nothing: relay peek"
+        "this is an agent's own shell ({variable} is set), and the inbox of user is the person's; name your own: relay {subcommand} ROLE, or take nothing: relay peek"
     )]
     InAgent {
         /// What says so.
         variable: &'static str,
+        /// What was asked for.
+        subcommand: &'static str,
     },
     /// stdout did not take them, so the relay takes them back.
     #[error("cannot write to stdout: {0}; the messages are not read, and will be shown again")]
@@ -54,34 +89,60 @@ pub enum ReadError {
     Client(#[from] ClientError),
 }
 
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
-        let text = format!("relay read: {error}");
-        match error {
-            ReadError::InAgent { .. } => Self::usage(text),
-            ReadError::Stdout(_) | ReadError::Client(_) => Self::error(text),
+impl ReadError {
+    fn of(self, subcommand: &str) -> Failure {
+        let text = format!("relay {subcommand}: {self}");
+        match self {
+            Self::InAgent { .. } => Failure::usage(text),
+            Self::Stdout(_) | Self::Client(_) => Failure::error(text),
         }
     }
 }
 
-/// Reads.
+/// Takes all that is there.
 pub fn run(args: &Read) -> Result<End, Failure> {
-    Ok(block_on(read(args))?)
+    let taking = Taking {
+        role: &args.role,
+        from: None,
+        limit: None,
+        wait: args.wait,
+        json: args.json,
+        at: &args.at,
+    };
+    run_as("read", &taking)
 }
 
-async fn read(args: &Read) -> Result<End, ReadError> {
-    if args.role == PERSON
+/// Takes one message, and waits for it if there is none.
+pub fn wait_for_one(args: &Wait) -> Result<End, Failure> {
+    let taking = Taking {
+        role: &args.role,
+        from: args.from.as_deref(),
+        limit: Some(1),
+        wait: Some(args.timeout),
+        json: args.json,
+        at: &args.at,
+    };
+    run_as("wait", &taking)
+}
+
+fn run_as(subcommand: &'static str, taking: &Taking<'_>) -> Result<End, Failure> {
+    if taking.role == PERSON
         && let Some(variable) = in_agents_shell()
     {
-        return Err(ReadError::InAgent { variable });
+        let error = ReadError::InAgent { variable, subcommand };
+        return Err(error.of(subcommand));
     }
+    block_on(take(taking)).map_err(|error| error.of(subcommand))
+}
+
+async fn take(args: &Taking<'_>) -> Result<End, ReadError> {
     check_stdout()?;
-    let mut client = Client::find(&args.at).await?;
+    let mut client = Client::find(args.at).await?;
     let until = args.wait.map(|wait| Instant::now() + wait);
     loop {
         let left = until.map_or(Duration::ZERO, |until| until.duration_since(Instant::now()));
         let wait = left.min(Duration::from_secs(u64::from(WAIT_SECONDS_MAX)));
-        let asked = json!({"for": args.role, "wait_seconds": wait.as_secs_f64()});
+        let asked = json!({"for": args.role, "wait_seconds": wait.as_secs_f64(), "from": args.from, "limit": args.limit});
         let answer = client.ask("/api/read", &asked, wait).await?;
         let Ok(messages) = Messages::of(&answer) else {
             return Err(client.not_understood().into());

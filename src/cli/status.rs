@@ -9,14 +9,12 @@ use super::discover::{Found, Way, discover_here};
 use super::health::{Connection, Health, Node, Role};
 use super::messages::{local_time, write_stdout};
 use super::place::MaybePlace;
+use super::table::{cut, duration, fitted, table};
 use super::{End, Failure, block_on};
 use crate::engine::DEFAULT_PROJECT;
 use crate::engine::handling::Mode;
 use crate::server::Token;
 use crate::terminal::{visible, visible_lines};
-
-/// How wide a terminal is at the least.
-const COLUMNS: usize = 80;
 
 /// How much of that the name of a node may take: its state is beside it.
 const NODE_COLUMNS: usize = 28;
@@ -80,7 +78,7 @@ fn with_found(json: &str, found: &Found) -> Option<String> {
     Some(format!("{}\n", Value::Object(told)))
 }
 
-/// Writes where a relay is and how it was found, and what it says of itself in lines of at most [`COLUMNS`] characters.
+/// Writes where a relay is and how it was found, and what it says of itself in lines that fit a terminal.
 fn text(health: &Health, found: &Found) -> String {
     let pid = health.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
     let mut lines = vec![
@@ -91,18 +89,18 @@ fn text(health: &Health, found: &Found) -> String {
         ),
         String::new(),
     ];
-    let head = ["role", "unread", "oldest", "in doubt"].map(str::to_owned);
+    let head = ["role", "unread", "oldest", "in doubt"];
     lines.extend(table(head, health.roles.iter().map(role)));
     lines.push(String::new());
     if health.connections.is_empty() {
         lines.push("no sessions".to_owned());
     } else {
-        let head = ["session", "over", "role", "state"].map(str::to_owned);
+        let head = ["session", "over", "role", "state"];
         lines.extend(table(head, health.connections.iter().map(connection)));
     }
     if !health.nodes.is_empty() {
         lines.push(String::new());
-        let head = ["node", "kind", "agents", "state"].map(str::to_owned);
+        let head = ["node", "kind", "agents", "state"];
         lines.extend(table(head, health.nodes.iter().map(node)));
     }
     // Where it is stands in one piece, however long it is, so that it can be copied.
@@ -192,39 +190,6 @@ fn node(node: &Node) -> [String; 4] {
     };
     let name = cut(&visible(&name), NODE_COLUMNS);
     [name, kind.to_owned(), node.agents.to_string(), state]
-}
-
-/// Writes rows under a head, each column as wide as its widest cell.
-fn table(head: [String; 4], rows: impl Iterator<Item = [String; 4]>) -> Vec<String> {
-    let rows: Vec<[String; 4]> = std::iter::once(head).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let [first, second, third, _] = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
-    let line = |[a, b, c, d]: &[String; 4]| format!("{a:first$}  {b:second$}  {c:third$}  {d}");
-    rows.iter().map(line).collect()
-}
-
-/// Cuts a line to the width of a terminal.
-fn fitted(line: &str) -> String {
-    cut(line, COLUMNS).trim_end().to_owned()
-}
-
-/// Cuts a text to so many columns.
-fn cut(text: &str, columns: usize) -> String {
-    match text.char_indices().nth(columns) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(columns - 1).chain(['…']).collect(),
-    }
-}
-
-/// Writes a number of seconds in its two greatest units.
-fn duration(seconds: u64) -> String {
-    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, _) => format!("{minutes} min"),
-        (0, _, _) => format!("{hours} h {} min", minutes % 60),
-        (_, _, _) => format!("{days} d {} h", hours % 24),
-    }
 }
 
 #[cfg(test)]

@@ -49,8 +49,11 @@ pub enum Command {
         /// Whom.
         member: Named,
     },
-    /// Lists the groups of the caller's project.
-    List,
+    /// Lists the groups of a project.
+    List {
+        /// The session's own if it is left out.
+        project: Option<String>,
+    },
     /// Looks at one group.
     Get {
         /// Its name.
@@ -407,11 +410,13 @@ impl Engine {
                 }
                 Reply::Removed { group, member }
             }
-            Command::List => {
+            Command::List { project } => {
+                let project = project.as_deref().unwrap_or(by.project());
+                check_name("project", project).map_err(agents::Refusal::from)?;
                 let of_project = self.groups.groups.iter();
-                let of_project = of_project.filter(|(name, _)| name.project() == by.project());
+                let of_project = of_project.filter(|(name, _)| name.project() == project);
                 let groups = of_project.map(|(name, group)| group.view(name));
-                let groups = [self.everyone(by.project())].into_iter().chain(groups).collect();
+                let groups = [self.everyone(project)].into_iter().chain(groups).collect();
                 Reply::Listed { groups }
             }
             Command::Get { name, expand } => self.look(by, &name, expand)?,

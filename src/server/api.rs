@@ -1,8 +1,11 @@
-//! The person's way in: what `relay send`, `relay read`, `relay peek`, `relay flush` and `relay trace` ask for, as JSON over HTTP.
+//! The person's way in: what the subcommands that ask a relay ask for, as JSON over HTTP.
 //!
 //! Thin: JSON to a command, a reply to JSON. That the person's inbox is reached from here alone keeps agents from taking
 //! it by mistake; it is no lock. Whatever program may reach the port may call these addresses too.
 
+pub(super) mod directory;
+
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -20,11 +23,28 @@ use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
 use crate::engine::handling::Mode;
 use crate::engine::limits::WAIT_SECONDS_MAX;
-use crate::engine::mail::{Command, PostOptions, Reply};
+use crate::engine::mail::{Command, PostOptions, Reply, Second};
 use crate::engine::trace::ShownTo;
 use crate::engine::{self, Kind, Who, agents, receipts, shown};
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
+
+/// All addresses of the person's to which something is posted, here and in [`super::v1`].
+pub(super) const POSTED: [&str; 13] = [
+    "/api/send",
+    "/api/read",
+    "/api/peek",
+    "/api/pending",
+    "/api/flush",
+    "/api/mode",
+    "/api/trace",
+    "/api/agents",
+    "/api/groups",
+    "/api/channels",
+    "/api/key",
+    "/api/redrive",
+    "/api/dead-letters",
+];
 
 /// What `POST /api/send` takes.
 #[derive(Deserialize)]
@@ -51,6 +71,10 @@ struct Read {
     /// The person itself, if it is left out.
     r#for: Option<String>,
     wait_seconds: Option<f64>,
+    /// Only those that one agent sent, if it is named.
+    from: Option<String>,
+    /// How many at the most; all if it is left out.
+    limit: Option<NonZeroUsize>,
 }
 
 /// What `POST /api/peek` takes.
@@ -135,6 +159,8 @@ pub(super) async fn read(
     let Read {
         r#for: agent,
         wait_seconds,
+        from,
+        limit,
     } = match asked(request).await {
         Ok(asked) => asked,
         Err(response) => return *response,
@@ -150,7 +176,28 @@ pub(super) async fn read(
         reason = "checked to be in 0 to 280,000"
     )]
     let wait_ms = (wait_seconds * 1_000.0).round() as u32;
-    answer(&shared, &link, Command::read_all(agent, wait_ms)).await
+    let command = Command::Read {
+        agent,
+        from,
+        channel: None,
+        limit,
+        earlier: false,
+        wait_ms,
+        second: Second::Supersedes,
+    };
+    answer(&shared, &link, command).await
+}
+
+/// `POST /api/pending`: answers how many messages wait and what each is for, `{"count": n, "kinds": [kind…]}`, and takes nothing.
+pub(super) async fn pending(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    match asked(request).await {
+        Ok(Peek { r#for: agent }) => answer(&shared, &link, Command::Pending { agent }).await,
+        Err(response) => *response,
+    }
 }
 
 /// `POST /api/peek`: answers `{"messages": […]}` and takes nothing.
@@ -229,8 +276,10 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
         "/api/send" => {
             r#"{"from": role, "to": role, "kind": kind, "body": text, "thread": thread, "reply_to": id, "mode": mode}"#
         }
-        "/api/read" => r#"{"for": role, "wait_seconds": number}"#,
+        "/api/read" => r#"{"for": role, "wait_seconds": number, "from": role, "limit": number}"#,
         "/api/trace" => r#"{"message": id}"#,
+        "/api/agents" => r#"{"project": project, "active_only": boolean}"#,
+        "/api/groups" | "/api/channels" => r#"{"project": project, "name": name}"#,
         "/api/mode" => r#"{"for": role, "mode": mode}"#,
         _ => r#"{"for": role}"#,
     };
@@ -263,19 +312,16 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
         engine::Reply::Receipts(receipts::Reply::Flushed(count)) => {
             object(|object| object.member("flushed").number(count))
         }
-        engine::Reply::Agents(agents::Reply::Mode(mode)) => {
-            object(|object| object.member("mode").plain(mode.as_str()))
-        }
         engine::Reply::Mail(reply) => {
             if waited && is_in_vain(&reply) && shared.stop.is_cancelled() {
                 return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
             }
             mail(&reply)
         }
-        engine::Reply::Agents(_)
-        | engine::Reply::Groups(_)
-        | engine::Reply::Channels(_)
-        | engine::Reply::Watches(_)
+        engine::Reply::Agents(reply) => directory::agents(&reply),
+        engine::Reply::Groups(reply) => directory::groups(&reply),
+        engine::Reply::Channels(reply) => directory::channels(&reply),
+        engine::Reply::Watches(_)
         | engine::Reply::Actions(_)
         | engine::Reply::Receipts(_)
         | engine::Reply::Records(_)
@@ -300,7 +346,11 @@ fn mail(reply: &Reply) -> Vec<u8> {
             messages::write_absence(absence.as_deref(), object);
         }),
         Reply::Found { .. } => unreachable!("no address here asks for one message"),
-        Reply::Pending { kinds } => object(|object| object.member("count").number(kinds.len())),
+        Reply::Pending { kinds } => object(|object| {
+            object.member("count").number(kinds.len());
+            let each = object.member("kinds");
+            each.array(kinds, |json, kind| json.plain(kind.as_str()));
+        }),
         Reply::Seen { deliveries } => object(|object| {
             messages::write(deliveries, object.member("messages"));
         }),

@@ -257,9 +257,13 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/send", post(api::send))
         .route("/api/read", post(api::read))
         .route("/api/peek", post(api::peek))
+        .route("/api/pending", post(api::pending))
         .route("/api/flush", post(api::flush))
         .route("/api/mode", post(api::mode))
         .route("/api/trace", post(api::trace))
+        .route("/api/agents", post(api::directory::list_agents))
+        .route("/api/groups", post(api::directory::list_groups))
+        .route("/api/channels", post(api::directory::list_channels))
         .route("/hooks/{program}", post(hooks::event))
         .route("/hooks/{program}/wait", post(hooks::wait))
         .merge(v1::routes())
@@ -298,8 +302,9 @@ async fn unknown_path(uri: Uri, request: Request) -> Response {
         return v1::unknown_path(request).await;
     }
     let reason = format!(
-        "nothing at {:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/flush, /api/mode, /api/trace, /api/key, /api/redrive, /api/dead-letters, /api/tail, /hooks/claude, /hooks/codex, /hooks/gemini and /hooks/opencode, and what docs/API.md lists under /v1",
-        uri.path()
+        "nothing at {:?}; there are /sse, /message, /mcp, /health, {}, /api/tail, /hooks/claude, /hooks/codex, /hooks/gemini and /hooks/opencode, and what docs/API.md lists under /v1",
+        uri.path(),
+        api::POSTED.join(", ")
     );
     refuse(StatusCode::NOT_FOUND, reason)
 }
@@ -309,9 +314,8 @@ async fn unknown_method(method: Method, uri: Uri, request: Request) -> Response 
         return v1::unknown_method(request).await;
     }
     let accepted = match uri.path() {
-        "/message" | "/api/send" | "/api/read" | "/api/peek" | "/api/flush" | "/api/mode" | "/api/trace"
-        | "/api/key" | "/api/redrive" | "/api/dead-letters" => "POST",
-        path if path.starts_with("/hooks/") => "POST",
+        "/message" => "POST",
+        path if api::POSTED.contains(&path) || path.starts_with("/hooks/") => "POST",
         _ => "GET",
     };
     let reason = format!("{method} is not for {:?}; accepted: {accepted}", uri.path());

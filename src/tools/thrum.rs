@@ -257,7 +257,7 @@ const LIST_GROUPS: Tool = Tool {
     name: "list_groups",
     description: "List all groups.",
     arguments: &[],
-    to_command: |_| groups::Command::List.into(),
+    to_command: |_| groups::Command::List { project: None }.into(),
     to_texts: grouped,
     refused,
     waits: Waits::Never,

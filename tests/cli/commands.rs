@@ -1,6 +1,7 @@
 //! The person at the command line: `relay send`, `hook`, `read`, `peek`, `trace`, `tail`, `status` and `stop`, and the addresses that they call.
 
 mod api;
+mod directory;
 mod flush;
 mod hook;
 mod hook_doors;

@@ -43,6 +43,11 @@ fn remove(group: &str, member: Named) -> Command {
     Command::Groups(Groups::Remove { group, member })
 }
 
+fn list(project: Option<&str>) -> Command {
+    let project = project.map(str::to_owned);
+    Command::Groups(Groups::List { project })
+}
+
 fn get(group: &str) -> Command {
     let name = group.to_owned();
     Command::Groups(Groups::Get { name, expand: true })
@@ -159,7 +164,7 @@ fn a_group_is_made_filled_looked_at_and_ended() {
     assert_eq!(relay.call(PM, 17, unexpanded), answered(17, only_members));
     relay.call(PM, 12, create("all", ""));
     let groups = vec![everyone(4), view("all", "", 0), view("crew", "who builds", 1)];
-    let list = Command::Groups(Groups::List);
+    let list = list(None);
     assert_eq!(relay.call(PM, 13, list.clone()), answered(13, Listed { groups }));
     assert_eq!(
         relay.call(PM, 14, delete("@crew")),
@@ -207,8 +212,22 @@ fn a_group_belongs_to_the_project_of_who_makes_it() {
         },
     ];
     assert_eq!(
-        relay.call(UI, 7, Command::Groups(Groups::List)),
-        answered(7, groups::Reply::Listed { groups })
+        relay.call(UI, 7, list(None)),
+        answered(
+            7,
+            groups::Reply::Listed {
+                groups: groups.clone()
+            }
+        )
+    );
+    assert_eq!(
+        relay.call(PM, 8, list(Some("web"))),
+        answered(8, groups::Reply::Listed { groups })
+    );
+    let no_name = AgentName::in_project("no name", "x").expect_err("no name of a project");
+    assert_eq!(
+        relay.call(PM, 9, list(Some("no name"))),
+        [refused(9, agents::Refusal::InvalidName(no_name).into())]
     );
 }
 

@@ -171,7 +171,7 @@ fn a_fenced_session_s_calls_are_refused_and_do_nothing() {
         own(|agent| mail::Command::Peek { agent }),
         list(None, false),
         agents::Command::WhoAmI.into(),
-        groups::Command::List.into(),
+        groups::Command::List { project: None }.into(),
     ];
     for (call, command) in (10..).zip(commands) {
         assert_eq!(relay.call(OLD, call, command), [fenced(call, "qa")]);

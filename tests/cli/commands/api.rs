@@ -40,7 +40,7 @@ fn what_is_not_taken_is_named() {
         (
             "/api/read",
             r#"{"for":"pm","for":"dev-a"}"#,
-            "/api/read takes the JSON {\"for\": role, \"wait_seconds\": number}: duplicate field `for`",
+            "/api/read takes the JSON {\"for\": role, \"wait_seconds\": number, \"from\": role, \"limit\": number}: duplicate field `for`",
         ),
         (
             "/api/peek",

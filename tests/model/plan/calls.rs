@@ -306,7 +306,12 @@ impl Plan {
                 group: name,
                 member: self.member(),
             },
-            9 => groups::Command::List,
+            9 => groups::Command::List {
+                project: self
+                    .rng
+                    .pick(&[None, None, Some("web"), Some("no name")])
+                    .map(str::to_owned),
+            },
             _ => groups::Command::Get {
                 name,
                 expand: self.rng.percent(70),

@@ -42,13 +42,15 @@ impl Model {
                 self.marks.reach(Mark::MemberRemoved);
                 Answer::Removed { group, member }
             }
-            Ask::List => {
+            Ask::List { project } => {
+                let project = project.as_deref().unwrap_or(by.project());
+                names(&[("project", project)])?;
                 let mut of_project = self.groups.clone();
-                of_project.retain(|group| group.name.project() == by.project());
+                of_project.retain(|group| group.name.project() == project);
                 of_project.sort_by(|one, other| one.name.cmp(&other.name));
                 let views = of_project.iter().map(view);
                 Answer::Listed {
-                    groups: [self.everyone(by.project())].into_iter().chain(views).collect(),
+                    groups: [self.everyone(project)].into_iter().chain(views).collect(),
                 }
             }
             Ask::Get { name, expand } => self.look(&by, &name, expand)?,
