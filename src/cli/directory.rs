@@ -1,8 +1,9 @@
-//! `relay agents`, `relay groups` and `relay channels`: who there is.
+//! `relay agents`, `relay groups` and `relay channels`: who there is; and `relay retire`, after which one is not.
 
 use serde::Deserialize;
 use serde_json::json;
 
+use super::agents::in_agents_shell;
 use super::ask::{Ask, Told};
 use super::client::At;
 use super::messages::local_time;
@@ -64,6 +65,25 @@ pub struct Channels {
 
     #[command(flatten)]
     at: At,
+}
+
+/// `relay retire`.
+#[derive(Debug, clap::Args)]
+pub struct Retire {
+    /// The agent, with its project before it if that is another than the default one.
+    agent: String,
+
+    /// Print the answer as JSON: {"retired": agent}.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+#[derive(Deserialize)]
+struct Retired {
+    retired: String,
 }
 
 #[derive(Deserialize)]
@@ -254,6 +274,23 @@ fn channels_told(answer: &ChannelAnswer) -> Told {
         }
     };
     Told::Text(text)
+}
+
+/// Has an agent removed, and its name freed.
+pub fn retire(args: &Retire) -> Result<End, Failure> {
+    if let Some(variable) = in_agents_shell() {
+        return Err(Failure::usage(format!(
+            "relay retire: this is an agent's own shell ({variable} is set), and only the person retires agents; ask them to"
+        )));
+    }
+    let ask = Ask {
+        subcommand: "retire",
+        at: &args.at,
+        path: "/api/retire",
+        what: json!({"agent": args.agent}),
+        json: args.json,
+    };
+    ask.tell(|Retired { retired }| Told::Text(format!("{} is there no more\n", shown(&retired))))
 }
 
 /// Writes a name as the address that it is: its sign stands behind the project.

@@ -1,15 +1,12 @@
 //! `relay flush`: has what is held for an agent brought to it.
 
-use std::io;
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde_json::json;
 
 use super::agents::in_agents_shell;
-use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
-use super::{End, Failure, block_on, say};
+use super::ask::{Ask, Told};
+use super::client::At;
+use super::{End, Failure};
 use crate::engine::PERSON;
 
 /// `relay flush`.
@@ -27,35 +24,6 @@ pub struct Flush {
     at: At,
 }
 
-/// Why nothing was flushed, or it was not said.
-#[derive(Debug, thiserror::Error)]
-pub enum FlushError {
-    /// An agent runs it, and what is there is the person's.
-    #[error(
-        "this is an agent's own shell ({variable} is set), and what is held for user is the person's; name an agent: relay flush ROLE"
-    )]
-    InAgent {
-        /// What says so.
-        variable: &'static str,
-    },
-    /// stdout did not take it.
-    #[error("cannot write to stdout: {0}")]
-    Stdout(#[from] io::Error),
-    /// The relay did not do it.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-}
-
-impl From<FlushError> for Failure {
-    fn from(error: FlushError) -> Self {
-        let text = format!("relay flush: {error}");
-        match error {
-            FlushError::InAgent { .. } => Self::usage(text),
-            FlushError::Stdout(_) | FlushError::Client(_) => Self::error(text),
-        }
-    }
-}
-
 /// What the relay answers.
 #[derive(Deserialize)]
 struct Flushed {
@@ -64,31 +32,23 @@ struct Flushed {
 
 /// Flushes.
 pub fn run(args: &Flush) -> Result<End, Failure> {
-    Ok(block_on(flush(args))?)
-}
-
-async fn flush(args: &Flush) -> Result<End, FlushError> {
     if args.role == PERSON
         && let Some(variable) = in_agents_shell()
     {
-        return Err(FlushError::InAgent { variable });
+        return Err(Failure::usage(format!(
+            "relay flush: this is an agent's own shell ({variable} is set), and what is held for user is the person's; name an agent: relay flush ROLE"
+        )));
     }
-    let mut client = Client::find(&args.at).await?;
-    let asked = json!({"for": args.role});
-    let answer = client.ask("/api/flush", &asked, Duration::ZERO).await?;
-    let Ok(Flushed { flushed }) = serde_json::from_slice(&answer) else {
-        return Err(client.not_understood().into());
+    let ask = Ask {
+        subcommand: "flush",
+        at: &args.at,
+        path: "/api/flush",
+        what: json!({"for": args.role}),
+        json: args.json,
     };
-    client.done();
-    if args.json {
-        write_stdout(&format!("{}\n", String::from_utf8_lossy(&answer)))?;
-    } else if flushed > 0 {
-        let messages = if flushed == 1 { "message" } else { "messages" };
-        write_stdout(&format!("{flushed} {messages} for {} held no more\n", args.role))?;
-    }
-    if flushed > 0 {
-        return Ok(End::Done);
-    }
-    say(&format!("nothing is held for {}", args.role));
-    Ok(End::Nothing)
+    ask.tell(|Flushed { flushed }| match flushed {
+        0 => Told::Nothing(format!("nothing is held for {}", args.role)),
+        1 => Told::Text(format!("1 message for {} held no more\n", args.role)),
+        count => Told::Text(format!("{count} messages for {} held no more\n", args.role)),
+    })
 }

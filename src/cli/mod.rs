@@ -6,6 +6,7 @@
 mod agents;
 mod ask;
 mod client;
+mod config;
 mod connection_hint;
 mod definition;
 mod directory;
@@ -81,6 +82,8 @@ enum Command {
     Status(status::Status),
     /// List the agents, and whether they are active.
     Agents(directory::Agents),
+    /// Remove an agent that is not used any more, and free its name.
+    Retire(directory::Retire),
     /// List the groups, or who is in one.
     Groups(directory::Groups),
     /// List the channels, or who is in one.
@@ -95,6 +98,8 @@ enum Command {
     Uninstall(install::Uninstall),
     /// Tell which agent CLIs and editors are connected to relay, and what to do about those that are not well.
     Doctor(doctor::Doctor),
+    /// Tell which relay, project and agent relay's commands would use here, and what says so.
+    Config(config::Config),
     /// Write down who an agent is, so that relay mcp finds it.
     Register(register::Register),
     /// Connect an agent over stdio to the relay that runs on this machine.
@@ -181,6 +186,7 @@ pub fn main() -> ExitCode {
         Command::Redrive(args) => redrive::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Agents(args) => directory::agents(&args),
+        Command::Retire(args) => directory::retire(&args),
         Command::Groups(args) => directory::groups(&args),
         Command::Channels(args) => directory::channels(&args),
         Command::Key(args) => key::run(&args),
@@ -188,6 +194,7 @@ pub fn main() -> ExitCode {
         Command::Install(args) => install::run(&args),
         Command::Uninstall(args) => install::undo(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Register(args) => register::run(args),
         Command::Mcp(args) => mcp::main(args),
         Command::Hook(args) => hook::run(&args),

@@ -1,15 +1,13 @@
 //! `relay mode`: how an agent is brought what its senders say nothing of.
 
-use std::io;
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde_json::json;
 
-use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
-use super::{End, Failure, block_on};
+use super::ask::{Ask, Told};
+use super::client::At;
+use super::{End, Failure};
 use crate::engine::handling::Mode as Brings;
+use crate::terminal::visible;
 
 /// `relay mode`.
 #[derive(Debug, clap::Args)]
@@ -29,23 +27,6 @@ pub struct Mode {
     at: At,
 }
 
-/// Why nothing was set, or it was not said.
-#[derive(Debug, thiserror::Error)]
-pub enum ModeError {
-    /// stdout did not take it.
-    #[error("cannot write to stdout: {0}")]
-    Stdout(#[from] io::Error),
-    /// The relay did not do it.
-    #[error(transparent)]
-    Client(#[from] ClientError),
-}
-
-impl From<ModeError> for Failure {
-    fn from(error: ModeError) -> Self {
-        Self::error(format!("relay mode: {error}"))
-    }
-}
-
 /// What the relay answers.
 #[derive(Deserialize)]
 struct Answer {
@@ -54,21 +35,12 @@ struct Answer {
 
 /// Sets it, or tells it.
 pub fn run(args: &Mode) -> Result<End, Failure> {
-    Ok(block_on(ask(args))?)
-}
-
-async fn ask(args: &Mode) -> Result<End, ModeError> {
-    let mut client = Client::find(&args.at).await?;
-    let asked = json!({"for": args.role, "mode": args.mode.map(Brings::as_str)});
-    let answer = client.ask("/api/mode", &asked, Duration::ZERO).await?;
-    let Ok(Answer { mode }) = serde_json::from_slice(&answer) else {
-        return Err(client.not_understood().into());
+    let ask = Ask {
+        subcommand: "mode",
+        at: &args.at,
+        path: "/api/mode",
+        what: json!({"for": args.role, "mode": args.mode.map(Brings::as_str)}),
+        json: args.json,
     };
-    client.done();
-    if args.json {
-        write_stdout(&format!("{}\n", String::from_utf8_lossy(&answer)))?;
-    } else {
-        write_stdout(&format!("{}: {mode}\n", args.role))?;
-    }
-    Ok(End::Done)
+    ask.tell(|Answer { mode }| Told::Text(format!("{}: {}\n", args.role, visible(&mode))))
 }

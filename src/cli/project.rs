@@ -80,6 +80,11 @@ impl DataDirectory {
         data.map(|data| Self(data.join("relay")))
     }
 
+    /// Returns the directory.
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+
     /// Returns where the relay of a project has its socket.
     pub fn socket(&self, project: &Project) -> PathBuf {
         self.projects().join(&project.0).join(SOCKET)

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use super::identity::choice::own_directory;
 use super::identity::file::{self, Flaw};
 use super::identity::{Identity, Label};
@@ -32,6 +34,10 @@ pub struct Register {
     /// Take the place of another identity of that name.
     #[arg(long)]
     force: bool,
+
+    /// Print what is written as JSON: {"name", "role", "module", "file", "written"}.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Why nothing was written.
@@ -92,6 +98,18 @@ pub fn run(args: Register) -> Result<End, Failure> {
             path: path.clone(),
             error,
         })?;
+    }
+    if args.json {
+        let written = json!({
+            "name": identity.name.as_str(),
+            "role": identity.role.as_ref().map(Label::as_str),
+            "module": identity.module.as_ref().map(Label::as_str),
+            "file": path.to_string_lossy(),
+            "written": !is_there,
+        });
+        // It is written, whoever reads that.
+        let _ = write_stdout(&format!("{written}\n"));
+        return Ok(End::Done);
     }
     let told = if is_there {
         "is registered already in"

@@ -577,6 +577,13 @@ impl Engine {
         }
     }
 
+    /// Finds an action that an agent handles, by its name.
+    pub(super) fn action_of(&self, agent: &AgentName) -> Option<String> {
+        let mut actions = self.actions.all.iter();
+        let handled = actions.find(|(_, action)| action.handler == Handler::Agent(agent.clone()));
+        handled.map(|((_, name), _)| name.clone())
+    }
+
     pub(super) fn handler_view(&self, handler: &Handler) -> HandlerView {
         match handler {
             Handler::Agent(agent) => HandlerView::Agent(agent.clone()),

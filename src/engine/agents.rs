@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use super::Engine;
 use super::address::InvalidAddress;
 use super::handling::Mode;
 use super::io;
@@ -23,6 +22,7 @@ use super::names::{
 };
 use super::sessions::Session;
 use super::time::Timestamp;
+use super::{Engine, Step};
 
 /// What may be asked about agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,11 @@ pub enum Command {
         agent: Option<String>,
         /// How it is to be from now on; as it is if it is left out. What has come stays as it is.
         mode: Option<Mode>,
+    },
+    /// Removes an agent that is not used any more, and frees its name. The person's to ask.
+    Retire {
+        /// Its name.
+        agent: String,
     },
 }
 
@@ -82,6 +87,11 @@ pub enum Reply {
     },
     /// In which mode the agent is brought what its senders say nothing of.
     Mode(Mode),
+    /// The agent is gone.
+    Retired {
+        /// Which.
+        agent: AgentName,
+    },
 }
 
 impl From<Reply> for io::Reply {
@@ -167,6 +177,23 @@ pub enum NamedAs {
     Session,
 }
 
+/// What uses an agent, so that it cannot be retired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Use {
+    /// It is one of the roster, and always there.
+    Roster,
+    /// So many messages are in its inbox, or were handed over and are not confirmed.
+    Messages(usize),
+    /// Somebody waits for its inbox.
+    Wait,
+    /// So many sessions are bound to it.
+    Sessions(usize),
+    /// It is on a node of that name, or that is its own.
+    Node(String),
+    /// It handles an action of that name.
+    Action(String),
+}
+
 /// Why somebody may not be named so, or nobody is meant. Nothing was changed by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
@@ -223,6 +250,15 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// An agent that was to be retired is used still.
+    InUse {
+        /// Its name.
+        agent: AgentName,
+        /// By what.
+        by: Use,
+    },
+    /// An agent's session asked for what only the person may.
+    NotThePerson,
     /// An agent that was to be a new one is there already.
     Exists {
         /// Its name.
@@ -247,12 +283,13 @@ impl Refusal {
             Self::NotYou { .. }
             | Self::Person { .. }
             | Self::NobodysMode
+            | Self::NotThePerson
             | Self::Anonymous { .. }
             | Self::InvalidName(_)
             | Self::InvalidAddress(_)
             | Self::InvalidProfile { .. } => io::Class::Bad,
             Self::Fenced { .. } => io::Class::Fenced,
-            Self::Exists { .. } => io::Class::Conflict,
+            Self::Exists { .. } | Self::InUse { .. } => io::Class::Conflict,
             Self::TooManyAgents { .. } | Self::TooManyProjects { .. } => io::Class::Full,
         }
     }
@@ -460,9 +497,10 @@ impl Engine {
         &mut self,
         session: SessionId,
         command: Command,
-        now: Timestamp,
+        step: &mut Step<'_>,
     ) -> Result<io::Outcome, Refusal> {
         self.check_not_fenced(session)?;
+        let now = step.now;
         let state = &self.sessions[&session];
         let own = state.agent.as_ref().map_or(DEFAULT_PROJECT, AgentName::project);
         match command {
@@ -501,6 +539,14 @@ impl Engine {
                 let inbox = self.inbox_mut(agent.agent());
                 inbox.mode = mode.unwrap_or(inbox.mode);
                 Ok(Reply::Mode(inbox.mode).into())
+            }
+            Command::Retire { agent } => {
+                if !state.person {
+                    return Err(Refusal::NotThePerson);
+                }
+                let agent = self.known_in(DEFAULT_PROJECT, &agent)?;
+                self.retire(&agent, step)?;
+                Ok(Reply::Retired { agent }.into())
             }
         }
     }

@@ -380,7 +380,7 @@ impl Engine {
     ) -> Result<Outcome, Refusal> {
         match command {
             Command::Mail(command) => self.mail(session, call, random, command, step),
-            Command::Agents(command) => Ok(self.about_agents(session, command, step.now)?),
+            Command::Agents(command) => Ok(self.about_agents(session, command, step)?),
             Command::Groups(command) => self.about_groups(session, command, step),
             Command::Channels(command) => self.about_channels(session, command, step),
             Command::Watches(command) => Ok(self.about_watches(session, command)?),

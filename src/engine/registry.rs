@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::agents::{Agent, NamedAs, Profile, Refusal, Registration, is_recent};
+use super::agents::{Agent, NamedAs, Profile, Refusal, Registration, Use, is_recent};
 use super::events::{Event, WaitEnd};
 use super::inbox::Inbox;
 use super::io::{Effect, Sign};
@@ -204,14 +204,55 @@ impl Engine {
                 self.leave_at(&agent, step.now.plus_millis(TRANSIENT_MS));
                 continue;
             }
-            let role = self.agents[&agent].profile.role.clone();
-            self.forget_role(&agent, role.as_deref());
-            self.groups.forget(&agent);
-            self.idempotency.forget(&agent);
-            self.inboxes.remove(&agent);
-            self.agents.remove(&agent);
-            self.agents_change(agent.project(), step);
-            step.note(Event::Gone { agent });
+            self.remove_agent(&agent, step);
+        }
+    }
+
+    /// Removes an agent for which nothing is left.
+    fn remove_agent(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let role = self.agents[agent].profile.role.clone();
+        self.forget_role(agent, role.as_deref());
+        self.groups.forget(agent);
+        self.idempotency.forget(agent);
+        self.inboxes.remove(agent);
+        self.agents.remove(agent);
+        self.agents_change(agent.project(), step);
+        step.note(Event::Gone { agent: agent.clone() });
+    }
+
+    /// Removes an agent that nothing uses.
+    pub(super) fn retire(&mut self, agent: &AgentName, step: &mut Step<'_>) -> Result<(), Refusal> {
+        if agent.is_person() {
+            return Err(self.refuse_person(NamedAs::Session));
+        }
+        if let Some(by) = self.use_of(agent) {
+            let agent = agent.clone();
+            return Err(Refusal::InUse { agent, by });
+        }
+        if let Some(at) = self.agents[agent].leaves_at {
+            self.leaving.remove(&(at, agent.clone()));
+        }
+        self.remove_agent(agent, step);
+        Ok(())
+    }
+
+    /// Tells what uses an agent: first what the person can do the least about.
+    fn use_of(&self, agent: &AgentName) -> Option<Use> {
+        let inbox = &self.inboxes[agent];
+        let node = inbox.binding.as_ref().map(|binding| binding.node);
+        let sessions = self.agents[agent].sessions.len();
+        if self.roster.find(agent.as_str()).is_some() {
+            Some(Use::Roster)
+        } else if let Some(node) = node.or_else(|| self.nodes.own_of(agent)) {
+            Some(Use::Node(self.nodes.get(node).name.clone()))
+        } else if let Some(action) = self.action_of(agent) {
+            Some(Use::Action(action))
+        } else if sessions > 0 {
+            Some(Use::Sessions(sessions))
+        } else if inbox.messages() > 0 {
+            Some(Use::Messages(inbox.messages()))
+        } else {
+            (!inbox.waits.is_empty() || !inbox.standing.is_empty()).then_some(Use::Wait)
         }
     }
 

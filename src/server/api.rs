@@ -30,7 +30,7 @@ use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
 /// All addresses of the person's to which something is posted, here and in [`super::v1`].
-pub(super) const POSTED: [&str; 13] = [
+pub(super) const POSTED: [&str; 14] = [
     "/api/send",
     "/api/read",
     "/api/peek",
@@ -41,6 +41,7 @@ pub(super) const POSTED: [&str; 13] = [
     "/api/agents",
     "/api/groups",
     "/api/channels",
+    "/api/retire",
     "/api/key",
     "/api/redrive",
     "/api/dead-letters",
@@ -279,6 +280,7 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
         "/api/read" => r#"{"for": role, "wait_seconds": number, "from": role, "limit": number}"#,
         "/api/trace" => r#"{"message": id}"#,
         "/api/agents" => r#"{"project": project, "active_only": boolean}"#,
+        "/api/retire" => r#"{"agent": name}"#,
         "/api/groups" | "/api/channels" => r#"{"project": project, "name": name}"#,
         "/api/mode" => r#"{"for": role, "mode": mode}"#,
         _ => r#"{"for": role}"#,

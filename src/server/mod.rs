@@ -264,6 +264,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/agents", post(api::directory::list_agents))
         .route("/api/groups", post(api::directory::list_groups))
         .route("/api/channels", post(api::directory::list_channels))
+        .route("/api/retire", post(api::directory::retire))
         .route("/hooks/{program}", post(hooks::event))
         .route("/hooks/{program}/wait", post(hooks::wait))
         .merge(v1::routes())

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
-use crate::engine::agents::{self, NamedAs};
+use crate::engine::agents::{self, NamedAs, Use};
 use crate::engine::limits::{
     ACTION_NAME_BYTES_MAX, EMOJI_BYTES_MAX, ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX,
     PROFILE_BYTES_MAX, REASON_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
 };
 use crate::engine::{
-    PERSON, Refusal, actions, groups, mail, nodes, receipts, records, sessions, surfacing, trace,
+    AgentName, PERSON, Refusal, actions, groups, mail, nodes, receipts, records, sessions, surfacing, trace,
 };
 
 /// How many names of groups or channels a refusal lists.
@@ -174,6 +174,33 @@ fn not_a_node(refusal: &nodes::Refusal) -> String {
     }
 }
 
+/// Says what is to end before an agent can be retired.
+fn in_use(agent: &AgentName, by: &Use) -> String {
+    let agent = agent.as_str();
+    match by {
+        Use::Roster => {
+            format!("{agent:?} is one of the roster, which is always there; start relay with other --roles")
+        }
+        Use::Messages(count) => {
+            let (messages, them) = if *count == 1 {
+                ("message waits", "it")
+            } else {
+                ("messages wait", "them")
+            };
+            format!(
+                "{count} {messages} for {agent:?} or may come back to it; read {them} first: relay read {agent}"
+            )
+        }
+        Use::Wait => format!("somebody waits for the inbox of {agent:?}; end that first"),
+        Use::Sessions(1) => format!("{agent:?} has an open session; end it first"),
+        Use::Sessions(count) => format!("{agent:?} has {count} open sessions; end them first"),
+        Use::Node(node) => {
+            format!("{agent:?} is on node {node:?}, which may come back for it; it stays until relay ends")
+        }
+        Use::Action(action) => format!("{agent:?} handles the action {action:?}; delete that first"),
+    }
+}
+
 fn misnamed(refusal: &agents::Refusal) -> String {
     let argument = |named: &NamedAs| match named {
         NamedAs::Sender => "from",
@@ -212,6 +239,10 @@ fn misnamed(refusal: &agents::Refusal) -> String {
         agents::Refusal::InvalidAddress(error) => error.to_string(),
         agents::Refusal::InvalidProfile { field, given } => {
             format!("{field:?} is {given:?}; accepted: one line of at most {PROFILE_BYTES_MAX} bytes")
+        }
+        agents::Refusal::InUse { agent, by } => in_use(agent, by),
+        agents::Refusal::NotThePerson => {
+            "only the person who runs relay may ask for that, by the relay command".to_owned()
         }
         agents::Refusal::Exists { agent } => {
             format!(

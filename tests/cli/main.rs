@@ -6,6 +6,7 @@
 )]
 
 mod commands;
+mod config;
 mod definition;
 mod desk;
 mod doctor;

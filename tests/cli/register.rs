@@ -170,3 +170,19 @@ fn a_directory_that_cannot_be_made_is_named() {
         .stdout("")
         .stderr(predicates::str::starts_with(named));
 }
+
+#[test]
+fn a_script_is_told_what_is_written_and_whether_it_was_there() {
+    let (_directory, top) = directory();
+    let file = top.join(".relay/identities/qa.json");
+    for written in [true, false] {
+        let expected =
+            json!({"name": "qa", "role": "tester", "module": null, "file": file, "written": written});
+        let told = register(&top, &["qa", "--role", "tester", "--json"])
+            .assert()
+            .code(0)
+            .stderr("");
+        let told: serde_json::Value = serde_json::from_slice(&told.get_output().stdout).expect("JSON");
+        assert_eq!(told, expected);
+    }
+}

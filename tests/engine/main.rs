@@ -30,6 +30,7 @@ mod receipts;
 mod records;
 mod refusals;
 mod registering;
+mod retiring;
 mod several_programs;
 mod state;
 mod taking_over;

@@ -73,6 +73,34 @@ fn a_token_reaches_nothing_in_another_workspace_by_its_name() {
 }
 
 #[test]
+fn the_token_of_a_retired_agent_is_not_good_any_more_though_its_name_is_taken_again() {
+    let world = World::new();
+    let registered = |name: &str| {
+        let done = world.done("/v1/agents", &world.key, &json!({"name": name}));
+        done["token"].as_str().expect("a token").to_owned()
+    };
+    let before = registered("zed");
+    assert_eq!(world.seen("/v1/agent", &before)["name"], "zed");
+    // The session of that call ends in its own time.
+    crate::support::until("the end of its sessions", || {
+        let request = Request::post("/api/retire", r#"{"agent":"web:zed"}"#);
+        let answer = world.relay.connect().exchange(&request);
+        assert!(
+            answer.status == 200
+                || answer.json()["error"]
+                    .as_str()
+                    .expect("a reason")
+                    .contains("session"),
+            "{answer:?}"
+        );
+        answer.status == 200
+    });
+    let after = registered("zed");
+    refused(&world.get("/v1/agent", &before), 401, "unauthorized", "not known");
+    assert_eq!(world.seen("/v1/agent", &after)["name"], "zed");
+}
+
+#[test]
 fn a_rotated_token_is_not_good_any_more() {
     let world = World::new();
     let fresh = world.done("/v1/agents/alice/rotate-token", &world.key, &json!({}));

@@ -16,6 +16,9 @@ use crate::server::wire::Link;
 use crate::tools::messages;
 use crate::tools::text::{Json, Object};
 
+/// What may stand before the name of an agent of the default project, and is no part of it.
+const DEFAULT_PREFIX: &str = "default:";
+
 /// What `POST /api/agents` takes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +27,13 @@ struct ListAgents {
     project: Option<String>,
     #[serde(default)]
     active_only: bool,
+}
+
+/// What `POST /api/retire` takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Retire {
+    agent: String,
 }
 
 /// What `POST /api/groups` and `POST /api/channels` take.
@@ -91,6 +101,25 @@ pub(in crate::server) async fn list_channels(
     }
 }
 
+/// `POST /api/retire`: removes an agent that nothing uses, and answers `{"retired": agent}`.
+pub(in crate::server) async fn retire(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    match asked(request).await {
+        Ok(Retire { agent }) => {
+            let name = agent.strip_prefix(DEFAULT_PREFIX).unwrap_or(&agent).to_owned();
+            let answer = answer(&shared, &link, agents::Command::Retire { agent }).await;
+            if answer.status().is_success() {
+                shared.api.forget(&name);
+            }
+            answer
+        }
+        Err(response) => *response,
+    }
+}
+
 /// Puts a project before a name that has none.
 fn within(project: Option<String>, name: String, sign: char) -> String {
     match project {
@@ -109,6 +138,7 @@ pub(super) fn agents(reply: &agents::Reply) -> Vec<u8> {
             each.array(agents, write_agent);
         }),
         agents::Reply::Mode(mode) => object(|object| object.member("mode").plain(mode.as_str())),
+        agents::Reply::Retired { agent } => object(|object| object.member("retired").plain(agent.as_str())),
         agents::Reply::Found(_) | agents::Reply::You { .. } => {
             unreachable!("no address here asks for one agent, or who asks")
         }

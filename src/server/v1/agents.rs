@@ -36,6 +36,12 @@ impl Cards {
         cards.get(agent).cloned()
     }
 
+    /// Forgets a card, if there is one.
+    pub fn forget(&self, agent: &str) {
+        let mut cards = self.0.lock().expect("nothing panics while it holds them");
+        cards.remove(agent);
+    }
+
     /// Keeps a card; at the bound, none: what the agent said of itself is then not shown.
     fn keep(&self, agent: &AgentName, card: Card) {
         let mut cards = self.0.lock().expect("nothing panics while it holds them");

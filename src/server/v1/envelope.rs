@@ -168,10 +168,12 @@ fn code_of(refusal: &Refusal) -> &'static str {
             agents::Refusal::Unknown { .. } => "agent_not_found",
             agents::Refusal::Nobody { .. } => "no_recipient",
             agents::Refusal::Exists { .. } => "agent_already_exists",
+            agents::Refusal::InUse { .. } => "agent_in_use",
             agents::Refusal::Fenced { .. } => "agent_taken_over",
             agents::Refusal::InvalidName(_) | agents::Refusal::Person { .. } => "invalid_name",
             agents::Refusal::InvalidAddress(_) => "invalid_recipient",
             agents::Refusal::NobodysMode
+            | agents::Refusal::NotThePerson
             | agents::Refusal::NotYou { .. }
             | agents::Refusal::Anonymous { .. }
             | agents::Refusal::InvalidProfile { .. } => "invalid_request",

@@ -72,6 +72,15 @@ impl Api {
     }
 }
 
+/// For the person.
+impl Api {
+    /// Forgets what is kept of an agent that was retired: nobody who takes its name later has to do with that.
+    pub fn forget(&self, agent: &str) {
+        self.tokens.revoke_of_agent(agent);
+        self.cards.forget(agent);
+    }
+}
+
 /// Makes the routes, and those by which the person asks for a key, and for what happens.
 pub(super) fn routes() -> Router<Arc<Shared>> {
     let routes = routes::all().map(|route| (route.path, (route.to)()));

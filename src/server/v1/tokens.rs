@@ -166,6 +166,14 @@ impl Tokens {
         }
     }
 
+    /// Ends the token of an agent, if it has one.
+    pub fn revoke_of_agent(&self, agent: &str) {
+        let mut table = self.table();
+        if let Some(hash) = table.of_agents.remove(agent) {
+            table.issued.remove(&hash);
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.lock().expect("nothing panics while it holds the tokens")
     }
@@ -275,6 +283,17 @@ mod tests {
         for key in [one, two] {
             assert_eq!(tokens.holder(key.as_bytes()), Some(workspace("w")));
         }
+    }
+
+    #[test]
+    fn the_token_of_an_agent_that_was_retired_is_not_good_and_others_are() {
+        let tokens = tokens();
+        let [gone, other] = ["a", "b"].map(|name| tokens.issue(agent(name)).reveal());
+        for _ in 0..2 {
+            tokens.revoke_of_agent("a");
+        }
+        assert_eq!(tokens.holder(gone.as_bytes()), None);
+        assert_eq!(tokens.holder(other.as_bytes()), Some(agent("b")));
     }
 
     #[test]

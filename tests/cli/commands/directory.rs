@@ -198,3 +198,30 @@ fn a_wait_for_what_is_the_persons_is_refused_in_an_agents_own_shell() {
     let endless = ask(relay.port, &["wait", "--timeout", "86401"]).assert().code(2);
     endless.stderr(contains("from 0 to 86400"));
 }
+
+#[test]
+fn an_agent_that_is_not_used_is_retired() {
+    let relay = told();
+    let query = "agent=lead&project=web&role=planner&tools=thrum";
+    tool(&relay, query, "list_agents", &json!({}));
+    ask(relay.port, &["send", "web:lead", "x"]).assert().code(0);
+    relay.await_sessions(0);
+    let used = ask(relay.port, &["retire", "web:lead"]).assert();
+    used.code(1).stdout("").stderr(
+        "relay retire: 1 message waits for \"web:lead\" or may come back to it; read it first: relay read web:lead\n",
+    );
+    ask(relay.port, &["read", "web:lead"]).assert().code(0);
+    // What was read may come back for a moment still.
+    until("the read is over", || role(&relay, "web:lead")["in_doubt"] == 0);
+    let retired = ask(relay.port, &["retire", "web:lead", "--json"]).assert();
+    retired.code(0).stdout("{\"retired\":\"web:lead\"}\n").stderr("");
+    let unknown = ask(relay.port, &["retire", "web:lead"]).assert().code(1);
+    unknown.stderr(contains("unknown role \"web:lead\""));
+    let roster = ask(relay.port, &["retire", "pm"]).assert().code(1);
+    roster.stderr(
+        "relay retire: \"pm\" is one of the roster, which is always there; start relay with other --roles\n",
+    );
+    let mut in_agent = ask(relay.port, &["retire", "pm"]);
+    let refused = in_agent.env("CODEX_THREAD_ID", "x").assert().code(2);
+    refused.stderr(contains("only the person retires agents"));
+}

@@ -389,6 +389,18 @@ marks! {
     FencedEnds,
     /// A transient agent goes.
     TransientGoes,
+    /// The person retires an agent.
+    Retired,
+    /// One of the roster, which stays.
+    RetiresRoster,
+    /// One for which messages wait.
+    RetiresUnread,
+    /// One whose inbox somebody waits for.
+    RetiresWaitedFor,
+    /// One that has a session.
+    RetiresConnected,
+    /// An agent's session asks for it.
+    NotThePersonRetires,
     /// The same because its time has come, and nothing else has.
     TransientGoesByItself,
     /// A transient agent without a session stays, because something is in its inbox.

@@ -168,6 +168,12 @@ impl Plan {
     }
 
     fn look(&mut self, bound: Option<&str>) -> Command {
+        if bound == Some(PERSON) && self.rng.percent(15) {
+            // The latest have been registered; the first are the roster's.
+            let latest = self.rng.index(self.names.len().div_ceil(2));
+            let agent = self.names[self.names.len() - 1 - latest].clone();
+            return agents::Command::Retire { agent }.into();
+        }
         let curious = if bound == Some(PERSON) { 70 } else { 5 };
         if self.rng.percent(curious) {
             let mut message = self.message();
@@ -194,6 +200,10 @@ impl Plan {
             self.asked += 1;
             if bound != Some(PERSON) && !self.asked.is_multiple_of(3) && !self.seen.is_empty() {
                 return self.say_of_a_message();
+            }
+            if self.asked.is_multiple_of(7) {
+                let agent = self.names[self.asked / 7 % self.names.len()].clone();
+                return agents::Command::Retire { agent }.into();
             }
             if self.asked.is_multiple_of(2) {
                 let agent = whole(&self.names[self.asked / 2 % self.names.len()]);

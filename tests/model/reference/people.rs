@@ -1,6 +1,6 @@
 //! Who there is, for whom a session speaks, and who registers, takes over and goes.
 
-use relay::engine::agents::AgentView;
+use relay::engine::agents::{AgentView, Use};
 
 use super::addresses::names;
 use super::*;
@@ -91,6 +91,7 @@ impl Model {
                 }
             }
             agents::Command::Mode { .. } => unreachable!("no plan has modes"),
+            agents::Command::Retire { agent } => self.retire(open, &agent)?,
             agents::Command::Find { agent } => {
                 let known = self.agents.iter().find(|known| known.name == agent);
                 let found = known.map(|known| Box::new(self.view(now, known)));
@@ -459,6 +460,55 @@ impl Model {
         }
     }
 
+    fn retire(&mut self, open: &Open, name: &str) -> Result<agents::Reply, Refusal> {
+        if !open.person {
+            self.marks.reach(Mark::NotThePersonRetires);
+            return Err(Refusal::Agents(agents::Refusal::NotThePerson));
+        }
+        let agent = self.known_from("default", name)?;
+        if agent.is_person() {
+            let known = self.known_of("default");
+            let named = NamedAs::Session;
+            return Err(Refusal::Agents(agents::Refusal::Person { named, known }));
+        }
+        let mut sessions = self.sessions.clone();
+        sessions.retain(|open| open.agent.as_ref() == Some(&agent) && !open.fenced);
+        let unread = self.messages.iter();
+        let unread = unread
+            .filter(|m| m.is_for(&agent) && m.state != State::Read)
+            .count();
+        let is_waited_for = self.waits.iter().any(|wait| wait.agent == agent);
+        let is_told = self.doubts.iter().any(|doubt| doubt.agent == agent);
+        let by = match (sessions.len(), unread) {
+            _ if self.roster.find(agent.as_str()).is_some() => Some(Use::Roster),
+            (0, 0) => (is_waited_for || is_told).then_some(Use::Wait),
+            (0, unread) => Some(Use::Messages(unread)),
+            (sessions, _) => Some(Use::Sessions(sessions)),
+        };
+        if let Some(by) = by {
+            self.marks.reach(match &by {
+                Use::Roster => Mark::RetiresRoster,
+                Use::Messages(_) => Mark::RetiresUnread,
+                Use::Wait => Mark::RetiresWaitedFor,
+                Use::Sessions(_) => Mark::RetiresConnected,
+                Use::Node(_) | Use::Action(_) => unreachable!("no plan has nodes"),
+            });
+            return Err(Refusal::Agents(agents::Refusal::InUse { agent, by }));
+        }
+        self.marks.reach(Mark::Retired);
+        self.remove(&agent);
+        Ok(agents::Reply::Retired { agent })
+    }
+
+    fn remove(&mut self, name: &AgentName) {
+        self.agents.retain(|agent| agent.name != *name);
+        self.messages.retain(|m| !m.is_for(name));
+        self.notices.retain(|notice| notice.agent != *name);
+        self.leave_all(name);
+        self.keyed.retain(|keyed| keyed.from != *name);
+        self.changed.push(Changed::Agents(name.project().to_owned()));
+    }
+
     /// Removes the transient agents whose time is over, if nothing is in their inboxes.
     pub(super) fn let_go(&mut self, now: Timestamp) {
         for agent in self.agents.clone() {
@@ -477,12 +527,7 @@ impl Model {
                 continue;
             }
             self.marks.reach(Mark::TransientGoes);
-            self.agents.retain(|agent| agent.name != name);
-            self.messages.retain(|m| !m.is_for(&name));
-            self.notices.retain(|notice| notice.agent != name);
-            self.leave_all(&name);
-            self.keyed.retain(|keyed| keyed.from != name);
-            self.changed.push(Changed::Agents(name.project().to_owned()));
+            self.remove(&name);
         }
     }
 }
