@@ -24,6 +24,7 @@ use super::install::InstallError;
 use super::install::directories::{self, Directories};
 use super::install::editors::{EDITORS, Editor, Id};
 use super::install::file;
+use super::install::lasting;
 use super::install::parts::Parts;
 use super::install::plan::{self, Target};
 use super::install::settings;
@@ -70,11 +71,12 @@ pub fn run(args: &Doctor) -> Result<End, Failure> {
 }
 
 fn look(args: &Doctor) -> Result<End, DoctorError> {
-    let (directories, _) = install::surroundings()?;
+    let (directories, data) = install::surroundings()?;
+    let program = lasting::program(lasting::copy(&data).as_ref());
     let reports: Result<Vec<Report>, DoctorError> = block_on(async {
         let looked = EDITORS
             .iter()
-            .map(|editor| report(editor, &directories, args.token.as_ref()));
+            .map(|editor| report(editor, &directories, &program, args.token.as_ref()));
         Ok(join_all(looked).await)
     });
     let reports = reports?;
@@ -161,7 +163,12 @@ impl Settings {
     }
 }
 
-async fn report(editor: &'static Editor, directories: &Directories, token: Option<&Token>) -> Report {
+async fn report(
+    editor: &'static Editor,
+    directories: &Directories,
+    program: &str,
+    token: Option<&Token>,
+) -> Report {
     let (mut seen, mut broken) = (Vec::new(), Vec::new());
     for (target, is_global) in targets(editor, directories) {
         match see(target, is_global) {
@@ -184,7 +191,7 @@ async fn report(editor: &'static Editor, directories: &Directories, token: Optio
         broken,
         to_do: Vec::new(),
     };
-    report.hooks = state(editor, &seen, &report.configured);
+    report.hooks = state(editor, &seen, &report.configured, program);
     report.trusted = match editor.id {
         Id::Codex => trusted(&seen),
         Id::Gemini if report.is_concerned() => folder::trusted(directories, |name| std::env::var_os(name)),

@@ -13,6 +13,9 @@ const PROJECTS: &str = "projects";
 /// The directory of the data directory that holds what other programs' files were before relay changed them.
 const BACKUPS: &str = "backups";
 
+/// The program in the data directory that is named in other programs' files where the one that installed does not last.
+const PROGRAM: &str = "bin/relay";
+
 /// The name of the socket in a project's directory.
 const SOCKET: &str = "relay.sock";
 
@@ -93,6 +96,11 @@ impl DataDirectory {
     /// Returns the directory that holds a directory for each project.
     pub fn projects(&self) -> PathBuf {
         self.0.join(PROJECTS)
+    }
+
+    /// Returns where a copy of this program is that lasts.
+    pub fn program(&self) -> PathBuf {
+        self.0.join(PROGRAM)
     }
 
     /// Returns where a file is kept as it was before relay changed it: by its whole path.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::relay;
+use super::PATIENCE;
+use super::support::process::command_of;
 
 /// The program as a shell is told it.
 pub const RELAY: &str = env!("CARGO_BIN_EXE_relay");
@@ -34,7 +35,13 @@ impl Desk {
 
     /// Makes a call in the project, with nothing on PATH.
     pub fn relay(&self, arguments: &[&str]) -> assert_cmd::Command {
-        let mut command = relay(arguments);
+        self.call(Path::new(RELAY), arguments)
+    }
+
+    /// Makes a call of a relay that lies elsewhere, in the same way.
+    pub fn call(&self, relay: &Path, arguments: &[&str]) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::from_std(command_of(relay));
+        command.args(arguments).timeout(PATIENCE);
         command.current_dir(&self.project).env("HOME", &self.home);
         command.env("PATH", self.home.join("bin"));
         for variable in [

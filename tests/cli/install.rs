@@ -3,6 +3,7 @@
 mod again;
 mod allowed;
 mod kept;
+mod lasting;
 mod places;
 mod plugin;
 mod refusals;

@@ -1,5 +1,6 @@
 //! A relay of the built binary: started on a free port, asked, signalled, killed and started again.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -59,7 +60,12 @@ enum Stdout {
 
 /// Makes a call of the built binary that takes nothing from the environment of the tests.
 pub fn relay_command() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_relay"));
+    command_of(env!("CARGO_BIN_EXE_relay"))
+}
+
+/// Makes a call of a relay that lies elsewhere, in the same way.
+pub fn command_of(relay: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(relay);
     for variable in [
         "RELAY_PORT",
         "RELAY_TOKEN",

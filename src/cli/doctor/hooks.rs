@@ -12,8 +12,8 @@ use crate::cli::install::editors::{Editor, Format};
 use crate::cli::install::file;
 use crate::cli::install::json::{self, Json, Step};
 use crate::cli::install::parts::{self, Parts};
-use crate::cli::ourselves;
 use crate::cli::place::DEFAULT_PORT;
+use crate::cli::quoted;
 
 /// What is true of relay's hooks in an editor's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,9 +37,9 @@ impl Hooks {
     }
 }
 
-/// Compares relay's hooks with those that an installation would write for the relay that is configured, or relay's plugin with the one that
+/// Compares relay's hooks with those that an installation by `program` would write for the relay that is configured, or relay's plugin with the one that
 /// it would put in. Nothing if the editor has neither.
-pub fn state(editor: &Editor, seen: &[Seen], configured: &[Configured]) -> Option<Hooks> {
+pub fn state(editor: &Editor, seen: &[Seen], configured: &[Configured], program: &str) -> Option<Hooks> {
     if editor.hooks.is_none() && editor.plugin.is_none() {
         return None;
     }
@@ -54,7 +54,7 @@ pub fn state(editor: &Editor, seen: &[Seen], configured: &[Configured]) -> Optio
         .unwrap_or(DEFAULT_PORT);
     let hooks = editor.hooks.as_ref();
     let wanted = Parts {
-        hooks: hooks.map_or_else(Vec::new, |hooks| hooks.groups(&ourselves(), port)),
+        hooks: hooks.map_or_else(Vec::new, |hooks| hooks.groups(&quoted(program), port)),
         whole: editor.plugin.as_ref().map(|plugin| plugin.text.to_owned()),
         ..Parts::default()
     };

@@ -161,7 +161,11 @@ pub fn keep(path: &Path, was: &Whole, backup: &Path) -> Result<(), FileError> {
         let mut builder = fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.recursive(true).create(directory)?;
-        put(backup, &was.bytes(), Some(path.metadata()?.permissions()))
+        put(
+            backup,
+            was.bytes().as_bytes(),
+            Some(path.metadata()?.permissions()),
+        )
     };
     keep().map_err(|error| FileError::Backup {
         path: path.to_owned(),
@@ -210,7 +214,23 @@ pub fn write(path: &Path, was: Option<&Whole>, bytes: &str) -> Result<(), FileEr
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        put(&target, bytes, mode)
+        put(&target, bytes.as_bytes(), mode)
+    };
+    write().map_err(|error| FileError::Write {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+/// Writes a program that everybody may run, in one step; its directory is made if it is not there.
+///
+/// # Errors
+///
+/// [`FileError::Write`]. What is there stays as it is.
+pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let write = || {
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+        put(path, bytes, Some(Permissions::from_mode(0o755)))
     };
     write().map_err(|error| FileError::Write {
         path: path.to_owned(),
@@ -250,7 +270,7 @@ fn check_unchanged(path: &Path, was: Option<&Whole>) -> Result<(), FileError> {
 }
 
 /// Writes a file beside the one that it replaces, and puts it into its place once it is on the disk.
-fn put(path: &Path, bytes: &str, mode: Option<Permissions>) -> io::Result<()> {
+fn put(path: &Path, bytes: &[u8], mode: Option<Permissions>) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
     let write = || {
@@ -261,7 +281,7 @@ fn put(path: &Path, bytes: &str, mode: Option<Permissions>) -> io::Result<()> {
             options.mode(0o600);
         }
         let mut file = options.open(&new)?;
-        file.write_all(bytes.as_bytes())?;
+        file.write_all(bytes)?;
         if let Some(mode) = mode {
             // Not the bits that give a file's rights to who runs it.
             file.set_permissions(Permissions::from_mode(mode.mode() & 0o777))?;

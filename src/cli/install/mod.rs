@@ -7,6 +7,7 @@ pub mod directories;
 pub mod editors;
 pub mod file;
 pub mod json;
+pub mod lasting;
 mod layout;
 pub mod parts;
 pub mod plan;
@@ -31,7 +32,7 @@ use self::said::Said;
 use super::messages::write_stdout;
 use super::place::DEFAULT_PORT;
 use super::project::DataDirectory;
-use super::{End, Failure, ourselves, own_program, say, work_tree};
+use super::{End, Failure, quoted, say, work_tree};
 use crate::terminal::{visible, visible_lines};
 use crate::tools::Toolsets;
 
@@ -137,6 +138,9 @@ pub enum InstallError {
     /// Files could not be read or changed. Nothing was changed.
     #[error("{}\nnothing was changed", lines(.0))]
     Planned(Vec<FileError>),
+    /// The copy of relay that the files were to name could not be made. Nothing was changed.
+    #[error("{0}\nnothing was changed")]
+    Program(FileError),
     /// A file could not be written, after others had been.
     #[error("{error}\n{}", told(written, left))]
     Written {
@@ -165,6 +169,8 @@ fn install(args: &Install) -> Result<End, InstallError> {
     if editors.is_empty() {
         return Err(InstallError::NoEditor);
     }
+    let copy = lasting::copy(&data);
+    let program = lasting::program(copy.as_ref());
     let mut planned = Vec::new();
     for editor in &editors {
         let targets = plan::targets(editor, &directories, args.which.global);
@@ -176,7 +182,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
             tools: args.tools.clone(),
             agent: None,
             others: Vec::new(),
-            program: own_program(),
+            program: program.clone(),
             has_token: variable("RELAY_TOKEN").is_some_and(|token| !token.is_empty()),
         };
         said.keep(&mut connection);
@@ -186,7 +192,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
                 editor.name
             ));
         }
-        let hooks = (!args.no_hooks).then(ourselves);
+        let hooks = (!args.no_hooks).then(|| quoted(&program));
         for target in targets {
             let wanted = plan::wanted(&target, &connection, hooks.as_deref());
             planned.push(plan::install(target, &data, wanted).transpose());
@@ -204,7 +210,19 @@ fn install(args: &Install) -> Result<End, InstallError> {
             top.display()
         ));
     }
+    if let Some(copy) = copy.as_ref().filter(|_| !args.which.dry_run) {
+        // Before a file names it.
+        copy.make().map_err(InstallError::Program)?;
+    }
     carry_out(&changes, &args.which, "")?;
+    if let Some(copy) = &copy {
+        let path = copy.path().display();
+        let is = if args.which.dry_run { "would be" } else { "is" };
+        say(&format!(
+            "this relay lies where it may be removed at any time, so a copy {is} at {path}; start relay with: {} serve",
+            quoted(&program)
+        ));
+    }
     if args.which.dry_run {
         return Ok(End::Done);
     }
@@ -256,6 +274,13 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         return Ok(End::Nothing);
     }
     carry_out(&changes, &args.which, "; it counted for all projects")?;
+    let program = data.program();
+    if !args.which.dry_run && program.exists() {
+        say(&format!(
+            "{} stays, which files of other projects may name; remove it yourself once none does",
+            program.display()
+        ));
+    }
     Ok(End::Done)
 }
 
