@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { relayBin, temporaryFolder } from '../clients/support/process.js';
+import { relayBin, run, temporaryFolder } from '../clients/support/process.js';
 import { clone, must, platform, repository, target } from './support/release.js';
 
 const version = /^version = "(.*)"$/m.exec(readFileSync(path.join(repository, 'Cargo.toml'), 'utf8'))[1];
@@ -166,6 +166,20 @@ test('what would make a wrong release is refused, and leaves an earlier one', as
   appendFileSync(path.join(elsewhere, 'mine'), '');
   await refused('holds something else than a release', '--dirty', '--out', elsewhere);
   assert.ok(existsSync(path.join(elsewhere, 'mine')));
+});
+
+test('without a program that is there, the static one is built, or nothing is made', async (t) => {
+  const { folder, env } = await clone(t);
+  const script = path.join(folder, 'release/build');
+  const binary = path.join(folder, 'release/binary');
+  const args = ['--dirty', '--no-verify'];
+  writeFileSync(binary, '#!/bin/sh\necho it does not build >&2\nexit 3\n');
+  const failed = await run(t, script, args, { env });
+  assert.deepEqual({ code: failed.code, stdout: failed.stdout, stderr: failed.stderr }, { code: 3, stdout: '', stderr: 'it does not build\n' });
+  assert.ok(!existsSync(path.join(folder, 'dist')));
+  writeFileSync(binary, `#!/bin/sh\necho "${standIn(t)}"\n`);
+  const { stdout } = await must(t, script, args, { env });
+  assert.ok(stdout.includes(`relay-${version}-${platform}.tar.gz`), stdout);
 });
 
 test('a program for another platform comes into the same release', async (t) => {

@@ -37,6 +37,7 @@ export async function clone(t, program = relayBin) {
   const options = { env, limitMs: 120_000 };
   return {
     folder,
+    env,
     command: [script, ...given],
     options,
     build: (...args) => run(t, script, [...given, ...args], options),
