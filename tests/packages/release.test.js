@@ -111,7 +111,14 @@ test('a release is a tarball, two packages for npm, the crate, and the sums of a
     'plugin/skills/multi-agent-kickoff/templates/pm-prompt.md',
     'plugin/skills/multi-agent-kickoff/templates/relay-paragraph.md',
   ]);
-  assert.ok(inCrate.includes('src/main.rs'));
+  const sources = inCrate.filter((file) => file.endsWith('.rs'));
+  assert.ok(sources.includes('src/main.rs'));
+  const built = sources.flatMap((file) => {
+    const text = readFileSync(path.join(made.folder, file), 'utf8');
+    return [...text.matchAll(/include_(?:str|bytes)!\(\s*"([^"]+)"/g)].map(([, name]) => path.join(path.dirname(file), name));
+  });
+  assert.ok(built.includes('plugin/opencode/relay.js'), built.join(' '));
+  assert.deepEqual(built.filter((file) => !inCrate.includes(file)), [], 'what is built from is in the crate');
 });
 
 test('the same commit makes the same files, wherever it is', async (t) => {
