@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::agents::{Agent, is_recent};
 use super::handling::Mode;
+use super::holds::HeldBy;
 use super::limits::ASLEEP_MS;
 use super::names::{AgentName, SessionId};
 use super::nodes::Presence;
@@ -51,6 +52,15 @@ pub enum Absence {
     Holding {
         /// Whose.
         agent: AgentName,
+    },
+    /// The person holds it, for some of those who got it at least.
+    Held {
+        /// For which hold; [`HeldBy::From`] only where it is so for one of them.
+        by: HeldBy,
+        /// Its sender, if that is why; else the first of those for whom it is held.
+        agent: AgentName,
+        /// For how many more it is held.
+        others: usize,
     },
     /// Its program is idle, and nothing can wake it.
     Asleep {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::handling::Mode;
+use super::holds::HeldBy;
 use super::invocations::InvocationView;
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
@@ -218,6 +219,36 @@ pub enum Event {
     },
     /// Nobody was handed a delivery before its deadline, and nobody will be.
     Expired {
+        /// In whose inbox it was.
+        agent: AgentName,
+        /// The delivery.
+        delivery: Delivery,
+    },
+    /// The person has begun to hold deliveries, or holds them no more.
+    Holds {
+        /// Those to an agent and from it; all if none is named.
+        agent: Option<AgentName>,
+        /// They are held from now on.
+        is_held: bool,
+    },
+    /// A delivery that waited, or has just come, stands aside: the person holds it.
+    Held {
+        /// In whose inbox it is.
+        agent: AgentName,
+        /// The delivery.
+        delivery: Delivery,
+        /// For which hold.
+        by: HeldBy,
+    },
+    /// The person has let a delivery pass that stood aside: it waits in its old place.
+    Allowed {
+        /// In whose inbox it is.
+        agent: AgentName,
+        /// The delivery.
+        delivery: Delivery,
+    },
+    /// The person has dropped a delivery that stood aside: nobody will be handed it.
+    Dropped {
         /// In whose inbox it was.
         agent: AgentName,
         /// The delivery.

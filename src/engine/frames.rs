@@ -325,6 +325,7 @@ impl Engine {
             let message = Arc::clone(&self.inboxes[agent].at(seq).message);
             self.mind_deadline(agent, seq, &message);
         }
+        self.set_aside(agent, step);
         self.expire(step);
     }
 

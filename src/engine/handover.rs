@@ -301,9 +301,10 @@ impl Engine {
         step.note(Event::Undone {
             handover: id,
             by,
-            agent,
+            agent: agent.clone(),
             deliveries,
         });
+        self.set_aside(&agent, step);
         self.expire(step);
     }
 

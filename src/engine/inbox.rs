@@ -1,5 +1,7 @@
 //! One agent's queue. Knows order and bounds; knows nothing of sessions, hand-overs or time.
 
+mod aside;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -122,6 +124,12 @@ pub(super) struct Inbox {
     waiting: BTreeMap<Seq, Delivery>,
     /// Body bytes in `waiting`.
     waiting_bytes: usize,
+    /// What stands aside, by its place: nobody is handed it.
+    aside: BTreeMap<Seq, Delivery>,
+    /// Body bytes in `aside`.
+    aside_bytes: usize,
+    /// The places of what is not to stand aside any more.
+    allowed: BTreeSet<Seq>,
     /// How many deliveries hand-overs hold.
     handed_messages: usize,
     /// Body bytes that hand-overs hold.
@@ -189,6 +197,9 @@ impl Inbox {
         Self {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
+            aside: BTreeMap::new(),
+            aside_bytes: 0,
+            allowed: BTreeSet::new(),
             handed_messages: 0,
             handed_bytes: 0,
             recent: VecDeque::new(),
@@ -236,14 +247,14 @@ impl Inbox {
         self.next_seq
     }
 
-    /// Counts what the bounds count: hand-overs may come back, so they keep their room.
+    /// Counts what the bounds count: hand-overs may come back, so they keep their room, as what stands aside does.
     pub fn messages(&self) -> usize {
-        self.waiting.len() + self.handed_messages
+        self.waiting.len() + self.aside.len() + self.handed_messages
     }
 
     /// Counts the body bytes that the bounds count.
     pub fn bytes(&self) -> usize {
-        self.waiting_bytes + self.handed_bytes
+        self.waiting_bytes + self.aside_bytes + self.handed_bytes
     }
 
     /// Puts a message behind all others, and returns its place.
@@ -326,9 +337,13 @@ impl Inbox {
 
     /// Takes out the delivery of one place, which nobody is to be handed any more.
     pub fn expire(&mut self, seq: Seq) -> Delivery {
+        if self.aside.contains_key(&seq) {
+            return self.drop_aside(seq);
+        }
         let delivery = self.remove(seq);
         self.waiting_bytes -= delivery.message.bytes();
         self.listed.remove(&seq);
+        self.forget_allowed(std::slice::from_ref(&delivery));
         self.keep_in_mind(std::slice::from_ref(&delivery), Became::Expired);
         delivery
     }
@@ -399,6 +414,7 @@ impl Inbox {
     /// Gives up the room of deliveries that arrived, and keeps the latest of them in mind.
     pub fn release(&mut self, arrived: &[Delivery], became: Became) {
         self.free(arrived);
+        self.forget_allowed(arrived);
         if !self.listed.is_empty() {
             for delivery in arrived {
                 self.listed.remove(&delivery.seq);

@@ -24,6 +24,7 @@ impl Engine {
         self.check_watches();
         self.check_nodes();
         self.check_actions();
+        self.check_holds();
         self.check_timers();
         self.trace.check(&self.bounds);
     }
@@ -138,7 +139,7 @@ impl Engine {
             inbox.waits.iter().all(|call| !self.has_news_for(*call)),
             "nobody waits for what is there"
         );
-        let all = inbox.waiting().chain(deliveries());
+        let all = inbox.waiting().chain(inbox.aside()).chain(deliveries());
         let mut places: Vec<Seq> = Vec::with_capacity(inbox.messages());
         for delivery in all {
             assert!(delivery.seq < inbox.next_seq(), "a place is given once");
@@ -370,6 +371,7 @@ impl Engine {
             inbox
                 .waiting()
                 .filter(kept)
+                .chain(inbox.aside())
                 .map(move |delivery| (agent, delivery))
         });
         let expiring: BTreeSet<_> = waiting

@@ -8,7 +8,8 @@ use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId
 use super::programs::Abilities;
 use super::time::Timestamp;
 use super::{
-    actions, agents, channels, groups, mail, nodes, receipts, records, sessions, surfacing, trace, watches,
+    actions, agents, channels, groups, holds, mail, nodes, receipts, records, sessions, surfacing, trace,
+    watches,
 };
 
 /// Everything that can happen.
@@ -186,6 +187,8 @@ pub enum Command {
     Receipts(receipts::Command),
     /// To see what happened to a message.
     Trace(trace::Command),
+    /// To hold deliveries, to let them pass, and to drop them.
+    Holds(holds::Command),
     /// To go back to a message, and to say something about it.
     Records(records::Command),
     /// To say what a program has come to, and to ask what its model is to be shown.
@@ -207,6 +210,7 @@ impl Command {
             | Self::Actions(_)
             | Self::Receipts(_)
             | Self::Trace(_)
+            | Self::Holds(_)
             | Self::Records(_) => true,
             Self::Surfacing(surfacing::Command::Comes { to, .. }) => to.goes_on(),
             Self::Surfacing(surfacing::Command::StandsBy | surfacing::Command::StandsIn)
@@ -324,6 +328,8 @@ pub enum Reply {
     Receipts(receipts::Reply),
     /// To a [`Command::Trace`].
     Trace(trace::Reply),
+    /// To a [`Command::Holds`].
+    Holds(holds::Reply),
     /// To a [`Command::Records`].
     Records(records::Reply),
     /// To a [`Command::Surfacing`].
@@ -349,6 +355,8 @@ pub enum Refusal {
     Receipts(receipts::Refusal),
     /// Nothing can be shown of a message.
     Trace(trace::Refusal),
+    /// The person alone holds, and lets pass what is held.
+    Holds(holds::Refusal),
     /// Nothing can be shown or said about a message.
     Records(records::Refusal),
     /// Only a program asks for it.
@@ -369,6 +377,7 @@ impl Refusal {
             Self::Actions(refusal) => refusal.class(),
             Self::Receipts(refusal) => refusal.class(),
             Self::Trace(refusal) => refusal.class(),
+            Self::Holds(refusal) => refusal.class(),
             Self::Records(refusal) => refusal.class(),
             Self::Surfacing(refusal) => refusal.class(),
             Self::Stopping => Class::Full,

@@ -137,6 +137,9 @@ pub const SETTLE_SLACK_MS: i64 = 1_000;
 /// those that are kept in mind are likely to begin alike.
 pub const ID_DIGITS_MIN: usize = 8;
 
+/// Most agents that the person holds at a time, each by its name: far more than a person watches. Beyond that there is the hold on all.
+pub const HOLDS_MAX: usize = 1_024;
+
 /// Longest way to write how somebody takes a message, in bytes: an emoji of several parts, or its name between colons.
 pub const EMOJI_BYTES_MAX: usize = 64;
 

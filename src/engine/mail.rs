@@ -9,6 +9,7 @@ use super::agents::{NamedAs, Speaker};
 use super::events::WaitEnd;
 use super::handling::{Handling, Mode};
 use super::handover::HandedOver;
+use super::holds::HeldBy;
 use super::idempotency::Keyed;
 use super::inbox::{Filter, Readable};
 use super::io::{self, Answer, Outcome};
@@ -168,6 +169,8 @@ pub enum Reply {
     Seen {
         /// All of them stay where they are.
         deliveries: Vec<Delivery>,
+        /// What stands aside there, oldest first, with for which hold: shown to the person alone.
+        held: Vec<(Delivery, HeldBy)>,
     },
     /// The message that was asked for.
     Found {
@@ -362,7 +365,10 @@ impl Engine {
                 self.acts(session, reader.agent(), step);
                 Ok(self.pending(&reader).into())
             }
-            Command::Peek { agent } => Ok(self.peek(&speaker(self, NamedAs::Reader, agent)?).into()),
+            Command::Peek { agent } => {
+                let reader = speaker(self, NamedAs::Reader, agent)?;
+                Ok(self.peek(session, reader.agent()).into())
+            }
             Command::Find { agent, id } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
                 let message = Arc::clone(self.find(reader.agent(), &id)?);
@@ -421,9 +427,17 @@ impl Engine {
         Reply::Pending { kinds }
     }
 
-    fn peek(&self, reader: &Speaker) -> Reply {
-        let deliveries = self.inboxes[reader.agent()].waiting().cloned().collect();
-        Reply::Seen { deliveries }
+    fn peek(&self, session: SessionId, agent: &AgentName) -> Reply {
+        let inbox = &self.inboxes[agent];
+        let deliveries = inbox.waiting().cloned().collect();
+        let held = if self.sessions[&session].person {
+            let by = |delivery: &Delivery| self.holds.on(&delivery.message.from, agent);
+            let held = |delivery: &Delivery| Some((delivery.clone(), by(delivery)?));
+            inbox.aside().filter_map(held).collect()
+        } else {
+            Vec::new()
+        };
+        Reply::Seen { deliveries, held }
     }
 
     /// Takes note of a read that is carried out: the reader is there, and joins the channel that it asks for.

@@ -12,7 +12,7 @@
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `handling`, how it is to be brought; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `programs`, the agent CLIs that show their models what they are handed, and `surfacing`, when they do; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
-//! `receipts`, what an agent says of a single delivery; `timers`, what ends by itself;
+//! `receipts`, what an agent says of a single delivery; `holds`, what the person lets stand aside; `timers`, what ends by itself;
 //! `events`, what has happened; `ring`, which keeps of them what happened to each message; `trace`, which shows it to the person who asks; and `records`, which
 //! goes back to a message that is kept there, and takes what agents say about it.
 //!
@@ -30,6 +30,7 @@
 //! - What goes to a node has a number that nothing else ever has; only an acknowledgement of that number confirms it, or a receipt of
 //!   its agent, and while the node holds an agent nobody else reads what comes for it, but what is held until the agent asks for it
 //!   and the answers that it waits for.
+//! - What the person holds stands aside: it keeps its place, and nobody is handed it until the person lets it pass.
 //! - Every transition is told of by an [`Event`].
 
 pub mod absence;
@@ -42,6 +43,7 @@ mod frames;
 pub mod groups;
 pub mod handling;
 mod handover;
+pub mod holds;
 mod idempotency;
 mod inbox;
 mod invariants;
@@ -80,6 +82,7 @@ pub use events::{Event, Places, WaitEnd};
 pub use frames::{Frame, News, Told};
 use groups::Groups;
 use handover::Handover;
+use holds::Holds;
 use idempotency::Idempotency;
 use inbox::Inbox;
 use io::{Answer, Outcome};
@@ -131,6 +134,7 @@ pub struct Engine {
     watches: Watches,
     nodes: Nodes,
     actions: Actions,
+    holds: Holds,
     trace: Trace,
     /// The ends of all waits, and of all doubts that are still to end.
     timers: Timers,
@@ -180,8 +184,8 @@ pub struct Status {
     pub boot: Boot,
     /// How many sessions are open.
     pub sessions: usize,
-    /// How many messages wait for each agent, in the order of the roster, and then for the person; hand-overs are not
-    /// counted.
+    /// How many messages wait for each agent, in the order of the roster, and then for the person, with those that stand aside;
+    /// hand-overs are not counted.
     pub pending: Vec<(AgentName, usize)>,
 }
 
@@ -216,6 +220,7 @@ impl Engine {
             watches: Watches::default(),
             nodes: Nodes::default(),
             actions: Actions::default(),
+            holds: Holds::default(),
             trace: Trace::default(),
             timers: Timers::default(),
             stopping: false,
@@ -235,7 +240,8 @@ impl Engine {
 
     /// Returns what a person may know of the state.
     pub fn status(&self) -> Status {
-        let pending = |(agent, inbox): (&AgentName, &Inbox)| (agent.clone(), inbox.waiting().len());
+        let waiting = |inbox: &Inbox| inbox.waiting().len() + inbox.aside().len();
+        let pending = |(agent, inbox): (&AgentName, &Inbox)| (agent.clone(), waiting(inbox));
         Status {
             boot: self.boot,
             sessions: self.sessions.len(),
@@ -388,6 +394,7 @@ impl Engine {
             Command::Actions(command) => Ok(self.about_actions(session, command, random, step)?.into()),
             Command::Receipts(command) => Ok(self.about_receipts(session, command, step)?.into()),
             Command::Trace(command) => Ok(self.about_trace(session, &command, step)?),
+            Command::Holds(command) => Ok(self.about_holds(session, command, step)?.into()),
             Command::Records(command) => Ok(self.about_records(session, command, step)?.into()),
             Command::Surfacing(command) => self.about_surfacing(session, call, command, step),
             Command::Resource(command) => self.carry_out(session, call, random, *command, step),

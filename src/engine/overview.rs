@@ -14,6 +14,8 @@ pub struct Overview {
     pub sessions: Vec<SessionView>,
     /// One for each agent, in the order of the roster, then of the names, and then the person's.
     pub inboxes: Vec<InboxView>,
+    /// The person holds all deliveries.
+    pub holds_all: bool,
     /// All nodes, in the order in which they were made, with the bindings of their agents.
     pub nodes: Vec<(NodeView, Vec<BindingView>)>,
 }
@@ -58,9 +60,13 @@ pub struct WaitView {
 pub struct InboxView {
     /// Whose it is.
     pub agent: AgentName,
-    /// How many messages wait in it.
+    /// How many messages wait in it and may be read.
     pub unread: usize,
-    /// When the first of them was accepted; none if there is none.
+    /// How many stand aside in it, since the person holds them.
+    pub held: usize,
+    /// The person holds what comes for the agent, and what it sends, by its name.
+    pub is_held: bool,
+    /// When the first was accepted of those that may be read; none if there is none.
     pub oldest: Option<Timestamp>,
     /// How many messages were handed over and are not confirmed.
     pub in_doubt: usize,
@@ -85,6 +91,8 @@ impl Engine {
         let inboxes = self.inboxes_in_order().map(|(agent, inbox)| InboxView {
             agent: agent.clone(),
             unread: inbox.waiting().len(),
+            held: inbox.aside().len(),
+            is_held: self.holds.on_agent(agent),
             oldest: inbox.waiting().next().map(|first| first.message.ts),
             in_doubt: inbox.handed_over().0,
             mode: inbox.mode,
@@ -97,6 +105,7 @@ impl Engine {
             boot: self.boot,
             sessions: sessions.collect(),
             inboxes: inboxes.collect(),
+            holds_all: self.holds.on_all(),
             nodes: nodes.collect(),
         }
     }

@@ -111,7 +111,9 @@ impl Engine {
         let mut places = Places::Many(Vec::new());
         // As one of them has it, where that is not how most are.
         let mut brought = Vec::new();
+        let mut held = Vec::new();
         for agent in &agents {
+            let by = self.holds.on(&message.from, agent);
             let inbox = self.inbox_mut(agent);
             let seq = inbox.push(Arc::clone(&message));
             places.push(seq);
@@ -122,18 +124,25 @@ impl Engine {
                     mode: inbox.mode,
                 });
             }
-            // Who comes to wait for it later in this step waits for what comes behind it.
-            if !inbox.waits.is_empty() || inbox.binding.is_some() || !inbox.waiters.is_empty() {
-                step.wakes(agent.clone());
+            if let Some(by) = by {
+                let delivery = inbox.set_aside(seq);
+                let agent = agent.clone();
+                held.push(Event::Held { agent, delivery, by });
+            } else {
+                // Who comes to wait for it later in this step waits for what comes behind it.
+                if !inbox.waits.is_empty() || inbox.binding.is_some() || !inbox.waiters.is_empty() {
+                    step.wakes(agent.clone());
+                }
+                self.inbox_changes(agent, step);
             }
             self.mind_deadline(agent, seq, &message);
-            self.inbox_changes(agent, step);
         }
         let absence = match await_ms {
             Some(_) => None,
             None => {
-                let absence = self.absence(&agents, step.now);
-                absence.or_else(|| self.delay(&agents, mode))
+                let note = self.held_note(&message.from, &agents);
+                let note = note.or_else(|| self.absence(&agents, step.now));
+                note.or_else(|| self.delay(&agents, mode))
             }
         };
         step.note(Event::Accepted {
@@ -141,7 +150,7 @@ impl Engine {
             agents,
             places,
         });
-        brought.into_iter().for_each(|event| step.note(event));
+        brought.into_iter().chain(held).for_each(|event| step.note(event));
         if let Some((ms, answers)) = answers {
             let wait = Wait::for_answer(session, &message, answers, step.now, ms);
             self.park(call, wait, step);

@@ -1,9 +1,10 @@
 //! The latest messages, for whoever goes back to them: what was said where, who has read it, and how they take it.
 //!
 //! All of it is read out of what [`super::ring`] keeps: what is forgotten there is not found here. Going back to a message
-//! takes nothing out of an inbox, and what is said about one here is no sign of what became of its deliveries.
+//! takes nothing out of an inbox, and what is said about one here is no sign of what became of its deliveries. An agent for whom the person
+//! holds a message, or has dropped it, does not find it here either.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::agents::NamedAs;
@@ -357,7 +358,7 @@ impl Trace {
         // Most go back to what was said a moment ago.
         let mut latest = self.accepted().rev();
         let found = latest.find(|(_, message)| message.id == id).ok_or_else(unknown)?;
-        match self.is_shown(found, shown_to) {
+        match self.is_shown(found, shown_to) && !self.kept_from_reader(shown_to).contains(found.1) {
             true => Ok(found),
             false => Err(unknown()),
         }
@@ -372,6 +373,17 @@ impl Trace {
         };
         let is_in_channel = message.to.is_channel_of(project);
         is_in_channel || shown_to.is(&message.from) || self.recipients(place).any(|agent| shown_to.is(agent))
+    }
+
+    /// Finds what is kept from whoever is shown messages, since the person holds it.
+    fn kept_from_reader(&self, shown_to: &ShownTo) -> Kept {
+        match shown_to {
+            ShownTo::Person | ShownTo::Project(_) => Kept::default(),
+            ShownTo::Agent(agent) => Kept {
+                messages: self.kept_from(agent),
+                reader: Some(agent.clone()),
+            },
+        }
     }
 
     /// Lists the places of some messages, the newest first.
@@ -391,11 +403,13 @@ impl Trace {
                 ends == (one, other) || ends == (other, one)
             }
         };
+        let kept = self.kept_from_reader(shown_to);
         let meant = self.accepted().rev().filter(|found| {
             before.is_none_or(|before| found.0 < before)
                 && after.is_none_or(|after| found.0 > after)
                 && is_meant(found.1)
                 && self.is_shown(*found, shown_to)
+                && !kept.contains(found.1)
         });
         Ok(meant.take(range.limit).map(|(place, _)| place).collect())
     }
@@ -455,6 +469,9 @@ impl Trace {
                 What::Queued { .. }
                 | What::Brought { .. }
                 | What::Expired { .. }
+                | What::Held { .. }
+                | What::Allowed { .. }
+                | What::Dropped { .. }
                 | What::Awaited { .. }
                 | What::PushFailed { .. }
                 | What::Receipt { .. } => {}
@@ -472,6 +489,19 @@ impl Trace {
             .iter()
             .map(|id| records.remove(id).expect("each is there once"));
         in_order.collect()
+    }
+}
+
+/// What is kept from an agent. What it has sent itself is not.
+#[derive(Default)]
+struct Kept {
+    messages: BTreeSet<MessageId>,
+    reader: Option<AgentName>,
+}
+
+impl Kept {
+    fn contains(&self, message: &Message) -> bool {
+        self.messages.contains(&message.id) && self.reader.as_ref() != Some(&message.from)
     }
 }
 

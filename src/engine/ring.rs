@@ -4,11 +4,12 @@
 //! one arm more there. It decides nothing about deliveries, and nothing is decided about them by it. What is asked of it is asked in
 //! [`super::trace`] and [`super::records`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::events::{Event, Places};
 use super::handling::Mode;
+use super::holds::HeldBy;
 use super::io::{Carrier, Sign};
 use super::limits::Bounds;
 use super::message::Message;
@@ -93,6 +94,19 @@ pub(super) enum What {
         message: MessageId,
         agent: AgentName,
     },
+    Held {
+        message: MessageId,
+        agent: AgentName,
+        by: HeldBy,
+    },
+    Allowed {
+        message: MessageId,
+        agent: AgentName,
+    },
+    Dropped {
+        message: MessageId,
+        agent: AgentName,
+    },
     /// An agent has said that it has read a message, whoever got it.
     Marked {
         message: MessageId,
@@ -115,6 +129,9 @@ impl What {
             | Self::Undone { .. }
             | Self::Delivered { .. }
             | Self::Expired { .. }
+            | Self::Held { .. }
+            | Self::Allowed { .. }
+            | Self::Dropped { .. }
             | Self::Marked { .. } => None,
         }
     }
@@ -222,6 +239,19 @@ impl Trace {
                 message: delivery.message.id,
                 agent: agent.clone(),
             }),
+            Event::Held { agent, delivery, by } => push(What::Held {
+                message: delivery.message.id,
+                agent: agent.clone(),
+                by: *by,
+            }),
+            Event::Allowed { agent, delivery } => push(What::Allowed {
+                message: delivery.message.id,
+                agent: agent.clone(),
+            }),
+            Event::Dropped { agent, delivery } => push(What::Dropped {
+                message: delivery.message.id,
+                agent: agent.clone(),
+            }),
             Event::Marked { message, agent } => push(What::Marked {
                 message: message.id,
                 agent: agent.clone(),
@@ -248,6 +278,7 @@ impl Trace {
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::HeldBack { .. }
+            | Event::Holds { .. }
             | Event::Invoked { .. }
             | Event::InvocationEnded { .. }
             | Event::ActionDenied { .. }
@@ -300,6 +331,35 @@ impl Trace {
             (*message == id).then_some(agent)
         });
         one.into_iter().chain(many)
+    }
+
+    /// Finds the messages that an agent is not shown: they were held, and it was not let to have them since. They may be dropped, or
+    /// have expired.
+    pub fn kept_from(&self, reader: &AgentName) -> BTreeSet<MessageId> {
+        let mut kept = BTreeSet::new();
+        for entry in &self.steps {
+            match &entry.what {
+                What::Held { message, agent, .. } if agent == reader => drop(kept.insert(*message)),
+                What::Allowed { message, agent } if agent == reader => drop(kept.remove(message)),
+                What::Held { .. }
+                | What::Allowed { .. }
+                | What::Accepted(_)
+                | What::Queued { .. }
+                | What::Sent { .. }
+                | What::Brought { .. }
+                | What::HandedOver { .. }
+                | What::Read { .. }
+                | What::Awaited { .. }
+                | What::PushFailed { .. }
+                | What::Receipt { .. }
+                | What::Undone { .. }
+                | What::Delivered { .. }
+                | What::Expired { .. }
+                | What::Dropped { .. }
+                | What::Marked { .. } => {}
+            }
+        }
+        kept
     }
 
     /// Goes through what has happened since a place.

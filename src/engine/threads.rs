@@ -80,7 +80,13 @@ impl Engine {
         let mut messages = inboxes
             .flat_map(|agent| self.got(agent))
             .map(|delivery| &*delivery.message);
-        messages.find(|message| message.id == id).ok_or_else(unknown)
+        // Its sender may go on with what is held, which nobody got.
+        let is_own = |message: &&Arc<Message>| message.from == *from;
+        let held = || self.inboxes[other?].find_aside(id).filter(is_own);
+        let found = messages.find(|message| message.id == id);
+        found
+            .or_else(|| held().map(|message| &**message))
+            .ok_or_else(unknown)
     }
 
     /// Finds the message from which the turns are counted on: the latest that somebody got of a thread, the answered one included.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::handling::{Handling, Mode};
+use super::holds::HeldBy;
 use super::io::{self, Carrier, Effect, Sign};
 use super::limits::ID_DIGITS_MIN;
 use super::message::Kind;
@@ -134,6 +135,12 @@ pub enum Happened {
     PushFailed(PushFailed),
     /// The agent has said what became of it.
     Receipt(Receipt),
+    /// The person holds it: it stands aside in the inbox.
+    Held(HeldBy),
+    /// The person has let it pass: it waits in its old place.
+    Allowed,
+    /// The person has dropped it.
+    Dropped,
     /// Nobody was handed it before its deadline.
     Expired,
     /// The agent has said that it has read it.
@@ -240,8 +247,14 @@ impl Trace {
                     (agent, Happened::Marked)
                 }
                 What::Expired { message, agent } if *message == id => (agent, Happened::Expired),
+                What::Held { message, agent, by } if *message == id => (agent, Happened::Held(*by)),
+                What::Allowed { message, agent } if *message == id => (agent, Happened::Allowed),
+                What::Dropped { message, agent } if *message == id => (agent, Happened::Dropped),
                 What::Accepted(_)
                 | What::Expired { .. }
+                | What::Held { .. }
+                | What::Allowed { .. }
+                | What::Dropped { .. }
                 | What::Queued { .. }
                 | What::Sent { .. }
                 | What::Brought { .. }
@@ -287,7 +300,7 @@ impl Trace {
 
 /// Makes what tells whether an id begins as it was given: in hex digits of either case, with hyphens where they belong or with none; none
 /// if no id could be meant.
-fn beginning(given: &str) -> Option<impl Fn(MessageId) -> bool> {
+pub(super) fn beginning(given: &str) -> Option<impl Fn(MessageId) -> bool> {
     let given = given.to_ascii_lowercase();
     let digits: String = given.chars().filter(|c| *c != '-').collect();
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

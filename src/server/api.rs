@@ -4,6 +4,7 @@
 //! it by mistake; it is no lock. Whatever program may reach the port may call these addresses too.
 
 pub(super) mod directory;
+pub(super) mod holds;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
 /// All addresses of the person's to which something is posted, here and in [`super::v1`].
-pub(super) const POSTED: [&str; 14] = [
+pub(super) const POSTED: [&str; 17] = [
     "/api/send",
     "/api/read",
     "/api/peek",
@@ -38,6 +39,9 @@ pub(super) const POSTED: [&str; 14] = [
     "/api/flush",
     "/api/mode",
     "/api/trace",
+    "/api/hold",
+    "/api/allow",
+    "/api/drop",
     "/api/agents",
     "/api/groups",
     "/api/channels",
@@ -201,7 +205,7 @@ pub(super) async fn pending(
     }
 }
 
-/// `POST /api/peek`: answers `{"messages": […]}` and takes nothing.
+/// `POST /api/peek`: answers `{"messages": […]}` and takes nothing. One that the person holds has `"held"`, and for which hold.
 pub(super) async fn peek(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(link): ConnectInfo<Link>,
@@ -282,6 +286,9 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
         "/api/agents" => r#"{"project": project, "active_only": boolean}"#,
         "/api/retire" => r#"{"agent": name}"#,
         "/api/groups" | "/api/channels" => r#"{"project": project, "name": name}"#,
+        "/api/hold" => r#"{"agent": role, "all": true or false}"#,
+        "/api/allow" => r#"{"message": id}, {"agent": role}, or {"all": true}"#,
+        "/api/drop" => r#"{"message": id}"#,
         "/api/mode" => r#"{"for": role, "mode": mode}"#,
         _ => r#"{"for": role}"#,
     };
@@ -311,6 +318,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
         engine::Reply::Trace(engine::trace::Reply::Traced(traced)) => {
             object(|object| traces::write(&traced, object))
         }
+        engine::Reply::Holds(reply) => object(|object| tools::holds::write(&reply, object)),
         engine::Reply::Receipts(receipts::Reply::Flushed(count)) => {
             object(|object| object.member("flushed").number(count))
         }
@@ -353,8 +361,8 @@ fn mail(reply: &Reply) -> Vec<u8> {
             let each = object.member("kinds");
             each.array(kinds, |json, kind| json.plain(kind.as_str()));
         }),
-        Reply::Seen { deliveries } => object(|object| {
-            messages::write(deliveries, object.member("messages"));
+        Reply::Seen { deliveries, held } => object(|object| {
+            tools::holds::write_inbox(deliveries, held, object.member("messages"));
         }),
         Reply::Messages {
             deliveries,

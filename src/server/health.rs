@@ -26,6 +26,8 @@ pub(super) struct Health {
     started_at: String,
     uptime_seconds: i64,
     sessions: usize,
+    /// The person holds all messages.
+    holds_all: bool,
     pending: Pending,
     roles: Vec<Role>,
     connections: Vec<Connection>,
@@ -42,6 +44,10 @@ struct Role {
     unread: usize,
     /// The age of the first unread message; null if there is none.
     oldest_seconds: Option<i64>,
+    /// Held by the person.
+    held: usize,
+    /// The person holds what comes for it and what it sends, by its name.
+    is_held: bool,
     /// Handed over and not confirmed.
     in_doubt: usize,
     /// How it is brought what its senders say nothing of.
@@ -103,6 +109,7 @@ impl Health {
             boot,
             sessions,
             inboxes,
+            holds_all,
             nodes,
         } = overview;
         let agents = inboxes.iter().filter(|inbox| !inbox.agent.is_person());
@@ -115,6 +122,7 @@ impl Health {
             started_at: boot.started_at.to_string(),
             uptime_seconds: seconds_between(boot.started_at, now),
             sessions: sessions.len(),
+            holds_all: *holds_all,
             pending: Pending(agents.map(|inbox| (inbox.agent.clone(), inbox.unread)).collect()),
             roles: inboxes.iter().map(|inbox| Role::new(now, inbox)).collect(),
             connections: sessions
@@ -135,6 +143,8 @@ impl Role {
             role: inbox.agent.to_string(),
             unread: inbox.unread,
             oldest_seconds: inbox.oldest.map(|oldest| seconds_between(oldest, now)),
+            held: inbox.held,
+            is_held: inbox.is_held,
             in_doubt: inbox.in_doubt,
             mode: inbox.mode.as_str(),
         }

@@ -368,6 +368,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         | Reply::Actions(_)
         | Reply::Receipts(_)
         | Reply::Trace(_)
+        | Reply::Holds(_)
         | Reply::Records(_)
         | Reply::Surfacing(_) => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
@@ -554,6 +555,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Actions(_)
         | Refusal::Receipts(_)
         | Refusal::Trace(_)
+        | Refusal::Holds(_)
         | Refusal::Records(_)
         | Refusal::Surfacing(_)
         | Refusal::Stopping => refusals::refused(refusal),

@@ -2,7 +2,8 @@
 
 use super::text::{Json, Object, Texts};
 use crate::engine::absence::{Absence, Absent};
-use crate::engine::{Context, Delivery, Timestamp};
+use crate::engine::holds::HeldBy;
+use crate::engine::{AgentName, Context, Delivery, Message, Timestamp};
 
 /// Room that a message takes beside its body, in bytes: its names, id and time, with the quotes escaped.
 const FRAME_BYTES: usize = 320;
@@ -19,25 +20,32 @@ pub fn write(deliveries: &[Delivery], json: &mut Json<'_>) {
             .sum(),
     );
     json.array(deliveries, |json, delivery| {
-        let message = &delivery.message;
-        let mut id = uuid::Uuid::encode_buffer();
-        json.object(|object| {
-            object
-                .member("id")
-                .plain(message.id.0.hyphenated().encode_lower(&mut id));
-            object.member("from").plain(message.from.as_str());
-            object.member("to").plain(message.to.as_str());
-            object.member("kind").plain(message.kind.as_str());
-            object.member("body").string(&message.body);
-            write_time(message.ts, object.member("ts"));
-            if let Some(context) = &message.context {
-                write_context(context, object);
-            }
-            if delivery.redelivered {
-                object.member("redelivered").boolean(true);
-            }
-        });
+        json.object(|object| write_delivery(delivery, object));
     });
+}
+
+/// Writes one of them.
+pub fn write_delivery(delivery: &Delivery, object: &mut Object<'_>) {
+    write_message(&delivery.message, object);
+    if delivery.redelivered {
+        object.member("redelivered").boolean(true);
+    }
+}
+
+/// Writes what was sent.
+pub fn write_message(message: &Message, object: &mut Object<'_>) {
+    let mut id = uuid::Uuid::encode_buffer();
+    object
+        .member("id")
+        .plain(message.id.0.hyphenated().encode_lower(&mut id));
+    object.member("from").plain(message.from.as_str());
+    object.member("to").plain(message.to.as_str());
+    object.member("kind").plain(message.kind.as_str());
+    object.member("body").string(&message.body);
+    write_time(message.ts, object.member("ts"));
+    if let Some(context) = &message.context {
+        write_context(context, object);
+    }
 }
 
 /// Writes what a message belongs to, as far as it belongs to anything.
@@ -94,6 +102,7 @@ pub fn absence_text(absence: &Absence) -> String {
         Absence::Holding { agent } => format!(
             "{agent} takes messages when it asks for them (its mode is manual); the message is held until then, or until somebody flushes them"
         ),
+        Absence::Held { by, agent, others } => held_text(*by, agent, *others),
         Absence::Asleep { agent } => format!(
             "the program of {agent} is idle, and nothing can wake it; the message waits until its person says something to it"
         ),
@@ -132,6 +141,18 @@ pub fn absence_text(absence: &Absence) -> String {
             ),
         },
     }
+}
+
+/// Says that a message is held.
+fn held_text(by: HeldBy, agent: &AgentName, others: usize) -> String {
+    let what = match (by, others) {
+        (HeldBy::All, _) => "all messages".to_owned(),
+        (HeldBy::From, _) => format!("what {agent} sends"),
+        (HeldBy::To, 0) => format!("what is sent to {agent}"),
+        (HeldBy::To, 1) => format!("what is sent to {agent} and one other recipient"),
+        (HeldBy::To, _) => format!("what is sent to {agent} and {others} other recipients"),
+    };
+    format!("the person holds {what}, and has not let it pass yet; the message waits until then")
 }
 
 /// Writes a time as it is shown everywhere.

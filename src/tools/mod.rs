@@ -7,6 +7,7 @@
 pub mod agent_relay;
 pub mod arguments;
 pub mod frame;
+pub mod holds;
 pub mod lift;
 pub mod messages;
 mod refusals;

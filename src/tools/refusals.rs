@@ -9,7 +9,8 @@ use crate::engine::limits::{
     PROFILE_BYTES_MAX, REASON_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
 };
 use crate::engine::{
-    AgentName, PERSON, Refusal, actions, groups, mail, nodes, receipts, records, sessions, surfacing, trace,
+    AgentName, PERSON, Refusal, actions, groups, holds, mail, nodes, receipts, records, sessions, surfacing,
+    trace,
 };
 
 /// How many names of groups or channels a refusal lists.
@@ -28,11 +29,32 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::Actions(refusal) => not_acted(refusal),
         Refusal::Receipts(refusal) => not_receipted(refusal),
         Refusal::Trace(refusal) => not_traced(refusal),
+        Refusal::Holds(refusal) => not_held(refusal),
         Refusal::Records(refusal) => not_recorded(refusal),
         Refusal::Surfacing(surfacing::Refusal::NoProgram) => {
             "only the hooks of a program ask for that".to_owned()
         }
         Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
+    }
+}
+
+fn not_held(refusal: &holds::Refusal) -> String {
+    match refusal {
+        holds::Refusal::OnlyThePerson => "only the person holds messages, and lets them pass".to_owned(),
+        holds::Refusal::NotThePerson => {
+            format!(
+                "{PERSON} is you, and what you send and get is never held; accepted: the name of an agent"
+            )
+        }
+        holds::Refusal::NotHeld { given } => format!(
+            "no message {given:?} is held; accepted: the id of one that is, or its first {ID_DIGITS_MIN} or more digits"
+        ),
+        holds::Refusal::Ambiguous { given, messages } => {
+            format!("{messages} messages that are held have ids that begin with {given:?}; give more of it")
+        }
+        holds::Refusal::TooMany { holds } => {
+            format!("as many agents are held already as are accepted: {holds}; let one go, or hold all")
+        }
     }
 }
 

@@ -588,6 +588,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Actions(_)
         | Refusal::Receipts(_)
         | Refusal::Trace(_)
+        | Refusal::Holds(_)
         | Refusal::Records(_)
         | Refusal::Surfacing(_)
         | Refusal::Stopping => refusals::refused(refusal),

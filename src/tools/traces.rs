@@ -9,7 +9,7 @@ use crate::engine::trace::{Happened, Moment, Traced};
 use crate::engine::{Carrier, Ending, Sign};
 
 /// Writes what happened to a message as `{"id", "from", "to", "kind", "accepted_at", "mode", "priority", "steps"}`, with `"deadline"` if it has one, where each step is `{"at", "agent", "seq",
-/// "step"}`, with `"session"` and `"over"` if it was handed over, and `"by"` if a sign told of it.
+/// "step"}`, with `"session"` and `"over"` if it was handed over, and `"by"` if a sign told of it, or if it is held: for which hold.
 pub fn write(traced: &Traced, object: &mut Object<'_>) {
     let Traced {
         id,
@@ -61,6 +61,12 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             Happened::Awaited => ("receipt_awaited", None),
             Happened::PushFailed(failed) => (write_push(failed, object), None),
             Happened::Receipt(receipt) => (write_receipt(receipt, object), None),
+            Happened::Held(by) => {
+                object.member("by").plain(by.as_str());
+                ("held", None)
+            }
+            Happened::Allowed => ("allowed", None),
+            Happened::Dropped => ("dropped", None),
             Happened::Expired => ("expired", None),
             Happened::Marked => ("marked_read", None),
             Happened::Undone { by } => ("undone", Some(by)),

@@ -15,6 +15,8 @@ mod events;
 mod groups_of_agents;
 mod handing_over;
 mod handling;
+mod holds;
+mod holds_on_the_way;
 mod idempotency;
 mod inputs_for_nothing;
 mod invocations;

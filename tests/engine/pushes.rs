@@ -16,7 +16,7 @@ const AGENT: SessionId = SessionId(8);
 
 impl Relay {
     /// A relay that pushes what comes for `dev-a`.
-    fn pushing() -> Self {
+    pub fn pushing() -> Self {
         let mut relay = Self::told();
         relay.open_for_person(PERSON);
         let (project, name) = (DEFAULT_PROJECT.to_owned(), "hook".to_owned());
@@ -37,7 +37,7 @@ impl Relay {
         relay
     }
 
-    fn fails(&mut self, number: u64, error: &str) -> Vec<Effect> {
+    pub fn fails(&mut self, number: u64, error: &str) -> Vec<Effect> {
         self.said(
             NODE,
             Said::Failed {
@@ -65,7 +65,7 @@ impl Relay {
     }
 
     /// Lets the time come at which the next attempt is due, and returns what goes out.
-    fn goes_on(&mut self) -> Vec<(SessionId, u64, Delivery)> {
+    pub fn goes_on(&mut self) -> Vec<(SessionId, u64, Delivery)> {
         let (at, reason) = self.engine.poll_timeout().expect("something is due");
         assert_eq!(reason, Reason::PushResumes);
         frames(self.timeout_at(at.as_millis() - START.as_millis()))

@@ -27,7 +27,13 @@ fn peek(agent: Option<&str>) -> Command {
 
 fn seen(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
     let deliveries = deliveries.into_iter().collect();
-    reply(call, Ok(Reply::Mail(mail::Reply::Seen { deliveries })))
+    reply(
+        call,
+        Ok(Reply::Mail(mail::Reply::Seen {
+            deliveries,
+            held: Vec::new(),
+        })),
+    )
 }
 
 /// A read of the person's own inbox.
@@ -212,6 +218,8 @@ fn the_overview_tells_who_waits_what_is_unread_and_what_is_in_doubt() {
     let inbox = |agent, unread, in_doubt| InboxView {
         agent: name(agent),
         unread,
+        held: 0,
+        is_held: false,
         oldest: (unread > 0).then_some(START),
         in_doubt,
         mode: Mode::Immediate,
@@ -241,6 +249,7 @@ fn the_overview_tells_who_waits_what_is_unread_and_what_is_in_doubt() {
             inbox("dev-b", 0, 0),
             inbox("user", 0, 0),
         ],
+        holds_all: false,
         nodes: Vec::new(),
     };
     assert_eq!(relay.engine.overview(), overview);

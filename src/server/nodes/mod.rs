@@ -473,6 +473,7 @@ impl Connection {
                 | engine::Reply::Actions(_)
                 | engine::Reply::Receipts(_)
                 | engine::Reply::Trace(_)
+                | engine::Reply::Holds(_)
                 | engine::Reply::Surfacing(_)
                 | engine::Reply::Records(_)
                 | engine::Reply::Watches(_)) => unreachable!("a node is answered with {other:?}"),
@@ -520,6 +521,7 @@ fn told(refusal: &engine::Refusal) -> (&'static str, String) {
         | engine::Refusal::Actions(_)
         | engine::Refusal::Receipts(_)
         | engine::Refusal::Trace(_)
+        | engine::Refusal::Holds(_)
         | engine::Refusal::Surfacing(_)
         | engine::Refusal::Records(_)
         | engine::Refusal::Stopping => "node_control_failed",

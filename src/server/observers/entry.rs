@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::engine::holds::HeldBy;
 use crate::engine::invocations::InvocationView;
 use crate::engine::nodes::NodeView;
 use crate::engine::{
@@ -174,6 +175,12 @@ pub(in crate::server) enum Step {
         until: Timestamp,
         reason: Option<Box<str>>,
     },
+    /// The person holds it.
+    Held { by: HeldBy },
+    /// The person has let it pass.
+    Allowed,
+    /// The person has dropped it.
+    Dropped,
     /// Nobody was handed it before its deadline.
     Expired,
     /// Its agent could not do what was to be done.
@@ -189,7 +196,13 @@ impl Step {
             Self::Deferred { reason, .. } | Self::Failed { reason, .. } => {
                 reason.as_deref().map_or(0, str::len)
             }
-            Self::Accepted | Self::Expired | Self::Delivered { .. } | Self::Undone { .. } => 0,
+            Self::Accepted
+            | Self::Held { .. }
+            | Self::Allowed
+            | Self::Dropped
+            | Self::Expired
+            | Self::Delivered { .. }
+            | Self::Undone { .. } => 0,
         }
     }
 }

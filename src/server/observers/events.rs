@@ -69,6 +69,9 @@ impl Entry {
                 Step::Undone { .. } => "delivery.undone",
                 Step::Deferred { .. } => "delivery.deferred",
                 Step::Failed { .. } => "delivery.failed",
+                Step::Held { .. } => "delivery.held",
+                Step::Allowed => "delivery.allowed",
+                Step::Dropped => "delivery.dropped",
                 Step::Expired => "delivery.expired",
             },
             What::Read { .. } => "message.read",
@@ -288,7 +291,8 @@ fn became(
         "from_name": name(&of.from),
     });
     match step {
-        Step::Accepted | Step::Expired => {}
+        Step::Accepted | Step::Allowed | Step::Dropped | Step::Expired => {}
+        Step::Held { by } => became["by"] = by.as_str().into(),
         Step::Delivered { by } | Step::Undone { by } => became["by"] = traces::sign(*by).into(),
         Step::Deferred { until, reason } => {
             became["available_at"] = until.to_string().into();

@@ -209,6 +209,7 @@ async fn call(asked: &Asked, who: Who, command: Command) -> Result<Reply, Failur
         | engine::Reply::Nodes(_)
         | engine::Reply::Receipts(_)
         | engine::Reply::Trace(_)
+        | engine::Reply::Holds(_)
         | engine::Reply::Surfacing(_)
         | engine::Reply::Records(_)) => {
             unreachable!("an action is asked about, and the answer is {reply:?}")

@@ -230,6 +230,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
             }
         },
         Refusal::Trace(_) => "message_not_found",
+        Refusal::Holds(_) => "invalid_request",
         Refusal::Records(refusal) => match refusal {
             records::Refusal::Unknown { .. } => "message_not_found",
             records::Refusal::TooManyReactions { .. } => "too_many_reactions",

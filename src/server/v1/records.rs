@@ -311,7 +311,7 @@ pub(super) fn participants(message: &Message) -> impl Iterator<Item = AgentName>
 async fn waiting(asked: &Asked, agent: &AgentName) -> Result<Vec<engine::Delivery>, Failure> {
     let agent = Some(agent.to_string());
     let reply = asked.call(Who::Person, mail::Command::Peek { agent }).await?;
-    let engine::Reply::Mail(mail::Reply::Seen { deliveries }) = reply else {
+    let engine::Reply::Mail(mail::Reply::Seen { deliveries, .. }) = reply else {
         unreachable!("an inbox is looked at")
     };
     Ok(deliveries)

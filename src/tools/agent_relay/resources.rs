@@ -34,7 +34,7 @@ pub(super) fn agents_to_json(reply: &Reply, json: &mut Json<'_>) {
 }
 
 pub(super) fn inbox_to_json(reply: &Reply, json: &mut Json<'_>) {
-    let Reply::Mail(mail::Reply::Seen { deliveries }) = reply else {
+    let Reply::Mail(mail::Reply::Seen { deliveries, .. }) = reply else {
         unreachable!("a look is answered with messages, not {reply:?}");
     };
     json.array(deliveries.iter().take(INBOX_SHOWN), |json, delivery| {

@@ -14,6 +14,9 @@ pub(super) fn is_told(event: &Event) -> bool {
         | Event::Undone { .. }
         | Event::Receipt { .. }
         | Event::Expired { .. }
+        | Event::Held { .. }
+        | Event::Allowed { .. }
+        | Event::Dropped { .. }
         | Event::Marked { .. }
         | Event::Reacted { .. }
         | Event::Registered { .. }
@@ -46,6 +49,7 @@ pub(super) fn is_told(event: &Event) -> bool {
         | Event::Read { .. }
         | Event::Awaited { .. }
         | Event::HeldBack { .. }
+        | Event::Holds { .. }
         | Event::Bound { .. }
         | Event::Unbound { .. }
         | Event::Stopping => false,
@@ -114,6 +118,15 @@ impl Kept {
             Event::Expired { agent, delivery } => {
                 self.push_step(at, &delivery.message, agent, Step::Expired);
             }
+            Event::Held { agent, delivery, by } => {
+                self.push_step(at, &delivery.message, agent, Step::Held { by: *by });
+            }
+            Event::Allowed { agent, delivery } => {
+                self.push_step(at, &delivery.message, agent, Step::Allowed);
+            }
+            Event::Dropped { agent, delivery } => {
+                self.push_step(at, &delivery.message, agent, Step::Dropped);
+            }
             Event::Marked { message, agent } => {
                 let what = What::Read {
                     of: About::from(&**message),
@@ -175,6 +188,7 @@ impl Kept {
             | Event::Read { .. }
             | Event::Awaited { .. }
             | Event::HeldBack { .. }
+            | Event::Holds { .. }
             | Event::Bound { .. }
             | Event::Unbound { .. }
             | Event::Stopping => {}
