@@ -20,6 +20,9 @@ pub struct Health {
     /// How long it has run.
     #[serde(default)]
     pub uptime_seconds: u64,
+    /// The person holds all messages.
+    #[serde(default)]
+    pub holds_all: bool,
     /// One for each inbox.
     #[serde(default)]
     pub roles: Vec<Role>,
@@ -40,6 +43,12 @@ pub struct Role {
     pub unread: u64,
     /// The age of the first of them.
     pub oldest_seconds: Option<u64>,
+    /// How many the person holds in it.
+    #[serde(default)]
+    pub held: u64,
+    /// The person holds what it gets and sends.
+    #[serde(default)]
+    pub is_held: bool,
     /// How many were handed over and are not confirmed.
     pub in_doubt: u64,
     /// How it is brought what its senders say nothing of.

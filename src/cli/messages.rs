@@ -7,6 +7,7 @@ use chrono::{DateTime, Local};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::engine::holds::HeldBy;
 use crate::engine::limits::ID_DIGITS_MIN;
 use crate::terminal::visible;
 
@@ -32,6 +33,35 @@ struct Message {
     thread: Option<String>,
     #[serde(default)]
     redelivered: bool,
+    held: Option<Held>,
+}
+
+/// That the person holds a message.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Held {
+    /// In the inbox that is looked at, and for which hold.
+    Here(String),
+    /// For these.
+    For(Vec<HeldFor>),
+}
+
+#[derive(Deserialize)]
+struct HeldFor {
+    agent: String,
+}
+
+impl Held {
+    fn text(&self) -> String {
+        match self {
+            Self::Here(by) if by == HeldBy::From.as_str() => " (held by you, since its sender is)".to_owned(),
+            Self::Here(_) => " (held by you)".to_owned(),
+            Self::For(all) => {
+                let agents: Vec<_> = all.iter().map(|held| visible(&held.agent)).collect();
+                format!(" (held for {})", agents.join(", "))
+            }
+        }
+    }
 }
 
 impl<'a> Messages<'a> {
@@ -43,14 +73,20 @@ impl<'a> Messages<'a> {
     /// Returns what is to be shown: the array in one line if it is for a script, else a block for each message, and
     /// nothing at all for none; and whether there is a message.
     pub fn shown(&self, json: bool) -> serde_json::Result<(String, bool)> {
-        let messages: Vec<Message> = serde_json::from_str(self.messages.get())?;
+        let (blocks, any) = shown(self.messages)?;
         let text = if json {
             format!("{}\n", self.messages)
         } else {
-            blocks(&messages)
+            blocks
         };
-        Ok((text, !messages.is_empty()))
+        Ok((text, any))
     }
+}
+
+/// Returns a block for each message of a JSON array, and whether there is one.
+pub fn shown(messages: &RawValue) -> serde_json::Result<(String, bool)> {
+    let messages: Vec<Message> = serde_json::from_str(messages.get())?;
+    Ok((blocks(&messages), !messages.is_empty()))
 }
 
 /// Writes all of a text to stdout, or tells why not.
@@ -100,9 +136,10 @@ fn blocks(messages: &[Message]) -> String {
             Some(thread) => format!(" thread {}", visible(thread)),
             None => String::new(),
         };
+        let held = message.held.as_ref().map(Held::text).unwrap_or_default();
         let _ = writeln!(
             text,
-            "[{}] {} → {} [{}] {}{thread}{again}",
+            "[{}] {} → {} [{}] {}{thread}{again}{held}",
             visible(&local_time(&message.ts)),
             visible(from),
             visible(to),
@@ -149,6 +186,7 @@ mod tests {
             ts: "not a time".to_owned(),
             thread: None,
             redelivered,
+            held: None,
         }
     }
 

@@ -14,6 +14,7 @@ mod discover;
 mod doctor;
 mod flush;
 mod health;
+mod hold;
 mod hook;
 mod identity;
 mod install;
@@ -72,6 +73,12 @@ enum Command {
     Flush(flush::Flush),
     /// Say how an agent is brought what its senders say nothing of, or tell how it is.
     Mode(mode::Mode),
+    /// Hold what an agent gets and sends, or all messages, until you let them pass; or show what is held.
+    Hold(hold::Hold),
+    /// Let a held message pass, or end a hold.
+    Allow(hold::Allow),
+    /// Take a held message away from all for whom it is held, for good.
+    Drop(hold::Drop),
     /// Tell what happened to a message: who was handed it, and whether it arrived.
     Trace(trace::Trace),
     /// Show what happens as it does: messages, their deliveries, and trouble.
@@ -181,6 +188,9 @@ pub fn main() -> ExitCode {
         Command::Wait(args) => read::wait_for_one(&args),
         Command::Flush(args) => flush::run(&args),
         Command::Mode(args) => mode::run(&args),
+        Command::Hold(args) => hold::hold(&args),
+        Command::Allow(args) => hold::allow(&args),
+        Command::Drop(args) => hold::drop(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Tail(args) => tail::run(&args),
         Command::Redrive(args) => redrive::run(&args),

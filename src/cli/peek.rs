@@ -3,8 +3,10 @@
 use std::io;
 use std::time::Duration;
 
-use serde_json::json;
+use bytes::Bytes;
+use serde_json::{Value, json};
 
+use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::{Messages, write_stdout};
 use super::{End, Failure, block_on, say};
@@ -50,7 +52,10 @@ pub fn run(args: &Peek) -> Result<End, Failure> {
 async fn peek(args: &Peek) -> Result<End, PeekError> {
     let mut client = Client::find(&args.at).await?;
     let asked = json!({"for": args.role});
-    let answer = client.ask("/api/peek", &asked, Duration::ZERO).await?;
+    let mut answer = client.ask("/api/peek", &asked, Duration::ZERO).await?;
+    if in_agents_shell().is_some() {
+        answer = without_held(&answer).unwrap_or(answer);
+    }
     let shown = Messages::of(&answer).and_then(|messages| messages.shown(args.json));
     let Ok((text, any)) = shown else {
         return Err(client.not_understood().into());
@@ -62,4 +67,13 @@ async fn peek(args: &Peek) -> Result<End, PeekError> {
     }
     say(&format!("nothing for {}", args.role));
     Ok(End::Nothing)
+}
+
+/// Leaves out what the person holds, which an agent is not to see; nothing if there is none of it.
+fn without_held(answer: &[u8]) -> Option<Bytes> {
+    let mut answer: Value = serde_json::from_slice(answer).ok()?;
+    let messages = answer.get_mut("messages")?.as_array_mut()?;
+    let all = messages.len();
+    messages.retain(|message| message.get("held").is_none());
+    (messages.len() < all).then(|| answer.to_string().into())
 }

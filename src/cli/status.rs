@@ -89,6 +89,10 @@ fn text(health: &Health, found: &Found) -> String {
         ),
         String::new(),
     ];
+    if health.holds_all {
+        lines.push("all messages are held: relay hold".to_owned());
+        lines.push(String::new());
+    }
     let head = ["role", "unread", "oldest", "in doubt"];
     lines.extend(table(head, health.roles.iter().map(role)));
     lines.push(String::new());
@@ -122,9 +126,14 @@ fn role(role: &Role) -> [String; 4] {
         .as_deref()
         .filter(|mode| *mode != Mode::Immediate.as_str());
     let mode = mode.map(|mode| format!(" ({mode})")).unwrap_or_default();
+    let is_held = if role.is_held { " (held)" } else { "" };
+    let held = match role.held {
+        0 => String::new(),
+        held => format!(", {held} held"),
+    };
     [
-        format!("{}{mode}", role.role),
-        role.unread.to_string(),
+        format!("{}{mode}{is_held}", role.role),
+        format!("{}{held}", role.unread),
         role.oldest_seconds.map_or_else(|| "-".to_owned(), duration),
         role.in_doubt.to_string(),
     ]
@@ -210,7 +219,7 @@ mod tests {
         let health = health(&format!(
             r#"{{"name": "relay", "version": "0.1.0", "started_at": "some day", "pid": 4194304, "uptime_seconds": 7500,
             "roles": [
-                {{"role": "pm", "unread": 2, "oldest_seconds": 59, "in_doubt": 0}},
+                {{"role": "pm", "unread": 2, "held": 3, "is_held": true, "oldest_seconds": 59, "in_doubt": 0}},
                 {{"role": "{long}", "unread": 10000, "oldest_seconds": 86399, "in_doubt": 10000}},
                 {{"role": "user", "unread": 0, "oldest_seconds": null, "in_doubt": 1}}
             ],
@@ -238,10 +247,10 @@ mod tests {
              found by its port\n\
              since some day, for 2 h 5 min\n\
              \n\
-             role                              unread  oldest       in doubt\n\
-             pm                                2       59 s         0\n\
-             {long}  10000   23 h 59 min  10000\n\
-             user                              0       -            1\n\
+             role                              unread     oldest       in doubt\n\
+             pm (held)                         2, 3 held  59 s         0\n\
+             {long}  10000      23 h 59 min  10000\n\
+             user                              0          -            1\n\
              \n\
              session  over   role  state\n\
              1        sse    pm    waits, 4 min left\n\

@@ -261,6 +261,9 @@ fn said(event: &Event) -> Option<String> {
                 because(event.reason.as_deref())
             )
         }
+        "delivery.held" => format!("{} held: {}", delivery(), sign(by)),
+        "delivery.allowed" => format!("{} let pass by you", delivery()),
+        "delivery.dropped" => format!("{} dropped by you", delivery()),
         "delivery.expired" => format!("{} expired: nobody was handed it before its deadline", delivery()),
         "delivery.failed" => format!("{} failed{}", delivery(), because(event.error.as_deref())),
         "message.read" => format!("{agent_name} says that it has read {id}"),

@@ -187,6 +187,9 @@ fn said(step: &Step, before: &str) -> String {
         ),
         ("receipt_awaited", _) => "its agent has it; a receipt is awaited".to_owned(),
         ("receipted", _) => "its agent is done with it".to_owned(),
+        ("held", Some(by)) => format!("held: {by}"),
+        ("allowed", _) => "let pass by you".to_owned(),
+        ("dropped", _) => "dropped by you: nobody will be handed it".to_owned(),
         ("expired", _) => "expired: nobody was handed it before its deadline".to_owned(),
         ("marked_read", _) => "its agent says that it has read it".to_owned(),
         ("failed", _) => {
@@ -223,6 +226,9 @@ fn said(step: &Step, before: &str) -> String {
 /// Says what a sign means.
 pub(super) fn sign(by: &str) -> &str {
     match by {
+        "all" => "you hold all messages",
+        "to" => "you hold what its agent gets",
+        "from" => "you hold what its sender sends",
         "followed" => "more came over its connection",
         "called_again" => "the session called again",
         "acknowledged" => "it was acknowledged",

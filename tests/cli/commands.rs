@@ -3,6 +3,7 @@
 mod api;
 mod directory;
 mod flush;
+mod hold;
 mod hook;
 mod hook_doors;
 mod hook_ends;
@@ -83,11 +84,14 @@ fn await_wait(relay: &Relay, role: &str) {
 }
 
 /// All that asks a relay.
-const ASKING: [&[&str]; 8] = [
+const ASKING: [&[&str]; 11] = [
     &["send", "pm", "x"],
     &["read"],
     &["peek"],
     &["trace", "3f2a91c0"],
+    &["hold"],
+    &["allow", "--all"],
+    &["drop", "3f2a91c0"],
     &["tail"],
     &["status"],
     &["key"],

@@ -28,6 +28,9 @@ fn help_names_every_subcommand() {
             "wait",
             "flush",
             "mode",
+            "hold",
+            "allow",
+            "drop",
             "trace",
             "tail",
             "redrive",
@@ -120,7 +123,8 @@ fn help_of_a_subcommand_names_its_options() {
 fn help_does_not_show_a_token() {
     let token = "a-secret-of-20-chars";
     for subcommand in [
-        "serve", "send", "read", "peek", "trace", "tail", "redrive", "status", "key", "stop", "mcp",
+        "serve", "send", "read", "peek", "hold", "allow", "drop", "trace", "tail", "redrive", "status",
+        "key", "stop", "mcp",
     ] {
         let mut help = relay(&[subcommand, "--help"]);
         help.env("RELAY_TOKEN", token)

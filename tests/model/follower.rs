@@ -116,6 +116,10 @@ impl Follower {
             | Event::TakenOver { .. }
             | Event::Joined { .. }
             | Event::Awaited { .. }
+            | Event::Holds { .. }
+            | Event::Held { .. }
+            | Event::Allowed { .. }
+            | Event::Dropped { .. }
             | Event::HeldBack { .. }
             | Event::Receipt { .. }
             | Event::Marked { .. }
@@ -154,6 +158,8 @@ impl Follower {
                 agent: agent.clone(),
                 unread: unread.clone().count(),
                 oldest: unread.map(|message| message.ts).min(),
+                held: 0,
+                is_held: false,
                 in_doubt: of_agent.filter(|message| message.handover.is_some()).count(),
                 mode: relay::engine::handling::Mode::Immediate,
             }

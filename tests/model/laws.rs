@@ -189,6 +189,7 @@ impl History<'_> {
                         | Command::Trace(_)
                         | Command::Surfacing(_)
                         | Command::Actions(_)
+                        | Command::Holds(_)
                         | Command::Records(_)
                 );
                 let its_own = admitted.agent.is_none() || admitted.agent == speaker || !speaks;
@@ -207,7 +208,7 @@ impl History<'_> {
                 let agent = self.speaker(asked.session, asked.command);
                 let counted = match answer {
                     Ok(Reply::Mail(mail::Reply::Pending { kinds })) => kinds.len(),
-                    Ok(Reply::Mail(mail::Reply::Seen { deliveries })) => {
+                    Ok(Reply::Mail(mail::Reply::Seen { deliveries, .. })) => {
                         for delivery in deliveries {
                             let key = agent.as_ref().map(|agent| (agent, delivery.message.id));
                             let copy = self.accepted.iter().find(|copy| Some(copy.key()) == key);
@@ -237,6 +238,7 @@ impl History<'_> {
                         | Reply::Trace(_)
                         | Reply::Surfacing(_)
                         | Reply::Actions(_)
+                        | Reply::Holds(_)
                         | Reply::Records(_),
                     )
                     | Err(_) => continue,

@@ -489,6 +489,7 @@ impl Model {
             boot: self.boot,
             sessions,
             inboxes: names.iter().map(|agent| self.inbox_view(agent)).collect(),
+            holds_all: false,
             nodes: Vec::new(),
         }
     }
@@ -518,6 +519,8 @@ impl Model {
             agent: agent.clone(),
             unread: unread.clone().count(),
             oldest: unread.map(|m| m.delivery.message.ts).min(),
+            held: 0,
+            is_held: false,
             in_doubt: in_doubt.filter(|m| matches!(m.state, State::Handed(_))).count(),
             mode: relay::engine::handling::Mode::Immediate,
         }

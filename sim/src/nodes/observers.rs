@@ -149,6 +149,9 @@ pub fn told(event: &Event) -> Vec<String> {
             let all = deliveries.iter();
             all.map(|delivery| step(kind, &delivery.message, agent)).collect()
         }
+        Event::Held { agent, delivery, .. } => vec![step("held", &delivery.message, agent)],
+        Event::Allowed { agent, delivery } => vec![step("allowed", &delivery.message, agent)],
+        Event::Dropped { agent, delivery } => vec![step("dropped", &delivery.message, agent)],
         Event::Expired { agent, delivery } => vec![step("expired", &delivery.message, agent)],
         Event::Registered { agent } => vec![format!("agent.status.active {agent}")],
         Event::Gone { agent } => vec![format!("agent.status.offline {agent}")],
@@ -187,6 +190,7 @@ pub fn told(event: &Event) -> Vec<String> {
         | Event::Overdue { .. }
         | Event::Read { .. }
         | Event::Awaited { .. }
+        | Event::Holds { .. }
         | Event::HeldBack { .. }
         | Event::Bound { .. }
         | Event::Unbound { .. }

@@ -196,6 +196,7 @@ impl NodeTap {
             | Command::Trace(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
+            | Command::Holds(_)
             | Command::Records(_)
             | Command::Resource(_) => None,
         }
@@ -459,6 +460,10 @@ impl NodeTap {
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::Awaited { .. }
+            | Event::Holds { .. }
+            | Event::Held { .. }
+            | Event::Allowed { .. }
+            | Event::Dropped { .. }
             | Event::HeldBack { .. }
             | Event::Receipt { .. }
             | Event::Marked { .. }

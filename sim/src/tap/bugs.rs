@@ -169,6 +169,7 @@ impl Tap {
             | Command::Trace(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
+            | Command::Holds(_)
             | Command::Records(_) => {}
         }
     }
@@ -333,6 +334,7 @@ impl Tap {
                     | Reply::Trace(_)
                     | Reply::Surfacing(_)
                     | Reply::Actions(_)
+                    | Reply::Holds(_)
                     | Reply::Records(_),
                 )
                 | Err(_) => {}

@@ -179,6 +179,7 @@ impl Tap {
                     | Refusal::Trace(_)
                     | Refusal::Surfacing(_)
                     | Refusal::Actions(_)
+                    | Refusal::Holds(_)
                     | Refusal::Records(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
@@ -316,6 +317,10 @@ impl Tap {
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::Awaited { .. }
+            | Event::Holds { .. }
+            | Event::Held { .. }
+            | Event::Allowed { .. }
+            | Event::Dropped { .. }
             | Event::HeldBack { .. }
             | Event::Marked { .. }
             | Event::Reacted { .. }

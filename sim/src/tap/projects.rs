@@ -56,6 +56,7 @@ impl Tap {
             | Command::Trace(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
+            | Command::Holds(_)
             | Command::Records(_) => {}
         }
     }

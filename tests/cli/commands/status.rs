@@ -75,7 +75,11 @@ fn json_is_what_health_answers_and_how_relay_was_found() {
     let left = told["connections"][0]["waits"][0]["seconds_left"].take();
     assert!((1..=100).contains(&left.as_u64().expect("seconds")), "{left}");
     assert!(told["uptime_seconds"].take().is_u64());
-    let role = |name: &str| json!({"role": name, "unread": 0, "oldest_seconds": null, "in_doubt": 0, "mode": "immediate"});
+    let role = |name: &str| {
+        json!({
+            "role": name, "unread": 0, "held": 0, "is_held": false, "oldest_seconds": null, "in_doubt": 0, "mode": "immediate",
+        })
+    };
     let expected = json!({
         "found": {"source": "port", "at": format!("127.0.0.1:{}", relay.port)},
         "name": "relay",
@@ -95,6 +99,7 @@ fn json_is_what_health_answers_and_how_relay_was_found() {
             "transport": "sse",
             "waits": [{"for": "dev-a", "seconds_left": null}],
         }],
+        "holds_all": false,
         "nodes": [],
     });
     assert_eq!(told, expected);

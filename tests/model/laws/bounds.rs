@@ -96,6 +96,7 @@ impl History<'_> {
                 | Refusal::Trace(_)
                 | Refusal::Surfacing(_)
                 | Refusal::Actions(_)
+                | Refusal::Holds(_)
                 | Refusal::Records(_)
                 | Refusal::Sessions(_) => true,
             };

@@ -280,6 +280,7 @@ impl<'a> History<'a> {
             | Command::Trace(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
+            | Command::Holds(_)
             | Command::Records(_) => return None,
         };
         let given = match command {

@@ -77,6 +77,7 @@ impl<'a> History<'a> {
             | Command::Trace(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
+            | Command::Holds(_)
             | Command::Records(_) => {}
         }
         wanted
@@ -99,6 +100,7 @@ pub(super) fn wait_ms(command: &Command) -> Option<u32> {
         | Command::Trace(_)
         | Command::Surfacing(_)
         | Command::Actions(_)
+        | Command::Holds(_)
         | Command::Records(_) => None,
     }
 }

@@ -260,7 +260,10 @@ impl Model {
         self.marks.reach_if(!deliveries.is_empty(), Mark::PeekOfSomething);
         Ok(vec![reply(
             call,
-            Ok(Reply::Mail(mail::Reply::Seen { deliveries })),
+            Ok(Reply::Mail(mail::Reply::Seen {
+                deliveries,
+                held: Vec::new(),
+            })),
         )])
     }
 }

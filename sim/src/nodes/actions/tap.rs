@@ -47,6 +47,7 @@ impl Invocations {
             | Command::Trace(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
+            | Command::Holds(_)
             | Command::Records(_)
             | Command::Resource(_) => return None,
         };

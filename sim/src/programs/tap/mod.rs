@@ -201,6 +201,7 @@ impl ProgramTap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Actions(_)
+            | Command::Holds(_)
             | Command::Records(_)
             | Command::Resource(_) => None,
         }

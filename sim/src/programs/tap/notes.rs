@@ -148,6 +148,10 @@ impl ProgramTap {
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
             | Event::Awaited { .. }
+            | Event::Holds { .. }
+            | Event::Held { .. }
+            | Event::Allowed { .. }
+            | Event::Dropped { .. }
             | Event::HeldBack { .. }
             | Event::Receipt { .. }
             | Event::PushFailed { .. }
