@@ -45,13 +45,25 @@ pub enum Bug {
     AskedWhenEnded,
     /// Some deliveries are in no list.
     ListedInPart,
+    /// A hold is answered, and nothing comes of it.
+    HoldIgnored,
+    /// That a hold ends is answered, and nothing comes of it.
+    LiftForgotten,
+    /// What is dropped passes.
+    DropPasses,
+    /// What is to pass is dropped.
+    AllowDrops,
+    /// With a message that is to pass a hold ends.
+    AllowLifts,
+    /// A sender is not told that its message is held.
+    HeldNoteMissing,
     /// A node is told of a number before the one behind which an agent's frames go on.
     CursorTooLow,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 28] = [
         Self::FrameLost,
         Self::SentAfterReceipt,
         Self::MarkMissing,
@@ -73,6 +85,12 @@ impl Bug {
         Self::ResultOfAnother,
         Self::AskedWhenEnded,
         Self::ListedInPart,
+        Self::HoldIgnored,
+        Self::LiftForgotten,
+        Self::DropPasses,
+        Self::AllowDrops,
+        Self::AllowLifts,
+        Self::HeldNoteMissing,
         Self::CursorTooLow,
     ];
 }

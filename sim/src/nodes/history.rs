@@ -41,6 +41,10 @@ pub struct History {
     pub settled: BTreeSet<String>,
     /// What has expired, by the texts and the agents.
     pub expired: BTreeSet<(String, String)>,
+    /// What the person held at some time, by the texts and the agents.
+    pub held: BTreeSet<(String, String)>,
+    /// What it has dropped.
+    pub dropped: BTreeSet<(String, String)>,
     /// The deliveries that have arrived, as relay says.
     pub arrived: BTreeSet<String>,
     /// What the tap found to be wrong.

@@ -37,11 +37,16 @@ pub const ELSEWHERE: &str = "frames of an agent go to the node that has it";
 /// The tap's: it is for what went to its node, up to its number.
 pub const ACKNOWLEDGED: &str = "nothing counts as acknowledged but by the node that has it";
 
+/// The tap's.
+pub const HELD: &str = "nobody is handed what the person holds or has dropped, and nothing else is held";
+/// The tap's.
+pub const NOTED: &str = "a sender is told where the person holds its message, and only there";
+
 /// Nobody is shown what it does not want yet.
 pub const LISTED: &str = "what is deferred is in no list before its time";
 
 /// All of them.
-pub const NAMES: [&str; 19] = [
+pub const NAMES: [&str; 21] = [
     LOST,
     RECEIPT,
     AFTER,
@@ -61,6 +66,8 @@ pub const NAMES: [&str; 19] = [
     ENDS,
     ASKED,
     LISTED,
+    HELD,
+    NOTED,
 ];
 
 /// Whether a law was kept, or what broke it.
@@ -136,9 +143,10 @@ impl Case<'_> {
         self.history.shown.iter().filter(move |shown| shown.text == text)
     }
 
+    /// Tells whether nobody is to get it any more: it has expired, or was dropped.
     fn has_expired(&self, post: &Post, node: usize) -> bool {
-        let mut expired = self.history.expired.iter();
-        expired.any(|(text, agent)| *text == post.text && *agent == node_name(node))
+        let mut gone = self.history.expired.iter().chain(&self.history.dropped);
+        gone.any(|(text, agent)| *text == post.text && *agent == node_name(node))
     }
 
     fn has_twin(&self, node: usize) -> bool {
@@ -247,7 +255,9 @@ impl Case<'_> {
             let is_known = |post: &&Post| post.text == shown.text && post.outcome == Posted::Accepted;
             // What nobody knows may be accepted long after it was sent, and what went to a channel went another way.
             let post = self.history.posts.iter().find(is_known);
-            if post.is_none_or(|post| post.to.is_none()) {
+            // What was held comes when the person lets it pass.
+            let name = (shown.text.clone(), node_name(shown.node));
+            if post.is_none_or(|post| post.to.is_none()) || self.history.held.contains(&name) {
                 continue;
             }
             let before = latest.insert((shown.node, shown.process, poster), number);

@@ -5,7 +5,7 @@
 //! - [`world`]: the hosts. [`work`]: what runs on them. [`tap`]: what passes in and out of the engine, and the laws that only it can
 //!   see. [`bug`]: the seeded bugs.
 //! - [`fleets`]: nodes for several agents. [`actions`]: what is asked of them. [`listers`]: who lists its
-//!   deliveries. [`api`]: how they, and others that are no programs of the crate, ask.
+//!   deliveries. [`holds`]: what the person holds. [`api`]: how they, and others that are no programs of the crate, ask.
 //! - [`hooks`]: programs that are pushed to. [`observers`]: programs that look on. [`history`]: what posters, targets and observers saw. [`laws`]: what must hold of it.
 
 pub mod actions;
@@ -13,6 +13,7 @@ pub mod api;
 pub mod bug;
 pub mod fleets;
 pub mod history;
+pub mod holds;
 pub mod hooks;
 pub mod laws;
 pub mod listers;
@@ -34,7 +35,7 @@ use history::History;
 use plan::Plan;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 42] = [
+pub const REQUIRED: [(&str, u64); 52] = [
     ("node came", 20),
     ("node came again", 20),
     ("node lapsed", 100),
@@ -77,6 +78,16 @@ pub const REQUIRED: [(&str, u64); 42] = [
     ("handler gone with an invocation in hand", 100),
     ("asked again", 200),
     ("invocation failed with its node", 400),
+    ("hold set", 40),
+    ("hold lifted", 40),
+    ("held with all", 40),
+    ("held for its recipient", 40),
+    ("held for its sender", 40),
+    ("held when it came back", 200),
+    ("held message let pass", 40),
+    ("held message dropped", 40),
+    ("expired while it was held", 200),
+    ("sender told that the person holds it", 40),
 ];
 
 /// What a run came to.

@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use super::actions::ActionPlan;
 use super::fleets::plan::FleetPlan;
+use super::holds::HoldsPlan;
 use super::listers;
 
 use crate::plan::{Fault, draw_faults, draw_stops};
@@ -31,6 +32,8 @@ pub struct Plan {
     pub listers: Vec<usize>,
     /// What is asked of actions.
     pub actions: ActionPlan,
+    /// What the person holds.
+    pub holds: HoldsPlan,
     /// Who posts.
     pub posters: Vec<PosterPlan>,
     /// On which machines somebody looks on.
@@ -226,6 +229,7 @@ impl Plan {
             listers: listers::draw(seed, boxes),
             fleets,
             actions,
+            holds: HoldsPlan::default(),
             hooks,
             observers,
             boxes,
@@ -236,6 +240,8 @@ impl Plan {
             faults,
         };
         listers::draw_posts(&mut plan);
+        let agents = plan.first_of_listers() + plan.listers.len();
+        plan.holds = HoldsPlan::draw(seed, boxes, duration_ms, agents, plan.posters.len());
         plan
     }
 }

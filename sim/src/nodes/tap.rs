@@ -15,6 +15,7 @@ use super::actions::tap::Invocations;
 use super::bug::Bug;
 use super::fleets::bindings::Bindings;
 use super::history::{Log, Told};
+use super::holds::tap::Held;
 use super::laws::{LATE, NUMBERS, PUSHED, SENT_AGAIN};
 use super::observers::{Spoiler, told};
 use crate::laws::Violation;
@@ -56,6 +57,7 @@ pub struct NodeTap {
     acknowledging: BTreeMap<CallId, (AgentName, u64)>,
     bindings: Bindings,
     invocations: Invocations,
+    held: Held,
     /// Counts what a bug may hit, and what it keeps.
     hits: u64,
     kept: Option<(SessionId, Box<Frame>)>,
@@ -88,6 +90,7 @@ impl NodeTap {
             acknowledging: BTreeMap::new(),
             bindings: Bindings::default(),
             invocations: Invocations::default(),
+            held: Held::default(),
             hits: 0,
             kept: None,
             spoiler: Spoiler::default(),
@@ -111,6 +114,7 @@ impl NodeTap {
     fn look(&mut self, input: &mut Input) -> Option<Effect> {
         let highest = |agent: &AgentName| self.frames.get(agent).map_or(0, |frames| frames.highest);
         self.bindings.look(input, self.bug, highest, &self.marks);
+        self.held.look(input, self.bug);
         let answer = self.invocations.look(input, self.bug);
         if answer.is_some() {
             return answer;
@@ -207,6 +211,7 @@ impl NodeTap {
         if self.bug.is_none() {
             return;
         }
+        self.held.spoil(self.bug, out);
         self.invocations.spoil(self.bug, out);
         let mut spoilt = Vec::new();
         let mut first: Option<usize> = None;
@@ -294,6 +299,9 @@ impl NodeTap {
                 format!("{handover:?} is under way since {since}, at {now}"),
             );
             self.pushes.clear();
+        }
+        for Violation { law, detail } in self.held.see(out, &self.log, &self.marks) {
+            self.broken(law, detail);
         }
         for effect in out {
             let bindings = self.bindings.see(effect, &self.marks);

@@ -18,6 +18,7 @@ use super::api::Api;
 use super::fleets::moves::mover;
 use super::fleets::program::Program;
 use super::history::{Given, Post, Posted, Shown};
+use super::holds::Person;
 use super::hooks::Hook;
 use super::listers::Lister;
 use super::observers;
@@ -132,6 +133,17 @@ impl World {
                 marks: self.marks.clone(),
             };
             tokio::spawn(lister.runs());
+        }
+        let holds = &self.plan.holds;
+        if holds.on == number && !holds.steps.is_empty() {
+            let person = Person {
+                plan: holds.clone(),
+                next: Arc::clone(&self.next_hold),
+                seed: self.plan.seed,
+                api: api.clone(),
+                log: self.log.clone(),
+            };
+            tokio::spawn(person.runs());
         }
         let actions = &self.plan.actions;
         if actions.caller_on == number && !actions.asks.is_empty() {

@@ -84,6 +84,8 @@ pub(super) struct World {
     pub processes: Arc<AtomicU64>,
     /// How far each poster is; a machine that comes back goes on from there.
     pub next_posts: Arc<Vec<AtomicUsize>>,
+    /// Which of the person's steps is the next.
+    pub next_hold: Arc<AtomicUsize>,
     /// How many messages targets are busy with, by machine.
     pub busy: Arc<Vec<AtomicUsize>>,
     /// How far each observer is.
@@ -112,6 +114,7 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
         ended: Rc::default(),
         processes: Arc::default(),
         next_posts: counters(plan.posters.len()),
+        next_hold: Arc::default(),
         busy: counters(plan.boxes),
         fleets: Arc::new(Fleets::new(&plan.fleets)),
         connections: Arc::default(),

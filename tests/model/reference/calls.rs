@@ -94,6 +94,7 @@ impl Model {
             Command::Nodes(_) | Command::Receipts(_) | Command::Actions(_) | Command::Surfacing(_) => {
                 unreachable!("no plan has nodes")
             }
+            Command::Holds(_) => unreachable!("no plan holds anything"),
             Command::Trace(command) => self.about_trace(open, call, &command),
             Command::Records(command) => self.about_records(now, open, call, command),
         }
