@@ -5,6 +5,7 @@
 //! - [`engine`]: the pure core. Who may post and read, what waits for whom, when a message counts as read.
 //! - [`tools`]: pure too. MCP tool calls to engine commands, engine replies to text; a toolset is a table of tools.
 //! - `server`: the shell. Owns the engine; HTTP, SSE, streamable HTTP; decides nothing about messages.
+//! - `workers`: the processes of agent CLIs that relay starts: how they are started, watched and ended.
 //! - `terminal`: what a person's terminal is shown of text from outside.
 //! - `cli`: a file per subcommand; the stdio bridge is one of them.
 //!
@@ -38,3 +39,5 @@ pub mod server;
 #[cfg(feature = "server")]
 mod terminal;
 pub mod tools;
+#[cfg(feature = "server")]
+pub mod workers;

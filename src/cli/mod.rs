@@ -5,6 +5,7 @@
 
 mod agents;
 mod ask;
+mod attach;
 mod client;
 mod config;
 mod connection_hint;
@@ -19,6 +20,7 @@ mod hook;
 mod identity;
 mod install;
 mod key;
+mod logs;
 pub mod mcp;
 mod messages;
 mod mode;
@@ -38,6 +40,8 @@ mod table;
 mod tail;
 mod trace;
 mod work_tree;
+mod worker;
+mod worker_files;
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
@@ -95,6 +99,10 @@ enum Command {
     Groups(directory::Groups),
     /// List the channels, or who is in one.
     Channels(directory::Channels),
+    /// Show what a worker has written, also one that has ended.
+    Logs(logs::Logs),
+    /// Bring a worker's terminal into yours; Ctrl-] leaves it, and it goes on.
+    Attach(attach::Attach),
     /// Print a new key of a workspace, for programs that speak the API of Agent Relay.
     Key(key::Key),
     /// End the relay that runs on this machine in order, and nothing else.
@@ -121,6 +129,8 @@ enum Command {
     Man(definition::Man),
     #[command(hide = true)]
     ConnectionHint(connection_hint::ConnectionHint),
+    #[command(hide = true)]
+    Worker(worker::Worker),
 }
 
 /// How a subcommand ended that met no error.
@@ -199,6 +209,8 @@ pub fn main() -> ExitCode {
         Command::Retire(args) => directory::retire(&args),
         Command::Groups(args) => directory::groups(&args),
         Command::Channels(args) => directory::channels(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Attach(args) => attach::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Install(args) => install::run(&args),
@@ -210,6 +222,7 @@ pub fn main() -> ExitCode {
         Command::Hook(args) => hook::run(&args),
         Command::Prompt(args) => done(prompt::run(args).map_err(|error| format!("relay prompt: {error}"))),
         Command::Completions(args) => definition::complete(&args),
+        Command::Worker(args) => worker::run(&args),
         Command::Man(args) => definition::write_pages(&args),
         Command::ConnectionHint(args) => {
             done(connection_hint::run(args).map_err(|error| format!("relay connection-hint: {error}")))

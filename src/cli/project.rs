@@ -90,7 +90,12 @@ impl DataDirectory {
 
     /// Returns where the relay of a project has its socket.
     pub fn socket(&self, project: &Project) -> PathBuf {
-        self.projects().join(&project.0).join(SOCKET)
+        self.project(project).join(SOCKET)
+    }
+
+    /// Returns the directory of a project.
+    pub fn project(&self, project: &Project) -> PathBuf {
+        self.projects().join(&project.0)
     }
 
     /// Returns the directory that holds a directory for each project.

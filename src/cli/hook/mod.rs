@@ -68,6 +68,10 @@ pub struct Hook {
     #[arg(long)]
     plugin: bool,
 
+    /// It is a hook that relay has given its worker: with `RELAY_HOOKS=worker` others do nothing, such as those of the worker's project.
+    #[arg(long, hide = true)]
+    worker: bool,
+
     /// How the agent is to be brought what its senders say nothing of; as it was, if it is left out.
     #[arg(
         long = "mode",
@@ -103,7 +107,8 @@ enum Mode {
 
 /// Carries an event, or stands by.
 pub fn run(args: &Hook) -> Result<End, Failure> {
-    if args.plugin && has_claude_hooks() {
+    let has_own = std::env::var_os("RELAY_HOOKS").is_some_and(|whose| whose == "worker");
+    if args.plugin && has_claude_hooks() || has_own && !args.worker {
         return Ok(End::Done);
     }
     let process = args.program.process();

@@ -1,0 +1,266 @@
+//! What a terminal shows of what a program writes: its screen, and the lines that have left it at the top.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU16;
+
+use vt100::capture::{BasicFormattedCaptureState, RowContents, basic_formatted_to_plain};
+
+use super::limits::{KEPT_LINES, LAST_LINE_CHARACTERS, LAST_LINES, SIDE_MAX};
+use crate::terminal::preview;
+
+/// A terminal that nobody sits at. It answers what programs ask their terminal: without that some do not begin.
+pub struct Screen {
+    parser: vt100::Parser<Above>,
+}
+
+/// What is above the screen.
+struct Above {
+    /// Lines, the last of which may go on.
+    lines: VecDeque<String>,
+    /// The next row begins another line.
+    ended: bool,
+    lines_max: usize,
+    /// What the program is to be answered.
+    answers: Vec<u8>,
+    /// The size that it wants its terminal to have.
+    wanted: Option<(u16, u16)>,
+}
+
+impl Above {
+    fn push(&mut self, text: &str, goes_on: bool) {
+        match self.lines.back_mut().filter(|_| !self.ended) {
+            Some(last) => last.push_str(text),
+            None => self.lines.push_back(text.to_owned()),
+        }
+        self.ended = !goes_on;
+        if self.lines.len() > self.lines_max {
+            self.lines.pop_front();
+        }
+    }
+}
+
+impl vt100::Callbacks for Above {
+    fn on_scroll(&mut self, row: RowContents<'_>, is_alternate: bool) {
+        if is_alternate {
+            return;
+        }
+        let mut state = BasicFormattedCaptureState::new();
+        let mut text = String::new();
+        // The second one is empty, and tells whether the line has ended.
+        let mut written = row.write_formatted_basic(&mut text, &mut state);
+        let length = text.len();
+        written = written.and_then(|()| row.write_formatted_basic(&mut text, &mut state));
+        let goes_on = written.is_ok() && !text[length..].starts_with('\n');
+        text.truncate(length);
+        let plain: String = basic_formatted_to_plain(&text).collect();
+        self.push(plain.trim_end(), goes_on);
+    }
+
+    fn resize(&mut self, _: &mut vt100::Screen, wanted: (u16, u16)) {
+        self.wanted = Some(wanted);
+    }
+
+    /// Answers where the cursor is, that all is well, and that this is a VT100 with what it had.
+    /// <https://vt100.net/docs/vt510-rm/chapter4.html>
+    fn unhandled_csi(
+        &mut self,
+        screen: &mut vt100::Screen,
+        first: Option<u8>,
+        _: Option<u8>,
+        params: &[&[u16]],
+        c: char,
+    ) {
+        let param = params.first().and_then(|param| param.first()).copied();
+        let answer = match (first, param.unwrap_or_default(), c) {
+            (None, 5, 'n') => "\u{1b}[0n".to_owned(),
+            (None, 6, 'n') => {
+                let (row, col) = screen.cursor_position();
+                format!("\u{1b}[{};{}R", row + 1, col + 1)
+            }
+            (None, 0, 'c') => "\u{1b}[?1;2c".to_owned(),
+            (_, _, _) => return,
+        };
+        self.answers.extend_from_slice(answer.as_bytes());
+    }
+}
+
+/// Takes a length of a side that a terminal can have.
+fn side(length: u16) -> NonZeroU16 {
+    NonZeroU16::new(length.min(SIDE_MAX)).unwrap_or(NonZeroU16::MIN)
+}
+
+impl Screen {
+    /// An empty one of so many rows and columns.
+    pub fn new(size: (u16, u16)) -> Self {
+        Self::keeping(size, KEPT_LINES)
+    }
+
+    fn keeping((rows, cols): (u16, u16), lines_max: usize) -> Self {
+        let above = Above {
+            lines: VecDeque::new(),
+            ended: true,
+            lines_max,
+            answers: Vec::new(),
+            wanted: None,
+        };
+        let parser = vt100::Parser::new_with_callbacks(side(rows), side(cols), 0, above);
+        Self { parser }
+    }
+
+    /// Takes what the program writes.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.parser.process(bytes);
+    }
+
+    /// Has another size from now on.
+    pub fn resize(&mut self, (rows, cols): (u16, u16)) {
+        self.parser.set_size(side(rows), side(cols));
+    }
+
+    /// Takes what the program is to be answered.
+    pub fn take_answers(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.parser.callbacks_mut().answers)
+    }
+
+    /// Returns what it shows now.
+    pub fn shown(&self) -> &vt100::Screen {
+        self.parser.screen()
+    }
+
+    /// Returns all lines that are kept, and those on the screen; without the empty ones at the end.
+    fn into_lines(mut self) -> Vec<String> {
+        let shown = self.parser.screen();
+        let (_, cols) = shown.size();
+        let rows: Vec<(String, bool)> = shown
+            .rows(0, cols.get())
+            .zip(0..)
+            .map(|(text, row)| (text, shown.row_wrapped(row)))
+            .collect();
+        let above = self.parser.callbacks_mut();
+        above.lines_max = usize::MAX;
+        for (text, wrapped) in rows {
+            above.push(text.trim_end(), wrapped);
+        }
+        let mut lines: Vec<String> = std::mem::take(&mut above.lines).into();
+        while lines.last().is_some_and(|line| line.trim().is_empty()) {
+            lines.pop();
+        }
+        lines
+    }
+
+    /// Returns the last lines, as a person may be shown them.
+    pub fn last_lines(self) -> Vec<String> {
+        let lines = self.into_lines();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        let shown = |line: &String| {
+            let mut shown = String::new();
+            preview(line, LAST_LINE_CHARACTERS, &mut shown);
+            shown
+        };
+        last.iter().map(shown).collect()
+    }
+}
+
+/// Returns the lines that a log shows when it is read from its beginning, by a terminal of the size that it tells itself.
+pub(crate) fn lines_of(log: &[u8]) -> Vec<String> {
+    let mut screen = Screen::keeping((24, 80), usize::MAX);
+    // A size counts from where it is told.
+    for part in log.split_inclusive(|byte| *byte == b't') {
+        screen.write(part);
+        if let Some(size) = screen.parser.callbacks_mut().wanted.take() {
+            screen.resize(size);
+        }
+    }
+    screen.into_lines()
+}
+
+/// Turns the line ends of a program without a terminal into those that a terminal takes.
+pub fn with_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes.len() + bytes.len() / 16);
+    for byte in bytes {
+        if *byte == b'\n' {
+            text.push(b'\r');
+        }
+        text.push(*byte);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(text: &str) -> Vec<String> {
+        lines_of(text.as_bytes())
+    }
+
+    #[test]
+    fn a_log_is_read_as_its_terminal_showed_it() {
+        for (text, lines) in [
+            ("", vec![]),
+            ("one\r\ntwo\r\n\r\n", vec!["one", "two"]),
+            (
+                "\u{1b}[1mbold\u{1b}[0m \u{1b}]0;title\u{7}text",
+                vec!["bold text"],
+            ),
+            ("working 1\rworking 2\rdone     \r\n", vec!["done"]),
+            (
+                "\u{1b}[8;2;4tabcdef\r\n1\r\n2\r\n3",
+                vec!["abcdef", "1", "2", "3"],
+            ),
+        ] {
+            assert_eq!(log(text), lines, "{text:?}");
+        }
+        let many: Vec<String> = (0..1_000).map(|line| line.to_string()).collect();
+        assert_eq!(log(&many.join("\r\n")), many);
+    }
+
+    #[test]
+    fn what_a_program_shows_on_a_screen_of_its_own_goes_with_it() {
+        let lines = log("before\r\n\u{1b}[?1049h\u{1b}[Hwhole\r\nscreen\u{1b}[?1049lafter\r\n");
+        assert_eq!(lines, ["before", "after"]);
+    }
+
+    #[test]
+    fn the_last_lines_are_few_and_short_and_steer_nothing() {
+        let mut screen = Screen::new((10, 80));
+        for line in 0..100 {
+            screen.write(format!("\u{1b}[31mline {line}\u{202e}\r\n").as_bytes());
+        }
+        screen.write("x".repeat(1_000).as_bytes());
+        let lines = screen.last_lines();
+        assert_eq!(lines.len(), LAST_LINES);
+        assert_eq!(lines[18], "line 99\\u{202e}");
+        assert_eq!(lines[19], format!("{}...", "x".repeat(LAST_LINE_CHARACTERS)));
+    }
+
+    #[test]
+    fn a_program_is_answered_what_it_asks_its_terminal() {
+        let mut screen = Screen::new((24, 80));
+        screen.write(b"ab\r\nc\x1b[6n\x1b[c\x1b[5n\x1b[?u");
+        assert_eq!(screen.take_answers(), b"\x1b[2;2R\x1b[?1;2c\x1b[0n");
+        assert_eq!(screen.take_answers(), b"");
+    }
+
+    #[test]
+    fn whatever_is_written_is_taken() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..200 {
+            let mut screen = Screen::new((random.u16(0..40), random.u16(0..100)));
+            for _ in 0..20 {
+                let mut bytes = Vec::new();
+                for _ in 0..200 {
+                    bytes.push(match random.u8(0..4) {
+                        0 => 0x1b,
+                        1 => random.u8(b'['..b'~'),
+                        2 => random.u8(b'0'..b'<'),
+                        _ => random.u8(..),
+                    });
+                }
+                screen.write(&bytes);
+                screen.resize((random.u16(..), random.u16(0..200)));
+            }
+            drop(screen.last_lines());
+        }
+    }
+}
