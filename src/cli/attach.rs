@@ -170,9 +170,9 @@ async fn show(stream: UnixStream) -> io::Result<Left> {
     tokio::select! {
         left = drawing => left,
         // What cannot be written is told by what cannot be read.
-        left = typing => left.or_else(|error: io::Error| match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Ok(Left::Lost),
-            _ => Err(error),
+        left = typing => left.or_else(|error: io::Error| {
+            let is_lost = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+            if is_lost { Ok(Left::Lost) } else { Err(error) }
         }),
         _ = terminate.recv() => Ok(Left::Detached),
         _ = hangup.recv() => Ok(Left::Detached),

@@ -88,10 +88,8 @@ mod tests {
         std::fs::write(root.join("relay/file"), "").expect("there is room");
         std::os::unix::fs::symlink(root.join("other"), root.join("relay/link")).expect("a link");
         let relay = root.join("relay");
-        let named = Config {
-            directories: vec![root.join("other"), root.join("gone")],
-            ..Config::default()
-        };
+        let mut named = Config::default();
+        named.directories = vec![root.join("other"), root.join("gone")];
         let none = Config::default();
         let of = |config, wanted, parent| {
             let relay = relay.as_path();

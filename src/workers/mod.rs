@@ -45,3 +45,5 @@ pub use table::{Cli, Task, UnknownCli};
 
 pub(crate) use frames::{Frame, read_frame, write_frame};
 pub(crate) use screen::lines_of;
+#[cfg(test)]
+pub(crate) use table::CLAUDE_HOOKS;

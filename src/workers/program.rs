@@ -56,8 +56,9 @@ fn check(path: &Path, cli: &str) -> Result<(), String> {
     if is_program(path) {
         return Ok(());
     }
+    let found = std::fs::metadata(path);
     let path = path.display();
-    let what = match std::fs::metadata(Path::new(&path.to_string())) {
+    let what = match found {
         Ok(found) if found.is_dir() => format!("{path} is a directory; name a program"),
         Ok(_) => format!(
             "{path} may not be run: permission denied; make it executable with chmod +x, or name another command line"
@@ -70,12 +71,10 @@ fn check(path: &Path, cli: &str) -> Result<(), String> {
 /// Says why the system does not run a program that is there.
 pub fn refused(path: &Path, error: &std::io::Error) -> String {
     let path = path.display();
-    match error.kind() {
-        std::io::ErrorKind::ArgumentListTooLong => {
-            format!(
-                "{path} cannot be run: the task is longer than the system takes in a command line; write it into a file, and name that"
-            )
-        }
-        _ => format!("{path} cannot be run: {error}"),
+    if error.kind() == std::io::ErrorKind::ArgumentListTooLong {
+        return format!(
+            "{path} cannot be run: the task is longer than the system takes in a command line; write it into a file, and name that"
+        );
     }
+    format!("{path} cannot be run: {error}")
 }

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -34,33 +34,35 @@ use super::order::{Report, Told};
 use super::screen::{Screen, with_returns};
 use super::{Files, Order, Status, processes, program};
 
-type Orders = Lines<BufReader<pipe::Receiver>>;
+type Orders = Lines<BufReader<tokio::io::Stdin>>;
 
 /// Carries out the order that stdin brings, until the worker has ended and nothing of it is left.
 ///
 /// # Errors
 ///
-/// When stdin is no pipe of relay's, or the system gives this process none of what it needs. Nothing was started then.
+/// When stdin brings no order, or the system gives this process none of what it needs. Nothing was started then.
 pub async fn supervise() -> io::Result<()> {
     // What is meant for relay's terminal does not reach it, such as Ctrl-C.
     let _is_leader = rustix::process::setsid();
     processes::adopt();
-    let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-    let not_relay = |error| io::Error::other(format!("relay worker is started by relay serve: {error}"));
-    let mut orders = BufReader::new(pipe::Receiver::from_owned_fd(stdin).map_err(not_relay)?).lines();
-    let Some(first) = orders.next_line().await? else {
-        return Ok(());
-    };
+    // Before anything is started that they are to end.
+    let mut signals = Ends::new()?;
+    let mut orders = BufReader::new(tokio::io::stdin()).lines();
+    let first = orders.next_line().await?.unwrap_or_default();
     let order = match serde_json::from_str(&first) {
         Ok(Told::Start(order)) => *order,
         Ok(Told::End) => return Ok(()),
-        Err(error) => return Err(not_relay(error.into())),
+        Err(error) => {
+            return Err(io::Error::other(format!(
+                "it is started by relay serve, and was given no order: {error}"
+            )));
+        }
     };
     let local = tokio::task::LocalSet::new();
     local
         .run_until(async {
             match begin(order).await {
-                Ok(mut worker) => worker.run(orders).await,
+                Ok(mut worker) => worker.run(orders, &mut signals).await,
                 Err(reason) => {
                     tell(&Report::Failed { reason });
                     Ok(())
@@ -250,8 +252,7 @@ fn trouble(reason: String) {
 
 impl Worker {
     /// Watches it until it has ended and nothing of it is left, and tells so.
-    async fn run(&mut self, mut orders: Orders) -> io::Result<()> {
-        let mut ends = Ends::new()?;
+    async fn run(&mut self, mut orders: Orders, ends: &mut Ends) -> io::Result<()> {
         let mut children = signal(SignalKind::child())?;
         let mut is_told = true;
         let mut bytes = vec![0; READ_BYTES];

@@ -135,11 +135,22 @@ const CODEX: Entry = Entry {
 };
 
 const GEMINI: Entry = Entry {
-    arguments: &["--model", "{model}", "--prompt-interactive", "{prompt}"],
+    arguments: &[
+        "--allowed-tools",
+        GEMINI_TOOLS,
+        "--model",
+        "{model}",
+        "--prompt-interactive",
+        "{prompt}",
+    ],
     env: &[],
     tools: "agent-relay,lift",
     is_woken: false,
 };
+
+/// relay's tools, each of which Gemini CLI would ask its person about.
+const GEMINI_TOOLS: &str = "mcp_relay_relay_send,mcp_relay_relay_inbox,mcp_relay_relay_who,mcp_relay_relay_status,mcp_relay_relay_spawn,\
+                            mcp_relay_relay_release,mcp_relay_post_message,mcp_relay_read_messages,mcp_relay_list_pending";
 
 const DROID: Entry = Entry {
     arguments: &["{prompt}"],
@@ -436,3 +447,6 @@ fn shell_quoted(word: &str) -> String {
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }
+
+#[cfg(test)]
+mod tests;

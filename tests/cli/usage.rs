@@ -39,6 +39,8 @@ fn help_names_every_subcommand() {
             "retire",
             "groups",
             "channels",
+            "logs",
+            "attach",
             "key",
             "stop",
             "install",

@@ -68,10 +68,6 @@ impl Scene {
         (supervisor, pid)
     }
 
-    pub fn socket(&self) -> PathBuf {
-        self.path("relay/projects/default/workers/w1.sock")
-    }
-
     pub fn log(&self) -> String {
         self.text("relay/projects/default/workers/w1.log")
     }

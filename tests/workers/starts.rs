@@ -126,5 +126,8 @@ fn who_is_no_relay_is_told_so() {
         .expect("it ends");
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("relay worker is started by relay serve"), "{said}");
+    assert!(
+        said.contains("it is started by relay serve, and was given no order"),
+        "{said}"
+    );
 }

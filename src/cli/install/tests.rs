@@ -564,3 +564,14 @@ fn what_cannot_be_changed_is_named_with_its_place() {
         assert_eq!(said, Err(Flaw { line, column, reason }), "{text}");
     }
 }
+
+#[test]
+fn a_worker_has_the_hooks_that_are_installed() {
+    let hooks = EDITORS[0].hooks.as_ref().expect("Claude Code has some");
+    let installed: Vec<(&str, bool)> = hooks
+        .events
+        .iter()
+        .map(|event| (event.name, event.waits))
+        .collect();
+    assert_eq!(installed, crate::workers::CLAUDE_HOOKS);
+}

@@ -1,0 +1,172 @@
+use std::path::Path;
+
+use super::*;
+
+fn task(cli: Cli) -> Task {
+    Task {
+        cli,
+        name: "w1".to_owned(),
+        project: "default".to_owned(),
+        parent: "Lead".to_owned(),
+        text: "Run the {model} tests\nand {stop}".to_owned(),
+        model: None,
+        cwd: PathBuf::from("/work tree"),
+        host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        port: 7_331,
+        token: None,
+        program: "/opt/my relay".to_owned(),
+        files: Files::of(Path::new("/data"), "w1"),
+    }
+}
+
+fn order(task: &Task) -> Order {
+    task.order(&Config::default()).expect("it has a place for all")
+}
+
+#[test]
+fn a_worker_is_told_first_who_it_is_and_then_what_to_do() {
+    for cli in Cli::ALL {
+        let task = task(cli);
+        let prompt = task.prompt();
+        assert!(prompt.starts_with("You are w1, a worker that Lead has started over relay"));
+        assert!(prompt.contains("relay_send(to=\"Lead\", message=\"ACK: "));
+        assert!(prompt.ends_with("Your task:\n\nRun the {model} tests\nand {stop}"));
+        assert_eq!(order(&task).argv.last(), Some(&prompt), "{cli}");
+    }
+}
+
+#[test]
+fn no_secret_stands_in_a_command_line() {
+    for cli in Cli::ALL {
+        let task = Task {
+            token: Some("a-secret-of-20-chars".to_owned()),
+            ..task(cli)
+        };
+        let Order { argv, mut env, .. } = order(&task);
+        assert!(
+            argv.iter().all(|argument| !argument.contains("secret")),
+            "{argv:?}"
+        );
+        assert_eq!(env.remove("RELAY_TOKEN"), Some(task.token));
+        let values = env.into_values().flatten();
+        assert!(values.into_iter().all(|value| !value.contains("secret")));
+    }
+}
+
+#[test]
+fn claude_code_is_given_relay_its_hooks_and_its_tools_and_nothing_more() {
+    let Order { argv, env, .. } = order(&task(Cli::Claude));
+    assert_eq!(
+        (argv[0].as_str(), argv[1].as_str(), argv[3].as_str(), argv.len()),
+        ("claude", "--mcp-config", "--settings", 6)
+    );
+    let mcp: Value = serde_json::from_str(&argv[2]).expect("it is JSON");
+    let args = ["mcp", "--tools", "agent-relay"];
+    let relay = json!({"type": "stdio", "command": "/opt/my relay", "args": args});
+    assert_eq!(mcp, json!({"mcpServers": {"relay": relay}}));
+    let settings: Value = serde_json::from_str(&argv[4]).expect("it is JSON");
+    assert_eq!(settings["permissions"], json!({"allow": ["mcp__relay"]}));
+    let stop = &settings["hooks"]["Stop"];
+    assert_eq!(
+        stop[0]["hooks"][0]["command"],
+        "'/opt/my relay' hook claude --worker"
+    );
+    assert_eq!(
+        stop[1]["hooks"][0]["command"],
+        "'/opt/my relay' hook claude wait --worker"
+    );
+    let of = |name: &str| env[name].as_deref();
+    assert_eq!(
+        [
+            "RELAY_AGENT",
+            "RELAY_PROJECT",
+            "RELAY_PARENT",
+            "RELAY_PORT",
+            "RELAY_HOOKS",
+            "TMUX"
+        ]
+        .map(of),
+        [
+            Some("w1"),
+            Some("default"),
+            Some("Lead"),
+            Some("7331"),
+            Some("worker"),
+            None
+        ]
+    );
+}
+
+#[test]
+fn a_model_is_given_where_there_is_a_place_for_one_and_else_refused() {
+    for cli in Cli::ALL {
+        let task = Task {
+            model: Some("fast".to_owned()),
+            ..task(cli)
+        };
+        let order = task.order(&Config::default());
+        if cli == Cli::Droid {
+            let refused = order.expect_err("it has none");
+            assert!(refused.starts_with("model \"fast\": the command line of droid has no place"));
+            continue;
+        }
+        let argv = order.expect("it has one").argv;
+        let at = argv
+            .iter()
+            .position(|argument| argument == "--model")
+            .expect("it is there");
+        assert_eq!(argv[at + 1], "fast");
+    }
+    let argv = order(&task(Cli::Codex)).argv;
+    assert!(!argv.iter().any(|argument| argument == "--model"));
+}
+
+#[test]
+fn what_the_configuration_says_stands_in_place_of_the_tables() {
+    let config =
+        br#"{"workers": {"codex": {"command": ["my-codex", "-x"], "env": {"A": "1", "RELAY_PORT": "2"}},
+                      "claude": {"arguments": ["{name}: {prompt} {unknown}", "--m", "{model}"]}}}"#;
+    let config = Config::parse(Path::new("/p/.relay/config.json"), config).expect("it is good");
+    let codex = task(Cli::Codex).order(&config).expect("it has a place for all");
+    assert_eq!(codex.argv[..3], ["my-codex", "-x", "--disable"]);
+    assert_eq!(codex.env["A"].as_deref(), Some("1"));
+    assert_eq!(codex.env["RELAY_PORT"].as_deref(), Some("2"));
+    let claude = task(Cli::Claude);
+    let said = format!("w1: {} {{unknown}}", claude.prompt());
+    assert_eq!(
+        claude.order(&config).expect("good").argv,
+        ["claude".to_owned(), said]
+    );
+}
+
+#[test]
+fn codex_and_opencode_are_given_an_address_that_names_the_worker() {
+    let elsewhere = |cli| Task {
+        host: IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
+        project: "web".to_owned(),
+        token: Some("a-secret-of-20-chars".to_owned()),
+        ..task(cli)
+    };
+    let url = "http://[::1]:7331/mcp?agent=w1&tools=agent-relay,lift&project=web";
+    let codex = order(&elsewhere(Cli::Codex)).argv;
+    let entry = format!(
+        "mcp_servers.relay={{ url = \"{url}\", default_tools_approval_mode = \"approve\", bearer_token_env_var = \"RELAY_TOKEN\" }}"
+    );
+    assert!(codex.contains(&entry), "{codex:?}");
+    let opencode = order(&elsewhere(Cli::Opencode)).env;
+    let content = opencode["OPENCODE_CONFIG_CONTENT"].as_deref().expect("it is set");
+    let content: Value = serde_json::from_str(content).expect("it is JSON");
+    let headers = json!({"Authorization": "Bearer {env:RELAY_TOKEN}"});
+    let relay = json!({"type": "remote", "url": url, "enabled": true, "headers": headers});
+    assert_eq!(content, json!({"mcp": {"relay": relay}}));
+}
+
+#[test]
+fn a_cli_is_named_as_its_program_is() {
+    for cli in Cli::ALL {
+        assert_eq!(cli.as_str().parse(), Ok(cli));
+    }
+    let refused = "cursor".parse::<Cli>().expect_err("it is none").to_string();
+    let accepted = "no agent CLI \"cursor\"; accepted: claude, codex, gemini, droid, opencode";
+    assert_eq!(refused, accepted);
+}
