@@ -51,8 +51,11 @@ async fn logs(args: &Logs, files: &Files) -> io::Result<()> {
     let mut log = files.read_log()?;
     let mut shown = lines_of(&log);
     args.print(&shown)?;
+    if !args.follow {
+        return Ok(());
+    }
     let mut waited = 0;
-    while args.follow {
+    loop {
         // Asked first, so that what it has written last is there.
         let goes_on = files.is_running();
         let before = std::mem::replace(&mut log, files.read_log()?);
@@ -66,11 +69,10 @@ async fn logs(args: &Logs, files: &Files) -> io::Result<()> {
             shown = lines;
         }
         if !goes_on {
-            break;
+            return Ok(());
         }
         sleep(LOOK_EVERY).await;
     }
-    Ok(())
 }
 
 impl Logs {
