@@ -38,7 +38,7 @@ const BUGS: [(Bug, u64, &[&str]); 28] = [
     (Bug::AskedWhenEnded, 5, &[ASKED]),
     (Bug::ListedInPart, 20, &[LOST]),
     (Bug::HoldIgnored, 10, &[HELD, NOTED]),
-    (Bug::LiftForgotten, 10, &[HELD, NOTED, LOST]),
+    (Bug::LiftForgotten, 40, &[HELD, NOTED, LOST]),
     (Bug::DropPasses, 40, &[HELD]),
     (Bug::AllowDrops, 20, &[LOST]),
     (Bug::AllowLifts, 20, &[HELD, NOTED]),
