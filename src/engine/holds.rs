@@ -222,6 +222,9 @@ impl Holds {
     }
 }
 
+/// A message, and where it stands aside.
+type HeldAt = (Arc<Message>, Vec<(AgentName, Seq)>);
+
 /// What the person asks for.
 impl Engine {
     /// Carries a command out.
@@ -328,10 +331,10 @@ impl Engine {
     }
 
     /// Finds the one message that stands aside and whose id begins so, and where it does.
-    fn held_message(&self, given: &str) -> Result<(Arc<Message>, Vec<(AgentName, Seq)>), Refusal> {
+    fn held_message(&self, given: &str) -> Result<HeldAt, Refusal> {
         let not_held = || Refusal::NotHeld { given: shown(given) };
         let begins_so = beginning(given).ok_or_else(not_held)?;
-        let mut found: BTreeMap<MessageId, (Arc<Message>, Vec<(AgentName, Seq)>)> = BTreeMap::new();
+        let mut found: BTreeMap<MessageId, HeldAt> = BTreeMap::new();
         for (agent, Delivery { seq, message, .. }) in self.aside() {
             if begins_so(message.id) {
                 let places = found.entry(message.id);

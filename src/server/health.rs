@@ -229,6 +229,8 @@ mod tests {
         let role = Role {
             role: agent.to_string(),
             unread: many,
+            held: 0,
+            is_held: false,
             oldest_seconds: Some(ages),
             in_doubt: many,
             mode: Mode::NextToolCall.as_str(),

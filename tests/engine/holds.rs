@@ -32,9 +32,11 @@ impl Relay {
         let Effect::Reply { result, .. } = effects.remove(place.expect("it is answered")) else {
             unreachable!("it was found");
         };
-        let answer = result.map(|reply| match reply {
-            Reply::Holds(answer) => answer,
-            other => panic!("{other:?}"),
+        let answer = result.map(|reply| {
+            let Reply::Holds(answer) = reply else {
+                panic!("{reply:?}");
+            };
+            answer
         });
         (answer, effects)
     }
