@@ -1,5 +1,6 @@
 //! `GET /health`: what the relay is and what is in it, as JSON. `relay status` shows the same.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -52,6 +53,18 @@ struct Role {
     in_doubt: usize,
     /// How it is brought what its senders say nothing of.
     mode: &'static str,
+    /// The node that its agent is on; left out if it is on none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<OnNode>,
+}
+
+/// The node that an agent is on.
+#[derive(Serialize)]
+struct OnNode {
+    kind: &'static str,
+    live: Option<bool>,
+    /// Its target does not take what is pushed for this agent.
+    failing: bool,
 }
 
 /// An open session.
@@ -113,6 +126,11 @@ impl Health {
             nodes,
         } = overview;
         let agents = inboxes.iter().filter(|inbox| !inbox.agent.is_person());
+        let bound = nodes.iter().flat_map(|(node, bindings)| {
+            let bound = bindings.iter();
+            bound.map(move |binding| (&binding.agent, OnNode::new(node, binding)))
+        });
+        let mut on: BTreeMap<&AgentName, OnNode> = bound.collect();
         Self {
             name: "relay",
             version: env!("CARGO_PKG_VERSION"),
@@ -124,7 +142,10 @@ impl Health {
             sessions: sessions.len(),
             holds_all: *holds_all,
             pending: Pending(agents.map(|inbox| (inbox.agent.clone(), inbox.unread)).collect()),
-            roles: inboxes.iter().map(|inbox| Role::new(now, inbox)).collect(),
+            roles: inboxes
+                .iter()
+                .map(|inbox| Role::new(now, inbox, on.remove(&inbox.agent)))
+                .collect(),
             connections: sessions
                 .iter()
                 .map(|session| Connection::new(now, session))
@@ -138,7 +159,7 @@ impl Health {
 }
 
 impl Role {
-    fn new(now: Timestamp, inbox: &InboxView) -> Self {
+    fn new(now: Timestamp, inbox: &InboxView, node: Option<OnNode>) -> Self {
         Self {
             role: inbox.agent.to_string(),
             unread: inbox.unread,
@@ -147,6 +168,17 @@ impl Role {
             is_held: inbox.is_held,
             in_doubt: inbox.in_doubt,
             mode: inbox.mode.as_str(),
+            node,
+        }
+    }
+}
+
+impl OnNode {
+    fn new(node: &NodeView, binding: &BindingView) -> Self {
+        Self {
+            kind: kind(node),
+            live: is_live(node),
+            failing: binding.failing.is_some(),
         }
     }
 }
@@ -181,12 +213,8 @@ impl Node {
         Self {
             node: nodes::node_name(node),
             project: node.project.clone(),
-            kind: match (node.pushes, &node.own) {
-                (true, _) => "http_push",
-                (false, Some(_)) => "direct",
-                (false, None) => "fleet",
-            },
-            live: (!node.pushes).then_some(node.is_live),
+            kind: kind(node),
+            live: is_live(node),
             agents: bindings.len(),
             failing: bindings
                 .iter()
@@ -195,6 +223,18 @@ impl Node {
             dead_letters: bindings.iter().map(|binding| binding.dead).sum(),
         }
     }
+}
+
+fn kind(node: &NodeView) -> &'static str {
+    match (node.pushes, &node.own) {
+        (true, _) => "http_push",
+        (false, Some(_)) => "direct",
+        (false, None) => "fleet",
+    }
+}
+
+fn is_live(node: &NodeView) -> Option<bool> {
+    (!node.pushes).then_some(node.is_live)
 }
 
 impl Serialize for Pending {
@@ -234,6 +274,11 @@ mod tests {
             oldest_seconds: Some(ages),
             in_doubt: many,
             mode: Mode::NextToolCall.as_str(),
+            node: Some(OnNode {
+                kind: "http_push",
+                live: Some(false),
+                failing: false,
+            }),
         };
         let node = Node {
             // Of all that may stand in it, it takes twice its bytes in JSON.
