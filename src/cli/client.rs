@@ -65,6 +65,11 @@ impl At {
     pub fn named(&self) -> Option<Place> {
         self.place.named()
     }
+
+    /// Returns the secret that the relay asks for, if it is given.
+    pub fn token(&self) -> Option<Token> {
+        self.token.clone()
+    }
 }
 
 /// Why the relay was not asked, or did not do what it was asked for.

@@ -54,6 +54,17 @@ pub struct Role {
     /// How it is brought what its senders say nothing of.
     #[serde(default)]
     pub mode: Option<String>,
+    /// The node that its agent is on, if it is on one.
+    pub node: Option<OnNode>,
+}
+
+/// What a relay says of the node that an agent is on.
+#[derive(Debug, Clone, Deserialize)]
+pub struct OnNode {
+    /// It is connected; none for a web hook.
+    pub live: Option<bool>,
+    /// The agent's target does not take what is pushed.
+    pub failing: bool,
 }
 
 /// What a relay says of an open session.

@@ -38,6 +38,7 @@ mod status;
 mod stop;
 mod table;
 mod tail;
+mod top;
 mod trace;
 mod work_tree;
 mod worker;
@@ -87,6 +88,8 @@ enum Command {
     Trace(trace::Trace),
     /// Show what happens as it does: messages, their deliveries, and trouble.
     Tail(tail::Tail),
+    /// Show agents, messages and what becomes of them in a terminal, and send some.
+    Top(top::Top),
     /// Send again what was pushed to a web hook in vain and given up, or list it.
     Redrive(redrive::Redrive),
     /// Tell who is connected or waiting, and what is unread.
@@ -203,6 +206,7 @@ pub fn main() -> ExitCode {
         Command::Drop(args) => hold::drop(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Tail(args) => tail::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Redrive(args) => redrive::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Agents(args) => directory::agents(&args),

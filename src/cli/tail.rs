@@ -238,6 +238,13 @@ impl Shown {
     }
 }
 
+/// Says in words what an event is about that is no message and none of its deliveries; nothing if it is one of these, or not shown.
+pub(super) fn note(json: &str) -> Option<String> {
+    let event: Event = serde_json::from_str(json).ok()?;
+    let is_of_message = event.r#type.starts_with("delivery.") || !event.kind.is_empty();
+    (!is_of_message).then(|| said(&event)).flatten()
+}
+
 /// Says what has happened, but that a message was accepted; nothing for what goes as it should and is not at its end.
 fn said(event: &Event) -> Option<String> {
     let Event {

@@ -100,6 +100,11 @@ async fn trace(args: &Trace) -> Result<End, TraceError> {
     Ok(End::Done)
 }
 
+/// Writes what a relay answers to who asks for a trace; nothing if that is no trace.
+pub(super) fn told(answer: &[u8]) -> Option<String> {
+    serde_json::from_slice(answer).ok().map(|traced| shown(&traced))
+}
+
 /// Writes who sent what to whom and when, and then what happened to it, for one recipient after the other in the order in which they
 /// got it.
 fn shown(traced: &Traced) -> String {

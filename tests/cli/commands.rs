@@ -1,4 +1,4 @@
-//! The person at the command line: `relay send`, `hook`, `read`, `peek`, `trace`, `tail`, `status` and `stop`, and the addresses that they call.
+//! The person at the command line: `relay send`, `hook`, `read`, `peek`, `trace`, `tail`, `top`, `status` and `stop`, and the addresses that they call.
 
 mod api;
 mod directory;
@@ -17,6 +17,7 @@ mod status;
 mod stop;
 mod tail;
 mod tokens;
+mod top;
 mod trace;
 
 use std::io::Write as _;

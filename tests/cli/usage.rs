@@ -33,6 +33,7 @@ fn help_names_every_subcommand() {
             "drop",
             "trace",
             "tail",
+            "top",
             "redrive",
             "status",
             "agents",
@@ -125,7 +126,7 @@ fn help_of_a_subcommand_names_its_options() {
 fn help_does_not_show_a_token() {
     let token = "a-secret-of-20-chars";
     for subcommand in [
-        "serve", "send", "read", "peek", "hold", "allow", "drop", "trace", "tail", "redrive", "status",
+        "serve", "send", "read", "peek", "hold", "allow", "drop", "trace", "tail", "top", "redrive", "status",
         "key", "stop", "mcp",
     ] {
         let mut help = relay(&[subcommand, "--help"]);

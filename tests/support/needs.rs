@@ -19,7 +19,7 @@ pub struct Need {
 pub const TMUX: Need = Need {
     calls: &[&["tmux", "-V"]],
     missing: "tmux is missing",
-    tests: "start.sh --tmux (--test start_sh tmux::), and of what relay types into a pane (--test cli hook::tmux::)",
+    tests: "start.sh --tmux (--test start_sh tmux::), of what relay types into a pane (--test cli hook::tmux::) and of relay top (--test cli top::)",
     get: "apt-get install tmux, or brew install tmux",
 };
 

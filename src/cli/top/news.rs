@@ -1,0 +1,386 @@
+//! What comes from a relay, as it is read: events of its stream, what it says of itself, and answers. Knows nothing of connections.
+
+use std::collections::BTreeMap;
+
+use chrono::DateTime;
+use serde::Deserialize;
+
+use super::actions::Action;
+use crate::cli::health::Health;
+use crate::cli::tail;
+use crate::engine::Timestamp;
+
+/// Something that has come.
+#[derive(Debug)]
+pub enum News {
+    /// A relay is there, and events follow.
+    Connected {
+        /// Where it is.
+        place: String,
+        /// What it says of itself.
+        health: Box<Health>,
+        /// What waits in its inboxes, and is in no event.
+        waiting: Vec<Message>,
+    },
+    /// What the relay says of itself now.
+    Health(Box<Health>),
+    /// What its agents have said of themselves.
+    Agents(Vec<Agent>),
+    /// Something has happened.
+    Event(Event),
+    /// The connection is gone, and why.
+    Lost(String),
+    /// What has become of a message, or why it is not told.
+    Traced {
+        /// Its id.
+        id: String,
+        /// What was answered.
+        answer: Result<Traced, String>,
+    },
+    /// What the person wanted was done, or why it was not.
+    Done {
+        /// What it wanted.
+        action: Action,
+        /// What there is to say.
+        outcome: Result<String, String>,
+    },
+}
+
+/// A message, as far as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Its id.
+    pub id: String,
+    /// Who sent it.
+    pub from: String,
+    /// Where it was sent.
+    pub to: String,
+    /// What it is for.
+    pub kind: String,
+    /// The text.
+    pub body: String,
+    /// When it was accepted.
+    pub at: Timestamp,
+    /// In whose inbox it is known to wait.
+    pub waits_for: Option<String>,
+}
+
+/// Something that has happened.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message was accepted.
+    Message(Message),
+    /// Something became of a delivery.
+    Became {
+        /// Of which message.
+        id: String,
+        /// To whom.
+        agent: String,
+        /// What.
+        step: Step,
+    },
+    /// Something else, in words.
+    Note {
+        /// When.
+        at: Timestamp,
+        /// What.
+        text: String,
+    },
+    /// Some of what has happened is not told.
+    Missed,
+}
+
+/// How far a delivery has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// It is in the inbox.
+    Waits,
+    /// Its agent wants it later.
+    Deferred,
+    /// It is on its way to somebody, or nobody knows that it has arrived.
+    HandedOver,
+    /// It has arrived.
+    Delivered,
+    /// Its agent says that it has read it.
+    Read,
+    /// Nobody was handed it before its deadline.
+    Expired,
+    /// It could not be done, or its target did not take it.
+    Failed,
+}
+
+impl Step {
+    /// Returns the word that stands for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waits => "waits",
+            Self::Deferred => "deferred",
+            Self::HandedOver => "handed over",
+            Self::Delivered => "delivered",
+            Self::Read => "read",
+            Self::Expired => "expired",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Tells whether a message that has come so far is lost where its relay ends.
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Waits | Self::Deferred | Self::HandedOver => true,
+            Self::Delivered | Self::Read | Self::Expired | Self::Failed => false,
+        }
+    }
+
+    /// Reads a step of a trace; none if it says nothing of how far a delivery has come.
+    fn of_trace(step: &str) -> Option<Self> {
+        Some(match step {
+            "queued" | "undone" => Self::Waits,
+            "deferred" => Self::Deferred,
+            "handed_over" | "read" | "receipt_awaited" => Self::HandedOver,
+            "delivered" | "receipted" => Self::Delivered,
+            "expired" => Self::Expired,
+            "failed" | "given_up" => Self::Failed,
+            _ => return None,
+        })
+    }
+}
+
+/// What an agent has said of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub role: Option<String>,
+    /// The program that it is.
+    pub cli: Option<String>,
+    /// A session did something in its name a moment ago.
+    pub active: bool,
+}
+
+/// What has become of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// All of it in lines, as `relay trace` has them.
+    pub text: String,
+    /// How far it has come for each of its recipients.
+    pub steps: BTreeMap<String, Step>,
+}
+
+impl Traced {
+    /// Reads an answer, and takes what is in it in words.
+    pub fn of(answer: &[u8], text: String) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Answer {
+            steps: Vec<Told>,
+        }
+        #[derive(Deserialize)]
+        struct Told {
+            agent: String,
+            step: String,
+        }
+        let Answer { steps } = serde_json::from_slice(answer).ok()?;
+        let steps = steps.into_iter();
+        let steps = steps.filter_map(|told| Some((told.agent, Step::of_trace(&told.step)?)));
+        let steps = steps.collect();
+        Some(Self { text, steps })
+    }
+}
+
+/// What is read of an event. What is not there is empty.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Frame {
+    r#type: String,
+    seq: Option<u64>,
+    created_at: String,
+    id: String,
+    to: String,
+    kind: String,
+    message: Body,
+    message_id: String,
+    agent_name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    agent_name: String,
+    text: String,
+}
+
+/// Reads an event of the stream; returns its number and what is shown of it, if it is shown.
+pub fn event(json: &str) -> Option<(Option<u64>, Option<Event>)> {
+    let frame: Frame = serde_json::from_str(json).ok()?;
+    let at = moment(&frame.created_at);
+    let became = |step| Event::Became {
+        id: frame.message_id.clone(),
+        agent: frame.agent_name.clone(),
+        step,
+    };
+    let event = match frame.r#type.as_str() {
+        "events.missed" => Some(Event::Missed),
+        "delivery.accepted" | "delivery.undone" => Some(became(Step::Waits)),
+        "delivery.deferred" => Some(became(Step::Deferred)),
+        "delivery.delivered" => Some(became(Step::Delivered)),
+        "delivery.expired" => Some(became(Step::Expired)),
+        "delivery.failed" => Some(became(Step::Failed)),
+        "message.read" => Some(became(Step::Read)),
+        _ if !frame.kind.is_empty() && !frame.id.is_empty() => Some(Event::Message(Message {
+            id: frame.id,
+            from: frame.message.agent_name,
+            to: frame.to,
+            kind: frame.kind,
+            body: frame.message.text,
+            at,
+            waits_for: None,
+        })),
+        _ => tail::note(json).map(|text| Event::Note { at, text }),
+    };
+    Some((frame.seq, event))
+}
+
+/// Reads what waits in an inbox.
+pub fn waiting(answer: &[u8], agent: &str) -> Option<Vec<Message>> {
+    #[derive(Deserialize)]
+    struct Answer {
+        messages: Vec<Told>,
+    }
+    #[derive(Deserialize)]
+    struct Told {
+        id: String,
+        from: String,
+        to: String,
+        kind: String,
+        body: String,
+        ts: String,
+    }
+    let Answer { messages } = serde_json::from_slice(answer).ok()?;
+    let messages = messages.into_iter().map(|told| Message {
+        id: told.id,
+        from: told.from,
+        to: told.to,
+        kind: told.kind,
+        body: told.body,
+        at: moment(&told.ts),
+        waits_for: Some(agent.to_owned()),
+    });
+    Some(messages.collect())
+}
+
+/// Reads what agents have said of themselves.
+pub fn agents(answer: &[u8]) -> Option<Vec<Agent>> {
+    #[derive(Deserialize)]
+    struct Answer {
+        agents: Vec<Told>,
+    }
+    #[derive(Deserialize)]
+    struct Told {
+        agent: String,
+        role: Option<String>,
+        cli: Option<String>,
+        status: String,
+    }
+    let Answer { agents } = serde_json::from_slice(answer).ok()?;
+    let agents = agents.into_iter().map(|told| Agent {
+        name: told.agent,
+        role: told.role,
+        cli: told.cli,
+        active: told.status == "active",
+    });
+    Some(agents.collect())
+}
+
+/// Reads a time.
+pub fn moment(text: &str) -> Timestamp {
+    let at = DateTime::parse_from_rfc3339(text);
+    Timestamp::from_millis(at.map_or(0, |at| at.timestamp_millis()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_read_for_what_is_shown_of_it() {
+        let read = |frame: serde_json::Value| event(&frame.to_string());
+        let message = json!({"type": "dm.received", "seq": 7, "created_at": "1970-01-01T00:00:01.500Z", "id": "3f2a", "to": "pm",
+            "kind": "status", "message": {"agent_name": "dev-b", "text": "done"}});
+        let expected = Event::Message(Message {
+            id: "3f2a".to_owned(),
+            from: "dev-b".to_owned(),
+            to: "pm".to_owned(),
+            kind: "status".to_owned(),
+            body: "done".to_owned(),
+            at: Timestamp::from_millis(1_500),
+            waits_for: None,
+        });
+        assert_eq!(read(message), Some((Some(7), Some(expected))));
+        for (kind, step) in [
+            ("delivery.accepted", Step::Waits),
+            ("delivery.undone", Step::Waits),
+            ("delivery.deferred", Step::Deferred),
+            ("delivery.delivered", Step::Delivered),
+            ("delivery.expired", Step::Expired),
+            ("delivery.failed", Step::Failed),
+            ("message.read", Step::Read),
+        ] {
+            let became = json!({"type": kind, "seq": 8, "message_id": "3f2a", "agent_name": "pm"});
+            let (id, agent) = ("3f2a".to_owned(), "pm".to_owned());
+            assert_eq!(
+                read(became),
+                Some((Some(8), Some(Event::Became { id, agent, step })))
+            );
+        }
+        let there = json!({"type": "agent.status.active", "seq": 9, "created_at": "1970-01-01T00:00:00Z", "agent": {"name": "bob"}});
+        let (at, text) = (Timestamp::from_millis(0), "bob is there".to_owned());
+        assert_eq!(read(there), Some((Some(9), Some(Event::Note { at, text }))));
+        let missed = json!({"type": "events.missed", "seq": 3});
+        assert_eq!(read(missed), Some((Some(3), Some(Event::Missed))));
+        let unknown = json!({"type": "of.another.version", "seq": 4});
+        assert_eq!(read(unknown), Some((Some(4), None)));
+        assert_eq!(event("no JSON"), None);
+    }
+
+    #[test]
+    fn agents_are_read_with_what_they_have_said_of_themselves() {
+        let answer = json!({"agents": [
+            {"agent": "pm", "cli": "codex", "status": "active", "last_contact": "now"},
+            {"agent": "web:bob", "role": "tester", "status": "offline", "last_contact": null},
+        ]});
+        let expected = [
+            Agent {
+                name: "pm".to_owned(),
+                role: None,
+                cli: Some("codex".to_owned()),
+                active: true,
+            },
+            Agent {
+                name: "web:bob".to_owned(),
+                role: Some("tester".to_owned()),
+                cli: None,
+                active: false,
+            },
+        ];
+        assert_eq!(
+            agents(answer.to_string().as_bytes()).as_deref(),
+            Some(&expected[..])
+        );
+    }
+
+    #[test]
+    fn a_trace_says_how_far_a_message_has_come_for_each_recipient() {
+        let steps = json!({"id": "3f2a", "steps": [
+            {"agent": "pm", "step": "queued"}, {"agent": "bob", "step": "queued"}, {"agent": "pm", "step": "handed_over"},
+            {"agent": "pm", "step": "marked_read"}, {"agent": "bob", "step": "handed_over"}, {"agent": "bob", "step": "undone"},
+        ]});
+        let traced = Traced::of(steps.to_string().as_bytes(), String::new()).expect("a trace");
+        let expected = [("bob", Step::Waits), ("pm", Step::HandedOver)];
+        assert_eq!(
+            traced.steps,
+            expected.map(|(agent, step)| (agent.to_owned(), step)).into()
+        );
+    }
+}

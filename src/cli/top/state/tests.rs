@@ -1,0 +1,241 @@
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::*;
+use crate::cli::top::news::{Message, Step};
+use crate::cli::top::scene::{at, connected, health, id, message, said, talking, traced};
+
+fn press(state: &mut State, keys: &[KeyCode]) {
+    for key in keys {
+        state.press(KeyEvent::new(*key, KeyModifiers::NONE));
+    }
+}
+
+fn write(state: &mut State, text: &str) {
+    for c in text.chars() {
+        press(state, &[KeyCode::Char(c)]);
+    }
+}
+
+fn shown(state: &State) -> Vec<String> {
+    let messages = state.stream.messages().filter_map(|entry| entry.message());
+    messages.map(|(message, _)| message.body.clone()).collect()
+}
+
+fn chosen(state: &State) -> String {
+    let chosen = state.stream.chosen().and_then(|entry| entry.message());
+    chosen.map(|(message, _)| message.id.clone()).unwrap_or_default()
+}
+
+#[test]
+fn a_message_that_waits_is_told_once_also_if_its_event_comes_too() {
+    let mut state = State::default();
+    let waiting = Message {
+        waits_for: Some("dev-a".to_owned()),
+        ..message(1, "pm", "dev-a", "free", "one")
+    };
+    state.take(News::Connected {
+        place: "127.0.0.1:7331".to_owned(),
+        health: health("b-1", [0, 1, 0], 0),
+        waiting: vec![waiting],
+    });
+    said(
+        &mut state,
+        message(1, "pm", "dev-a", "free", "one"),
+        &[("dev-a", Step::Waits)],
+    );
+    assert_eq!(shown(&state), ["one"]);
+    assert_eq!(state.stream.open(), 1);
+    assert_eq!(state.agents[1].waiting, 1);
+}
+
+#[test]
+fn another_start_of_relay_is_another_state_and_the_same_one_goes_on() {
+    let mut state = talking();
+    let count = state.stream.count();
+    state.take(News::Lost("the connection to relay has ended".to_owned()));
+    assert!(state.link.lost.is_some());
+    state.take(connected(health("b-1", [0, 0, 0], 0)));
+    assert_eq!((state.link.lost.clone(), state.stream.count()), (None, count));
+    press(&mut state, &[KeyCode::Enter]);
+    assert!(state.open.is_some());
+    state.take(connected(health("b-2", [0, 0, 0], 0)));
+    assert_eq!((state.stream.count(), state.open.clone()), (0, None));
+    let notes: Vec<_> = state.stream.shown().collect();
+    let expected = "relay was started anew; 3 deliveries that had not arrived are gone";
+    assert_eq!(
+        notes[0].what,
+        crate::cli::top::stream::What::Note(expected.to_owned())
+    );
+    assert_eq!(notes[0].at, at(0));
+}
+
+#[test]
+fn what_is_handed_over_is_asked_for_where_something_is_in_doubt() {
+    let mut state = talking();
+    state.take(News::Health(health("b-1", [0, 1, 2], 1)));
+    assert_eq!(state.wishes(), [Wish::Trace(id(4))]);
+    state.take(News::Health(health("b-1", [0, 1, 2], 0)));
+    assert_eq!(state.wishes(), []);
+}
+
+#[test]
+fn enter_opens_a_message_which_is_traced_anew_when_something_becomes_of_it() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Home, KeyCode::Down, KeyCode::Enter]);
+    assert_eq!(state.wishes(), [Wish::Trace(id(2))]);
+    state.take(News::Traced {
+        id: id(1),
+        answer: Err("of another one".to_owned()),
+    });
+    assert_eq!(state.open.as_ref().expect("it is open").trace, None);
+    state.take(News::Traced {
+        id: id(2),
+        answer: Ok(traced()),
+    });
+    let open = state.open.clone().expect("it is open");
+    assert_eq!(open.trace, Some(Ok(traced().text)));
+    let became = |number| {
+        News::Event(Event::Became {
+            id: id(number),
+            agent: "pm".to_owned(),
+            step: Step::Read,
+        })
+    };
+    state.take(became(3));
+    assert_eq!(state.wishes(), []);
+    state.take(became(2));
+    assert_eq!(state.wishes(), [Wish::Trace(id(2))]);
+    // It stays open while others come, and the keys open another one.
+    said(&mut state, message(8, "pm", "dev-a", "free", "more"), &[]);
+    assert_eq!((chosen(&state), state.open), (id(2), Some(open)));
+}
+
+#[test]
+fn keys_go_to_the_pane_that_is_chosen() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Tab, KeyCode::Down]);
+    assert_eq!(state.agent().map(|row| row.name.as_str()), Some("dev-a"));
+    press(&mut state, &[KeyCode::Enter]);
+    assert_eq!(state.stream.filter().agent.as_deref(), Some("dev-a"));
+    press(&mut state, &[KeyCode::Enter]);
+    assert_eq!(state.stream.filter().agent, None);
+    press(
+        &mut state,
+        &[KeyCode::Tab, KeyCode::Up, KeyCode::Enter, KeyCode::Tab],
+    );
+    assert_eq!((state.pane, chosen(&state)), (Pane::Trace, id(6)));
+    state.room.scroll_max = 2;
+    press(&mut state, &[KeyCode::Down, KeyCode::Down, KeyCode::Down]);
+    assert_eq!(state.open.as_ref().map(|open| open.scroll), Some(2));
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!((state.pane, state.open.is_none()), (Pane::Messages, true));
+    press(&mut state, &[KeyCode::BackTab]);
+    assert_eq!(state.pane, Pane::Agents);
+    write(&mut state, "q");
+    assert!(state.is_over);
+}
+
+#[test]
+fn a_search_shows_what_it_finds_as_it_is_written_and_escape_takes_it_back() {
+    let mut state = talking();
+    write(&mut state, "/TASK");
+    assert_eq!(shown(&state).len(), 2);
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(shown(&state).len(), 7);
+    write(&mut state, "/done");
+    press(&mut state, &[KeyCode::Enter]);
+    assert_eq!(shown(&state), ["Task P4 DONE, last commit abc1234"]);
+    // What is pasted there is no key.
+    state.paste("q");
+    assert!(!state.is_over);
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(shown(&state).len(), 7);
+}
+
+#[test]
+fn a_filter_takes_a_name_that_tab_completes() {
+    let mut state = talking();
+    write(&mut state, "fd");
+    press(&mut state, &[KeyCode::Tab]);
+    assert!(matches!(&state.over, Over::Filter { line } if line.text() == "dev-a"));
+    press(&mut state, &[KeyCode::Tab, KeyCode::Enter]);
+    assert_eq!(state.stream.filter().agent.as_deref(), Some("dev-b"));
+    assert_eq!(shown(&state).len(), 3);
+    write(&mut state, "f");
+    press(&mut state, &[KeyCode::Backspace; 5]);
+    press(&mut state, &[KeyCode::Enter]);
+    assert_eq!(state.stream.filter().agent, None);
+}
+
+#[test]
+fn a_message_is_sent_to_who_sent_the_chosen_one() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Home, KeyCode::Down]);
+    write(&mut state, "sone");
+    state.press(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
+    state.paste("two\r\nthree");
+    press(
+        &mut state,
+        &[KeyCode::Tab, KeyCode::Tab, KeyCode::Left, KeyCode::Tab],
+    );
+    press(&mut state, &[KeyCode::Enter]);
+    let wishes = state.wishes();
+    let [Wish::Act(action)] = wishes.as_slice() else {
+        panic!("{wishes:?}");
+    };
+    assert_eq!(action.path(), "/api/send");
+    let expected = serde_json::json!({"to": "dev-a", "kind": "directive", "body": "one\ntwo\nthree"});
+    assert_eq!(action.body(), expected);
+    assert_eq!(state.over, Over::Nothing);
+    let answer = format!(r#"{{"id": "{}", "note": "nobody is there"}}"#, id(9));
+    let text = action.done(answer.as_bytes());
+    let short = &id(9)[..8];
+    assert_eq!(text, format!("sent to dev-a ({short}); nobody is there"));
+    // What the relay did not take is there to be changed.
+    state.take(News::Done {
+        action: action.clone(),
+        outcome: Err("unknown role".to_owned()),
+    });
+    assert!(matches!(&state.over, Over::Draft(draft) if draft.body.text() == "one\ntwo\nthree"));
+    assert!(state.said.as_ref().is_some_and(|said| said.is_trouble));
+}
+
+#[test]
+fn nothing_is_sent_that_is_empty_or_to_nobody() {
+    let mut state = State::default();
+    state.take(connected(health("b-1", [0, 0, 0], 0)));
+    write(&mut state, "s");
+    press(
+        &mut state,
+        &[KeyCode::Tab, KeyCode::Tab, KeyCode::Char('x'), KeyCode::Enter],
+    );
+    let said = |state: &State| state.said.as_ref().map(|said| said.text.clone());
+    assert_eq!(said(&state).as_deref(), Some("say who gets it"));
+    write(&mut state, "pm");
+    press(
+        &mut state,
+        &[KeyCode::Enter, KeyCode::Enter, KeyCode::Backspace, KeyCode::Enter],
+    );
+    assert_eq!(said(&state).as_deref(), Some("the message is empty"));
+    assert_eq!(state.wishes(), []);
+}
+
+#[test]
+fn what_was_written_is_lost_only_once_that_is_confirmed() {
+    let mut state = talking();
+    write(&mut state, "s");
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(state.over, Over::Nothing, "nothing was written");
+    write(&mut state, "sx");
+    press(&mut state, &[KeyCode::Esc]);
+    assert!(matches!(state.over, Over::Discard(_)));
+    press(&mut state, &[KeyCode::Char('n')]);
+    assert!(matches!(&state.over, Over::Draft(draft) if draft.body.text() == "x"));
+    state.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+    assert!(matches!(state.over, Over::Discard(_)) && !state.is_over);
+    press(&mut state, &[KeyCode::Char('y')]);
+    assert_eq!(state.over, Over::Nothing);
+    assert_eq!(state.wishes(), []);
+    state.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+    assert!(state.is_over);
+}

@@ -1,0 +1,248 @@
+//! What is shown of the state: a frame of a terminal. Changes nothing, and asks nobody.
+
+mod agents;
+mod dialogs;
+mod look;
+mod messages;
+mod trace;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+pub use look::{Colours, Look};
+
+use super::state::{Link, Over, Pane, Room, State};
+use super::text::{cut, cut_name, width};
+use crate::terminal::visible;
+
+/// The least columns and rows in which something can be told.
+const LEAST: (u16, u16) = (60, 12);
+
+/// From so many rows on there is room for agents beside a trace.
+const ROWS_FOR_ALL: u16 = 36;
+
+/// From so many columns on a message takes one row.
+const COLUMNS_FOR_ONE_ROW: u16 = 110;
+
+/// How many rows a trace has at the least, so that the others do not move when it comes.
+const TRACE_ROWS_MIN: u16 = 10;
+
+/// Draws all of it, and tells how much room there was.
+pub fn draw(frame: &mut Frame<'_>, state: &State, look: &Look) -> Room {
+    let area = frame.area();
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let text = format!(
+            "{} x {} is too small; relay top needs {} x {}",
+            area.width, area.height, LEAST.0, LEAST.1
+        );
+        frame.render_widget(cut(&text, usize::from(area.width)).as_ref(), area);
+        return Room::default();
+    }
+    let [head, agents, messages, trace, foot] = parts(area, state);
+    frame.render_widget(header(state, look, area.width), head);
+    if agents.height > 0 {
+        agents::draw(frame, agents, state, look);
+    }
+    let mut room = Room {
+        messages: messages::draw(frame, messages, state, look),
+        ..Room::default()
+    };
+    if let Some(open) = &state.open {
+        (room.trace, room.scroll_max) = trace::draw(frame, trace, state, open, look);
+    }
+    draw_foot(frame, foot, state, look);
+    match &state.over {
+        Over::Help => dialogs::draw_help(frame, area, look),
+        Over::Draft(draft) => dialogs::draw_draft(frame, area, state, draft, true, look),
+        Over::Discard(draft) => dialogs::draw_draft(frame, area, state, draft, false, look),
+        Over::Nothing | Over::Search { .. } | Over::Filter { .. } => {}
+    }
+    room
+}
+
+/// Divides the rows: the header, the agents, the messages, the message that is open, and the foot.
+fn parts(area: Rect, state: &State) -> [Rect; 5] {
+    let rows = area.height - 2;
+    let is_open = state.open.is_some();
+    let agents_max = if !is_open || area.height >= ROWS_FOR_ALL {
+        (rows / 3).max(4)
+    } else if state.pane == Pane::Agents {
+        rows / 3
+    } else {
+        0
+    };
+    // A title and a head.
+    let agents_wanted = u16::try_from(state.agents.len() + 2).unwrap_or(u16::MAX);
+    let agents = agents_wanted.min(agents_max);
+    let left = rows - agents;
+    let trace_max = match agents {
+        0 => left - left / 3,
+        _ => left / 2,
+    };
+    let trace = state.open.as_ref().map_or(0, |open| {
+        let wanted = trace::rows(state, open, area.width) + 1;
+        let wanted = u16::try_from(wanted).unwrap_or(u16::MAX);
+        wanted.max(TRACE_ROWS_MIN).min(trace_max)
+    });
+    let heights = [1, agents, left - trace, trace, 1];
+    let mut y = area.y;
+    heights.map(|height| {
+        let part = Rect { y, height, ..area };
+        y += height;
+        part
+    })
+}
+
+/// Says where the relay is, since when, and what is in it.
+fn header(state: &State, look: &Look, columns: u16) -> Line<'static> {
+    let columns = usize::from(columns);
+    let Link {
+        place,
+        started_at,
+        uptime,
+        lost,
+        ..
+    } = &state.link;
+    let count = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    let waiting: u64 = state.agents.iter().map(|row| row.waiting).sum();
+    // The person is none of them.
+    let agents = state.agents.len().saturating_sub(1);
+    let right = format!(
+        "{}, {waiting} waiting, {} ",
+        count(agents, "agent"),
+        count(state.stream.count(), "message")
+    );
+    let connected = match lost {
+        None => "connected",
+        Some(_) => "no connection",
+    };
+    let days = uptime / 86_400;
+    let since = match (days, started_at) {
+        (0, Some(at)) => format!(", since {}", &(look.time)(*at)[..5]),
+        (0, None) => String::new(),
+        (1, _) => ", up for a day".to_owned(),
+        (_, _) => format!(", up for {days} days"),
+    };
+    let mut left = format!(" relay {}  {connected}{since}", visible(place));
+    if width(&left) + width(&right) + 1 > columns {
+        left = format!(" {}  {connected}", visible(place));
+    }
+    let left = cut_name(&left, columns.saturating_sub(width(&right) + 1)).into_owned();
+    let gap = columns.saturating_sub(width(&left) + width(&right));
+    let style = if lost.is_some() {
+        look.header_lost()
+    } else {
+        look.header()
+    };
+    Line::styled(format!("{left}{}{right}", " ".repeat(gap)), style)
+}
+
+/// Draws the title of a pane: a rule with words at both ends.
+fn draw_title(frame: &mut Frame<'_>, area: Rect, words: &str, right: &str, is_chosen: bool, look: &Look) {
+    let columns = usize::from(area.width);
+    let right = if right.is_empty() {
+        String::new()
+    } else {
+        format!(" {} ", cut(right, columns / 2))
+    };
+    let room = columns.saturating_sub(width(&right) + 6);
+    let words = format!(" {} ", cut(words, room));
+    let mark = if is_chosen { "━" } else { "─" };
+    let rule = columns.saturating_sub(width(&words) + width(&right) + 3);
+    let style = look.rule(is_chosen);
+    let line = Line::from(vec![
+        Span::styled(mark.repeat(2), style),
+        Span::styled(words, look.title(is_chosen)),
+        Span::styled(mark.repeat(rule), style),
+        Span::styled(right, look.title(is_chosen)),
+        Span::styled(mark, style),
+    ]);
+    frame.render_widget(line, Rect { height: 1, ..area });
+}
+
+/// Draws the last row: what is being written, or what there is to say, or the keys.
+fn draw_foot(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
+    let columns = usize::from(area.width);
+    let said = match &state.over {
+        Over::Search { line, .. } => return dialogs::draw_prompt(frame, area, " search: ", line, "", look),
+        Over::Filter { line } => {
+            let names = "Tab completes a name; none shows all";
+            return dialogs::draw_prompt(frame, area, " agent: ", line, names, look);
+        }
+        Over::Discard(_) => Some((
+            "Discard what you have written? y discards it, any other key goes back",
+            true,
+        )),
+        Over::Nothing | Over::Help | Over::Draft(_) => None,
+    };
+    let said = said.or(state
+        .said
+        .as_ref()
+        .map(|said| (said.text.as_str(), said.is_trouble)));
+    if let Some((text, is_trouble)) = said {
+        let style = if is_trouble { look.trouble() } else { look.said() };
+        let text = visible(text);
+        let line = Line::styled(format!(" {}", cut(&text, columns - 2)), style);
+        return frame.render_widget(line, area);
+    }
+    if let Some(reason) = &state.link.lost {
+        let text = format!("{}; it goes on as soon as relay answers", visible(reason));
+        let line = Line::styled(format!(" {}", cut(&text, columns - 2)), look.trouble());
+        return frame.render_widget(line, area);
+    }
+    let keys: &[(&str, &str)] = if let Over::Draft(_) = state.over {
+        &[
+            ("Enter", "send"),
+            ("Alt-Enter", "new line"),
+            ("Tab", "next field"),
+            ("Esc", "close"),
+        ]
+    } else {
+        let enter = match state.pane {
+            Pane::Agents => "its messages",
+            Pane::Messages => "trace",
+            Pane::Trace => "",
+        };
+        &[
+            ("Tab", "pane"),
+            ("Enter", enter),
+            ("/", "search"),
+            ("f", "filter"),
+            ("s", "send"),
+            ("?", "help"),
+            ("q", "quit"),
+        ]
+    };
+    let keys = keys.iter().filter(|(_, what)| !what.is_empty());
+    let keys = keys.flat_map(|(key, what)| {
+        [
+            Span::styled(format!(" {key}"), look.key()),
+            Span::styled(format!(" {what} "), look.dim()),
+        ]
+    });
+    frame.render_widget(Line::from_iter(keys), area);
+}
+
+/// Writes a number of seconds in its greatest unit.
+fn age(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3_600, seconds / 60) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, _) => format!("{hours} h"),
+        (days, _, _) => format!("{days} d"),
+    }
+}
+
+/// Fills a text up to so many columns.
+fn padded(text: &str, columns: usize) -> String {
+    let text = cut_name(text, columns);
+    let gap = columns - width(&text);
+    format!("{text}{}", " ".repeat(gap))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! What is over the panes: the keys, and what the person writes.
+
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear};
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use super::super::line;
+use super::super::state::{Draft, Field, KEYS, State};
+use super::super::text::{cut, width};
+use super::look::Look;
+use super::padded;
+use crate::engine::Kind;
+use crate::terminal::visible;
+
+/// How wide a message is written.
+const DRAFT_COLUMNS: u16 = 76;
+
+/// How many rows of it there are.
+const DRAFT_ROWS: u16 = 8;
+
+/// Makes a box in the middle.
+fn boxed(frame: &mut Frame<'_>, area: Rect, (columns, rows): (u16, u16), title: &str, look: &Look) -> Rect {
+    let (width, height) = (columns.min(area.width - 2), rows.min(area.height - 2));
+    let area = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    };
+    let block = Block::bordered()
+        .title(Span::styled(format!(" {title} "), look.title(true)))
+        .border_style(look.rule(true));
+    let inner = block.inner(area);
+    frame.render_widget(Clear, area);
+    frame.render_widget(block, area);
+    Rect {
+        x: inner.x + 1,
+        width: inner.width - 2,
+        ..inner
+    }
+}
+
+/// Draws the keys.
+pub fn draw_help(frame: &mut Frame<'_>, area: Rect, look: &Look) {
+    let keys = KEYS.iter().map(|(key, _)| width(key)).max().unwrap_or(0);
+    let rows = KEYS.len() + 2;
+    let inner = boxed(frame, area, (72, u16::try_from(rows).unwrap_or(0)), "keys", look);
+    for (y, (key, what)) in (inner.y..inner.bottom()).zip(KEYS) {
+        let room = usize::from(inner.width).saturating_sub(keys + 2);
+        let line = Line::from(vec![
+            Span::styled(padded(key, keys + 2), look.key()),
+            Span::raw(cut(what, room).into_owned()),
+        ]);
+        frame.render_widget(
+            line,
+            Rect {
+                y,
+                height: 1,
+                ..inner
+            },
+        );
+    }
+}
+
+/// Draws a message that is being written.
+pub fn draw_draft(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    state: &State,
+    draft: &Draft,
+    has_cursor: bool,
+    look: &Look,
+) {
+    let size = (DRAFT_COLUMNS, DRAFT_ROWS + 5);
+    let inner = boxed(frame, area, size, "a message from you", look);
+    let row = |place: u16| Rect {
+        y: inner.y + place,
+        height: 1,
+        ..inner
+    };
+    let label = |text: &'static str, field| {
+        let style = if draft.field == field {
+            look.key()
+        } else {
+            look.dim()
+        };
+        Span::styled(padded(text, 6), style)
+    };
+    let room = usize::from(inner.width) - 6;
+    let (to, cursor) = fitted(&draft.to, room / 2);
+    let known = if state.agents.iter().any(|row| row.name == draft.to.text()) {
+        ""
+    } else {
+        "a name, @role, @group, #channel or *"
+    };
+    let gap = (room / 2).saturating_sub(width(&to));
+    let known = Span::styled(
+        format!("{}{}", " ".repeat(gap), cut(known, room - room / 2)),
+        look.dim(),
+    );
+    frame.render_widget(
+        Line::from(vec![label("to", Field::To), Span::raw(to), known]),
+        row(0),
+    );
+    let kinds = Kind::ALL.iter().flat_map(|kind| {
+        let is_it = *kind == draft.kind;
+        let text = if is_it {
+            format!("[{}]", kind.as_str())
+        } else {
+            format!(" {} ", kind.as_str())
+        };
+        let style = if is_it { look.bold() } else { look.dim() };
+        [Span::styled(text, style), Span::raw(" ")]
+    });
+    let kinds = std::iter::once(label("kind", Field::Kind)).chain(kinds);
+    frame.render_widget(Line::from_iter(kinds), row(1));
+    let rule = "─".repeat(usize::from(inner.width));
+    frame.render_widget(Line::styled(rule, look.rule(draft.field == Field::Body)), row(2));
+    let body = Rect {
+        y: inner.y + 3,
+        height: inner.height.saturating_sub(3),
+        ..inner
+    };
+    let (text, (x, y)) = laid_out(&draft.body, usize::from(body.width));
+    let first = (y + 1).saturating_sub(usize::from(body.height));
+    for (y, line) in (body.y..body.bottom()).zip(text.iter().skip(first)) {
+        frame.render_widget(line.as_str(), Rect { y, height: 1, ..body });
+    }
+    if !has_cursor {
+        return;
+    }
+    let column = |columns: usize| u16::try_from(columns).unwrap_or(0);
+    let position = match draft.field {
+        Field::To => Position::new(inner.x + 6 + column(cursor), inner.y),
+        Field::Kind => return,
+        Field::Body => Position::new(body.x + column(x), body.y + column(y - first)),
+    };
+    frame.set_cursor_position(position);
+}
+
+/// Draws a line that is being written in one row, and what there is to say of it if nothing is written.
+pub fn draw_prompt(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    before: &str,
+    line: &line::Line,
+    about: &str,
+    look: &Look,
+) {
+    let room = usize::from(area.width).saturating_sub(width(before) + 2);
+    let (text, cursor) = fitted(line, room);
+    let gap = if about.is_empty() { 0 } else { 2 };
+    let left = room.saturating_sub(width(&text) + gap);
+    let about = if width(about) <= left { about } else { "" };
+    let spans = vec![
+        Span::styled(before.to_owned(), look.key()),
+        Span::raw(text),
+        Span::styled(format!("{}{about}", " ".repeat(gap)), look.dim()),
+    ];
+    frame.render_widget(Line::from(spans), area);
+    let x = area.x + u16::try_from(width(before) + cursor).unwrap_or(0);
+    frame.set_cursor_position(Position::new(x, area.y));
+}
+
+/// Shows as much of a line as fits, with the cursor in it, and says in which column that is.
+fn fitted(line: &line::Line, columns: usize) -> (String, usize) {
+    let before = visible(line.before());
+    let mut taken = 0;
+    let mut start = before.len();
+    for (at, piece) in before.grapheme_indices(true).rev() {
+        taken += width(piece);
+        if taken >= columns {
+            break;
+        }
+        start = at;
+    }
+    let before = &before[start..];
+    let behind = visible(line.behind());
+    let mut text = before.to_owned();
+    for piece in behind.graphemes(true) {
+        if width(&text) + width(piece) > columns {
+            break;
+        }
+        text.push_str(piece);
+    }
+    (text, width(before))
+}
+
+/// Lays a text of several lines out in so many columns, and says where its cursor is. What is longer goes on in the next row, wherever
+/// that is: so the cursor is where the next character goes.
+fn laid_out(line: &line::Line, columns: usize) -> (Vec<String>, (usize, usize)) {
+    let mut rows = vec![String::new()];
+    let mut cursor = (0, 0);
+    let put = |text: &str, rows: &mut Vec<String>| {
+        for piece in text.graphemes(true) {
+            if piece == "\n" {
+                rows.push(String::new());
+                continue;
+            }
+            let shown = match piece {
+                "\t" => "    ".into(),
+                piece => visible(piece),
+            };
+            let last = rows.last().expect("there is one");
+            if width(last) + width(&shown) > columns {
+                rows.push(String::new());
+            }
+            rows.last_mut().expect("there is one").push_str(&shown);
+        }
+    };
+    put(line.before(), &mut rows);
+    if let Some(last) = rows.last() {
+        cursor = (width(last), rows.len() - 1);
+    }
+    if cursor.0 >= columns {
+        rows.push(String::new());
+        cursor = (0, rows.len() - 1);
+    }
+    put(line.behind(), &mut rows);
+    (rows, cursor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cursor_is_where_the_next_character_goes() {
+        let mut line = line::Line::with_lines();
+        line.insert("ab\ncdefg");
+        assert_eq!(
+            laid_out(&line, 3),
+            (vec!["ab".to_owned(), "cde".to_owned(), "fg".to_owned()], (2, 2))
+        );
+        line.insert("h");
+        let (rows, cursor) = laid_out(&line, 3);
+        assert_eq!((rows.len(), cursor), (4, (0, 3)));
+        let line = line::Line::new("abcdefgh");
+        assert_eq!(fitted(&line, 5), ("efgh".to_owned(), 4));
+        assert_eq!(fitted(&line, 20), ("abcdefgh".to_owned(), 8));
+    }
+}

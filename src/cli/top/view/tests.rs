@@ -1,0 +1,275 @@
+//! Pictures of the view. `INSTA_UPDATE=always` writes them anew, and those of docs/TOP.md with them.
+
+use std::fmt::Write as _;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::{Color, Modifier};
+
+use super::*;
+use crate::cli::top::news::{News, Step};
+use crate::cli::top::scene::{connected, empty_health, health, id, message, said, talking, time, traced};
+
+const SMALL: (u16, u16) = (80, 24);
+const LARGE: (u16, u16) = (160, 50);
+
+/// The document with pictures.
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/TOP.md");
+
+fn drawn(state: &mut State, (columns, rows): (u16, u16), colours: Colours) -> Buffer {
+    let backend = TestBackend::new(columns, rows);
+    let mut terminal = Terminal::new(backend).expect("it is in memory");
+    let look = Look { colours, time };
+    let mut room = Room::default();
+    let drawn = terminal.draw(|frame| room = draw(frame, state, &look));
+    let buffer = drawn.expect("it is in memory").buffer.clone();
+    state.room = room;
+    buffer
+}
+
+/// Returns the characters of it, without the spaces at the end of each row.
+fn text(buffer: &Buffer) -> String {
+    let rows = buffer.content().chunks(usize::from(buffer.area.width));
+    let rows = rows.map(|row| {
+        let mut text = String::new();
+        let mut skipped = 0;
+        for cell in row {
+            // What a wide character covers is a cell of its own.
+            if skipped == 0 {
+                text.push_str(cell.symbol());
+                skipped = width(cell.symbol()).saturating_sub(1);
+            } else {
+                skipped -= 1;
+            }
+        }
+        text.trim_end().to_owned()
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+fn press(state: &mut State, keys: &[KeyCode]) {
+    for key in keys {
+        state.press(KeyEvent::new(*key, KeyModifiers::NONE));
+    }
+}
+
+fn write(state: &mut State, text: &str) {
+    for c in text.chars() {
+        press(state, &[KeyCode::Char(c)]);
+    }
+}
+
+fn empty() -> State {
+    let mut state = State::default();
+    state.take(connected(empty_health()));
+    state
+}
+
+fn with_trace() -> State {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Home, KeyCode::Down, KeyCode::Enter]);
+    state.take(News::Traced {
+        id: id(2),
+        answer: Ok(traced()),
+    });
+    state
+}
+
+/// Compares what is drawn in both sizes with what was drawn before.
+macro_rules! pictures {
+    ($name:literal, $state:expr) => {{
+        let mut state = $state;
+        insta::assert_snapshot!(
+            concat!($name, "-80x24"),
+            text(&drawn(&mut state, SMALL, Colours::All))
+        );
+        insta::assert_snapshot!(
+            concat!($name, "-160x50"),
+            text(&drawn(&mut state, LARGE, Colours::All))
+        );
+    }};
+}
+
+#[test]
+fn a_relay_in_which_nothing_was_said() {
+    pictures!("empty", empty());
+}
+
+#[test]
+fn agents_that_talk() {
+    pictures!("talking", talking());
+}
+
+#[test]
+fn a_search() {
+    let mut state = talking();
+    write(&mut state, "/task");
+    pictures!("search", state);
+}
+
+#[test]
+fn a_filter_that_lets_nothing_through() {
+    let mut state = talking();
+    write(&mut state, "fnobody");
+    press(&mut state, &[KeyCode::Enter]);
+    pictures!("filtered", state);
+}
+
+#[test]
+fn a_trace() {
+    pictures!("trace", with_trace());
+}
+
+#[test]
+fn the_keys() {
+    let mut state = talking();
+    write(&mut state, "?");
+    pictures!("help", state);
+}
+
+#[test]
+fn a_lost_connection() {
+    let mut state = talking();
+    state.take(News::Lost("the connection to relay has ended".to_owned()));
+    pictures!("lost", state);
+}
+
+#[test]
+fn a_relay_that_was_started_anew() {
+    let mut state = talking();
+    state.take(News::Lost("the connection to relay has ended".to_owned()));
+    state.take(connected(health("b-2", [0, 0, 0], 0)));
+    pictures!("anew", state);
+}
+
+#[test]
+fn a_message_that_is_written() {
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Home, KeyCode::Down]);
+    write(&mut state, "sthiserror, as in the engine.");
+    state.press(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
+    write(&mut state, "And say so in its docs.");
+    pictures!("draft", state);
+}
+
+#[test]
+fn long_names_long_texts_and_many_of_them() {
+    let mut state = talking();
+    let long = "an-agent-with-quite-a-long-name";
+    for number in 8..60 {
+        let body = if number % 3 == 0 {
+            "語".repeat(200)
+        } else {
+            "word ".repeat(60)
+        };
+        let (from, to) = if number % 2 == 0 {
+            (long, "pm")
+        } else {
+            ("pm", long)
+        };
+        let steps = [("a", Step::Delivered), ("b", Step::Waits)];
+        said(&mut state, message(number, from, to, "status", &body), &steps);
+    }
+    press(&mut state, &[KeyCode::PageUp, KeyCode::PageUp, KeyCode::PageUp]);
+    pictures!("long", state);
+}
+
+#[test]
+fn without_colours_it_is_the_same_in_words() {
+    for mut state in [empty(), talking(), with_trace()] {
+        for size in [SMALL, LARGE] {
+            let all = drawn(&mut state, size, Colours::All);
+            let none = drawn(&mut state, size, Colours::None);
+            let plain = drawn(&mut state, size, Colours::Plain);
+            assert_eq!(text(&all), text(&none));
+            assert_eq!(text(&all), text(&plain));
+            let has_colour = |buffer: &Buffer| {
+                let mut cells = buffer.content().iter();
+                cells.any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset)
+            };
+            let has_modifier = |buffer: &Buffer| {
+                let mut cells = buffer.content().iter();
+                cells.any(|cell| cell.modifier != Modifier::empty())
+            };
+            assert!(has_colour(&all) && has_modifier(&all));
+            assert!(!has_colour(&none) && has_modifier(&none));
+            assert!(!has_colour(&plain) && !has_modifier(&plain));
+        }
+    }
+}
+
+#[test]
+fn nothing_of_what_agents_say_steers_the_terminal() {
+    let mut state = talking();
+    let bad = "a\u{1b}]0;x\u{7}\u{9b}2J\u{202e}\u{200b}\u{e0041}\u{2028}b\rc";
+    said(&mut state, message(9, bad, bad, bad, bad), &[(bad, Step::Waits)]);
+    press(&mut state, &[KeyCode::Enter]);
+    state.take(News::Traced {
+        id: id(9),
+        answer: Err(bad.to_owned()),
+    });
+    for row in &mut state.agents {
+        row.name = bad.to_owned();
+        row.about = bad.to_owned();
+        row.mode = Some(bad.to_owned());
+        row.reached_by = bad.to_owned();
+    }
+    state.link.place = bad.to_owned();
+    for keys in ["", "/", "f", "s"] {
+        write(&mut state, keys);
+        state.paste(bad);
+        for size in [SMALL, LARGE] {
+            for cell in drawn(&mut state, size, Colours::All).content() {
+                let is_bad = |c: char| c.is_control() || "\u{202e}\u{200b}\u{e0041}\u{2028}".contains(c);
+                assert!(!cell.symbol().contains(is_bad), "{:?}", cell.symbol());
+            }
+        }
+        press(&mut state, &[KeyCode::Esc, KeyCode::Char('y')]);
+    }
+}
+
+#[test]
+fn it_is_drawn_in_every_size() {
+    let mut draft = with_trace();
+    write(&mut draft, "sx");
+    let mut help = with_trace();
+    write(&mut help, "?");
+    for mut state in [empty(), with_trace(), draft, help, State::default()] {
+        for pane in [Pane::Agents, Pane::Messages, Pane::Trace] {
+            state.pane = pane;
+            for columns in [1, 20, 60, 61, 79, 109, 110, 300] {
+                for rows in [1, 2, 12, 13, 24, 35, 36, 100] {
+                    drawn(&mut state, (columns, rows), Colours::All);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_pictures_in_the_document_are_these() {
+    let mut found = std::fs::read_to_string(DOCUMENT).expect("it is there");
+    let before = found.clone();
+    for (name, mut state, size) in [
+        ("talking-80x24", talking(), SMALL),
+        ("trace-80x24", with_trace(), SMALL),
+        ("trace-160x50", with_trace(), LARGE),
+    ] {
+        let begin = format!("<!-- picture {name} -->\n```\n");
+        let at = found.find(&begin).expect("the document has it") + begin.len();
+        let end = at + found[at..].find("```\n").expect("it ends");
+        let mut picture = text(&drawn(&mut state, size, Colours::All));
+        writeln!(picture).expect("memory takes it");
+        found.replace_range(at..end, &picture);
+    }
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|value| value == "always") {
+        std::fs::write(DOCUMENT, &found).expect("it can be written");
+        return;
+    }
+    assert!(
+        found == before,
+        "docs/TOP.md does not have the pictures; INSTA_UPDATE=always cargo test -p relay --lib top writes them"
+    );
+}
