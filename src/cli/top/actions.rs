@@ -10,6 +10,14 @@ use super::state::Draft;
 pub enum Action {
     /// A message is to be sent. What was written is kept until the relay has it.
     Send(Draft),
+    /// What an agent gets and sends is to be held, or all messages.
+    Hold(Option<String>),
+    /// That is to be held no more.
+    Lift(Option<String>),
+    /// A message that is held is to pass.
+    Allow(String),
+    /// One is to come to nobody for whom it is held.
+    Drop(String),
 }
 
 impl Action {
@@ -17,6 +25,9 @@ impl Action {
     pub fn path(&self) -> &'static str {
         match self {
             Self::Send(_) => "/api/send",
+            Self::Hold(_) => "/api/hold",
+            Self::Lift(_) | Self::Allow(_) => "/api/allow",
+            Self::Drop(_) => "/api/drop",
         }
     }
 
@@ -28,6 +39,9 @@ impl Action {
                 "kind": draft.kind.as_str(),
                 "body": draft.body.text(),
             }),
+            Self::Hold(Some(agent)) | Self::Lift(Some(agent)) => json!({"agent": agent}),
+            Self::Hold(None) | Self::Lift(None) => json!({"all": true}),
+            Self::Allow(message) | Self::Drop(message) => json!({"message": message}),
         }
     }
 
@@ -35,6 +49,7 @@ impl Action {
     pub fn begun(&self) -> String {
         match self {
             Self::Send(draft) => format!("sending to {} …", draft.to.text().trim()),
+            Self::Hold(_) | Self::Lift(_) | Self::Allow(_) | Self::Drop(_) => "asking relay …".to_owned(),
         }
     }
 
@@ -48,7 +63,40 @@ impl Action {
             /// Why the message may wait for long, if it may.
             note: Option<String>,
         }
+        /// What it answers to the others: how many deliveries, or which message, and to whom.
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Held {
+            deliveries: u64,
+            id: String,
+            agents: Vec<String>,
+        }
+        let held = || serde_json::from_slice::<Held>(answer).unwrap_or_default();
+        let whom = |agent: &Option<String>| match agent {
+            Some(agent) => format!("what {agent} gets and sends is"),
+            None => "all messages are".to_owned(),
+        };
+        let counted = |one: &str, several: &str| match held().deliveries {
+            0 => String::new(),
+            1 => format!("; 1 delivery {one}"),
+            deliveries => format!("; {deliveries} deliveries {several}"),
+        };
+        let short = |id: &str| id.chars().take(8).collect::<String>();
         match self {
+            Self::Hold(agent) => format!("{} held{}", whom(agent), counted("is", "are")),
+            Self::Lift(agent) => format!("{} held no more{}", whom(agent), counted("passes", "pass")),
+            Self::Allow(_) => {
+                let Held { id, agents, .. } = held();
+                format!("{} passes to {}", short(&id), agents.join(", "))
+            }
+            Self::Drop(_) => {
+                let Held { id, agents, .. } = held();
+                format!(
+                    "{} is dropped, and will not come to {}",
+                    short(&id),
+                    agents.join(", ")
+                )
+            }
             Self::Send(draft) => {
                 let Sent { id, note } = serde_json::from_slice(answer).unwrap_or_default();
                 let to = draft.to.text().trim();

@@ -54,6 +54,10 @@ pub struct Row {
     pub waiting: u64,
     /// The age of the first of them, in seconds.
     pub oldest: Option<u64>,
+    /// How many the person holds of what it gets.
+    pub held: u64,
+    /// The person holds what it gets and sends.
+    pub is_held: bool,
     /// How many were handed over and are not confirmed.
     pub in_doubt: u64,
     /// How it is brought what its senders say nothing of, if that is out of the ordinary.
@@ -73,6 +77,8 @@ fn row(role: &Role, health: &Health, said: Option<&Agent>) -> Row {
         role: name,
         unread,
         oldest_seconds,
+        held,
+        is_held,
         in_doubt,
         mode,
         node,
@@ -94,6 +100,8 @@ fn row(role: &Role, health: &Health, said: Option<&Agent>) -> Row {
         doing,
         waiting: *unread,
         oldest: *oldest_seconds,
+        held: *held,
+        is_held: *is_held,
         in_doubt: *in_doubt,
         mode,
         reached_by: if reached_by.is_empty() {

@@ -95,6 +95,8 @@ pub enum Event {
 pub enum Step {
     /// It is in the inbox.
     Waits,
+    /// The person holds it.
+    Held,
     /// Its agent wants it later.
     Deferred,
     /// It is on its way to somebody, or nobody knows that it has arrived.
@@ -103,6 +105,8 @@ pub enum Step {
     Delivered,
     /// Its agent says that it has read it.
     Read,
+    /// The person has dropped it.
+    Dropped,
     /// Nobody was handed it before its deadline.
     Expired,
     /// It could not be done, or its target did not take it.
@@ -114,10 +118,12 @@ impl Step {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Waits => "waits",
+            Self::Held => "held",
             Self::Deferred => "deferred",
             Self::HandedOver => "handed over",
             Self::Delivered => "delivered",
             Self::Read => "read",
+            Self::Dropped => "dropped",
             Self::Expired => "expired",
             Self::Failed => "failed",
         }
@@ -126,15 +132,17 @@ impl Step {
     /// Tells whether a message that has come so far is lost where its relay ends.
     pub const fn is_open(self) -> bool {
         match self {
-            Self::Waits | Self::Deferred | Self::HandedOver => true,
-            Self::Delivered | Self::Read | Self::Expired | Self::Failed => false,
+            Self::Waits | Self::Held | Self::Deferred | Self::HandedOver => true,
+            Self::Delivered | Self::Read | Self::Dropped | Self::Expired | Self::Failed => false,
         }
     }
 
     /// Reads a step of a trace; none if it says nothing of how far a delivery has come.
     fn of_trace(step: &str) -> Option<Self> {
         Some(match step {
-            "queued" | "undone" => Self::Waits,
+            "queued" | "undone" | "allowed" => Self::Waits,
+            "held" => Self::Held,
+            "dropped" => Self::Dropped,
             "deferred" => Self::Deferred,
             "handed_over" | "read" | "receipt_awaited" => Self::HandedOver,
             "delivered" | "receipted" => Self::Delivered,
@@ -220,7 +228,9 @@ pub fn event(json: &str) -> Option<(Option<u64>, Option<Event>)> {
     };
     let event = match frame.r#type.as_str() {
         "events.missed" => Some(Event::Missed),
-        "delivery.accepted" | "delivery.undone" => Some(became(Step::Waits)),
+        "delivery.accepted" | "delivery.undone" | "delivery.allowed" => Some(became(Step::Waits)),
+        "delivery.held" => Some(became(Step::Held)),
+        "delivery.dropped" => Some(became(Step::Dropped)),
         "delivery.deferred" => Some(became(Step::Deferred)),
         "delivery.delivered" => Some(became(Step::Delivered)),
         "delivery.expired" => Some(became(Step::Expired)),
@@ -321,6 +331,9 @@ mod tests {
         for (kind, step) in [
             ("delivery.accepted", Step::Waits),
             ("delivery.undone", Step::Waits),
+            ("delivery.held", Step::Held),
+            ("delivery.allowed", Step::Waits),
+            ("delivery.dropped", Step::Dropped),
             ("delivery.deferred", Step::Deferred),
             ("delivery.delivered", Step::Delivered),
             ("delivery.expired", Step::Expired),

@@ -56,6 +56,8 @@ pub struct Link {
     pub started_at: Option<Timestamp>,
     /// For how long it has run, in seconds.
     pub uptime: u64,
+    /// The person holds all messages.
+    pub holds_all: bool,
     /// Why it is not there, if it is not.
     pub lost: Option<String>,
 }
@@ -105,6 +107,8 @@ pub enum Over {
     },
     /// A message is written.
     Draft(Draft),
+    /// A message is about to be lost: its id.
+    Drop(String),
     /// What was written is about to be lost.
     Discard(Draft),
 }
@@ -218,12 +222,14 @@ impl State {
             boot: health.boot.clone(),
             started_at: Some(super::news::moment(&health.started_at)),
             uptime: health.uptime_seconds,
+            holds_all: health.holds_all,
             lost: None,
         };
     }
 
     fn heard(&mut self, health: Box<Health>) {
         self.link.uptime = health.uptime_seconds;
+        self.link.holds_all = health.holds_all;
         let in_doubt = |agent: &str| {
             let mut roles = health.roles.iter();
             roles.any(|role| role.role == agent && role.in_doubt > 0)
@@ -268,8 +274,10 @@ impl State {
         let is_trouble = outcome.is_err();
         let (Ok(text) | Err(text)) = outcome;
         // What was not sent can be changed and sent again, unless something else is being written.
-        let Action::Send(draft) = action;
-        if is_trouble && self.over == Over::Nothing {
+        if let Action::Send(draft) = action
+            && is_trouble
+            && self.over == Over::Nothing
+        {
             self.over = Over::Draft(draft);
         }
         self.said = Some(Said { text, is_trouble });

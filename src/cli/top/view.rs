@@ -12,8 +12,11 @@ use ratatui::text::{Line, Span};
 
 pub use look::{Colours, Look};
 
+use super::news::Step;
 use super::state::{Link, Over, Pane, Room, State};
+use super::stream::Entry;
 use super::text::{cut, cut_name, width};
+use crate::engine::limits::ID_DIGITS_MIN;
 use crate::terminal::visible;
 
 /// The least columns and rows in which something can be told.
@@ -56,7 +59,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, look: &Look) -> Room {
         Over::Help => dialogs::draw_help(frame, area, look),
         Over::Draft(draft) => dialogs::draw_draft(frame, area, state, draft, true, look),
         Over::Discard(draft) => dialogs::draw_draft(frame, area, state, draft, false, look),
-        Over::Nothing | Over::Search { .. } | Over::Filter { .. } => {}
+        Over::Nothing | Over::Search { .. } | Over::Filter { .. } | Over::Drop(_) => {}
     }
     room
 }
@@ -167,7 +170,13 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, words: &str, right: &str, is_ch
 /// Draws the last row: what is being written, or what there is to say, or the keys.
 fn draw_foot(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
     let columns = usize::from(area.width);
+    let drops;
     let said = match &state.over {
+        Over::Drop(id) => {
+            let id: String = id.chars().take(ID_DIGITS_MIN).collect();
+            drops = format!("Drop {id}? Nobody for whom it is held gets it. y drops it");
+            Some((drops.as_str(), true))
+        }
         Over::Search { line, .. } => return dialogs::draw_prompt(frame, area, " search: ", line, "", look),
         Over::Filter { line } => {
             let names = "Tab completes a name; none shows all";
@@ -201,10 +210,29 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
             ("Tab", "next field"),
             ("Esc", "close"),
         ]
+    } else if state.pane == Pane::Agents {
+        &[
+            ("Tab", "pane"),
+            ("Enter", "filter"),
+            ("h", "hold"),
+            ("/", "search"),
+            ("s", "send"),
+            ("?", "help"),
+            ("q", "quit"),
+        ]
+    } else if is_held(state) {
+        &[
+            ("Tab", "pane"),
+            ("Enter", "trace"),
+            ("a", "allow"),
+            ("d", "drop"),
+            ("s", "send"),
+            ("?", "help"),
+            ("q", "quit"),
+        ]
     } else {
         let enter = match state.pane {
-            Pane::Agents => "its messages",
-            Pane::Messages => "trace",
+            Pane::Agents | Pane::Messages => "trace",
             Pane::Trace => "",
         };
         &[
@@ -225,6 +253,12 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
         ]
     });
     frame.render_widget(Line::from_iter(keys), area);
+}
+
+/// Tells whether the chosen message is held.
+fn is_held(state: &State) -> bool {
+    let chosen = state.stream.chosen().and_then(Entry::message);
+    chosen.is_some_and(|(_, steps)| steps.values().any(|step| *step == Step::Held))
 }
 
 /// Writes a number of seconds in its greatest unit.

@@ -10,10 +10,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{Draft, Field, Over, Pane, State, Wish};
 use crate::cli::top::actions::Action;
 use crate::cli::top::line::Line;
+use crate::cli::top::news::Step;
+use crate::cli::top::stream::Entry;
 use crate::engine::Kind;
 
 /// The keys, as help tells them.
-pub const KEYS: [(&str, &str); 14] = [
+pub const KEYS: [(&str, &str); 16] = [
     ("↑ ↓  k j", "choose an agent or a message, or scroll"),
     ("PgUp PgDn", "a page of them"),
     ("Home End  g G", "the first; the last, and follow what comes"),
@@ -22,6 +24,8 @@ pub const KEYS: [(&str, &str); 14] = [
     ("/", "search: show the messages in which something stands"),
     ("f", "filter: show what is from an agent or for it"),
     ("s", "send a message, from you"),
+    ("h  H", "hold an agent, or all messages; once more ends it"),
+    ("a  d", "let a message pass that you hold; drop it"),
     ("Esc", "close the trace, then end search and filter"),
     ("?", "these keys"),
     ("q  Ctrl-C", "quit"),
@@ -43,6 +47,12 @@ impl State {
             Over::Search { line, before } => self.press_in_search(line, before, key),
             Over::Filter { line } => self.press_in_filter(line, key),
             Over::Draft(draft) => self.press_in_draft(draft, key, is_end),
+            Over::Drop(_) if is_end => self.is_over = true,
+            Over::Drop(id) => {
+                if let KeyCode::Char('y' | 'Y') = key.code {
+                    self.act(Action::Drop(id));
+                }
+            }
             Over::Discard(draft) => match key.code {
                 KeyCode::Char('y' | 'Y') => {}
                 _ if is_end => self.is_over = true,
@@ -65,7 +75,7 @@ impl State {
                 Field::Body => body.insert(text),
                 Field::Kind => {}
             },
-            Over::Nothing | Over::Help | Over::Discard(_) => {}
+            Over::Nothing | Over::Help | Over::Drop(_) | Over::Discard(_) => {}
         }
     }
 
@@ -94,6 +104,21 @@ impl State {
                 self.over = Over::Filter { line };
             }
             KeyCode::Char('s') => self.over = Over::Draft(self.draft()),
+            KeyCode::Char('h') => self.hold_chosen(),
+            KeyCode::Char('H') => self.act(match self.link.holds_all {
+                false => Action::Hold(None),
+                true => Action::Lift(None),
+            }),
+            KeyCode::Char('a') => {
+                if let Some(id) = self.held() {
+                    self.act(Action::Allow(id));
+                }
+            }
+            KeyCode::Char('d') => {
+                if let Some(id) = self.held() {
+                    self.over = Over::Drop(id);
+                }
+            }
             KeyCode::Tab => self.pane = self.next_pane(),
             KeyCode::BackTab => {
                 let next = self.next_pane();
@@ -115,6 +140,37 @@ impl State {
             KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
             _ => {}
         }
+    }
+
+    fn act(&mut self, action: Action) {
+        self.say(&action.begun());
+        self.wishes.push(Wish::Act(action));
+    }
+
+    /// Holds what the chosen agent gets and sends, or ends that.
+    fn hold_chosen(&mut self) {
+        let chosen = self.agent().filter(|_| self.pane == Pane::Agents);
+        let Some((name, is_held)) = chosen.map(|row| (row.name.clone(), row.is_held)) else {
+            self.say("choose an agent first: Tab goes to the agents");
+            return;
+        };
+        self.act(if is_held {
+            Action::Lift(Some(name))
+        } else {
+            Action::Hold(Some(name))
+        });
+    }
+
+    /// Returns the id of the chosen message if it is held; says so if it is not.
+    fn held(&mut self) -> Option<String> {
+        let chosen = self.stream.chosen().and_then(Entry::message);
+        let (message, steps) = chosen.filter(|_| self.pane != Pane::Agents)?;
+        if steps.values().any(|step| *step == Step::Held) {
+            return Some(message.id.clone());
+        }
+        let id: String = message.id.chars().take(8).collect();
+        self.say(&format!("{id} is not held"));
+        None
     }
 
     fn next_pane(&self) -> Pane {
@@ -271,9 +327,7 @@ impl State {
         } else if draft.body.text().is_empty() {
             "the message is empty"
         } else {
-            let action = Action::Send(draft);
-            self.say(&action.begun());
-            self.wishes.push(Wish::Act(action));
+            self.act(Action::Send(draft));
             return;
         };
         self.over = Over::Draft(draft);

@@ -239,3 +239,81 @@ fn what_was_written_is_lost_only_once_that_is_confirmed() {
     state.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
     assert!(state.is_over);
 }
+
+#[test]
+fn an_agent_is_held_and_a_held_message_passes_or_is_dropped_once_that_is_confirmed() {
+    let mut state = talking();
+    let became = |step| {
+        News::Event(Event::Became {
+            id: id(6),
+            agent: "user".to_owned(),
+            step,
+        })
+    };
+    let wished = |state: &mut State| {
+        let wishes = state.wishes().into_iter().map(|wish| match wish {
+            Wish::Act(action) => (action.path(), action.body()),
+            Wish::Trace(id) => ("", id.into()),
+        });
+        wishes.collect::<Vec<_>>()
+    };
+    press(&mut state, &[KeyCode::Up]);
+    write(&mut state, "adh");
+    assert_eq!((wished(&mut state), &state.over), (Vec::new(), &Over::Nothing));
+    state.take(became(Step::Held));
+    write(&mut state, "a");
+    let message = serde_json::json!({"message": id(6)});
+    assert_eq!(wished(&mut state), [("/api/allow", message.clone())]);
+    write(&mut state, "dn");
+    assert_eq!(wished(&mut state), []);
+    write(&mut state, "dy");
+    assert_eq!(wished(&mut state), [("/api/drop", message)]);
+    press(&mut state, &[KeyCode::Tab]);
+    write(&mut state, "hH");
+    let agent = serde_json::json!({"agent": "pm"});
+    let all = serde_json::json!({"all": true});
+    let expected = [("/api/hold", agent.clone()), ("/api/hold", all.clone())];
+    assert_eq!(wished(&mut state), expected);
+    let mut health = health("b-1", [0, 0, 0], 0);
+    health.holds_all = true;
+    health.roles[0].is_held = true;
+    state.take(News::Health(health));
+    write(&mut state, "hH");
+    assert_eq!(wished(&mut state), [("/api/allow", agent), ("/api/allow", all)]);
+    // What is dropped is at its end.
+    let open = state.stream.open();
+    state.take(became(Step::Dropped));
+    assert_eq!(state.stream.open(), open - 1);
+}
+
+#[test]
+fn what_came_of_a_hold_is_said_in_words() {
+    let dev_b = || Some("dev-b".to_owned());
+    let one = format!(r#"{{"id": "{}", "agents": ["pm", "dev-a"]}}"#, id(6));
+    let short = &id(6)[..8];
+    for (action, answer, words) in [
+        (
+            Action::Hold(dev_b()),
+            r#"{"deliveries": 2}"#,
+            "what dev-b gets and sends is held; 2 deliveries are".to_owned(),
+        ),
+        (
+            Action::Hold(None),
+            r#"{"deliveries": 0}"#,
+            "all messages are held".to_owned(),
+        ),
+        (
+            Action::Lift(dev_b()),
+            r#"{"lifted": true, "deliveries": 1}"#,
+            "what dev-b gets and sends is held no more; 1 delivery passes".to_owned(),
+        ),
+        (Action::Allow(id(6)), &one, format!("{short} passes to pm, dev-a")),
+        (
+            Action::Drop(id(6)),
+            &one,
+            format!("{short} is dropped, and will not come to pm, dev-a"),
+        ),
+    ] {
+        assert_eq!(action.done(answer.as_bytes()), words);
+    }
+}

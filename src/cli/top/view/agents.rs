@@ -33,7 +33,10 @@ fn columns(is_wide: bool, rows: &[Row]) -> Vec<Column> {
     let name = Column {
         head: "agent",
         columns_max: if is_wide { 34 } else { 22 },
-        cell: |row| visible(&row.name).into_owned(),
+        cell: |row| match row.is_held {
+            true => format!("{} (held)", visible(&row.name)),
+            false => visible(&row.name).into_owned(),
+        },
         style: |look, _| look.bold(),
     };
     let about = Column {
@@ -50,14 +53,24 @@ fn columns(is_wide: bool, rows: &[Row]) -> Vec<Column> {
     };
     let waiting = Column {
         head: "waiting",
-        columns_max: 14,
-        cell: |row| match (row.waiting, row.oldest) {
-            (0, _) => "-".to_owned(),
-            (waiting, None) => waiting.to_string(),
-            (waiting, Some(oldest)) => format!("{waiting}, {}", age(oldest)),
+        columns_max: 22,
+        cell: |row| {
+            let waiting = match (row.waiting, row.oldest) {
+                (0, _) if row.held == 0 => "-".to_owned(),
+                (0, _) => String::new(),
+                (waiting, None) => waiting.to_string(),
+                (waiting, Some(oldest)) => format!("{waiting}, {}", age(oldest)),
+            };
+            match (row.held, waiting.as_str()) {
+                (0, _) => waiting,
+                (held, "") => format!("{held} held"),
+                (held, _) => format!("{waiting}, {held} held"),
+            }
         },
         style: |look, row| {
-            if row.waiting > 0 {
+            if row.held > 0 {
+                look.step(Some(super::super::news::Step::Held))
+            } else if row.waiting > 0 {
                 look.step(Some(super::super::news::Step::Waits))
             } else {
                 look.dim()
@@ -122,7 +135,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
         .and_then(|agent| rows.iter().position(|row| row.name == agent.name));
     let first = chosen.map_or(0, |chosen| (chosen + 1).saturating_sub(room));
     let last = (first + room).min(rows.len());
-    let right = if room < rows.len() {
+    let right = if state.link.holds_all {
+        "you hold all messages".to_owned()
+    } else if room < rows.len() {
         format!("{} to {last} of {}", first + 1, rows.len())
     } else {
         String::new()

@@ -163,7 +163,11 @@ pub(super) fn state_of(steps: &BTreeMap<String, Step>) -> (String, Option<Step>)
     if failed > 0 {
         return (format!("{failed}/{} failed", steps.len()), Some(Step::Failed));
     }
-    let arrived = count(|step| !step.is_open());
+    let held = count(|step| step == Step::Held);
+    if held > 0 {
+        return (format!("{held}/{} held", steps.len()), Some(Step::Held));
+    }
+    let arrived = count(|step| matches!(step, Step::Delivered | Step::Read));
     let least = steps.values().copied().min();
     (format!("{arrived}/{} arrived", steps.len()), least)
 }

@@ -80,14 +80,11 @@ fn with_trace() -> State {
 /// Compares what is drawn in both sizes with what was drawn before.
 macro_rules! pictures {
     ($name:literal, $state:expr) => {{
-        let mut state = $state;
-        insta::assert_snapshot!(
-            concat!($name, "-80x24"),
-            text(&drawn(&mut state, SMALL, Colours::All))
-        );
+        let state = &mut $state;
+        insta::assert_snapshot!(concat!($name, "-80x24"), text(&drawn(state, SMALL, Colours::All)));
         insta::assert_snapshot!(
             concat!($name, "-160x50"),
-            text(&drawn(&mut state, LARGE, Colours::All))
+            text(&drawn(state, LARGE, Colours::All))
         );
     }};
 }
@@ -120,6 +117,31 @@ fn a_filter_that_lets_nothing_through() {
 #[test]
 fn a_trace() {
     pictures!("trace", with_trace());
+}
+
+#[test]
+fn what_the_person_holds() {
+    let mut state = talking();
+    let mut health = health("b-1", [0, 1, 2], 1);
+    health.holds_all = true;
+    health.roles[1].is_held = true;
+    health.roles[1].held = 3;
+    health.roles[3].held = 1;
+    state.take(News::Health(health));
+    let steps = [("dev-a", Step::Held), ("dev-b", Step::Delivered)];
+    said(
+        &mut state,
+        message(8, "pm", "@everyone", "free", "Two of you"),
+        &steps,
+    );
+    said(
+        &mut state,
+        message(9, "pm", "dev-a", "free", "Begin"),
+        &[("dev-a", Step::Held)],
+    );
+    pictures!("held", state);
+    write(&mut state, "d");
+    pictures!("drop", state);
 }
 
 #[test]
