@@ -18,6 +18,8 @@ pub enum Action {
     Allow(String),
     /// One is to come to nobody for whom it is held.
     Drop(String),
+    /// A worker is to end.
+    Release(String),
 }
 
 impl Action {
@@ -28,6 +30,7 @@ impl Action {
             Self::Hold(_) => "/api/hold",
             Self::Lift(_) | Self::Allow(_) => "/api/allow",
             Self::Drop(_) => "/api/drop",
+            Self::Release(_) => "/api/release",
         }
     }
 
@@ -42,6 +45,7 @@ impl Action {
             Self::Hold(Some(agent)) | Self::Lift(Some(agent)) => json!({"agent": agent}),
             Self::Hold(None) | Self::Lift(None) => json!({"all": true}),
             Self::Allow(message) | Self::Drop(message) => json!({"message": message}),
+            Self::Release(name) => json!({"name": name}),
         }
     }
 
@@ -49,7 +53,9 @@ impl Action {
     pub fn begun(&self) -> String {
         match self {
             Self::Send(draft) => format!("sending to {} …", draft.to.text().trim()),
-            Self::Hold(_) | Self::Lift(_) | Self::Allow(_) | Self::Drop(_) => "asking relay …".to_owned(),
+            Self::Hold(_) | Self::Lift(_) | Self::Allow(_) | Self::Drop(_) | Self::Release(_) => {
+                "asking relay …".to_owned()
+            }
         }
     }
 
@@ -97,6 +103,7 @@ impl Action {
                     agents.join(", ")
                 )
             }
+            Self::Release(name) => format!("{name} released"),
             Self::Send(draft) => {
                 let Sent { id, note } = serde_json::from_slice(answer).unwrap_or_default();
                 let to = draft.to.text().trim();

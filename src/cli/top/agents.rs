@@ -54,6 +54,8 @@ pub struct Row {
     pub waiting: u64,
     /// The age of the first of them, in seconds.
     pub oldest: Option<u64>,
+    /// Relay has started it as a worker, and can end it.
+    pub is_worker: bool,
     /// How many the person holds of what it gets.
     pub held: u64,
     /// The person holds what it gets and sends.
@@ -83,7 +85,9 @@ fn row(role: &Role, health: &Health, said: Option<&Agent>) -> Row {
         mode,
         node,
     } = role;
-    let about = said.map(|said| [said.role.as_deref(), said.cli.as_deref()]);
+    let is_worker = said.is_some_and(|said| said.is_worker);
+    let worker = is_worker.then_some("worker");
+    let about = said.map(|said| [said.role.as_deref(), said.cli.as_deref(), worker]);
     let about = about.into_iter().flatten().flatten().collect::<Vec<_>>();
     let mode = mode.clone().filter(|mode| mode != Mode::Immediate.as_str());
     let is_person = name == PERSON;
@@ -100,6 +104,7 @@ fn row(role: &Role, health: &Health, said: Option<&Agent>) -> Row {
         doing,
         waiting: *unread,
         oldest: *oldest_seconds,
+        is_worker,
         held: *held,
         is_held: *is_held,
         in_doubt: *in_doubt,

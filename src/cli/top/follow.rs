@@ -13,7 +13,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message as Frame;
 
 use super::actions::Action;
-use super::news::{self, Event, Message, News, Traced};
+use super::news::{self, Agent, Event, Message, News, Traced};
 use super::state::Wish;
 use crate::cli::client::{At, Client, ClientError};
 use crate::cli::discover::Way;
@@ -214,8 +214,7 @@ async fn ask(place: &Place, at: &At, news: &Sender<News>, happened: &Notify) -> 
                 return Over;
             }
             if is_due
-                && let Ok(answer) = client.ask("/api/agents", &json!({}), Duration::ZERO).await
-                && let Some(agents) = news::agents(&answer)
+                && let Some(agents) = agents(&mut client).await
                 && news.send(News::Agents(agents)).await.is_err()
             {
                 return Over;
@@ -229,6 +228,20 @@ async fn ask(place: &Place, at: &At, news: &Sender<News>, happened: &Notify) -> 
         let _sooner = timeout(ASK_EVERY, soon).await;
     }
     Over
+}
+
+/// Asks a relay for its agents, and which of them are workers; one that starts none does not say that.
+async fn agents(client: &mut Client) -> Option<Vec<Agent>> {
+    let answer = client.ask("/api/agents", &json!({}), Duration::ZERO).await.ok()?;
+    let mut agents = news::agents(&answer)?;
+    let answer = client.ask("/api/workers", &json!({}), Duration::ZERO).await.ok();
+    let workers = answer
+        .and_then(|answer| news::workers(&answer))
+        .unwrap_or_default();
+    for agent in &mut agents {
+        agent.is_worker = workers.contains(&agent.name);
+    }
+    Some(agents)
 }
 
 /// Carries wishes out, one after the other, and tells what came of them.

@@ -164,6 +164,8 @@ pub struct Agent {
     pub cli: Option<String>,
     /// A session did something in its name a moment ago.
     pub active: bool,
+    /// Relay has started it as a worker, and it has not ended.
+    pub is_worker: bool,
 }
 
 /// What has become of a message.
@@ -229,6 +231,7 @@ pub fn event(json: &str) -> Option<(Option<u64>, Option<Event>)> {
     let event = match frame.r#type.as_str() {
         "events.missed" => Some(Event::Missed),
         "delivery.accepted" | "delivery.undone" | "delivery.allowed" => Some(became(Step::Waits)),
+        "delivery.handed_on" => Some(became(Step::Waits)),
         "delivery.held" => Some(became(Step::Held)),
         "delivery.dropped" => Some(became(Step::Dropped)),
         "delivery.deferred" => Some(became(Step::Deferred)),
@@ -297,8 +300,26 @@ pub fn agents(answer: &[u8]) -> Option<Vec<Agent>> {
         role: told.role,
         cli: told.cli,
         active: told.status == "active",
+        is_worker: false,
     });
     Some(agents.collect())
+}
+
+/// Reads which agents are workers that have not ended.
+pub fn workers(answer: &[u8]) -> Option<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Answer {
+        workers: Vec<Told>,
+    }
+    #[derive(Deserialize)]
+    struct Told {
+        name: String,
+        state: String,
+    }
+    let Answer { workers } = serde_json::from_slice(answer).ok()?;
+    let has_ended = |told: &Told| matches!(told.state.as_str(), "ending" | "failed" | "exited");
+    let live = workers.into_iter().filter(|told| !has_ended(told));
+    Some(live.map(|told| told.name).collect())
 }
 
 /// Reads a time.
@@ -369,18 +390,32 @@ mod tests {
                 role: None,
                 cli: Some("codex".to_owned()),
                 active: true,
+                is_worker: false,
             },
             Agent {
                 name: "web:bob".to_owned(),
                 role: Some("tester".to_owned()),
                 cli: None,
                 active: false,
+                is_worker: false,
             },
         ];
         assert_eq!(
             agents(answer.to_string().as_bytes()).as_deref(),
             Some(&expected[..])
         );
+    }
+
+    #[test]
+    fn workers_are_those_that_have_not_ended() {
+        let states = ["starting", "started", "ready", "ending", "failed", "exited"];
+        let list: Vec<_> = states
+            .iter()
+            .map(|state| json!({"name": state, "state": state}))
+            .collect();
+        let live = workers(json!({"workers": list}).to_string().as_bytes());
+        let expected = ["starting", "started", "ready"].map(str::to_owned);
+        assert_eq!(live.as_deref(), Some(&expected[..]));
     }
 
     #[test]

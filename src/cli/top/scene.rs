@@ -106,6 +106,7 @@ pub fn talking() -> State {
         role: role.map(str::to_owned),
         cli: cli.map(str::to_owned),
         active: false,
+        is_worker: false,
     };
     state.take(News::Agents(vec![
         agent("pm", None, Some("claude-code")),

@@ -109,6 +109,8 @@ pub enum Over {
     Draft(Draft),
     /// A message is about to be lost: its id.
     Drop(String),
+    /// A worker is about to end: its name.
+    Release(String),
     /// What was written is about to be lost.
     Discard(Draft),
 }

@@ -59,7 +59,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, look: &Look) -> Room {
         Over::Help => dialogs::draw_help(frame, area, look),
         Over::Draft(draft) => dialogs::draw_draft(frame, area, state, draft, true, look),
         Over::Discard(draft) => dialogs::draw_draft(frame, area, state, draft, false, look),
-        Over::Nothing | Over::Search { .. } | Over::Filter { .. } | Over::Drop(_) => {}
+        Over::Nothing | Over::Search { .. } | Over::Filter { .. } | Over::Drop(_) | Over::Release(_) => {}
     }
     room
 }
@@ -170,12 +170,16 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, words: &str, right: &str, is_ch
 /// Draws the last row: what is being written, or what there is to say, or the keys.
 fn draw_foot(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
     let columns = usize::from(area.width);
-    let drops;
+    let asks;
     let said = match &state.over {
         Over::Drop(id) => {
             let id: String = id.chars().take(ID_DIGITS_MIN).collect();
-            drops = format!("Drop {id}? Nobody for whom it is held gets it. y drops it");
-            Some((drops.as_str(), true))
+            asks = format!("Drop {id}? Nobody for whom it is held gets it. y drops it");
+            Some((asks.as_str(), true))
+        }
+        Over::Release(name) => {
+            asks = format!("End the worker {name}? What it is at is lost. y ends it");
+            Some((asks.as_str(), true))
         }
         Over::Search { line, .. } => return dialogs::draw_prompt(frame, area, " search: ", line, "", look),
         Over::Filter { line } => {
@@ -211,11 +215,17 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
             ("Esc", "close"),
         ]
     } else if state.pane == Pane::Agents {
+        let is_worker = state.agent().is_some_and(|row| row.is_worker);
+        let search = if is_worker {
+            ("x", "end worker")
+        } else {
+            ("/", "search")
+        };
         &[
             ("Tab", "pane"),
             ("Enter", "filter"),
             ("h", "hold"),
-            ("/", "search"),
+            search,
             ("s", "send"),
             ("?", "help"),
             ("q", "quit"),

@@ -15,7 +15,7 @@ use crate::cli::top::stream::Entry;
 use crate::engine::Kind;
 
 /// The keys, as help tells them.
-pub const KEYS: [(&str, &str); 16] = [
+pub const KEYS: [(&str, &str); 17] = [
     ("↑ ↓  k j", "choose an agent or a message, or scroll"),
     ("PgUp PgDn", "a page of them"),
     ("Home End  g G", "the first; the last, and follow what comes"),
@@ -26,6 +26,7 @@ pub const KEYS: [(&str, &str); 16] = [
     ("s", "send a message, from you"),
     ("h  H", "hold an agent, or all messages; once more ends it"),
     ("a  d", "let a message pass that you hold; drop it"),
+    ("x", "end a worker"),
     ("Esc", "close the trace, then end search and filter"),
     ("?", "these keys"),
     ("q  Ctrl-C", "quit"),
@@ -47,6 +48,12 @@ impl State {
             Over::Search { line, before } => self.press_in_search(line, before, key),
             Over::Filter { line } => self.press_in_filter(line, key),
             Over::Draft(draft) => self.press_in_draft(draft, key, is_end),
+            Over::Release(_) if is_end => self.is_over = true,
+            Over::Release(name) => {
+                if let KeyCode::Char('y' | 'Y') = key.code {
+                    self.act(Action::Release(name));
+                }
+            }
             Over::Drop(_) if is_end => self.is_over = true,
             Over::Drop(id) => {
                 if let KeyCode::Char('y' | 'Y') = key.code {
@@ -75,7 +82,7 @@ impl State {
                 Field::Body => body.insert(text),
                 Field::Kind => {}
             },
-            Over::Nothing | Over::Help | Over::Drop(_) | Over::Discard(_) => {}
+            Over::Nothing | Over::Help | Over::Drop(_) | Over::Release(_) | Over::Discard(_) => {}
         }
     }
 
@@ -119,6 +126,7 @@ impl State {
                     self.over = Over::Drop(id);
                 }
             }
+            KeyCode::Char('x') => self.release_chosen(),
             KeyCode::Tab => self.pane = self.next_pane(),
             KeyCode::BackTab => {
                 let next = self.next_pane();
@@ -159,6 +167,16 @@ impl State {
         } else {
             Action::Hold(Some(name))
         });
+    }
+
+    /// Asks whether the chosen agent is to end, if it is a worker.
+    fn release_chosen(&mut self) {
+        let chosen = self.agent().filter(|_| self.pane == Pane::Agents);
+        match chosen.map(|row| (row.name.clone(), row.is_worker)) {
+            None => self.say("choose a worker first: Tab goes to the agents"),
+            Some((name, false)) => self.say(&format!("{name} is no worker that relay has started")),
+            Some((name, true)) => self.over = Over::Release(name),
+        }
     }
 
     /// Returns the id of the chosen message if it is held; says so if it is not.

@@ -317,3 +317,32 @@ fn what_came_of_a_hold_is_said_in_words() {
         assert_eq!(action.done(answer.as_bytes()), words);
     }
 }
+
+#[test]
+fn a_worker_ends_once_that_is_confirmed_and_nobody_else_does() {
+    let mut state = talking();
+    let agent = |name: &str, is_worker| Agent {
+        name: name.to_owned(),
+        is_worker,
+        ..Agent::default()
+    };
+    state.take(News::Agents(vec![agent("pm", false), agent("dev-a", true)]));
+    assert_eq!(state.agents[1].about, "worker");
+    write(&mut state, "x");
+    press(&mut state, &[KeyCode::Tab]);
+    write(&mut state, "xy");
+    assert_eq!((state.wishes(), &state.over), (Vec::new(), &Over::Nothing));
+    press(&mut state, &[KeyCode::Down]);
+    write(&mut state, "xn");
+    assert_eq!(state.wishes(), []);
+    write(&mut state, "xy");
+    let wishes = state.wishes();
+    let [Wish::Act(action)] = wishes.as_slice() else {
+        panic!("{wishes:?}");
+    };
+    assert_eq!(
+        (action.path(), action.body()),
+        ("/api/release", serde_json::json!({"name": "dev-a"}))
+    );
+    assert_eq!(action.done(b"{}"), "dev-a released");
+}

@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 
 use super::*;
-use crate::cli::top::news::{News, Step};
+use crate::cli::top::news::{Agent, News, Step};
 use crate::cli::top::scene::{connected, empty_health, health, id, message, said, talking, time, traced};
 
 const SMALL: (u16, u16) = (80, 24);
@@ -142,6 +142,21 @@ fn what_the_person_holds() {
     pictures!("held", state);
     write(&mut state, "d");
     pictures!("drop", state);
+}
+
+#[test]
+fn a_worker_that_is_about_to_end() {
+    let mut state = talking();
+    state.take(News::Agents(vec![Agent {
+        name: "pm".to_owned(),
+        cli: Some("codex".to_owned()),
+        is_worker: true,
+        ..Agent::default()
+    }]));
+    press(&mut state, &[KeyCode::Tab]);
+    pictures!("worker", state);
+    write(&mut state, "x");
+    pictures!("release", state);
 }
 
 #[test]
