@@ -423,9 +423,14 @@ mod tests {
         let steps = json!({"id": "3f2a", "steps": [
             {"agent": "pm", "step": "queued"}, {"agent": "bob", "step": "queued"}, {"agent": "pm", "step": "handed_over"},
             {"agent": "pm", "step": "marked_read"}, {"agent": "bob", "step": "handed_over"}, {"agent": "bob", "step": "undone"},
+            {"agent": "tom", "step": "queued"}, {"agent": "tom", "step": "read"},
         ]});
         let traced = Traced::of(steps.to_string().as_bytes(), String::new()).expect("a trace");
-        let expected = [("bob", Step::Waits), ("pm", Step::HandedOver)];
+        let expected = [
+            ("bob", Step::Waits),
+            ("pm", Step::HandedOver),
+            ("tom", Step::HandedOver),
+        ];
         assert_eq!(
             traced.steps,
             expected.map(|(agent, step)| (agent.to_owned(), step)).into()

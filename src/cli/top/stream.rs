@@ -368,11 +368,13 @@ mod tests {
         assert_eq!(chosen(&stream), Some(0));
         stream.choose(100);
         assert_eq!((chosen(&stream), stream.newer()), (Some(4), 0));
-        stream.hold();
         stream.take(message(6, "x"));
-        assert_eq!(chosen(&stream), Some(4));
-        stream.choose(isize::MAX);
         assert_eq!(chosen(&stream), Some(5));
+        stream.hold();
+        stream.take(message(7, "x"));
+        assert_eq!((chosen(&stream), stream.newer()), (Some(5), 1));
+        stream.choose(isize::MAX);
+        assert_eq!(chosen(&stream), Some(6));
     }
 
     #[test]
