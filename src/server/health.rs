@@ -272,6 +272,8 @@ mod tests {
             held: 0,
             is_held: false,
             oldest_seconds: Some(ages),
+            held: many,
+            is_held: false,
             in_doubt: many,
             mode: Mode::NextToolCall.as_str(),
             node: Some(OnNode {
