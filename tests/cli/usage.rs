@@ -126,8 +126,8 @@ fn help_of_a_subcommand_names_its_options() {
 fn help_does_not_show_a_token() {
     let token = "a-secret-of-20-chars";
     for subcommand in [
-        "serve", "send", "read", "peek", "hold", "allow", "drop", "trace", "tail", "top", "redrive", "status",
-        "key", "stop", "mcp",
+        "serve", "send", "read", "peek", "hold", "allow", "drop", "trace", "tail", "top", "redrive",
+        "status", "key", "stop", "mcp",
     ] {
         let mut help = relay(&[subcommand, "--help"]);
         help.env("RELAY_TOKEN", token)
