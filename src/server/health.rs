@@ -269,8 +269,6 @@ mod tests {
         let role = Role {
             role: agent.to_string(),
             unread: many,
-            held: 0,
-            is_held: false,
             oldest_seconds: Some(ages),
             held: many,
             is_held: false,
