@@ -1,16 +1,13 @@
 //! What the person holds: it stands aside until the person lets it pass or drops it.
 
 use relay::engine::absence::Absence;
-use relay::engine::handling::Handling;
 use relay::engine::holds::{
     Command as Asks, HeldBy, HeldMessage, Refusal as No, Reply as Answer, View, Whom,
 };
 use relay::engine::limits::HOLDS_MAX;
 use relay::engine::records;
 use relay::engine::trace::{Happened, ShownTo};
-use relay::engine::watches::Watched;
 
-use super::handling::until;
 use super::nodes::{ANY, PERSON};
 use super::*;
 
@@ -106,7 +103,7 @@ impl Relay {
     }
 
     /// What has become of the n-th message, for one of those who got it.
-    fn happened(&mut self, n: u8, agent: &str) -> Vec<Happened> {
+    pub fn happened(&mut self, n: u8, agent: &str) -> Vec<Happened> {
         let asked = trace::Command::Trace {
             message: id(n).to_string(),
             shown_to: ShownTo::Person,
@@ -128,7 +125,7 @@ impl Relay {
         own.map(|moment| moment.what.clone()).collect()
     }
 
-    fn inbox(&self, agent: &str) -> InboxView {
+    pub fn inbox(&self, agent: &str) -> InboxView {
         let mut inboxes = self.engine.overview().inboxes.into_iter();
         let found = inboxes.find(|inbox| inbox.agent.as_str() == agent);
         found.expect("it has one")
@@ -572,104 +569,4 @@ fn a_hold_is_on_the_name_whoever_has_it() {
     relay.register(SessionId(32), transient(3));
     assert!(relay.inbox("worker").is_held, "and is held when it comes back");
     assert_eq!(relay.lift(Some("worker")).0, Some(0));
-}
-
-#[test]
-fn a_deadline_ends_what_is_held() {
-    let mut relay = Relay::with_person();
-    relay.hold("dev-a");
-    relay.sends(until(1_000));
-    relay.timeout_at(1_000);
-    assert_eq!(relay.pending(), [0, 0, 0]);
-    let end = relay.happened(1, "dev-a");
-    assert_eq!(
-        end,
-        [Happened::Queued, Happened::Held(HeldBy::To), Happened::Expired]
-    );
-    assert_eq!(relay.engine.poll_timeout(), None);
-}
-
-#[test]
-fn a_dropped_message_has_no_deadline_any_more() {
-    let mut relay = Relay::with_person();
-    relay.hold("dev-a");
-    relay.sends(until(1_000));
-    relay.drop_held(1);
-    assert_eq!(relay.engine.poll_timeout(), None);
-}
-
-#[test]
-fn who_awaits_an_answer_gets_it_once_it_passes() {
-    let mut relay = Relay::with_person();
-    relay.hold("dev-a");
-    let options = mail::PostOptions {
-        await_ms: Some(WAIT_MS),
-        ..mail::PostOptions::default()
-    };
-    assert_eq!(relay.post_with(A, 1, &nth(1), Some(options)), NONE);
-    let answer = message(2, 0, "dev-a", "pm");
-    relay.post(B, 2, &answer);
-    assert_eq!(relay.call(C, 3, read("pm")), [nothing(3)]);
-    assert_eq!(relay.allow(2), [shown(1, [answer])]);
-}
-
-#[test]
-fn the_sender_of_what_is_held_may_go_on_with_it_in_a_thread() {
-    let mut relay = Relay::with_person();
-    relay.hold("dev-a");
-    relay.post(A, 1, &nth(1));
-    let options = || mail::PostOptions {
-        reply_to: Some(id(1).to_string()),
-        ..mail::PostOptions::default()
-    };
-    let posted = relay.post_with(A, 2, &nth(2), Some(options()));
-    let Effect::Reply { result, .. } = &posted[0] else {
-        panic!("{posted:?}")
-    };
-    let Ok(Reply::Mail(mail::Reply::Posted { thread, .. })) = result else {
-        panic!("{result:?}")
-    };
-    assert_eq!(thread.as_deref(), Some(id(1).to_string().as_str()));
-    let by_its_agent = relay.post_with(B, 3, &message(3, 0, "dev-a", "pm"), Some(options()));
-    let [
-        Effect::Reply {
-            result: Err(Refusal::Mail(mail::Refusal::UnknownMessage { .. })),
-            ..
-        },
-    ] = by_its_agent[..]
-    else {
-        panic!("{by_its_agent:?}")
-    };
-}
-
-#[test]
-fn a_repeated_post_is_the_same_one_though_it_is_held_or_dropped() {
-    let mut relay = Relay::with_person();
-    relay.hold("dev-a");
-    let keyed = || mail::PostOptions {
-        idempotency_key: Some("key".to_owned()),
-        handling: Handling::default(),
-        ..mail::PostOptions::default()
-    };
-    relay.post_with(A, 1, &nth(1), Some(keyed()));
-    relay.post_with(A, 2, &nth(1), Some(keyed()));
-    assert_eq!(relay.inbox("dev-a").held, 1);
-    relay.drop_held(1);
-    relay.post_with(A, 3, &nth(1), Some(keyed()));
-    assert_eq!(relay.pending(), [0, 0, 0]);
-}
-
-#[test]
-fn whoever_watches_an_inbox_is_told_of_what_passes_and_not_of_what_is_held() {
-    let mut relay = Relay::with_person();
-    let watcher = SessionId(30);
-    relay.open(watcher, Carrier::Stream, Some("dev-a"));
-    relay.call(watcher, 1, watches::Command::Watch(Watched::Inbox).into());
-    let changed = Effect::Changed {
-        session: watcher,
-        what: Watched::Inbox,
-    };
-    relay.hold("dev-a");
-    assert!(!relay.post(A, 2, &nth(1)).contains(&changed));
-    assert_eq!(relay.allow(1), [changed]);
 }

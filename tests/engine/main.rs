@@ -16,6 +16,7 @@ mod groups_of_agents;
 mod handing_over;
 mod handling;
 mod holds;
+mod holds_besides;
 mod holds_on_the_way;
 mod idempotency;
 mod inputs_for_nothing;
