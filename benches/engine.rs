@@ -106,6 +106,8 @@ fn post_and_read(c: &mut Criterion) {
                         | Effect::Tell { .. }
                         | Effect::Invoke { .. }
                         | Effect::Superseded { .. }
+                        | Effect::StartWorker(_)
+                        | Effect::EndWorker { .. }
                         | Effect::Note(_) => None,
                     });
                     let handover = handover.expect("a read hands over");

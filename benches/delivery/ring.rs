@@ -156,6 +156,8 @@ impl Posting {
                 | Effect::Tell { .. }
                 | Effect::Invoke { .. }
                 | Effect::Superseded { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Note(_) => None,
             });
             let handover = handover.expect("a read hands over");

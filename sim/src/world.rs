@@ -277,6 +277,7 @@ impl World {
             network: Arc::new(relay::server::System),
             messaging: Arc::new(relay::server::System),
             push_allow: Vec::new(),
+            starter: Arc::new(relay::server::NoStarter),
         };
         let listener = SimListener::bind(SERVER.1, self.ledger.clone(), self.marks.clone()).await?;
         serve(listener, config, self.running.begin()).await?;

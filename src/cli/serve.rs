@@ -18,8 +18,8 @@ use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
 use crate::server::{
-    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, Notes, Random, SocketFile, SocketFileError, System,
-    Token, serve, stdout_log, wall_clock,
+    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, NoStarter, Notes, Random, SocketFile,
+    SocketFileError, System, Token, serve, stdout_log, wall_clock,
 };
 use crate::tools;
 
@@ -143,6 +143,12 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
     let mut message_random = system_random()?;
     let bounds = Bounds {
         hops_max: args.hops_max,
+        // Whoever reaches it could run programs here.
+        workers_max: if args.host.is_loopback() {
+            Bounds::default().workers_max
+        } else {
+            0
+        },
         ..Bounds::default()
     };
     let engine = Engine::new(clock(), args.roles.clone(), bounds, message_random()).reached_at(place);
@@ -169,6 +175,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         network: std::sync::Arc::new(System),
         messaging: std::sync::Arc::new(System),
         push_allow: args.push_allow,
+        starter: std::sync::Arc::new(NoStarter),
     };
     let unread = serve(doors, config, stop).await?;
     let unread = unread.into_iter().map(|(agent, count)| (agent, count as u64));

@@ -192,6 +192,8 @@ pub enum Use {
     Node(String),
     /// It handles an action of that name.
     Action(String),
+    /// It is a worker that lives.
+    Worker,
 }
 
 /// Why somebody may not be named so, or nobody is meant. Nothing was changed by it.

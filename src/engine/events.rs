@@ -8,11 +8,12 @@ use super::holds::HeldBy;
 use super::invocations::InvocationView;
 use super::io::{Carrier, Ending, Sign};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, NodeId, Seq, SessionId};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, NodeId, Seq, SessionId, WorkerId};
 use super::nodes::NodeView;
 use super::programs::Activity;
 use super::receipts::Receipt;
 use super::time::Timestamp;
+use super::workers::Transition;
 
 /// A transition of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -319,6 +320,28 @@ pub enum Event {
         agent: AgentName,
         /// Which node.
         node: NodeId,
+    },
+    /// A call waits until a worker has started.
+    SpawnWaits {
+        /// The call.
+        call: CallId,
+        /// Its session.
+        session: SessionId,
+        /// Which worker.
+        worker: WorkerId,
+    },
+    /// Something has become of a worker.
+    Worker(Box<Transition>),
+    /// What a worker that was released had not read is in the inbox of another agent now.
+    HandedOn {
+        /// The message.
+        message: Arc<Message>,
+        /// Whose inbox it was in.
+        from: AgentName,
+        /// Whose inbox it is in.
+        to: AgentName,
+        /// Its place there.
+        seq: Seq,
     },
     /// The relay is about to stop.
     Stopping,

@@ -348,6 +348,21 @@ impl Inbox {
         delivery
     }
 
+    /// Takes out the delivery of one place, which is put into another inbox.
+    pub fn give(&mut self, seq: Seq) -> Delivery {
+        let delivery = self.remove(seq);
+        self.waiting_bytes -= delivery.message.bytes();
+        self.listed.remove(&seq);
+        self.forget_allowed(std::slice::from_ref(&delivery));
+        delivery
+    }
+
+    /// Marks what is at a place as handed over before: it was, out of another inbox.
+    pub fn mark_redelivered(&mut self, seq: Seq) {
+        let here = self.waiting.get_mut(&seq).or(self.aside.get_mut(&seq));
+        here.expect("it is there").redelivered = true;
+    }
+
     /// Tells whether a delivery is on its way to a node, or to be sent to it again.
     pub fn has_number(&self, seq: Seq) -> bool {
         let binding = self.binding.as_ref();

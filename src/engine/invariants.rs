@@ -25,6 +25,7 @@ impl Engine {
         self.check_nodes();
         self.check_actions();
         self.check_holds();
+        self.check_workers();
         self.check_timers();
         self.trace.check(&self.bounds);
     }
@@ -145,8 +146,10 @@ impl Engine {
             assert!(delivery.seq < inbox.next_seq(), "a place is given once");
             let to = &delivery.message.to;
             assert!(
-                to.by() != ResolvedBy::Name || to.as_str() == agent.as_str(),
-                "a message to one agent is in its inbox"
+                to.by() != ResolvedBy::Name
+                    || to.as_str() == agent.as_str()
+                    || self.was_handed_on(delivery.message.id, to.as_str()),
+                "a message to one agent is in its inbox, or was a worker's and is handed on"
             );
             places.push(delivery.seq);
         }
@@ -361,7 +364,12 @@ impl Engine {
             let program = state.program.as_ref()?;
             Some((program.gone_at, Timer::ProgramGone(*session)))
         });
-        let others = nodes.chain(open).chain(pauses).chain(of_programs);
+        let of_workers = self.worker_timers();
+        let others = nodes
+            .chain(open)
+            .chain(pauses)
+            .chain(of_programs)
+            .chain(of_workers);
         let exact: BTreeSet<_> = waits.chain(doubts).chain(held_back).chain(others).collect();
         let settling: BTreeSet<_> = handovers
             .filter_map(|(id, h)| Some((h.passage.settles_at()?, *id)))

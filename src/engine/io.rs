@@ -4,12 +4,12 @@ use super::events::Event;
 use super::frames::{Frame, Told};
 use super::handling::Mode;
 use super::invocations::InvocationView;
-use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId};
+use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId, WorkerId};
 use super::programs::Abilities;
 use super::time::Timestamp;
 use super::{
     actions, agents, channels, groups, holds, mail, nodes, receipts, records, sessions, surfacing, trace,
-    watches,
+    watches, workers,
 };
 
 /// Everything that can happen.
@@ -61,7 +61,16 @@ pub enum Input {
         /// The stream's session.
         session: SessionId,
     },
-    /// The relay is about to stop: every wait expires now, no read waits and no post is accepted from here on.
+    /// Something happened to the process of a worker. Ignored if that has ended: what is said late of an earlier worker changes
+    /// nothing for a later one of the same name.
+    Worker {
+        /// Which one.
+        worker: WorkerId,
+        /// What.
+        happened: workers::Happened,
+    },
+    /// The relay is about to stop: every wait expires now, no read waits and no post is accepted from here on, and every worker is to
+    /// end.
     Stopping,
 }
 
@@ -193,6 +202,8 @@ pub enum Command {
     Records(records::Command),
     /// To say what a program has come to, and to ask what its model is to be shown.
     Surfacing(surfacing::Command),
+    /// To start workers, and to end them.
+    Workers(workers::Command),
     /// The same as one of the others, asked by a client that reads a resource, beside its agent's calls.
     Resource(Box<Command>),
 }
@@ -211,6 +222,7 @@ impl Command {
             | Self::Receipts(_)
             | Self::Trace(_)
             | Self::Holds(_)
+            | Self::Workers(_)
             | Self::Records(_) => true,
             Self::Surfacing(surfacing::Command::Comes { to, .. }) => to.goes_on(),
             Self::Surfacing(surfacing::Command::StandsBy | surfacing::Command::StandsIn)
@@ -276,6 +288,15 @@ pub enum Effect {
         /// The node's session.
         session: SessionId,
     },
+    /// Start the process of a worker. What becomes of it is reported by [`Input::Worker`]: that it was started or was not, and once it was,
+    /// that it has ended.
+    StartWorker(Box<workers::Start>),
+    /// End the process of a worker, with all that it has started, also if it is only about to start. That it has ended, or was not
+    /// started, is reported all the same. Asked for once.
+    EndWorker {
+        /// Which one.
+        worker: WorkerId,
+    },
     /// Take note of what has happened. Nothing needs to be done.
     Note(Event),
 }
@@ -334,6 +355,8 @@ pub enum Reply {
     Records(records::Reply),
     /// To a [`Command::Surfacing`].
     Surfacing(surfacing::Reply),
+    /// To a [`Command::Workers`].
+    Workers(workers::Reply),
 }
 
 /// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.
@@ -361,6 +384,8 @@ pub enum Refusal {
     Records(records::Refusal),
     /// Only a program asks for it.
     Surfacing(surfacing::Refusal),
+    /// A worker cannot be started or ended.
+    Workers(workers::Refusal),
     /// The relay is about to stop, and what it took now would be gone.
     Stopping,
 }
@@ -380,6 +405,7 @@ impl Refusal {
             Self::Holds(refusal) => refusal.class(),
             Self::Records(refusal) => refusal.class(),
             Self::Surfacing(refusal) => refusal.class(),
+            Self::Workers(refusal) => refusal.class(),
             Self::Stopping => Class::Full,
         }
     }

@@ -150,6 +150,30 @@ pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// forgotten then, and a post with it is a new one.
 pub const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1_000;
 
+/// Longest task of a worker, in bytes: a page of instructions with what is to be read first. It goes to a program as one argument, of which
+/// Linux takes 128 kB.
+pub const TASK_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest name of a model that a worker is to have, in bytes.
+pub const MODEL_BYTES_MAX: usize = 128;
+
+/// How deep workers may be started by workers: one that starts one that starts a third. Of more nobody keeps an account, and a model that
+/// starts another to do its own task would go on for ever.
+pub const WORKER_DEPTH_MAX: usize = 3;
+
+/// Most of the last lines of a worker that has ended, as its parent is told them.
+pub const LAST_LINES_MAX: usize = 40;
+
+/// Most bytes of them: what a model reads without a thought of its own for it.
+pub const LAST_LINES_BYTES_MAX: usize = 4 * 1024;
+
+/// How long a worker has to start, in milliseconds: a program is loaded in a second or two, on a busy machine in ten.
+pub const WORKER_START_MS: i64 = 30_000;
+
+/// How long a worker that was started may say nothing, in milliseconds, before its parent is told that it has not spoken: a minute, in which an
+/// agent CLI has begun its first turn, unless it asks its person something.
+pub const WORKER_SILENT_MS: i64 = 60_000;
+
 /// The bounds that a server or a simulation may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -200,6 +224,8 @@ pub struct Bounds {
     pub trace_max: usize,
     /// Most bytes of the messages that are kept with them: of their bodies and metadata. Of more, the oldest step is forgotten.
     pub trace_bytes_max: usize,
+    /// Most workers that live at a time, those that start and those that end included; none are started if it is 0.
+    pub workers_max: usize,
     /// Most reactions to one message, counting each agent's each way to take it.
     pub reactions_max: usize,
 }
@@ -246,6 +272,8 @@ impl Default for Bounds {
             trace_max: 8_192,
             // Two kilobytes for each of them.
             trace_bytes_max: 4 * 1024 * 1024,
+            // Each of them is an agent CLI of several hundred megabytes.
+            workers_max: 16,
             // More than a person tells apart.
             reactions_max: 64,
         }

@@ -8,7 +8,7 @@
 //!
 //! `io` has what goes in and comes out, and joins what each topic has of it: `agents`, the one gate by which a session
 //! speaks for one, and who there is; `groups`; `channels`; `sessions`, who is connected; `mail`, which posts (`posts`) and reads; `nodes`, which take deliveries for agents, and
-//! `node_sessions`, what they say; `pushes`, what relay itself takes to them; `actions`, which agents and nodes offer, and `invocations`, what is asked of them. A topic's commands,
+//! `node_sessions`, what they say; `pushes`, what relay itself takes to them; `actions`, which agents and nodes offer, and `invocations`, what is asked of them; `workers`, agents for which a process is started. A topic's commands,
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `handling`, how it is to be brought; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `programs`, the agent CLIs that show their models what they are handed, and `surfacing`, when they do; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
@@ -19,7 +19,7 @@
 //! # Laws
 //!
 //! - Validate, then mutate, then push effects: a refusal changes nothing. That a tool was called at all still confirms what
-//!   was passed to its stream before.
+//!   was passed to its stream before, and shows that a worker is there.
 //! - Every call is answered once, unless it was cancelled or its session closed first.
 //! - A wait ends in exactly five ways: woken, expired, superseded, cancelled, fenced. Nobody waits whom a
 //!   message, or the news of the start, is there for.
@@ -31,6 +31,7 @@
 //!   its agent, and while the node holds an agent nobody else reads what comes for it, but what is held until the agent asks for it
 //!   and the answers that it waits for.
 //! - What the person holds stands aside: it keeps its place, and nobody is handed it until the person lets it pass.
+//! - At most one worker of a name lives; what is said of an earlier one changes nothing for a later one.
 //! - Every transition is told of by an [`Event`].
 
 pub mod absence;
@@ -73,6 +74,7 @@ mod timers;
 pub mod trace;
 mod waits;
 pub mod watches;
+pub mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,8 +93,8 @@ use limits::Bounds;
 pub use message::{Context, Delivery, Kind, Message};
 pub use names::{
     AgentName, Boot, CallId, ChannelName, DEFAULT_PROJECT, GroupName, HandoverId, InvalidName, InvalidRoster,
-    InvocationId, Known, MessageId, NodeId, PERSON, RandomBytes, Recipient, ResolvedBy, Role, Roster, Seq,
-    SessionId, check_name, is_label, shown, uuid_v4,
+    InvocationId, Known, MessageId, NodeId, PERSON, RELAY, RandomBytes, Recipient, ResolvedBy, Role, Roster,
+    Seq, SessionId, WorkerId, check_name, is_label, shown, uuid_v4,
 };
 use nodes::Nodes;
 pub use overview::{InboxView, Overview, ProgramView, SessionView, WaitView};
@@ -104,6 +106,7 @@ pub use timers::Reason;
 use timers::{Timer, Timers};
 use waits::Wait;
 use watches::{Watched, Watches};
+use workers::Workers;
 
 /// The whole state of a relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +138,7 @@ pub struct Engine {
     nodes: Nodes,
     actions: Actions,
     holds: Holds,
+    workers: Workers,
     trace: Trace,
     /// The ends of all waits, and of all doubts that are still to end.
     timers: Timers,
@@ -221,6 +225,7 @@ impl Engine {
             nodes: Nodes::default(),
             actions: Actions::default(),
             holds: Holds::default(),
+            workers: Workers::default(),
             trace: Trace::default(),
             timers: Timers::default(),
             stopping: false,
@@ -291,6 +296,7 @@ impl Engine {
             Input::Cancelled { call } => self.cancel_wait(call, step),
             Input::Signed { handover, sign } => self.sign(handover, sign, step),
             Input::KeptAlive { session } => self.keep_alive(session, step),
+            Input::Worker { worker, happened } => self.worker_happened(worker, happened, step),
             Input::Stopping => self.stop(step),
         }
         self.finish(step);
@@ -319,15 +325,18 @@ impl Engine {
                 Timer::InvocationEnds(invocation) => self.time_out(invocation, step),
                 Timer::PushResumes(agent) => self.resume(&agent, step),
                 Timer::ProgramGone(session) => self.program_gone(session, step),
+                Timer::WorkerStarts(worker) => self.worker_is_late(worker, step),
+                Timer::WorkerSilent(worker) => self.worker_is_silent(worker, step),
             }
         }
         self.let_go(step);
         self.finish(step);
     }
 
-    /// Wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, wakes the programs of those that are not, tells who watches what it has changed, and takes into the
+    /// Hands on what workers that were released have not read, wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, wakes the programs of those that are not, tells who watches what it has changed, and takes into the
     /// trace what has happened.
     fn finish(&mut self, step: &mut Step<'_>) {
+        self.hand_on(step);
         let mut news = std::mem::take(&mut step.news);
         news.sort_unstable();
         news.dedup();
@@ -364,6 +373,9 @@ impl Engine {
         if command.is_a_tool_s() {
             self.sign_all(session, Sign::CalledAgain, step);
         }
+        if command.is_a_tool_s() || matches!(command, Command::Surfacing(_)) {
+            self.is_heard_of(session, step);
+        }
         let (result, handover) = match self.carry_out(session, call, random, command, step) {
             Ok(Outcome::Parked) => return,
             Ok(Outcome::Answered(Answer { reply, handover })) => (Ok(reply), handover),
@@ -397,6 +409,7 @@ impl Engine {
             Command::Holds(command) => Ok(self.about_holds(session, command, step)?.into()),
             Command::Records(command) => Ok(self.about_records(session, command, step)?.into()),
             Command::Surfacing(command) => self.about_surfacing(session, call, command, step),
+            Command::Workers(command) => self.about_workers(session, call, random, command, step),
             Command::Resource(command) => self.carry_out(session, call, random, *command, step),
         }
     }
@@ -404,6 +417,7 @@ impl Engine {
     fn stop(&mut self, step: &mut Step<'_>) {
         self.stopping = true;
         step.note(Event::Stopping);
+        self.end_workers(step);
         self.end_invocations(step);
         self.lapse_all(step);
         self.end_deferrals(step);

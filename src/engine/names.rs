@@ -24,6 +24,12 @@ pub fn shown(value: &str) -> String {
 /// The name under which the person who runs the relay posts and reads.
 pub const PERSON: &str = "user";
 
+/// The name under which the relay itself tells agents of their workers. It has no inbox, and no session speaks for it.
+pub const RELAY: &str = "relay";
+
+/// Who is called so from every project.
+const SHARED: [&str; 2] = [PERSON, RELAY];
+
 /// The project of everything that names none.
 pub const DEFAULT_PROJECT: &str = "default";
 
@@ -51,6 +57,14 @@ pub enum InvalidName {
         /// The text.
         name: String,
     },
+    /// It is the relay's own.
+    #[error(
+        "{noun} name {RELAY:?} is relay's own, which tells of workers and reads nothing; accepted: any other name"
+    )]
+    Relays {
+        /// What it was to name.
+        noun: &'static str,
+    },
 }
 
 /// Checks that a text has the form of a name: 1 to [`AGENT_NAME_BYTES_MAX`] of `A-Z`, `a-z`, `0-9`, `-` and `_`, the first one a
@@ -58,7 +72,8 @@ pub enum InvalidName {
 ///
 /// # Errors
 ///
-/// [`InvalidName`] when it has not, or is a word that means something in an address.
+/// [`InvalidName`] when it has not, or is a word that means something in an address, or the name of an agent, a role or a group is to
+/// be the relay's own.
 pub fn check_name(noun: &'static str, name: &str) -> Result<(), InvalidName> {
     let good_start = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     let good_rest = name
@@ -71,6 +86,10 @@ pub fn check_name(noun: &'static str, name: &str) -> Result<(), InvalidName> {
     if RESERVED.contains(&name) {
         let name = name.to_owned();
         return Err(InvalidName::Reserved { noun, name });
+    }
+    // A project may be called so, and a channel: nothing is sent to these by that name alone.
+    if name == RELAY && ["role", "group"].contains(&noun) {
+        return Err(InvalidName::Relays { noun });
     }
     Ok(())
 }
@@ -136,7 +155,7 @@ macro_rules! qualified {
 
             /// Returns what somebody in a project calls it: the project stands before it if it is another.
             pub fn seen_from(&self, project: &str) -> Cow<'_, str> {
-                if self.project() == project $(|| self.as_str() == $shared)? {
+                if self.project() == project $(|| $shared.contains(&self.as_str()))? {
                     self.local().into()
                 } else if self.project() == DEFAULT_PROJECT {
                     format!("{DEFAULT_PROJECT}:{self}").into()
@@ -165,7 +184,7 @@ qualified!(
     /// The name of an agent, which is its alone in its project.
     AgentName,
     "role",
-    PERSON
+    SHARED
 );
 qualified!(
     /// What agents of a project are: any number of them may have the same.
@@ -187,6 +206,11 @@ impl AgentName {
     /// Returns the name of the person who runs the relay, who is there beside every roster.
     pub fn person() -> Self {
         Self(PERSON.into())
+    }
+
+    /// Returns the name by which the relay itself tells of workers.
+    pub fn relay() -> Self {
+        Self(RELAY.into())
     }
 
     /// Tells whether this is the person, not an agent.
@@ -472,6 +496,12 @@ pub struct HandoverId(pub u64);
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NodeId(pub u64);
 
+/// One worker: a process that was started for an agent, from when it was asked for until it has ended. Numbered by the engine, never used
+/// again, so that what is said of an earlier one under the same name is not taken for what a later one does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct WorkerId(pub u64);
+
 /// The place of a delivery in its inbox, counted from 0 in the order of acceptance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -525,6 +555,18 @@ pub type RandomBytes = [u8; 16];
 /// Makes a uuid of version 4 from random bytes.
 pub fn uuid_v4(random: RandomBytes) -> Uuid {
     uuid::Builder::from_random_bytes(random).into_uuid()
+}
+
+/// Makes the random bytes of the nth of several things out of those that were given for all of them: unlike each other in the digits that are
+/// shown first.
+pub(super) fn nth_of(random: RandomBytes, n: u32) -> RandomBytes {
+    let mut bytes = random;
+    // An odd factor: no two numbers have the same multiple.
+    let mark = n.wrapping_mul(0x9e37_79b9).to_be_bytes();
+    for (byte, mark) in bytes.iter_mut().zip(mark) {
+        *byte ^= mark;
+    }
+    bytes
 }
 
 /// Tells whether a text can be shown as a name of several words: 1 to so many bytes, of which each is seen or is a space between.

@@ -11,7 +11,7 @@ use super::inbox::Answers;
 use super::io::{self, Outcome, Sign};
 use super::mail::{PostOptions, Refusal, Reply};
 use super::message::{Kind, Message};
-use super::names::{AgentName, CallId, HandoverId, MessageId, RandomBytes, SessionId, uuid_v4};
+use super::names::{AgentName, CallId, HandoverId, MessageId, RandomBytes, Seq, SessionId, uuid_v4};
 use super::waits::Wait;
 use super::{Engine, Step};
 
@@ -113,29 +113,7 @@ impl Engine {
         let mut brought = Vec::new();
         let mut held = Vec::new();
         for agent in &agents {
-            let by = self.holds.on(&message.from, agent);
-            let inbox = self.inbox_mut(agent);
-            let seq = inbox.push(Arc::clone(&message));
-            places.push(seq);
-            if mode.is_none() && inbox.mode != Mode::default() {
-                brought.push(Event::BroughtAsItsAgentHasIt {
-                    message: message.id,
-                    agent: agent.clone(),
-                    mode: inbox.mode,
-                });
-            }
-            if let Some(by) = by {
-                let delivery = inbox.set_aside(seq);
-                let agent = agent.clone();
-                held.push(Event::Held { agent, delivery, by });
-            } else {
-                // Who comes to wait for it later in this step waits for what comes behind it.
-                if !inbox.waits.is_empty() || inbox.binding.is_some() || !inbox.waiters.is_empty() {
-                    step.wakes(agent.clone());
-                }
-                self.inbox_changes(agent, step);
-            }
-            self.mind_deadline(agent, seq, &message);
+            places.push(self.put(agent, &message, &mut brought, &mut held, step));
         }
         let absence = match await_ms {
             Some(_) => None,
@@ -166,6 +144,41 @@ impl Engine {
             absence,
         }
         .into())
+    }
+
+    /// Puts a message into an inbox that has room for it, and returns its place there. What is to be told of how it is brought, and that it
+    /// is held, comes behind that it is there.
+    pub(super) fn put(
+        &mut self,
+        agent: &AgentName,
+        message: &Arc<Message>,
+        brought: &mut Vec<Event>,
+        held: &mut Vec<Event>,
+        step: &mut Step<'_>,
+    ) -> Seq {
+        let by = self.holds.on(&message.from, agent);
+        let inbox = self.inbox_mut(agent);
+        let seq = inbox.push(Arc::clone(message));
+        if message.handling().mode.is_none() && inbox.mode != Mode::default() {
+            brought.push(Event::BroughtAsItsAgentHasIt {
+                message: message.id,
+                agent: agent.clone(),
+                mode: inbox.mode,
+            });
+        }
+        if let Some(by) = by {
+            let delivery = inbox.set_aside(seq);
+            let agent = agent.clone();
+            held.push(Event::Held { agent, delivery, by });
+        } else {
+            // Who comes to wait for it later in this step waits for what comes behind it.
+            if !inbox.waits.is_empty() || inbox.binding.is_some() || !inbox.waiters.is_empty() {
+                step.wakes(agent.clone());
+            }
+            self.inbox_changes(agent, step);
+        }
+        self.mind_deadline(agent, seq, message);
+        seq
     }
 
     /// Finds what has to give way so that a message of that many bytes fits into all of some inboxes.

@@ -107,6 +107,8 @@ pub(super) struct Program {
     pub heard_at: Option<Timestamp>,
     /// When its silence ends its session, unless it can be woken then.
     pub gone_at: Timestamp,
+    /// It was a worker's, of whose name another one has been started since: it speaks for nobody any more.
+    pub is_over: bool,
 }
 
 /// Up to which place of an inbox a model was told of what is there, for each mode: what is brought otherwise is told of at other times.
@@ -156,6 +158,7 @@ impl Program {
             silent_since: now,
             heard_at: None,
             gone_at: now.plus_millis(PROGRAM_GONE_MS),
+            is_over: false,
         }
     }
 
@@ -282,7 +285,8 @@ impl Engine {
         let programs =
             of_agent.filter_map(|(session, state)| Some((state.program.as_ref()?.heard_at, *session)));
         let last = programs.max().map(|(_, session)| session);
-        if last != Some(session) || !self.agents.contains_key(&agent) {
+        let is_over = self.program(session).is_over;
+        if is_over || last != Some(session) || !self.agents.contains_key(&agent) {
             return Err(Refusal::Fenced { agent });
         }
         self.session_mut(session).fenced = false;

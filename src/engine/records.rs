@@ -468,6 +468,7 @@ impl Trace {
                 }
                 What::Queued { .. }
                 | What::Brought { .. }
+                | What::HandedOn { .. }
                 | What::Expired { .. }
                 | What::Held { .. }
                 | What::Allowed { .. }

@@ -70,11 +70,15 @@ impl Engine {
             step.note(Event::Registered { agent: agent.clone() });
         }
         if instance > self.agents[agent].instance {
+            self.worker_is_taken_over(agent);
             self.take_over(agent, step);
             self.agent_mut(agent).instance = instance;
             self.contact(agent, None, step);
         }
-        self.agent_mut(agent).transient &= transient;
+        // A worker goes once it has ended, whatever its own sessions say of it.
+        if self.living(agent).is_none() {
+            self.agent_mut(agent).transient &= transient;
+        }
         self.describe(agent, profile, step);
     }
 
@@ -160,11 +164,8 @@ impl Engine {
 
     /// Takes note that a session that is bound to an agent has begun.
     pub(super) fn joins(&mut self, agent: &AgentName, session: SessionId) {
-        let state = self.agent_mut(agent);
-        state.sessions.insert(session);
-        if let Some(at) = state.leaves_at.take() {
-            self.leaving.remove(&(at, agent.clone()));
-        }
+        self.agent_mut(agent).sessions.insert(session);
+        self.is_kept(agent);
     }
 
     /// Takes note that it has ended.
@@ -173,18 +174,31 @@ impl Engine {
         let Some(state) = self.agents.get_mut(agent) else {
             return;
         };
-        if state.sessions.remove(&session) && state.transient && state.sessions.is_empty() {
-            self.leave_at(agent, step.now.plus_millis(TRANSIENT_MS));
+        if state.sessions.remove(&session) {
+            self.is_kept_no_more(agent, step.now);
+        }
+    }
+
+    /// Has a transient agent go that has no sessions, unless it is a worker that lives: that goes once it has ended.
+    pub(super) fn is_kept_no_more(&mut self, agent: &AgentName, now: Timestamp) {
+        let state = &self.agents[agent];
+        let goes = state.transient && state.sessions.is_empty() && state.leaves_at.is_none();
+        if goes && self.living(agent).is_none() {
+            self.leave_at(agent, now.plus_millis(TRANSIENT_MS));
+        }
+    }
+
+    /// Has an agent stay as long as it is a worker that lives.
+    pub(super) fn is_kept(&mut self, agent: &AgentName) {
+        if let Some(at) = self.agent_mut(agent).leaves_at.take() {
+            self.leaving.remove(&(at, agent.clone()));
         }
     }
 
     /// Has an agent stay for good, whatever becomes of its sessions.
     pub(super) fn stays(&mut self, agent: &AgentName) {
-        let state = self.agent_mut(agent);
-        state.transient = false;
-        if let Some(at) = state.leaves_at.take() {
-            self.leaving.remove(&(at, agent.clone()));
-        }
+        self.agent_mut(agent).transient = false;
+        self.is_kept(agent);
     }
 
     fn leave_at(&mut self, agent: &AgentName, at: Timestamp) {
@@ -216,6 +230,7 @@ impl Engine {
         self.idempotency.forget(agent);
         self.inboxes.remove(agent);
         self.agents.remove(agent);
+        self.worker_is_forgotten(agent);
         self.agents_change(agent.project(), step);
         step.note(Event::Gone { agent: agent.clone() });
     }
@@ -247,6 +262,8 @@ impl Engine {
             Some(Use::Node(self.nodes.get(node).name.clone()))
         } else if let Some(action) = self.action_of(agent) {
             Some(Use::Action(action))
+        } else if self.living(agent).is_some() {
+            Some(Use::Worker)
         } else if sessions > 0 {
             Some(Use::Sessions(sessions))
         } else if inbox.messages() > 0 {
@@ -258,9 +275,15 @@ impl Engine {
 
     /// Takes note that a session acts in an agent's name. The person who does so in its stead shows nothing of the agent.
     pub(super) fn acts(&mut self, session: SessionId, agent: &AgentName, step: &mut Step<'_>) {
-        if !self.sessions[&session].person {
-            self.contact(agent, Some(session), step);
+        let state = &self.sessions[&session];
+        if state.person {
+            return;
         }
+        // One that is bound has been heard of as it called.
+        if state.agent.is_none() {
+            self.speaks(agent, step);
+        }
+        self.contact(agent, Some(session), step);
     }
 
     /// The same of one that has waited until now, and was not idle meanwhile.

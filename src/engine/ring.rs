@@ -107,6 +107,13 @@ pub(super) enum What {
         message: MessageId,
         agent: AgentName,
     },
+    /// It is in the inbox of another agent now.
+    HandedOn {
+        message: MessageId,
+        from: AgentName,
+        agent: AgentName,
+        seq: Seq,
+    },
     /// An agent has said that it has read a message, whoever got it.
     Marked {
         message: MessageId,
@@ -132,6 +139,7 @@ impl What {
             | Self::Held { .. }
             | Self::Allowed { .. }
             | Self::Dropped { .. }
+            | Self::HandedOn { .. }
             | Self::Marked { .. } => None,
         }
     }
@@ -252,6 +260,17 @@ impl Trace {
                 message: delivery.message.id,
                 agent: agent.clone(),
             }),
+            Event::HandedOn {
+                message,
+                from,
+                to,
+                seq,
+            } => push(What::HandedOn {
+                message: message.id,
+                from: from.clone(),
+                agent: to.clone(),
+                seq: *seq,
+            }),
             Event::Marked { message, agent } => push(What::Marked {
                 message: message.id,
                 agent: agent.clone(),
@@ -287,6 +306,8 @@ impl Trace {
             | Event::NodeLapsed { .. }
             | Event::Bound { .. }
             | Event::Unbound { .. }
+            | Event::SpawnWaits { .. }
+            | Event::Worker(_)
             | Event::Stopping => {}
         }
     }
@@ -356,6 +377,7 @@ impl Trace {
                 | What::Delivered { .. }
                 | What::Expired { .. }
                 | What::Dropped { .. }
+                | What::HandedOn { .. }
                 | What::Marked { .. } => {}
             }
         }

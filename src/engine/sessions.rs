@@ -150,6 +150,7 @@ impl Engine {
             self.timers.disarm(at, Timer::ProgramGone(session));
             self.unpark_waiter(session, WaitEnd::Cancelled, step);
         }
+        self.cancel_spawns_of(session, step);
         self.unwatch_all(session);
         if let Some(node) = node {
             self.node_closed(node, session, step);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::limits::SETTLE_SLACK_MS;
-use super::names::{AgentName, CallId, HandoverId, InvocationId, NodeId, Seq, SessionId};
+use super::names::{AgentName, CallId, HandoverId, InvocationId, NodeId, Seq, SessionId, WorkerId};
 use super::time::Timestamp;
 
 /// Something that ends by itself. Of what is due at the same moment, waits come first, then lower numbers.
@@ -24,6 +24,10 @@ pub(super) enum Timer {
     PushResumes(AgentName),
     /// The session of a program that has been silent for long.
     ProgramGone(SessionId),
+    /// The time that a worker has to start.
+    WorkerStarts(WorkerId),
+    /// The time in which a worker that was started is to speak.
+    WorkerSilent(WorkerId),
 }
 
 /// What the engine waits for next.
@@ -43,6 +47,10 @@ pub enum Reason {
     PushResumes,
     /// A program has been silent for long.
     ProgramGone,
+    /// A worker has not started in time.
+    WorkerStarts,
+    /// A worker was started, and says nothing.
+    WorkerSilent,
     /// A delivery that nobody was handed is past its deadline.
     DeadlinePasses,
     /// A transient agent goes, and somebody is to be told of that.
@@ -116,6 +124,8 @@ impl Timers {
             Timer::InvocationEnds(_) => (*at, Reason::InvocationEnds),
             Timer::PushResumes(_) => (*at, Reason::PushResumes),
             Timer::ProgramGone(_) => (*at, Reason::ProgramGone),
+            Timer::WorkerStarts(_) => (*at, Reason::WorkerStarts),
+            Timer::WorkerSilent(_) => (*at, Reason::WorkerSilent),
         });
         let settling = self.settling.first();
         let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));

@@ -143,6 +143,11 @@ pub enum Happened {
     Dropped,
     /// Nobody was handed it before its deadline.
     Expired,
+    /// It was another agent's, which had not read it and is no more.
+    HandedOn {
+        /// Whose.
+        from: AgentName,
+    },
     /// The agent has said that it has read it.
     Marked,
     /// It is back in its old place.
@@ -250,11 +255,21 @@ impl Trace {
                 What::Held { message, agent, by } if *message == id => (agent, Happened::Held(*by)),
                 What::Allowed { message, agent } if *message == id => (agent, Happened::Allowed),
                 What::Dropped { message, agent } if *message == id => (agent, Happened::Dropped),
+                What::HandedOn {
+                    message,
+                    from,
+                    agent,
+                    seq,
+                } if *message == id => {
+                    places.insert(agent, *seq);
+                    (agent, Happened::HandedOn { from: from.clone() })
+                }
                 What::Accepted(_)
                 | What::Expired { .. }
                 | What::Held { .. }
                 | What::Allowed { .. }
                 | What::Dropped { .. }
+                | What::HandedOn { .. }
                 | What::Queued { .. }
                 | What::Sent { .. }
                 | What::Brought { .. }

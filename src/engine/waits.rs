@@ -138,6 +138,8 @@ impl Engine {
             self.unpark(call, WaitEnd::Cancelled, step);
         } else if let Some(&session) = self.waiters.get(&call) {
             self.unpark_waiter(session, WaitEnd::Cancelled, step);
+        } else {
+            self.cancel_spawn(call, step);
         }
     }
 

@@ -336,6 +336,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
         | engine::Reply::Receipts(_)
         | engine::Reply::Records(_)
         | engine::Reply::Surfacing(_)
+        | engine::Reply::Workers(_)
         | engine::Reply::Nodes(_) => {
             unreachable!("what is asked for here is answered with {reply:?}")
         }

@@ -28,6 +28,9 @@ pub const COMPLAINT_EVERY: Duration = Duration::from_secs(60);
 /// How long the end of a relay waits for its connections to finish.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long it waits before that for its workers to end: longer than whoever has started them lets them take, before it makes them.
+pub const WORKERS_PATIENCE: Duration = Duration::from_secs(20);
+
 // Sockets.
 
 /// How long a peer may take nothing that it was sent before a connection counts as broken, so that a reply which a dead

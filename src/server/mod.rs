@@ -57,6 +57,7 @@ mod unix;
 mod v1;
 mod websocket;
 mod wire;
+mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,12 +89,13 @@ pub use socket_file::{SocketFile, SocketFileError, is_live};
 pub use unix::{DoorIo, Doors};
 pub use v1::reference as api_reference;
 pub use wire::SocketState;
+pub use workers::{NoStarter, Reports, Starter};
 
 use crate::engine::{Class, Refusal, Roster, Timestamp};
 use crate::tools::{self, Toolsets};
 use dispatch::Dispatch;
 use http::RmcpService;
-use limits::{REQUEST_BYTES_MAX, STOP_PATIENCE};
+use limits::{REQUEST_BYTES_MAX, STOP_PATIENCE, WORKERS_PATIENCE};
 use orphans::Orphans;
 use owner::Owner;
 use rpc::{Caller, Rpc};
@@ -126,6 +128,8 @@ pub struct Config {
     pub messaging: Arc<dyn Messaging>,
     /// The hosts beside this machine that they may be on.
     pub push_allow: Vec<String>,
+    /// How the programs of workers are started.
+    pub starter: Arc<dyn Starter>,
 }
 
 /// What every request needs.
@@ -192,6 +196,8 @@ pub async fn serve<L: Listener>(
         sockets: TaskTracker::new(),
     });
     let timers = tokio::spawn(Arc::clone(&owner).run_timers());
+    let wanted = owner.take_up_workers();
+    let starting = tokio::spawn(workers::pass_on(Arc::clone(&owner), wanted, config.starter));
     // What connections wait for: they end only once all that waits is answered.
     let stopped = CancellationToken::new();
     let ending = {
@@ -199,6 +205,8 @@ pub async fn serve<L: Listener>(
         async move {
             stop.cancelled().await;
             shared.owner.stop();
+            // The next relay finds the port free once there is none of them any more.
+            let _ = tokio::time::timeout(WORKERS_PATIENCE, shared.owner.without_workers()).await;
             shared.streams.end_all();
             stopped.cancel();
             std::future::pending().await
@@ -225,6 +233,7 @@ pub async fn serve<L: Listener>(
         }
     };
     timers.abort();
+    starting.abort();
     result.map(|()| owner.unread_at_stop())
 }
 

@@ -26,6 +26,7 @@ mod nodes;
 mod programs;
 mod timers;
 mod watching;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -49,6 +50,7 @@ use crate::engine::{
 
 pub use nodes::Outgoing;
 pub use programs::ProgramKey;
+pub use workers::Wanted;
 
 /// What the engine says to a call.
 pub type Answer = Result<Reply, Refusal>;
@@ -85,6 +87,7 @@ struct State {
     watching: BTreeMap<SessionId, Arc<Changes>>,
     nodes: nodes::Connections,
     programs: programs::Programs,
+    workers: workers::Wants,
     /// When the timer task wakes up by itself.
     armed_for: Option<Timestamp>,
     /// What was unread when the relay was told to stop.
@@ -177,6 +180,7 @@ impl Owner {
             watching: BTreeMap::new(),
             nodes: nodes::Connections::default(),
             programs: programs::Programs::default(),
+            workers: workers::Wants::default(),
             armed_for: None,
             unread_at_stop: Unread::new(),
         };
@@ -391,6 +395,7 @@ impl Owner {
             | Input::Cancelled { .. }
             | Input::Signed { .. }
             | Input::KeptAlive { .. }
+            | Input::Worker { .. }
             | Input::Stopping => None,
         };
         let State {
@@ -414,6 +419,7 @@ impl Owner {
             watching,
             nodes,
             programs,
+            workers,
             ..
         } = state;
         self.journal.note(*now, effects);
@@ -454,15 +460,20 @@ impl Owner {
                 Effect::Invoke { session, invocation } => nodes.invoke(session, invocation),
                 Effect::Tell { session, told } => nodes.tell(session, told),
                 Effect::Superseded { session } => nodes.supersede(session),
+                Effect::StartWorker(start) => workers.start(*start),
+                Effect::EndWorker { worker } => workers.end(worker),
+                Effect::Note(Event::Worker(transition)) => workers.note(&transition),
                 Effect::Note(Event::Closed { session, .. }) => {
                     watching.remove(&session);
                     nodes.closed(session);
                     programs.closed(session);
                 }
                 Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
-                Effect::Note(Event::Parked { call, .. } | Event::StandsBy { call, .. })
-                    if Some(call) == own_call =>
-                {
+                Effect::Note(
+                    Event::Parked { call, .. }
+                    | Event::StandsBy { call, .. }
+                    | Event::SpawnWaits { call, .. },
+                ) if Some(call) == own_call => {
                     own = Some(StepAnswer::Parked);
                 }
                 Effect::Note(Event::WaitEnded {

@@ -370,7 +370,8 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         | Reply::Trace(_)
         | Reply::Holds(_)
         | Reply::Records(_)
-        | Reply::Surfacing(_) => {
+        | Reply::Surfacing(_)
+        | Reply::Workers(_) => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
         }
     }
@@ -558,6 +559,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Holds(_)
         | Refusal::Records(_)
         | Refusal::Surfacing(_)
+        | Refusal::Workers(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

@@ -14,6 +14,7 @@ mod refusals;
 pub mod text;
 pub mod thrum;
 pub mod traces;
+mod workers;
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::workers;
 use crate::engine::agents::{self, NamedAs, Use};
 use crate::engine::limits::{
     ACTION_NAME_BYTES_MAX, EMOJI_BYTES_MAX, ID_DIGITS_MIN, IDEMPOTENCY_KEY_BYTES_MAX, NODE_NAME_BYTES_MAX,
@@ -34,6 +35,7 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::Surfacing(surfacing::Refusal::NoProgram) => {
             "only the hooks of a program ask for that".to_owned()
         }
+        Refusal::Workers(refusal) => workers::refused(refusal),
         Refusal::Stopping => "relay is stopping; post again after its next start".to_owned(),
     }
 }
@@ -214,6 +216,7 @@ fn in_use(agent: &AgentName, by: &Use) -> String {
             )
         }
         Use::Wait => format!("somebody waits for the inbox of {agent:?}; end that first"),
+        Use::Worker => format!("{agent:?} is a worker that lives; release it first"),
         Use::Sessions(1) => format!("{agent:?} has an open session; end it first"),
         Use::Sessions(count) => format!("{agent:?} has {count} open sessions; end them first"),
         Use::Node(node) => {

@@ -591,6 +591,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::Holds(_)
         | Refusal::Records(_)
         | Refusal::Surfacing(_)
+        | Refusal::Workers(_)
         | Refusal::Stopping => refusals::refused(refusal),
     }
 }

@@ -68,6 +68,10 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             Happened::Allowed => ("allowed", None),
             Happened::Dropped => ("dropped", None),
             Happened::Expired => ("expired", None),
+            Happened::HandedOn { from } => {
+                object.member("from").plain(from.as_str());
+                ("handed_on", None)
+            }
             Happened::Marked => ("marked_read", None),
             Happened::Undone { by } => ("undone", Some(by)),
             Happened::Delivered { by } => ("delivered", Some(by)),

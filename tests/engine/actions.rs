@@ -215,6 +215,8 @@ pub fn out(effects: &[Effect]) -> Vec<(SessionId, InvocationId)> {
         | Effect::Deliver { .. }
         | Effect::Tell { .. }
         | Effect::Superseded { .. }
+        | Effect::StartWorker(_)
+        | Effect::EndWorker { .. }
         | Effect::Note(_) => None,
     });
     sent.collect()
@@ -233,6 +235,8 @@ pub fn told(effects: &[Effect]) -> Vec<(SessionId, AgentName, Progress)> {
         | Effect::Deliver { .. }
         | Effect::Invoke { .. }
         | Effect::Superseded { .. }
+        | Effect::StartWorker(_)
+        | Effect::EndWorker { .. }
         | Effect::Note(_) => None,
     });
     told.collect()

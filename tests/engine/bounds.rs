@@ -223,6 +223,7 @@ fn the_documented_bounds_are_the_ones_in_force() {
         hops_max: 100,
         trace_max: 8_192,
         trace_bytes_max: 4 * 1024 * 1024,
+        workers_max: 16,
         reactions_max: 64,
     };
     assert_eq!(Bounds::default(), bounds);

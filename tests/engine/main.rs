@@ -49,6 +49,9 @@ mod tracing;
 mod waiting;
 mod waking;
 mod watching;
+mod workers;
+mod workers_end;
+mod workers_names;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,6 +107,7 @@ const ROOMY: Bounds = Bounds {
     hops_max: 3,
     trace_max: 1_000,
     trace_bytes_max: 1 << 20,
+    workers_max: 3,
     reactions_max: 3,
 };
 
@@ -199,6 +203,8 @@ impl Relay {
                 | Effect::Deliver { .. }
                 | Effect::Tell { .. }
                 | Effect::Invoke { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Superseded { .. } => rest.push(effect),
             }
         }

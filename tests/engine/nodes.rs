@@ -98,6 +98,8 @@ pub fn frames(effects: Vec<Effect>) -> Vec<(SessionId, u64, Delivery)> {
         | Effect::Tell { .. }
         | Effect::Invoke { .. }
         | Effect::Superseded { .. }
+        | Effect::StartWorker(_)
+        | Effect::EndWorker { .. }
         | Effect::Note(_) => None,
     });
     let frame = |(session, frame): (SessionId, Frame)| {

@@ -64,6 +64,8 @@ fn answer_of(effects: Vec<Effect>) -> Result<Answer, Refusal> {
         | Effect::Tell { .. }
         | Effect::Invoke { .. }
         | Effect::Superseded { .. }
+        | Effect::StartWorker(_)
+        | Effect::EndWorker { .. }
         | Effect::Note(_) => None,
     });
     let reply = answers.next().expect("an answer")?;
@@ -81,6 +83,8 @@ fn told(effects: &[Effect]) -> Vec<(SessionId, &Told)> {
         | Effect::Changed { .. }
         | Effect::Deliver { .. }
         | Effect::Superseded { .. }
+        | Effect::StartWorker(_)
+        | Effect::EndWorker { .. }
         | Effect::Invoke { .. }
         | Effect::Note(_) => None,
     });

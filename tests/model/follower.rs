@@ -138,6 +138,9 @@ impl Follower {
             | Event::NodeLapsed { .. }
             | Event::Bound { .. }
             | Event::Unbound { .. }
+            | Event::SpawnWaits { .. }
+            | Event::Worker(_)
+            | Event::HandedOn { .. }
             | Event::Left { .. }
             | Event::Stopping => {}
         }

@@ -140,6 +140,8 @@ impl History<'_> {
                     | Effect::Tell { .. }
                     | Effect::Invoke { .. }
                     | Effect::Superseded { .. }
+                    | Effect::StartWorker(_)
+                    | Effect::EndWorker { .. }
                     | Effect::Note(_),
                     _,
                 ) => false,
@@ -187,6 +189,7 @@ impl History<'_> {
                         | Command::Watches(_)
                         | Command::Receipts(_)
                         | Command::Trace(_)
+                        | Command::Workers(_)
                         | Command::Surfacing(_)
                         | Command::Actions(_)
                         | Command::Holds(_)
@@ -236,6 +239,7 @@ impl History<'_> {
                         | Reply::Nodes(_)
                         | Reply::Receipts(_)
                         | Reply::Trace(_)
+                        | Reply::Workers(_)
                         | Reply::Surfacing(_)
                         | Reply::Actions(_)
                         | Reply::Holds(_)

@@ -279,6 +279,8 @@ impl Run {
             | Effect::Deliver { .. }
             | Effect::Tell { .. }
             | Effect::Invoke { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. }
             | Effect::Superseded { .. } => Some(effect.clone()),
             Effect::Note(_) => None,
         }

@@ -230,6 +230,7 @@ impl Plan {
             trace_max: rng.pick(&[0, 3, 30, 32_768]),
             // By the seed, so that nothing else is drawn for it.
             trace_bytes_max: if seed.is_multiple_of(3) { 60 } else { usize::MAX },
+            workers_max: 0,
             reactions_max: if seed.is_multiple_of(2) { 1 } else { 64 },
         };
         let names = ["pm", "dev-a", "dev-b", "qa"];
@@ -434,6 +435,8 @@ impl Plan {
                 | Effect::Tell { .. }
                 | Effect::Invoke { .. }
                 | Effect::Superseded { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Note(_) => {}
             }
         }

@@ -415,6 +415,7 @@ impl Model {
             ) => {
                 unreachable!("no plan says so")
             }
+            Event::Input(Input::Worker { .. }) => unreachable!("no plan has workers"),
         }
     }
 
@@ -445,8 +446,10 @@ impl Model {
                 | Reason::DeferralEnds
                 | Reason::InvocationEnds
                 | Reason::PushResumes
+                | Reason::WorkerStarts
+                | Reason::WorkerSilent
                 | Reason::ProgramGone => {
-                    unreachable!("no plan has nodes")
+                    unreachable!("no plan has nodes, or workers")
                 }
                 Reason::DeadlinePasses => unreachable!("no plan has deadlines"),
                 Reason::AgentLeaves => unreachable!("no call does"),

@@ -61,6 +61,7 @@ fn config(port: u16, panics_at_a_sign: bool) -> Config {
         network: Arc::new(relay::server::System),
         messaging: std::sync::Arc::new(relay::server::System),
         push_allow: Vec::new(),
+        starter: Arc::new(relay::server::NoStarter),
     }
 }
 

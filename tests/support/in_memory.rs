@@ -55,6 +55,7 @@ impl Relay {
             network: Arc::new(relay::server::System),
             messaging: std::sync::Arc::new(relay::server::System),
             push_allow: Vec::new(),
+            starter: Arc::new(relay::server::NoStarter),
         };
         tokio::spawn(serve(Accepted(accepted), config, CancellationToken::new()));
         Self { connections }

@@ -338,6 +338,8 @@ impl Walk<'_> {
             | Effect::Invoke { .. }
             | Effect::Tell { .. }
             | Effect::Superseded { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. }
             | Effect::Note(_) => None,
         });
         reply.expect("a call is answered")
@@ -376,6 +378,8 @@ impl Walk<'_> {
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
                 | Effect::Superseded { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Note(_) => {}
             }
         }

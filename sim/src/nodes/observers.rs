@@ -194,6 +194,9 @@ pub fn told(event: &Event) -> Vec<String> {
         | Event::HeldBack { .. }
         | Event::Bound { .. }
         | Event::Unbound { .. }
+        | Event::SpawnWaits { .. }
+        | Event::Worker(_)
+        | Event::HandedOn { .. }
         | Event::Stopping => Vec::new(),
     }
 }

@@ -198,6 +198,7 @@ impl NodeTap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Workers(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Holds(_)
@@ -334,6 +335,8 @@ impl NodeTap {
                 Effect::Opened { .. }
                 | Effect::Changed { .. }
                 | Effect::Tell { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Invoke { .. } => {}
             }
         }
@@ -460,6 +463,9 @@ impl NodeTap {
             | Event::Accepted { .. }
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
+            | Event::SpawnWaits { .. }
+            | Event::Worker(_)
+            | Event::HandedOn { .. }
             | Event::StandsBy { .. }
             | Event::BroughtAsItsAgentHasIt { .. }
             | Event::Does { .. }

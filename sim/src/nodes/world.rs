@@ -231,6 +231,7 @@ impl World {
             network: Arc::new(SimNetwork),
             messaging: Arc::new(relay::server::System),
             push_allow: (0..self.plan.boxes).map(box_name).collect(),
+            starter: Arc::new(relay::server::NoStarter),
         };
         let stop = CancellationToken::new();
         self.stop.set(stop.clone());

@@ -280,6 +280,7 @@ impl World {
             network: Arc::new(System),
             messaging: Arc::new(doors),
             push_allow: Vec::new(),
+            starter: Arc::new(relay::server::NoStarter),
         };
         let stop = CancellationToken::new();
         self.stop.set(stop.clone());

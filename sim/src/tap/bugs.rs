@@ -63,7 +63,7 @@ impl Tap {
                 who: Who::Registered(registration),
                 ..
             } => self.spoil_registration(now, registration),
-            Input::Opened { .. } | Input::Signed { .. } | Input::KeptAlive { .. } => {}
+            Input::Opened { .. } | Input::Signed { .. } | Input::KeptAlive { .. } | Input::Worker { .. } => {}
         }
         true
     }
@@ -167,6 +167,7 @@ impl Tap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Workers(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Holds(_)
@@ -332,6 +333,7 @@ impl Tap {
                     | Reply::Nodes(_)
                     | Reply::Receipts(_)
                     | Reply::Trace(_)
+                    | Reply::Workers(_)
                     | Reply::Surfacing(_)
                     | Reply::Actions(_)
                     | Reply::Holds(_)

@@ -177,6 +177,7 @@ impl Tap {
                     | Refusal::Sessions(_)
                     | Refusal::Receipts(_)
                     | Refusal::Trace(_)
+                    | Refusal::Workers(_)
                     | Refusal::Surfacing(_)
                     | Refusal::Actions(_)
                     | Refusal::Holds(_)
@@ -189,6 +190,8 @@ impl Tap {
                 | Effect::Deliver { .. }
                 | Effect::Tell { .. }
                 | Effect::Invoke { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Superseded { .. } => {}
             }
         }
@@ -337,6 +340,9 @@ impl Tap {
             | Event::NodeLeft { .. }
             | Event::NodeLapsed { .. }
             | Event::Bound { .. }
+            | Event::SpawnWaits { .. }
+            | Event::Worker(_)
+            | Event::HandedOn { .. }
             | Event::Unbound { .. } => {}
         }
     }

@@ -54,6 +54,7 @@ impl Tap {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Workers(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Holds(_)

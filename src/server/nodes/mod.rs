@@ -475,6 +475,7 @@ impl Connection {
                 | engine::Reply::Trace(_)
                 | engine::Reply::Holds(_)
                 | engine::Reply::Surfacing(_)
+                | engine::Reply::Workers(_)
                 | engine::Reply::Records(_)
                 | engine::Reply::Watches(_)) => unreachable!("a node is answered with {other:?}"),
             },
@@ -523,6 +524,7 @@ fn told(refusal: &engine::Refusal) -> (&'static str, String) {
         | engine::Refusal::Trace(_)
         | engine::Refusal::Holds(_)
         | engine::Refusal::Surfacing(_)
+        | engine::Refusal::Workers(_)
         | engine::Refusal::Records(_)
         | engine::Refusal::Stopping => "node_control_failed",
     };

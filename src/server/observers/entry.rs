@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::engine::holds::HeldBy;
 use crate::engine::invocations::InvocationView;
 use crate::engine::nodes::NodeView;
+use crate::engine::workers::{Became, Transition};
 use crate::engine::{
     AgentName, ChannelName, DEFAULT_PROJECT, Message, MessageId, Recipient, ResolvedBy, Sign, Timestamp,
 };
@@ -76,6 +77,14 @@ pub(in crate::server) enum What {
         action: std::sync::Arc<str>,
         caller: AgentName,
     },
+    /// What a worker that was released had not read is another agent's.
+    HandedOn {
+        of: About,
+        from: AgentName,
+        to: AgentName,
+    },
+    /// Something has become of a worker.
+    Worker(Box<Transition>),
     /// A node is connected, or not any more, or holds its agents no more.
     Node { node: Box<NodeView>, is_held: bool },
 }
@@ -86,10 +95,14 @@ impl What {
         let to = match self {
             Self::Member { channel, .. } => return Some(channel.project().to_owned().into()),
             Self::Message { message, .. } => &message.to,
-            Self::Delivery { of, .. } | Self::Read { of, .. } | Self::Reacted { of, .. } => &of.to,
+            Self::Delivery { of, .. }
+            | Self::Read { of, .. }
+            | Self::Reacted { of, .. }
+            | Self::HandedOn { of, .. } => &of.to,
             Self::Agent { .. }
             | Self::TakenOver { .. }
             | Self::Session(_)
+            | Self::Worker(_)
             | Self::Invocation(_)
             | Self::Denied { .. }
             | Self::Node { .. } => return None,
@@ -244,12 +257,24 @@ impl Entry {
             What::Invocation(invocation) => invocation.bytes(),
             What::Node { node, .. } => node.agents.len() * size_of::<AgentName>(),
             What::Delivery { step, .. } => step.bytes(),
+            What::Worker(transition) => worker_bytes(&transition.became),
             What::Read { .. }
+            | What::HandedOn { .. }
             | What::Reacted { .. }
             | What::Agent { .. }
             | What::TakenOver { .. }
             | What::Member { .. }
             | What::Denied { .. } => 0,
         }
+    }
+}
+
+fn worker_bytes(became: &Became) -> usize {
+    match became {
+        Became::Asked { cli } => cli.len(),
+        Became::Failed { reason } => reason.len(),
+        Became::Exited { last_lines, .. } => last_lines.len(),
+        Became::Released { reason, .. } => reason.as_ref().map_or(0, String::len),
+        Became::Started | Became::Ready | Became::Late | Became::Silent => 0,
     }
 }

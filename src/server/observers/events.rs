@@ -9,6 +9,7 @@ use super::journal::Of;
 use super::view::Scope;
 use crate::engine::actions::HandlerView;
 use crate::engine::invocations::Progress;
+use crate::engine::workers::{Became, Transition};
 use crate::engine::{AgentName, ChannelName, Message, Recipient, ResolvedBy};
 use crate::server::nodes::{self, agent_id, conversation_of, invocations};
 use crate::tools::traces;
@@ -74,6 +75,8 @@ impl Entry {
                 Step::Dropped => "delivery.dropped",
                 Step::Expired => "delivery.expired",
             },
+            What::HandedOn { .. } => "delivery.handed_on",
+            What::Worker(transition) => return format!("worker.{}", transition.became.as_str()).into(),
             What::Read { .. } => "message.read",
             What::Reacted { .. } => "message.reacted",
             What::Agent { is_there: true, .. } => "agent.status.active",
@@ -99,10 +102,10 @@ impl Entry {
                 ResolvedBy::Channel => Scope::Messages,
                 ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => Scope::Dms,
             },
-            What::Delivery { .. } => Scope::Deliveries,
+            What::Delivery { .. } | What::HandedOn { .. } => Scope::Deliveries,
             What::Read { .. } => Scope::Messages,
             What::Reacted { .. } => Scope::Reactions,
-            What::Agent { .. } | What::TakenOver { .. } => Scope::Agents,
+            What::Agent { .. } | What::TakenOver { .. } | What::Worker(_) => Scope::Agents,
             What::Member { .. } => Scope::Channels,
             What::Session(_) | What::Invocation(_) | What::Denied { .. } => Scope::Activity,
             What::Node { .. } => Scope::Nodes,
@@ -113,12 +116,14 @@ impl Entry {
     pub(super) fn place(&self) -> Place {
         match &self.what {
             What::Message { message, .. } => Place::of(&message.from, &message.to),
-            What::Delivery { of, .. } | What::Read { of, .. } | What::Reacted { of, .. } => {
-                Place::of(&of.from, &of.to)
-            }
+            What::Delivery { of, .. }
+            | What::Read { of, .. }
+            | What::Reacted { of, .. }
+            | What::HandedOn { of, .. } => Place::of(&of.from, &of.to),
             What::Member { channel, .. } => Place::of_channel(channel),
             What::Agent { .. }
             | What::TakenOver { .. }
+            | What::Worker(_)
             | What::Session(_)
             | What::Invocation(_)
             | What::Denied { .. }
@@ -134,6 +139,8 @@ impl Entry {
             What::Delivery { of, agent, .. } => is(&of.from) || is(agent),
             What::Read { of, by } | What::Reacted { of, by, .. } => is(&of.from) || is(by),
             What::Agent { agent, .. } | What::TakenOver { agent } | What::Member { agent, .. } => is(agent),
+            What::HandedOn { of, from, to } => is(&of.from) || is(from) || is(to),
+            What::Worker(transition) => is(&transition.agent) || is(&transition.parent),
             What::Session(event) => is(&event.agent),
             What::Invocation(invocation) => {
                 is(&invocation.caller)
@@ -175,6 +182,15 @@ impl Entry {
         match &self.what {
             What::Message { message, .. } => said(kind, message, &name),
             What::Delivery { of, agent, step } => became(kind, of, agent, step, &name),
+            What::HandedOn { of, from, to } => json!({
+                "type": kind,
+                "delivery_id": nodes::delivery_of(of.id, to),
+                "message_id": of.id.to_string(),
+                "agent_id": agent_id(to),
+                "agent_name": name(to),
+                "handed_on_by": name(from),
+            }),
+            What::Worker(transition) => worker(kind, transition, &name),
             What::Read { of, by } => json!({
                 "type": kind,
                 "message_id": of.id.to_string(),
@@ -272,6 +288,42 @@ fn said(kind: &str, message: &Message, name: &impl Fn(&AgentName) -> String) -> 
         said["parent_id"] = answered.to_string().into();
     }
     said
+}
+
+fn worker(kind: &str, transition: &Transition, name: &impl Fn(&AgentName) -> String) -> Value {
+    let Transition {
+        worker,
+        agent,
+        parent,
+        became,
+        told,
+    } = transition;
+    let mut data = json!({
+        "type": kind,
+        "worker": worker.0,
+        "agent": {"id": agent_id(agent), "name": name(agent)},
+        "parent_name": name(parent),
+        "parent_told": told,
+    });
+    match became {
+        Became::Started | Became::Ready | Became::Late | Became::Silent => {}
+        Became::Asked { cli } => data["cli"] = cli.as_str().into(),
+        Became::Failed { reason } => data["reason"] = reason.as_str().into(),
+        Became::Released { by, reason } => {
+            data["released_by"] = name(by).into();
+            data["reason"] = reason.as_deref().into();
+        }
+        Became::Exited {
+            status,
+            last_lines,
+            expected,
+        } => {
+            data["status"] = status.to_string().into();
+            data["last_lines"] = last_lines.as_str().into();
+            data["expected"] = (*expected).into();
+        }
+    }
+    data
 }
 
 fn became(

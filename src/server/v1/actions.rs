@@ -211,6 +211,7 @@ async fn call(asked: &Asked, who: Who, command: Command) -> Result<Reply, Failur
         | engine::Reply::Trace(_)
         | engine::Reply::Holds(_)
         | engine::Reply::Surfacing(_)
+        | engine::Reply::Workers(_)
         | engine::Reply::Records(_)) => {
             unreachable!("an action is asked about, and the answer is {reply:?}")
         }

@@ -238,6 +238,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
         },
         Refusal::Sessions(_) => "too_many_sessions",
         Refusal::Surfacing(_) => "not_a_program",
+        Refusal::Workers(_) => "invalid_request",
         Refusal::Stopping => "stopping",
     }
 }

@@ -94,6 +94,7 @@ impl History<'_> {
                 | Refusal::Nodes(_)
                 | Refusal::Receipts(_)
                 | Refusal::Trace(_)
+                | Refusal::Workers(_)
                 | Refusal::Surfacing(_)
                 | Refusal::Actions(_)
                 | Refusal::Holds(_)

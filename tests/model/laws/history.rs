@@ -161,6 +161,7 @@ impl<'a> History<'a> {
                 }
             }
             Input::Opened { .. }
+            | Input::Worker { .. }
             | Input::KeptAlive { .. }
             | Input::Cancelled { .. }
             | Input::Signed { .. }
@@ -203,6 +204,8 @@ impl<'a> History<'a> {
             | Effect::Deliver { .. }
             | Effect::Tell { .. }
             | Effect::Invoke { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. }
             | Effect::Superseded { .. } => {}
             Effect::Reply { call, result, .. } => self.note_reply(at, *call, result),
         }
@@ -278,6 +281,7 @@ impl<'a> History<'a> {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Workers(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Holds(_)
@@ -331,6 +335,8 @@ impl<'a> History<'a> {
                 | Effect::Tell { .. }
                 | Effect::Invoke { .. }
                 | Effect::Superseded { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Note(_) => None,
             });
         let gives_way = |step: &Step| {
@@ -455,6 +461,7 @@ impl<'a> History<'a> {
                 | Input::Call { .. }
                 | Input::Cancelled { .. }
                 | Input::Signed { .. }
+                | Input::Worker { .. }
                 | Input::KeptAlive { .. }
                 | Input::Stopping => {}
             }
@@ -540,6 +547,8 @@ fn fenced(steps: &[Step]) -> BTreeMap<SessionId, usize> {
             | Effect::Tell { .. }
             | Effect::Invoke { .. }
             | Effect::Superseded { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. }
             | Effect::Note(_) => None,
         });
         match (&step.event, opened) {

@@ -114,6 +114,8 @@ impl<'a> World<'a> {
             | Effect::Tell { .. }
             | Effect::Invoke { .. }
             | Effect::Superseded { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. }
             | Effect::Note(_) => {}
         }
     }

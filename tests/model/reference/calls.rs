@@ -91,7 +91,11 @@ impl Model {
             Command::Channels(command) => self.about_channels(now, open, call, command),
             Command::Watches(command) => self.about_watches(open, call, command),
             Command::Resource(command) => self.carry_out_call(now, open, call, random, *command),
-            Command::Nodes(_) | Command::Receipts(_) | Command::Actions(_) | Command::Surfacing(_) => {
+            Command::Nodes(_)
+            | Command::Receipts(_)
+            | Command::Actions(_)
+            | Command::Surfacing(_)
+            | Command::Workers(_) => {
                 unreachable!("no plan has nodes")
             }
             Command::Holds(_) => unreachable!("no plan holds anything"),

@@ -45,6 +45,7 @@ impl Invocations {
             | Command::Nodes(_)
             | Command::Receipts(_)
             | Command::Trace(_)
+            | Command::Workers(_)
             | Command::Surfacing(_)
             | Command::Actions(_)
             | Command::Holds(_)
@@ -96,6 +97,8 @@ impl Invocations {
                 | Effect::Invoke { .. }
                 | Effect::Tell { .. }
                 | Effect::Superseded { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Note(_) => {}
             }
         }
@@ -131,6 +134,8 @@ impl Invocations {
             | Effect::Invoke { .. }
             | Effect::Tell { .. }
             | Effect::Superseded { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. }
             | Effect::Note(_) => None,
         }
     }

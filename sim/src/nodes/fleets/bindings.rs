@@ -79,6 +79,7 @@ impl Bindings {
             | Input::Call { .. }
             | Input::Cancelled { .. }
             | Input::Signed { .. }
+            | Input::Worker { .. }
             | Input::KeptAlive { .. }
             | Input::Stopping => {}
         }
@@ -141,6 +142,8 @@ impl Bindings {
             | Effect::Invoke { .. }
             | Effect::Tell { .. }
             | Effect::Superseded { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. }
             | Effect::Note(_) => None,
         }
     }

@@ -130,7 +130,11 @@ impl ProgramTap {
                 command,
                 ..
             } => return self.look_at(*session, *call, command),
-            Input::Opened { .. } | Input::Cancelled { .. } | Input::KeptAlive { .. } | Input::Stopping => {}
+            Input::Opened { .. }
+            | Input::Cancelled { .. }
+            | Input::KeptAlive { .. }
+            | Input::Worker { .. }
+            | Input::Stopping => {}
         }
         None
     }
@@ -203,6 +207,7 @@ impl ProgramTap {
             | Command::Actions(_)
             | Command::Holds(_)
             | Command::Records(_)
+            | Command::Workers(_)
             | Command::Resource(_) => None,
         }
     }
@@ -328,6 +333,8 @@ impl ProgramTap {
                 | Effect::Reply { .. }
                 | Effect::Deliver { .. }
                 | Effect::Superseded { .. }
+                | Effect::StartWorker(_)
+                | Effect::EndWorker { .. }
                 | Effect::Changed { .. }
                 | Effect::Tell { .. }
                 | Effect::Invoke { .. } => {}

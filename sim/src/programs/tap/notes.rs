@@ -166,6 +166,9 @@ impl ProgramTap {
             | Event::NodeLapsed { .. }
             | Event::Bound { .. }
             | Event::Unbound { .. }
+            | Event::SpawnWaits { .. }
+            | Event::Worker(_)
+            | Event::HandedOn { .. }
             | Event::Stopping => {}
         }
     }

@@ -5,6 +5,7 @@ use super::Kept;
 use crate::engine::actions::HandlerView;
 use crate::engine::nodes::NodeView;
 use crate::engine::receipts::Receipt;
+use crate::engine::workers::Transition;
 use crate::engine::{AgentName, ChannelName, Event, Message, Sign, Timestamp};
 
 /// Tells whether observers are told of an event.
@@ -29,7 +30,9 @@ pub(super) fn is_told(event: &Event) -> bool {
         | Event::ActionDenied { .. }
         | Event::NodeCame { .. }
         | Event::NodeLeft { .. }
-        | Event::NodeLapsed { .. } => true,
+        | Event::NodeLapsed { .. }
+        | Event::Worker(_)
+        | Event::HandedOn { .. } => true,
         // What is tried again is undone, which is told.
         Event::PushFailed { again_at, .. } => again_at.is_none(),
         // What has failed its agent has said in a receipt.
@@ -38,6 +41,7 @@ pub(super) fn is_told(event: &Event) -> bool {
         | Event::Closed { .. }
         | Event::Parked { .. }
         | Event::WaitEnded { .. }
+        | Event::SpawnWaits { .. }
         | Event::StandsBy { .. }
         | Event::BroughtAsItsAgentHasIt { .. }
         | Event::Does { .. }
@@ -171,12 +175,27 @@ impl Kept {
                 };
                 self.push(at, what, [caller]);
             }
+            Event::HandedOn {
+                message, from, to, ..
+            } => {
+                let what = What::HandedOn {
+                    of: About::from(&**message),
+                    from: from.clone(),
+                    to: to.clone(),
+                };
+                self.push(at, what, [&message.from, from, to]);
+            }
+            Event::Worker(transition) => {
+                let Transition { agent, parent, .. } = &**transition;
+                self.push(at, What::Worker(transition.clone()), [agent, parent]);
+            }
             Event::NodeCame { node, .. } | Event::NodeLeft { node } => self.push_node(at, node, true),
             Event::NodeLapsed { node } => self.push_node(at, node, false),
             Event::Opened { .. }
             | Event::Closed { .. }
             | Event::Parked { .. }
             | Event::WaitEnded { .. }
+            | Event::SpawnWaits { .. }
             | Event::StandsBy { .. }
             | Event::BroughtAsItsAgentHasIt { .. }
             | Event::Does { .. }

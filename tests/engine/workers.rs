@@ -1,0 +1,446 @@
+//! Workers: how they are asked for, start, speak, and what their parents are told.
+
+use relay::engine::limits::{
+    LAST_LINES_BYTES_MAX, LAST_LINES_MAX, REASON_BYTES_MAX, WORKER_SILENT_MS, WORKER_START_MS,
+};
+use relay::engine::workers::{
+    Asked, Became, Command as Ask, ExitStatus, Happened, Refusal as NotDone, Reply as Answer, Start,
+    WorkerState,
+};
+use relay::engine::{RELAY, WorkerId};
+
+use super::*;
+
+/// Room for what is said of workers.
+pub const SPACIOUS: Bounds = Bounds {
+    body_bytes_max: 10_000,
+    inbox_bytes_max: 100_000,
+    ..ROOMY
+};
+
+/// The first worker of a relay.
+pub const FIRST: WorkerId = WorkerId(1);
+pub const SECOND: WorkerId = WorkerId(2);
+
+/// A session that speaks for the first worker.
+pub const OF_WORKER: SessionId = SessionId(7);
+
+/// The person's session.
+pub const PERSONS: SessionId = SessionId(8);
+
+pub fn asked(from: Option<&str>, worker: &str) -> Asked {
+    Asked {
+        from: from.map(str::to_owned),
+        name: worker.to_owned(),
+        cli: "claude".to_owned(),
+        task: "run the tests".to_owned(),
+        ..Asked::default()
+    }
+}
+
+pub fn spawn(from: &str, worker: &str) -> Command {
+    Ask::Spawn(Box::new(asked(Some(from), worker))).into()
+}
+
+pub fn release(from: &str, worker: &str) -> Command {
+    let (from, name) = (Some(from.to_owned()), worker.to_owned());
+    let reason = None;
+    Ask::Release { from, name, reason }.into()
+}
+
+pub fn start(worker: WorkerId, agent: &str, parent: &str) -> Effect {
+    Effect::StartWorker(Box::new(Start {
+        worker,
+        agent: name(agent),
+        parent: name(parent),
+        cli: "claude".to_owned(),
+        task: "run the tests".to_owned(),
+        model: None,
+        cwd: None,
+    }))
+}
+
+pub fn spawned(call: u64, worker: WorkerId, agent: &str, parent: &str) -> Effect {
+    let (agent, parent) = (name(agent), name(parent));
+    let answer = Answer::Spawned {
+        agent,
+        parent,
+        worker,
+    };
+    reply(call, Ok(answer.into()))
+}
+
+pub fn released(call: u64, worker: WorkerId, agent: &str, parent: &str) -> Effect {
+    let (agent, parent) = (name(agent), name(parent));
+    let answer = Answer::Released {
+        agent,
+        parent,
+        worker,
+    };
+    reply(call, Ok(answer.into()))
+}
+
+pub fn failed(call: u64, reason: &str) -> Effect {
+    let reason = reason.to_owned();
+    not_done(call, NotDone::Failed { reason })
+}
+
+pub fn not_done(call: u64, refusal: NotDone) -> Effect {
+    reply(call, Err(refusal.into()))
+}
+
+pub fn exited(code: i32, last_lines: &str) -> Happened {
+    Happened::Exited {
+        status: ExitStatus::Code(code),
+        last_lines: last_lines.to_owned(),
+    }
+}
+
+impl Relay {
+    pub fn happens(&mut self, worker: WorkerId, happened: Happened) -> Vec<Effect> {
+        self.handle(Input::Worker { worker, happened })
+    }
+
+    /// Has pm start a worker, which runs.
+    pub fn has_worker(&mut self, call: u64, worker: WorkerId, agent: &str) {
+        let asked = self.call(A, call, spawn("pm", agent));
+        assert_eq!(asked, [start(worker, agent, "pm")]);
+        let runs = self.happens(worker, Happened::Started);
+        assert_eq!(runs, [spawned(call, worker, agent, "pm")]);
+    }
+
+    /// What waits in an inbox, as who sent it and what it says.
+    pub fn waits_for(&mut self, agent: &str) -> Vec<(String, String)> {
+        self.open_for_person(SessionId(99));
+        let agent = Some(agent.to_owned());
+        let seen = self.call(SessionId(99), 9_999, mail::Command::Peek { agent }.into());
+        self.close(SessionId(99), Ending::Orderly);
+        let [
+            Effect::Reply {
+                result: Ok(Reply::Mail(mail::Reply::Seen { deliveries })),
+                ..
+            },
+        ] = &seen[..]
+        else {
+            panic!("{seen:?}");
+        };
+        let said = |delivery: &Delivery| {
+            let message = &delivery.message;
+            (message.from.to_string(), message.body.clone())
+        };
+        deliveries.iter().map(said).collect()
+    }
+
+    /// What has become of workers since the last time.
+    pub fn became(&mut self) -> Vec<(WorkerId, Became, bool)> {
+        let events = self.events().into_iter();
+        let of_workers = events.filter_map(|event| {
+            let Event::Worker(transition) = event else {
+                return None;
+            };
+            Some((transition.worker, transition.became, transition.told))
+        });
+        of_workers.collect()
+    }
+
+    /// The workers that the person sees.
+    pub fn workers(&mut self) -> Vec<(String, String, WorkerState)> {
+        self.open_for_person(SessionId(99));
+        let listed = self.call(SessionId(99), 9_998, Ask::List.into());
+        self.close(SessionId(99), Ending::Orderly);
+        let [
+            Effect::Reply {
+                result: Ok(Reply::Workers(Answer::Listed(workers))),
+                ..
+            },
+        ] = &listed[..]
+        else {
+            panic!("{listed:?}");
+        };
+        let view = workers.iter().map(|worker| {
+            let (agent, parent) = (worker.agent.to_string(), worker.parent.to_string());
+            (agent, parent, worker.state.clone())
+        });
+        view.collect()
+    }
+}
+
+pub fn from_relay(body: &str) -> (String, String) {
+    (RELAY.to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_worker_is_started_and_its_parent_is_answered_once_it_runs() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    let with_all = Asked {
+        model: Some("small".to_owned()),
+        cwd: Some("/work tree".to_owned()),
+        ..asked(Some("pm"), "tester")
+    };
+    let effects = relay.call(A, 1, Ask::Spawn(Box::new(with_all)).into());
+    let Effect::StartWorker(expected) = start(FIRST, "tester", "pm") else {
+        unreachable!()
+    };
+    let expected = Start {
+        model: Some("small".to_owned()),
+        cwd: Some("/work tree".to_owned()),
+        ..*expected
+    };
+    assert_eq!(effects, [Effect::StartWorker(Box::new(expected))]);
+    let cli = "claude".to_owned();
+    assert_eq!(relay.became(), [(FIRST, Became::Asked { cli }, false)]);
+    let starting = ("tester".to_owned(), "pm".to_owned(), WorkerState::Starting);
+    assert_eq!(relay.workers(), [starting]);
+
+    assert_eq!(
+        relay.happens(FIRST, Happened::Started),
+        [spawned(1, FIRST, "tester", "pm")]
+    );
+    assert_eq!(relay.became(), [(FIRST, Became::Started, false)]);
+    // Said twice it is true once.
+    assert_eq!(relay.happens(FIRST, Happened::Started), []);
+    assert_eq!(relay.became(), []);
+}
+
+#[test]
+fn a_worker_is_ready_when_it_first_speaks_and_its_parent_is_told_once() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.became();
+    relay.open(OF_WORKER, Carrier::Stream, Some("tester"));
+    assert_eq!(relay.became(), [], "to be connected is not to speak");
+    relay.call(OF_WORKER, 2, agents::Command::WhoAmI.into());
+    assert_eq!(relay.became(), [(FIRST, Became::Ready, true)]);
+    assert_eq!(relay.waits_for("pm"), [from_relay("Worker \"tester\" is ready.")]);
+    relay.call(OF_WORKER, 3, agents::Command::WhoAmI.into());
+    assert_eq!(relay.became(), []);
+    // Nobody is told that it is silent.
+    assert_eq!(relay.timeout_at(WORKER_SILENT_MS), []);
+    assert_eq!(relay.became(), []);
+}
+
+#[test]
+fn a_worker_that_shares_a_session_is_ready_when_somebody_speaks_for_it() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.became();
+    relay.call(B, 2, read("tester"));
+    assert_eq!(relay.became(), [(FIRST, Became::Ready, true)]);
+}
+
+#[test]
+fn a_worker_that_speaks_before_it_is_said_to_run_is_ready_then() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.became();
+    relay.call(B, 2, read("tester"));
+    assert_eq!(relay.became(), []);
+    relay.happens(FIRST, Happened::Started);
+    assert_eq!(
+        relay.became(),
+        [(FIRST, Became::Started, false), (FIRST, Became::Ready, true)]
+    );
+}
+
+#[test]
+fn what_the_person_does_in_a_worker_s_stead_does_not_make_it_ready() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.became();
+    relay.open_for_person(PERSONS);
+    relay.call(PERSONS, 2, read("tester"));
+    assert_eq!(relay.became(), []);
+}
+
+#[test]
+fn the_parent_is_told_once_of_a_worker_that_says_nothing() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.became();
+    assert_eq!(
+        relay.engine.poll_timeout(),
+        at(WORKER_SILENT_MS, Reason::WorkerSilent)
+    );
+    relay.timeout_at(WORKER_SILENT_MS);
+    assert_eq!(relay.became(), [(FIRST, Became::Silent, true)]);
+    let silent = "Worker \"tester\" was started 60 s ago and has not spoken to relay yet; a person sees what it shows by: relay logs tester";
+    assert_eq!(relay.waits_for("pm"), [from_relay(silent)]);
+    relay.timeout_at(2 * WORKER_SILENT_MS);
+    assert_eq!(relay.became(), []);
+    // Late is better than never.
+    relay.call(B, 2, read("tester"));
+    assert_eq!(relay.became(), [(FIRST, Became::Ready, true)]);
+}
+
+fn at(ms: i64, reason: Reason) -> Option<(Timestamp, Reason)> {
+    Some((START.plus_millis(ms), reason))
+}
+
+#[test]
+fn whoever_waits_for_a_worker_is_told_why_it_did_not_start() {
+    let reason = "no claude in PATH".to_owned();
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.became();
+    let happened = Happened::FailedToStart {
+        reason: reason.clone(),
+    };
+    assert_eq!(relay.happens(FIRST, happened), [failed(1, &reason)]);
+    let (became, state) = (
+        Became::Failed {
+            reason: reason.clone(),
+        },
+        WorkerState::Failed { reason },
+    );
+    assert_eq!(relay.became(), [(FIRST, became, false)]);
+    assert_eq!(relay.waits_for("pm"), []);
+    assert_eq!(relay.workers(), [("tester".to_owned(), "pm".to_owned(), state)]);
+    // The name is free at once.
+    assert_eq!(
+        relay.call(A, 2, spawn("pm", "tester")),
+        [start(SECOND, "tester", "pm")]
+    );
+}
+
+#[test]
+fn the_parent_is_told_why_a_worker_did_not_start_that_nobody_waits_for_any_more() {
+    let told = [from_relay("Worker \"tester\" has not started: no claude")];
+    let happened = || Happened::FailedToStart {
+        reason: "no\nclaude".to_owned(),
+    };
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    assert_eq!(relay.cancelled(1), []);
+    assert_eq!(relay.happens(FIRST, happened()), []);
+    assert_eq!(relay.waits_for("pm"), told);
+
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    assert_eq!(relay.close(A, Ending::Broken), []);
+    assert_eq!(relay.happens(FIRST, happened()), []);
+    assert_eq!(relay.waits_for("pm"), told);
+}
+
+#[test]
+fn a_worker_whose_call_is_cancelled_goes_on() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.events();
+    relay.cancelled(1);
+    let ended = Event::WaitEnded {
+        call: CallId(1),
+        by: WaitEnd::Cancelled,
+    };
+    assert_eq!(relay.events(), [ended]);
+    assert_eq!(relay.happens(FIRST, Happened::Started), []);
+    relay.call(B, 2, read("tester"));
+    assert_eq!(relay.waits_for("pm"), [from_relay("Worker \"tester\" is ready.")]);
+}
+
+#[test]
+fn a_worker_has_so_long_to_start() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.became();
+    assert_eq!(
+        relay.engine.poll_timeout(),
+        at(WORKER_START_MS, Reason::WorkerStarts)
+    );
+    let late = failed(1, "it has not started within 30 s");
+    let end = Effect::EndWorker { worker: FIRST };
+    assert_eq!(relay.timeout_at(WORKER_START_MS), [late, end]);
+    assert_eq!(relay.became(), [(FIRST, Became::Late, false)]);
+    // It has started meanwhile, and ends as it was told to: nobody is told of that.
+    assert_eq!(relay.happens(FIRST, Happened::Started), []);
+    assert_eq!(relay.happens(FIRST, exited(0, "")), []);
+    let became = Became::Exited {
+        status: ExitStatus::Code(0),
+        last_lines: String::new(),
+        expected: true,
+    };
+    assert_eq!(relay.became(), [(FIRST, became, false)]);
+    assert_eq!(relay.waits_for("pm"), []);
+}
+
+#[test]
+fn the_parent_is_told_how_a_worker_has_ended_with_its_last_lines() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.has_worker(2, SECOND, "other");
+    assert_eq!(
+        relay.happens(FIRST, exited(1, "thinking\n\u{1b}[31mno credit\u{1b}[0m\r\n")),
+        []
+    );
+    let signal = Happened::Exited {
+        status: ExitStatus::Signal(9),
+        last_lines: String::new(),
+    };
+    assert_eq!(relay.happens(SECOND, signal), []);
+    let told = [
+        from_relay("Worker \"tester\" has ended (exit code 1). Its last lines:\nthinking\n[31mno credit[0m"),
+        from_relay("Worker \"other\" has ended (signal 9). It wrote nothing."),
+    ];
+    assert_eq!(relay.waits_for("pm"), told);
+}
+
+#[test]
+fn of_what_a_worker_wrote_the_last_lines_are_kept_and_of_a_reason_its_beginning() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.became();
+    let lines: Vec<String> = (0..100).map(|n| format!("line {n}")).collect();
+    relay.happens(FIRST, exited(0, &lines.join("\n")));
+    let [(_, Became::Exited { last_lines, .. }, true)] = &relay.became()[..] else {
+        panic!("it has exited");
+    };
+    assert_eq!(*last_lines, lines[100 - LAST_LINES_MAX..].join("\n"));
+
+    relay.has_worker(2, SECOND, "tester");
+    relay.became();
+    relay.happens(SECOND, exited(0, &"é".repeat(LAST_LINES_BYTES_MAX)));
+    let [(_, Became::Exited { last_lines, .. }, true)] = &relay.became()[..] else {
+        panic!("it has exited");
+    };
+    assert_eq!(*last_lines, "é".repeat(LAST_LINES_BYTES_MAX / 2));
+
+    relay.call(A, 3, spawn("pm", "tester"));
+    let reason = "é".repeat(REASON_BYTES_MAX);
+    let effects = relay.happens(WorkerId(3), Happened::FailedToStart { reason });
+    assert_eq!(effects, [failed(3, &"é".repeat(REASON_BYTES_MAX / 2))]);
+}
+
+#[test]
+fn what_has_become_of_a_worker_is_seen_where_its_parent_has_no_room_for_it() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_messages_max: 1,
+        ..SPACIOUS
+    });
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, post(Some("dev-a"), "pm", "full"));
+    relay.became();
+    relay.happens(FIRST, exited(0, "bye"));
+    let became = Became::Exited {
+        status: ExitStatus::Code(0),
+        last_lines: "bye".to_owned(),
+        expected: false,
+    };
+    assert_eq!(relay.became(), [(FIRST, became, false)]);
+    assert_eq!(relay.waits_for("pm").len(), 1);
+}
+
+#[test]
+fn the_messages_of_a_relay_have_ids_of_their_own_and_say_what_they_are_about() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.events();
+    relay.call(B, 2, read("tester"));
+    let (ready, agents) = relay.went_out().expect("ready");
+    relay.happens(FIRST, exited(0, ""));
+    let (ended, _) = relay.went_out().expect("ended");
+    assert_ne!(ready.id.to_string()[..8], ended.id.to_string()[..8]);
+    assert_eq!(agents, [name("pm")]);
+    let metadata = |message: &Message| message.context.clone().and_then(|context| context.metadata);
+    let about = r#"{"worker":"tester","event":"ready"}"#.to_owned();
+    assert_eq!(metadata(&ready), Some(about));
+    assert_eq!((ready.kind, ready.from.as_str()), (Kind::Status, RELAY));
+}

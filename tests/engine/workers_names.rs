@@ -1,0 +1,269 @@
+//! Workers: which names they may have, how many there may be, and that nobody is called as the relay is.
+
+use relay::engine::limits::{MODEL_BYTES_MAX, TASK_BYTES_MAX, WORKER_DEPTH_MAX};
+use relay::engine::workers::{Asked, Command as Ask, Refusal as NotDone};
+use relay::engine::{RELAY, WorkerId};
+
+use super::workers::*;
+use super::*;
+
+#[test]
+fn a_worker_takes_no_name_of_somebody_else() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.register(OF_WORKER, registration("helper", None));
+    for (call, taken) in (1..).zip(["dev-a", "helper", "pm"]) {
+        let agent = name(taken);
+        assert_eq!(
+            relay.call(A, call, spawn("pm", taken)),
+            [not_done(call, NotDone::NotAWorker { agent })]
+        );
+    }
+    let person = agents::Refusal::Person {
+        named: NamedAs::Session,
+        known: known(&["pm", "dev-a", "dev-b", "helper"]),
+    };
+    assert_eq!(relay.call(A, 4, spawn("pm", "user")), [refused(4, person.into())]);
+    let invalid = |name: &str| agents::Refusal::from(check(name));
+    for (call, bad) in (5..).zip([RELAY, "-x", ""]) {
+        assert_eq!(
+            relay.call(A, call, spawn("pm", bad)),
+            [refused(call, invalid(bad).into())]
+        );
+    }
+}
+
+fn check(name: &str) -> InvalidName {
+    AgentName::new(name).expect_err("no name")
+}
+
+fn known(names: &[&str]) -> Known {
+    Known {
+        names: names.iter().copied().map(name).collect(),
+        count: names.len(),
+    }
+}
+
+#[test]
+fn one_worker_of_a_name_lives_at_a_time() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    let lives = NotDone::Lives {
+        agent: name("tester"),
+        parent: name("pm"),
+    };
+    for call in [2, 3] {
+        assert_eq!(
+            relay.call(B, call, spawn("dev-a", "tester")),
+            [not_done(call, lives.clone())]
+        );
+    }
+    relay.happens(FIRST, relay::engine::workers::Happened::Started);
+    relay.call(A, 4, release("pm", "tester"));
+    // It still ends.
+    assert_eq!(relay.call(B, 5, spawn("dev-a", "tester")), [not_done(5, lives)]);
+    relay.happens(FIRST, exited(0, ""));
+    assert_eq!(
+        relay.call(B, 6, spawn("dev-a", "tester")),
+        [start(SECOND, "tester", "dev-a")]
+    );
+}
+
+#[test]
+fn a_name_that_others_have_taken_since_its_worker_ended_is_no_worker_s() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.happens(FIRST, exited(0, ""));
+    relay.register(OF_WORKER, registration("tester", Some(u128::MAX)));
+    let agent = name("tester");
+    assert_eq!(
+        relay.call(A, 2, spawn("pm", "tester")),
+        [not_done(2, NotDone::NotAWorker { agent })]
+    );
+    assert_eq!(relay.workers(), []);
+}
+
+#[test]
+fn a_worker_is_a_new_generation_of_its_name() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    let own = uuid::Builder::from_unix_timestamp_millis(u64::try_from(START.as_millis()).unwrap(), &[1; 10]);
+    let own = own.into_uuid().as_u128();
+    relay.register(OF_WORKER, registration("tester", Some(own)));
+    relay.call(OF_WORKER, 11, read("tester"));
+    relay.passed(11);
+    relay.call(OF_WORKER, 2, wait("tester", WAIT_MS));
+    relay.happens(FIRST, exited(0, ""));
+    // Its connection has not ended yet.
+    relay.became();
+    let effects = relay.call(A, 3, spawn("pm", "tester"));
+    let agent = name("tester");
+    let fenced = agents::Refusal::Fenced { agent };
+    assert_eq!(
+        effects,
+        [refused(2, fenced.clone().into()), start(SECOND, "tester", "pm")]
+    );
+    assert_eq!(
+        relay.call(OF_WORKER, 4, read("tester")),
+        [refused(4, fenced.clone().into())]
+    );
+    // Nor does what its bridge begins anew.
+    let late = SessionId(9);
+    assert_eq!(
+        relay.register(late, registration("tester", Some(own))),
+        [not_admitted(late, fenced)]
+    );
+    relay.happens(SECOND, relay::engine::workers::Happened::Started);
+    let later = SessionId(10);
+    relay.register(later, registration("tester", Some(own + (1 << 80))));
+    relay.became();
+    relay.call(later, 5, read("tester"));
+    assert_eq!(relay.became().len(), 1, "it is ready");
+}
+
+#[test]
+fn so_many_workers_live_and_so_deep() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    let mut parent = "pm".to_owned();
+    for depth in 1..=WORKER_DEPTH_MAX {
+        let worker = format!("w{depth}");
+        relay.call(B, depth as u64, spawn(&parent, &worker));
+        parent = worker;
+    }
+    let workers = 3;
+    assert_eq!(
+        relay.call(A, 8, spawn("pm", "more")),
+        [not_done(8, NotDone::TooMany { workers })]
+    );
+    relay.happens(FIRST, exited(0, ""));
+    let depth = WORKER_DEPTH_MAX;
+    assert_eq!(
+        relay.call(B, 9, spawn(&parent, "deep")),
+        [not_done(9, NotDone::TooDeep { depth })]
+    );
+    // Names that go round count all the same.
+    assert_eq!(
+        relay.call(B, 10, spawn("w2", "w1")),
+        [start(WorkerId(4), "w1", "w2")]
+    );
+}
+
+#[test]
+fn a_relay_that_starts_no_workers_says_so() {
+    let mut relay = Relay::told_within(Bounds {
+        workers_max: 0,
+        ..SPACIOUS
+    });
+    let effects = relay.call(A, 1, spawn("pm", "tester"));
+    assert_eq!(effects, [not_done(1, NotDone::Off)]);
+    assert_eq!(Refusal::from(NotDone::Off).class(), Class::Unsupported);
+}
+
+#[test]
+fn what_a_worker_is_to_be_is_said_in_so_many_lines_of_so_many_bytes() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    let plain = || asked(Some("pm"), "tester");
+    let long = |what, bytes, max| NotDone::TooLong { what, bytes, max };
+    let line = |what, given: &str| NotDone::NotALine {
+        what,
+        given: given.to_owned(),
+    };
+    let cases = [
+        (
+            Asked {
+                task: " \n".to_owned(),
+                ..plain()
+            },
+            NotDone::Empty { what: "task" },
+        ),
+        (
+            Asked {
+                task: "x".repeat(TASK_BYTES_MAX + 1),
+                ..plain()
+            },
+            long("task", TASK_BYTES_MAX + 1, TASK_BYTES_MAX),
+        ),
+        (
+            Asked {
+                cli: String::new(),
+                ..plain()
+            },
+            NotDone::Empty { what: "cli" },
+        ),
+        (
+            Asked {
+                model: Some("m".repeat(MODEL_BYTES_MAX + 1)),
+                ..plain()
+            },
+            long("model", MODEL_BYTES_MAX + 1, MODEL_BYTES_MAX),
+        ),
+        (
+            Asked {
+                cwd: Some("/a\nb".to_owned()),
+                ..plain()
+            },
+            line("cwd", "/a\nb"),
+        ),
+    ];
+    for (call, (asked, refusal)) in (1..).zip(cases) {
+        let effects = relay.call(A, call, Ask::Spawn(Box::new(asked)).into());
+        assert_eq!(effects, [not_done(call, refusal)]);
+    }
+    // What a model gives empty is not given.
+    let empty = Asked {
+        model: Some(String::new()),
+        cwd: Some(String::new()),
+        ..plain()
+    };
+    assert_eq!(
+        relay.call(A, 9, Ask::Spawn(Box::new(empty)).into()),
+        [start(FIRST, "tester", "pm")]
+    );
+}
+
+#[test]
+fn a_worker_is_of_its_parent_s_project_unless_the_person_says_otherwise() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    let other = NotDone::OtherProject {
+        given: "web:tester".to_owned(),
+        own: DEFAULT_PROJECT.to_owned(),
+    };
+    assert_eq!(relay.call(A, 1, spawn("pm", "web:tester")), [not_done(1, other)]);
+    relay.open_for_person(PERSONS);
+    let command = Ask::Spawn(Box::new(asked(None, "web:tester")));
+    assert_eq!(
+        relay.call(PERSONS, 2, command.into()),
+        [start(FIRST, "web:tester", "user")]
+    );
+    // An agent sees those of its own project.
+    assert_eq!(relay.workers().len(), 1);
+    let none = relay.call(A, 3, Ask::List.into());
+    let listed = relay::engine::workers::Reply::Listed(Vec::new());
+    assert_eq!(none, [reply(3, Ok(listed.into()))]);
+}
+
+#[test]
+fn nobody_is_called_as_the_relay_is_and_nothing_is_sent_to_it() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    let relays = |noun| agents::Refusal::InvalidName(InvalidName::Relays { noun });
+    let refused_to_open = relay.register(OF_WORKER, registration(RELAY, None));
+    assert_eq!(refused_to_open, [not_admitted(OF_WORKER, relays("role"))]);
+    assert_eq!(
+        relay.call(A, 1, post(Some("pm"), RELAY, "hello")),
+        [refused(1, relays("role").into())]
+    );
+    let unknown = agents::Refusal::Unknown {
+        name: RELAY.to_owned(),
+        known: known(&["pm", "dev-a", "dev-b"]),
+    };
+    assert_eq!(
+        relay.call(A, 2, post(Some(RELAY), "pm", "hello")),
+        [refused(2, unknown.into())]
+    );
+    // A project may be.
+    let agent = "relay:tester";
+    assert_eq!(
+        relay.register(OF_WORKER, registration(agent, None)),
+        [opened(OF_WORKER, agent)]
+    );
+    assert_eq!(AgentName::relay().seen_from("web"), RELAY);
+}
