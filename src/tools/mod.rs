@@ -32,6 +32,9 @@ pub static ALL: [&Toolset; 3] = [&lift::LIFT, &thrum::THRUM, &agent_relay::AGENT
 /// What a session has that asks for nothing else.
 pub const DEFAULT: Toolsets = Toolsets(0b001);
 
+/// How a tool says by itself that it could not do what it was to.
+pub const FAILED: &str = "Failed to ";
+
 /// A tool: what a client reads about it, and what a call of it means.
 #[derive(Debug)]
 pub struct Tool {
@@ -45,7 +48,7 @@ pub struct Tool {
     pub to_command: fn(&mut Values<'_>) -> Command,
     /// Translates the engine's answer into what the caller reads: one text at least.
     pub to_texts: fn(&Reply, &mut Texts<'_>),
-    /// Translates the engine's refusal into what the caller reads behind `Error: `.
+    /// Translates the engine's refusal into what the caller reads behind `Error: `, or by itself if it begins with [`FAILED`].
     pub refused: fn(&Refusal) -> String,
     /// Whether a call of it may wait for its answer, and how long.
     pub waits: Waits,
@@ -56,6 +59,11 @@ pub struct Tool {
 pub enum Waits {
     /// It does not.
     Never,
+    /// It may, for so many milliseconds, whatever its arguments say.
+    AtMost {
+        /// How many.
+        ms: u64,
+    },
     /// For so many seconds as the argument says, if it is given.
     Seconds(&'static str),
     /// For so many seconds as the argument says, or so many if it is left out.
@@ -98,6 +106,7 @@ impl Waits {
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         match self {
             Self::Never => None,
+            Self::AtMost { ms } => Some(Duration::from_millis(ms)),
             Self::Seconds(name) => given(name).map(|_| seconds(number(name).unwrap_or_default())),
             Self::Always {
                 seconds: name,
@@ -432,7 +441,14 @@ impl ToolResult {
             Self::Answered {
                 tool,
                 answer: Err(refusal),
-            } => texts.plain(format_args!("Error: {}", (tool.refused)(refusal))),
+            } => {
+                let reason = (tool.refused)(refusal);
+                if reason.starts_with(FAILED) {
+                    texts.plain(reason);
+                } else {
+                    texts.plain(format_args!("Error: {reason}"));
+                }
+            }
             Self::Refused { reason } => texts.plain(format_args!("Error: {reason}")),
         }
     }

@@ -271,10 +271,11 @@ overStdio('relay_status has the lines of the document', async (world) => {
 
 overStdio('relay_spawn and relay_release say that they failed, and why', async (world) => {
   const [alice] = await join(world, 'Alice');
-  const why = 'this version of relay starts no workers; ask a person to start the agent in a terminal of its own';
-  const worker = { name: 'TestRunner', cli: 'claude', task: 'Run the tests', model: 'x', cwd: '/tmp' };
-  assert.equal(await alice.text('relay_spawn', worker), `Failed to spawn worker: ${why}`);
-  assert.equal(await alice.text('relay_release', { name: 'TestRunner', reason: 'done' }), `Failed to release worker: ${why}`);
+  const worker = { name: 'pm', cli: 'claude', task: 'Run the tests', model: 'x', cwd: '/tmp' };
+  const taken = 'pm is an agent that relay has not started; accepted: the name of a worker, or one that nobody has';
+  assert.equal(await alice.error('relay_spawn', worker), `Failed to spawn worker: ${taken}`);
+  const unknown = 'no worker "TestRunner"; workers that live: none';
+  assert.equal(await alice.error('relay_release', { name: 'TestRunner', reason: 'done' }), `Failed to release worker: ${unknown}`);
   assert.equal(
     await alice.error('relay_spawn', { ...worker, cli: 'cursor' }),
     'Error: unknown cli "cursor"; known clis: claude, codex, gemini, droid, opencode',

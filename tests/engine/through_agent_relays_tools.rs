@@ -1,6 +1,8 @@
 //! Agent Relay's tools from arguments to texts, on an engine.
 
 use relay::engine::limits::ACTIVE_MS;
+use relay::engine::{WorkerId, workers};
+use relay::tools::agent_relay::AGENT_RELAY;
 use relay::tools::{ToolResult, Toolsets};
 use serde_json::{Value, json};
 
@@ -204,13 +206,47 @@ fn what_cannot_be_done_is_said_in_agent_relay_s_words() {
         "Error: Connection error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; \
          known agents: pm, dev-a, dev-b, Alice, Bob"
     );
-    for (tool, what) in [("relay_spawn", "spawn"), ("relay_release", "release")] {
-        let arguments = if tool == "relay_spawn" {
-            json!({"name": "W", "cli": "claude", "task": "x"})
-        } else {
-            json!({"name": "W"})
-        };
-        let told = called(&mut relay, ALICE, 4, tool, arguments).0.concat();
-        assert!(told.contains(&format!("Failed to {what}")), "{told}");
-    }
+    assert_eq!(
+        refusal(&mut relay, ALICE, 4, "relay_release", json!({"name": "W"})),
+        "Failed to release worker: no worker \"W\"; workers that live: none"
+    );
+    let worker = json!({"name": "Bob", "cli": "claude", "task": "x"});
+    assert_eq!(
+        refusal(&mut relay, ALICE, 5, "relay_spawn", worker),
+        "Failed to spawn worker: Bob is an agent that relay has not started; accepted: the name of a worker, or one that nobody has"
+    );
+}
+
+#[test]
+fn a_worker_is_spawned_and_released_in_the_words_of_the_document() {
+    let tool = |name: &str| {
+        let tools = AGENT_RELAY.tools.iter();
+        tools.clone().find(|tool| tool.name == name).expect("a tool")
+    };
+    let texts = |name, answer: workers::Reply| {
+        let answer = Ok(answer.into());
+        let tool = tool(name);
+        ToolResult::Answered { tool, answer }.texts()
+    };
+    let (agent, parent, worker) = (name("web:TestRunner"), name("web:Alice"), WorkerId(1));
+    let spawned = workers::Reply::Spawned {
+        agent: agent.clone(),
+        parent: parent.clone(),
+        worker,
+    };
+    assert_eq!(
+        texts("relay_spawn", spawned),
+        ["Worker \"TestRunner\" spawned successfully. It will message you when ready."]
+    );
+    let released = workers::Reply::Released {
+        agent,
+        parent,
+        worker,
+    };
+    assert_eq!(
+        texts("relay_release", released),
+        ["Worker \"TestRunner\" released."]
+    );
+    let waits = tool("relay_spawn").waits.of_call(|_| None);
+    assert_eq!(waits, Some(std::time::Duration::from_secs(30)));
 }

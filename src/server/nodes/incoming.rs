@@ -373,7 +373,8 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
             Ok(What::Says(Said::Ends { invocation, result }))
         }
         "node.spawn" => {
-            let message = "relay does not take node.spawn yet: it starts no agents";
+            let message =
+                "relay does not take node.spawn: it starts agents as workers of an agent or of the person";
             Err(("not_supported", message.to_owned()))
         }
         _ => {

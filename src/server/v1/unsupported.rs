@@ -72,7 +72,7 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
     },
     Unsupported {
         name: "to start and stop agents",
-        why: "not yet: relay starts no programs so far",
+        why: "relay starts agents as workers of an agent or of the person: by relay_spawn and relay_release, relay spawn and relay release",
         routes: &[("POST", "/v1/agents/spawn"), ("POST", "/v1/agents/release")],
     },
     Unsupported {

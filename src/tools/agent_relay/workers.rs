@@ -2,13 +2,16 @@
 
 use super::super::{Accepts, Argument, Needed, Tool, Waits};
 use super::refused;
-use crate::engine::agents;
+use crate::engine::Reply;
+use crate::engine::limits::WORKER_START_MS;
+use crate::engine::workers::{Asked, Command, Reply as Answer};
 
 pub(super) const RELAY_SPAWN: Tool = Tool {
     name: "relay_spawn",
     description: "Spawn a worker agent to handle a subtask.
 
 The worker runs in a separate process with its own CLI instance.
+You'll receive a confirmation when the worker is ready.
 
 Example: name=\"TestRunner\", cli=\"claude\", task=\"Run the test suite and report failures\"",
     arguments: &[
@@ -44,19 +47,34 @@ Example: name=\"TestRunner\", cli=\"claude\", task=\"Run the test suite and repo
         },
     ],
     to_command: |given| {
-        for name in ["name", "cli", "task", "model", "cwd"] {
-            given.text(name);
-        }
-        agents::Command::WhoAmI.into()
+        let asked = Asked {
+            from: None,
+            name: given.needed_text("name"),
+            cli: given.needed_text("cli"),
+            task: given.needed_text("task"),
+            model: given.text("model"),
+            cwd: given.text("cwd"),
+        };
+        Command::Spawn(Box::new(asked)).into()
     },
-    to_texts: |_, texts| texts.plain(format_args!("Failed to spawn worker: {NO_WORKERS}")),
-    refused,
-    waits: Waits::Never,
+    to_texts: |reply, texts| {
+        let Reply::Workers(Answer::Spawned { agent, parent, .. }) = reply else {
+            unreachable!("a spawn is answered with a worker, not {reply:?}");
+        };
+        let name = agent.seen_from(parent.project());
+        texts.plain(format_args!(
+            "Worker \"{name}\" spawned successfully. It will message you when ready."
+        ));
+    },
+    refused: |refusal| format!("Failed to spawn worker: {}", refused(refusal)),
+    waits: Waits::AtMost {
+        ms: WORKER_START_MS.unsigned_abs(),
+    },
 };
 
 pub(super) const RELAY_RELEASE: Tool = Tool {
     name: "relay_release",
-    description: "Release (terminate) a worker agent that has completed its task.",
+    description: "Release (terminate) a worker agent that has completed its task or is no longer needed.",
     arguments: &[
         Argument {
             name: "name",
@@ -72,16 +90,20 @@ pub(super) const RELAY_RELEASE: Tool = Tool {
         },
     ],
     to_command: |given| {
-        for name in ["name", "reason"] {
-            given.text(name);
-        }
-        agents::Command::WhoAmI.into()
+        let command = Command::Release {
+            from: None,
+            name: given.needed_text("name"),
+            reason: given.text("reason"),
+        };
+        command.into()
     },
-    to_texts: |_, texts| texts.plain(format_args!("Failed to release worker: {NO_WORKERS}")),
-    refused,
+    to_texts: |reply, texts| {
+        let Reply::Workers(Answer::Released { agent, parent, .. }) = reply else {
+            unreachable!("a release is answered with a worker, not {reply:?}");
+        };
+        let name = agent.seen_from(parent.project());
+        texts.plain(format_args!("Worker \"{name}\" released."));
+    },
+    refused: |refusal| format!("Failed to release worker: {}", refused(refusal)),
     waits: Waits::Never,
 };
-
-/// Why no worker is started or ended.
-const NO_WORKERS: &str =
-    "this version of relay starts no workers; ask a person to start the agent in a terminal of its own";
