@@ -32,8 +32,10 @@ mod prompt;
 mod read;
 mod redrive;
 mod register;
+mod release;
 mod send;
 mod serve;
+mod spawn;
 mod status;
 mod stop;
 mod table;
@@ -92,6 +94,10 @@ enum Command {
     Top(top::Top),
     /// Send again what was pushed to a web hook in vain and given up, or list it.
     Redrive(redrive::Redrive),
+    /// Start an agent as a worker of yours.
+    Spawn(spawn::Spawn),
+    /// End a worker, whosever it is.
+    Release(release::Release),
     /// Tell who is connected or waiting, and what is unread.
     Status(status::Status),
     /// List the agents, and whether they are active.
@@ -208,6 +214,8 @@ pub fn main() -> ExitCode {
         Command::Tail(args) => tail::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Redrive(args) => redrive::run(&args),
+        Command::Spawn(args) => spawn::run(&args),
+        Command::Release(args) => release::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Agents(args) => directory::agents(&args),
         Command::Retire(args) => directory::retire(&args),

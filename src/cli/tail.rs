@@ -190,6 +190,10 @@ struct Event {
     agent: Named,
     node: Named,
     holds_agents: bool,
+    handed_on_by: String,
+    parent_name: String,
+    released_by: String,
+    status: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -293,6 +297,27 @@ fn said(event: &Event) -> Option<String> {
             because(event.error.as_deref())
         ),
         "action.denied" => format!("{} is not available to {}", event.action_name, event.caller_name),
+        "delivery.handed_on" => format!(
+            "{agent_name} gets {id}, which {} had not read",
+            event.handed_on_by
+        ),
+        "worker.asked" => format!("{} is to be a worker of {}", event.agent.name, event.parent_name),
+        "worker.started" => format!("worker {} runs", event.agent.name),
+        "worker.ready" => format!("worker {} is ready", event.agent.name),
+        "worker.silent" => format!("worker {} has not spoken yet", event.agent.name),
+        "worker.late" => format!("worker {} has not started in time", event.agent.name),
+        "worker.failed" => format!(
+            "worker {} has not started{}",
+            event.agent.name,
+            because(event.reason.as_deref())
+        ),
+        "worker.released" => format!(
+            "{} releases worker {}{}",
+            event.released_by,
+            event.agent.name,
+            because(event.reason.as_deref())
+        ),
+        "worker.exited" => format!("worker {} has ended ({})", event.agent.name, event.status),
         "agent.status.active" => format!("{} is there", event.agent.name),
         "agent.status.offline" => format!("{} is gone", event.agent.name),
         "agent.taken_over" => format!("{} was taken over by a later instance", event.agent.name),

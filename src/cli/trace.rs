@@ -76,6 +76,8 @@ struct Step {
     reason: Option<String>,
     retryable: Option<bool>,
     until: Option<String>,
+    /// Whose it was.
+    from: Option<String>,
 }
 
 /// Asks and tells.
@@ -196,6 +198,10 @@ fn said(step: &Step, before: &str) -> String {
         ("allowed", _) => "let pass by you".to_owned(),
         ("dropped", _) => "dropped by you: nobody will be handed it".to_owned(),
         ("expired", _) => "expired: nobody was handed it before its deadline".to_owned(),
+        ("handed_on", _) => {
+            let from = step.from.as_deref().unwrap_or_default();
+            format!("handed on: {from} was released, and had not read it")
+        }
         ("marked_read", _) => "its agent says that it has read it".to_owned(),
         ("failed", _) => {
             let again = if step.retryable == Some(true) {
@@ -285,6 +291,7 @@ mod tests {
             reason: None,
             retryable: None,
             until: None,
+            from: None,
         }
     }
 

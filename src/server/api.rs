@@ -5,6 +5,7 @@
 
 pub(super) mod directory;
 pub(super) mod holds;
+pub(super) mod workers;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
 /// All addresses of the person's to which something is posted, here and in [`super::v1`].
-pub(super) const POSTED: [&str; 17] = [
+pub(super) const POSTED: [&str; 20] = [
     "/api/send",
     "/api/read",
     "/api/peek",
@@ -46,6 +47,9 @@ pub(super) const POSTED: [&str; 17] = [
     "/api/groups",
     "/api/channels",
     "/api/retire",
+    "/api/spawn",
+    "/api/release",
+    "/api/workers",
     "/api/key",
     "/api/redrive",
     "/api/dead-letters",
@@ -290,6 +294,11 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
         "/api/allow" => r#"{"message": id}, {"agent": role}, or {"all": true}"#,
         "/api/drop" => r#"{"message": id}"#,
         "/api/mode" => r#"{"for": role, "mode": mode}"#,
+        "/api/spawn" => {
+            r#"{"from": role, "name": name, "cli": cli, "task": text, "model": model, "cwd": directory}"#
+        }
+        "/api/release" => r#"{"from": role, "name": name, "reason": text}"#,
+        "/api/workers" => "{}",
         _ => r#"{"for": role}"#,
     };
     let reason = format!("{} takes the JSON {takes}: {error}", uri.path());
@@ -322,6 +331,7 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
         engine::Reply::Receipts(receipts::Reply::Flushed(count)) => {
             object(|object| object.member("flushed").number(count))
         }
+        engine::Reply::Workers(reply) => workers::write(&reply),
         engine::Reply::Mail(reply) => {
             if waited && is_in_vain(&reply) && shared.stop.is_cancelled() {
                 return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
@@ -336,7 +346,6 @@ async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Co
         | engine::Reply::Receipts(_)
         | engine::Reply::Records(_)
         | engine::Reply::Surfacing(_)
-        | engine::Reply::Workers(_)
         | engine::Reply::Nodes(_) => {
             unreachable!("what is asked for here is answered with {reply:?}")
         }

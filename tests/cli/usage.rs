@@ -35,6 +35,8 @@ fn help_names_every_subcommand() {
             "tail",
             "top",
             "redrive",
+            "spawn",
+            "release",
             "status",
             "agents",
             "retire",
