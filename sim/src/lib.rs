@@ -13,7 +13,7 @@
 //!   [`team`]: those who register; [`projects`]: where several are.
 //! - [`tap`]: what passes in and out of the engine, for the marks; and the seeded bugs.
 //! - [`history`]: what every client saw; [`laws`]: a function a law over it; [`marks`]: what must have happened.
-//! - [`nodes`]: agents that are delivered to, in runs of their own; [`programs`]: agents whose programs show what waits, likewise.
+//! - [`nodes`]: agents that are delivered to, in runs of their own; [`programs`]: agents whose programs show what waits, likewise; [`workers`]: agents that start others, around the engine alone.
 //! - [`campaign`]: many seeds; [`shrink`]: a failing plan made smaller.
 
 pub mod agent;
@@ -32,4 +32,5 @@ pub mod shrink;
 pub mod stdio;
 pub mod tap;
 pub mod team;
+pub mod workers;
 pub mod world;

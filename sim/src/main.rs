@@ -10,6 +10,7 @@ use sim::nodes;
 use sim::plan::Plan;
 use sim::programs;
 use sim::tap::Bug;
+use sim::workers;
 
 /// Tries to break relay's delivery contract.
 #[derive(Parser)]
@@ -87,6 +88,21 @@ enum Command {
         #[arg(long, requires = "seed")]
         bug: Option<String>,
     },
+    /// Run seeds in which agents start others and end them, around the engine alone: many, until the first violation, or one.
+    Workers {
+        /// How many.
+        #[arg(long, default_value_t = 10_000)]
+        seeds: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// This one alone, with all that happened.
+        #[arg(long, conflicts_with_all = ["seeds", "from"])]
+        seed: Option<u64>,
+        /// With a seeded bug, by its name.
+        #[arg(long, requires = "seed")]
+        bug: Option<String>,
+    },
     /// Make the plan of a failing seed smaller.
     Shrink {
         /// Which.
@@ -123,6 +139,15 @@ fn main() -> ExitCode {
         } => match seed {
             Some(seed) => run_programs(seed, bug.as_deref()),
             None => programs_campaign(from, seeds),
+        },
+        Command::Workers {
+            seeds,
+            from,
+            seed,
+            bug,
+        } => match seed {
+            Some(seed) => run_workers(seed, bug.as_deref()),
+            None => workers_campaign(from, seeds),
         },
         Command::Shrink { seed } => shrink(seed),
     }
@@ -262,6 +287,49 @@ fn programs_campaign(from: u64, seeds: u64) -> ExitCode {
     println!("{summary}");
     if let Some((seed, violation)) = &summary.failure {
         return fail_programs(*seed, violation);
+    }
+    let missing = summary.missing();
+    if !missing.is_empty() {
+        println!("required, but never happened: {}", missing.join(", "));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn run_workers(seed: u64, bug: Option<&str>) -> ExitCode {
+    let all = workers::bug::Bug::ALL;
+    let bug = match bug {
+        None => None,
+        Some(name) => match workers::bug::Bug::named(name) {
+            Some(bug) => Some(bug),
+            None => {
+                println!("there is no bug {name:?}; accepted: {all:?}");
+                return ExitCode::FAILURE;
+            }
+        },
+    };
+    let run = match workers::run_seed(seed, bug) {
+        Ok(run) => run,
+        Err(violation) => return fail_workers(seed, &violation),
+    };
+    run.trace.iter().for_each(|line| println!("{line}"));
+    match run.violations.first() {
+        Some(violation) => fail_workers(seed, violation),
+        None => ExitCode::SUCCESS,
+    }
+}
+
+fn fail_workers(seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
+    println!("seed {seed} broke the law \"{law}\": {detail}");
+    println!("replay: cargo run -p sim -- workers --seed {seed}");
+    ExitCode::FAILURE
+}
+
+fn workers_campaign(from: u64, seeds: u64) -> ExitCode {
+    let summary = workers::campaign(from, seeds);
+    println!("{summary}");
+    if let Some((seed, violation)) = &summary.failure {
+        return fail_workers(*seed, violation);
     }
     let missing = summary.missing();
     if !missing.is_empty() {
