@@ -146,7 +146,9 @@ impl Held {
             | Effect::Deliver { .. }
             | Effect::Tell { .. }
             | Effect::Invoke { .. }
-            | Effect::Superseded { .. } => {}
+            | Effect::Superseded { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. } => {}
         }
         Vec::new()
     }
