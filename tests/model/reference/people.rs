@@ -491,7 +491,7 @@ impl Model {
                 Use::Messages(_) => Mark::RetiresUnread,
                 Use::Wait => Mark::RetiresWaitedFor,
                 Use::Sessions(_) => Mark::RetiresConnected,
-                Use::Node(_) | Use::Action(_) => unreachable!("no plan has nodes"),
+                Use::Node(_) | Use::Action(_) | Use::Worker => unreachable!("no plan has nodes, or workers"),
             });
             return Err(Refusal::Agents(agents::Refusal::InUse { agent, by }));
         }
