@@ -117,7 +117,7 @@ impl Relay {
         self.close(SessionId(99), Ending::Orderly);
         let [
             Effect::Reply {
-                result: Ok(Reply::Mail(mail::Reply::Seen { deliveries })),
+                result: Ok(Reply::Mail(mail::Reply::Seen { deliveries, .. })),
                 ..
             },
         ] = &seen[..]
