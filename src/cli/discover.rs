@@ -296,6 +296,22 @@ fn configured<S: System>(
     Ok(None)
 }
 
+/// Finds the nearest such file of a directory tree, whatever it says, and what is in it.
+pub fn nearest_config(directory: &Path) -> Option<(PathBuf, io::Result<Vec<u8>>)> {
+    let system = &ThisSystem;
+    for directory in directory.ancestors() {
+        let main = main_work_tree(directory, |file| system.read(file).ok());
+        for directory in std::iter::once(directory).chain(main.as_deref()) {
+            let file = directory.join(CONFIG);
+            match system.read(&file) {
+                Err(error) if is_absent(&error) => {}
+                read => return Some((file, read)),
+            }
+        }
+    }
+    None
+}
+
 /// Reads a file that may not be there.
 fn config(file: &Path, system: &impl System) -> Result<Option<Config>, String> {
     let bytes = match system.read(file) {

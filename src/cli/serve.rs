@@ -1,6 +1,9 @@
 //! `relay serve`: the relay itself, in the foreground.
 
+mod workers;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rand::rngs::{StdRng, SysRng};
@@ -18,8 +21,8 @@ use super::{ourselves, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
 use crate::server::{
-    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, NoStarter, Notes, Random, SocketFile,
-    SocketFileError, System, Token, serve, stdout_log, wall_clock,
+    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, Notes, Random, SocketFile, SocketFileError, System,
+    Token, serve, stdout_log, wall_clock,
 };
 use crate::tools;
 
@@ -158,6 +161,14 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         tools::DEFAULT.names()
     );
     let (log, log_end) = stdout_log(banner);
+    // A working directory that is gone holds nothing.
+    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let processes = workers::Processes::of(workers::Relay {
+        host: args.host,
+        port: args.port,
+        token: args.token.clone(),
+        directory,
+    });
     let config = Config {
         engine: Box::new(engine),
         clock,
@@ -175,7 +186,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         network: std::sync::Arc::new(System),
         messaging: std::sync::Arc::new(System),
         push_allow: args.push_allow,
-        starter: std::sync::Arc::new(NoStarter),
+        starter: std::sync::Arc::new(processes),
     };
     let unread = serve(doors, config, stop).await?;
     let unread = unread.into_iter().map(|(agent, count)| (agent, count as u64));

@@ -168,6 +168,8 @@ pub struct Start {
     pub model: Option<String>,
     /// Where it is to work, if that was said: one line of text.
     pub cwd: Option<String>,
+    /// Where its parent works, as far as that has said it.
+    pub parent_cwd: Option<String>,
 }
 
 /// What happens to the process of a worker.

@@ -65,6 +65,11 @@ impl Token {
         header
     }
 
+    /// Returns it as text, for a program that relay starts.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
     /// Tells whether a header carries it: the scheme in any case, one space or more, the token.
     /// <https://www.rfc-editor.org/rfc/rfc9110#section-11.4>
     fn is_carried_by(&self, header: &[u8]) -> bool {

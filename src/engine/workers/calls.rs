@@ -121,6 +121,10 @@ impl Engine {
         self.workers.leaving.remove(&agent);
         let became = Became::Asked { cli: cli.clone() };
         self.note_transition(&agent, became, false, step);
+        let parent_cwd = self
+            .agents
+            .get(&parent)
+            .and_then(|parent| parent.profile.cwd.clone());
         step.out.push(Effect::StartWorker(Box::new(Start {
             worker,
             agent,
@@ -129,6 +133,7 @@ impl Engine {
             task,
             model,
             cwd,
+            parent_cwd,
         })));
         step.note(Event::SpawnWaits {
             call,

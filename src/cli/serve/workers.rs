@@ -1,0 +1,159 @@
+//! Starts workers as processes of this machine: what the engine wants of them becomes an order to a supervisor ([`crate::workers`]), and what
+//! that says goes back.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio_util::sync::CancellationToken;
+
+use super::super::discover::nearest_config;
+use super::super::own_program;
+use super::super::project::DataDirectory;
+use crate::engine::WorkerId;
+use crate::engine::workers::{ExitStatus, Happened, Start};
+use crate::server::{Reports, Starter, Token};
+use crate::workers::{Cli, Config, Directories, Event, Files, Order, Status, Task, start};
+
+/// Starts the workers of a relay.
+pub struct Processes {
+    relay: Arc<Relay>,
+    running: Running,
+}
+
+/// What all workers of a relay have from it.
+pub struct Relay {
+    /// The address that it listens on: a loopback address.
+    pub host: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// What it asks for.
+    pub token: Option<Token>,
+    /// The directory that it was started in.
+    pub directory: PathBuf,
+}
+
+/// By what each worker that has not ended is told to.
+type Running = Arc<Mutex<BTreeMap<WorkerId, CancellationToken>>>;
+
+impl Processes {
+    /// Makes what starts the workers of a relay.
+    pub fn of(relay: Relay) -> Self {
+        Self {
+            relay: Arc::new(relay),
+            running: Running::default(),
+        }
+    }
+}
+
+impl Relay {
+    /// Finds out how a worker is started. Reads files.
+    fn order(&self, wanted: &Start) -> Result<Order, String> {
+        let cli: Cli = wanted
+            .cli
+            .parse()
+            .map_err(|unknown: crate::workers::UnknownCli| unknown.to_string())?;
+        let config = match nearest_config(&self.directory) {
+            Some((file, Ok(bytes))) => Config::parse(&file, &bytes).map_err(|flaw| flaw.to_string())?,
+            Some((file, Err(error))) => return Err(format!("cannot read {}: {error}", file.display())),
+            None => Config::default(),
+        };
+        let directories = Directories {
+            relay: &self.directory,
+            config: &config,
+        };
+        let parent = wanted.parent_cwd.as_deref().map(Path::new);
+        let cwd = directories.of_worker(wanted.cwd.as_deref(), parent);
+        let Some(data) = DataDirectory::by(|name| std::env::var_os(name)) else {
+            return Err(
+                "neither XDG_DATA_HOME nor HOME says where its log goes; set one of them for relay"
+                    .to_owned(),
+            );
+        };
+        let project = wanted.agent.project();
+        let name = wanted.agent.local();
+        let directory = data.project(&project.parse().expect("an agent's project is one"));
+        let task = Task {
+            cli,
+            name: name.to_owned(),
+            project: project.to_owned(),
+            parent: wanted.parent.seen_from(project).into_owned(),
+            text: wanted.task.clone(),
+            model: wanted.model.clone(),
+            cwd: cwd.map_err(|error| error.to_string())?,
+            host: self.host,
+            port: self.port,
+            token: self.token.as_ref().map(|token| token.reveal().to_owned()),
+            program: own_program(),
+            files: Files::of(&directory, name),
+        };
+        task.order(&config)
+    }
+}
+
+fn locked(running: &Running) -> MutexGuard<'_, BTreeMap<WorkerId, CancellationToken>> {
+    running.lock().expect("nothing panics while it holds them")
+}
+
+impl Starter for Processes {
+    fn start(&self, wanted: Start, reports: Reports) {
+        let end = CancellationToken::new();
+        let worker = wanted.worker;
+        locked(&self.running).insert(worker, end.clone());
+        let (relay, running) = (Arc::clone(&self.relay), Arc::clone(&self.running));
+        tokio::spawn(async move {
+            // Files may be on a disk that is slow.
+            let ordered = tokio::task::spawn_blocking(move || relay.order(&wanted)).await;
+            let order = ordered.unwrap_or_else(|failed| Err(failed.to_string()));
+            let last = match order {
+                Ok(_) if end.is_cancelled() => Happened::FailedToStart {
+                    reason: "it was released before it was started".to_owned(),
+                },
+                Ok(order) => follow(order, &end, &reports).await,
+                Err(reason) => Happened::FailedToStart { reason },
+            };
+            locked(&running).remove(&worker);
+            reports.happened(last);
+        });
+    }
+
+    fn end(&self, worker: WorkerId) {
+        if let Some(end) = locked(&self.running).get(&worker) {
+            end.cancel();
+        }
+    }
+}
+
+/// Starts a worker and follows it to its end, which is returned.
+async fn follow(order: Order, end: &CancellationToken, reports: &Reports) -> Happened {
+    let (handle, mut events) = start(order);
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = end.cancelled() => {
+                handle.end();
+                events.recv().await
+            }
+        };
+        match event {
+            Some(Event::Started { pid: _ }) => reports.happened(Happened::Started),
+            Some(Event::FailedToStart { reason }) => return Happened::FailedToStart { reason },
+            Some(Event::Exited { status, last_lines }) => {
+                return Happened::Exited {
+                    status: match status {
+                        Status::Code(code) => ExitStatus::Code(code),
+                        Status::Signal(signal) => ExitStatus::Signal(signal),
+                    },
+                    last_lines: last_lines.join("\n"),
+                };
+            }
+            None => {
+                return Happened::Exited {
+                    status: ExitStatus::Unseen,
+                    last_lines: String::new(),
+                };
+            }
+        }
+    }
+}
