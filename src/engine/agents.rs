@@ -184,6 +184,8 @@ pub enum Use {
     Roster,
     /// So many messages are in its inbox, or were handed over and are not confirmed.
     Messages(usize),
+    /// So many messages are held for it, and that is all there is for it.
+    Held(usize),
     /// Somebody waits for its inbox.
     Wait,
     /// So many sessions are bound to it.

@@ -256,6 +256,8 @@ impl Engine {
         let inbox = &self.inboxes[agent];
         let node = inbox.binding.as_ref().map(|binding| binding.node);
         let sessions = self.agents[agent].sessions.len();
+        let held = inbox.aside().len();
+        let readable = inbox.messages() - held;
         if self.roster.find(agent.as_str()).is_some() {
             Some(Use::Roster)
         } else if let Some(node) = node.or_else(|| self.nodes.own_of(agent)) {
@@ -266,8 +268,10 @@ impl Engine {
             Some(Use::Worker)
         } else if sessions > 0 {
             Some(Use::Sessions(sessions))
-        } else if inbox.messages() > 0 {
-            Some(Use::Messages(inbox.messages()))
+        } else if readable > 0 {
+            Some(Use::Messages(readable))
+        } else if held > 0 {
+            Some(Use::Held(held))
         } else {
             (!inbox.waits.is_empty() || !inbox.standing.is_empty()).then_some(Use::Wait)
         }

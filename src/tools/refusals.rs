@@ -215,6 +215,16 @@ fn in_use(agent: &AgentName, by: &Use) -> String {
                 "{count} {messages} for {agent:?} or may come back to it; read {them} first: relay read {agent}"
             )
         }
+        Use::Held(count) => {
+            let (messages, are, them) = if *count == 1 {
+                ("message", "is", "it")
+            } else {
+                ("messages", "are", "them")
+            };
+            format!(
+                "{count} {messages} for {agent:?} {are} held; drop {them}, or let {them} pass and read {them}, first: relay hold lists what is held"
+            )
+        }
         Use::Wait => format!("somebody waits for the inbox of {agent:?}; end that first"),
         Use::Worker => format!("{agent:?} is a worker that lives; release it first"),
         Use::Sessions(1) => format!("{agent:?} has an open session; end it first"),

@@ -3,6 +3,7 @@
 use relay::engine::agents::{Command as Agents, Registration, Use};
 use relay::engine::limits::TRANSIENT_MS;
 
+use super::nodes::PERSON;
 use super::*;
 
 const QA: SessionId = SessionId(4);
@@ -105,6 +106,40 @@ fn an_agent_that_is_used_stays_and_what_uses_it_is_told() {
     relay.cancelled(8);
     assert!(matches!(
         relay.call(PERSON_S, 10, retire("qa"))[..],
+        [Effect::Reply { result: Ok(_), .. }]
+    ));
+}
+
+#[test]
+fn an_agent_for_which_messages_are_held_stays_until_they_pass_or_are_dropped() {
+    let mut relay = with_qa();
+    relay.open_for_person(PERSON);
+    relay.close(QA, Ending::Orderly);
+    relay.hold("qa");
+    for n in 1..=2 {
+        relay.post(A, u64::from(n), &message(n, u64::from(n) - 1, "pm", "qa"));
+    }
+    assert_eq!(
+        relay.call(PERSON_S, 4, retire("qa")),
+        in_use(4, "qa", Use::Held(2))
+    );
+    relay.allow(1);
+    assert_eq!(
+        relay.call(PERSON_S, 5, retire("qa")),
+        in_use(5, "qa", Use::Messages(1)),
+        "what can be read is told first, without what cannot"
+    );
+    relay.call(B, 6, read("qa"));
+    relay.passed(6);
+    relay.call(B, 7, look("pm"));
+    relay.settle();
+    assert_eq!(
+        relay.call(PERSON_S, 8, retire("qa")),
+        in_use(8, "qa", Use::Held(1))
+    );
+    relay.drop_held(2);
+    assert!(matches!(
+        relay.call(PERSON_S, 9, retire("qa"))[..],
         [Effect::Reply { result: Ok(_), .. }]
     ));
 }

@@ -225,3 +225,22 @@ fn an_agent_that_is_not_used_is_retired() {
     let refused = in_agent.env("CODEX_THREAD_ID", "x").assert().code(2);
     refused.stderr(contains("only the person retires agents"));
 }
+
+#[test]
+fn an_agent_for_which_messages_are_held_is_not_retired() {
+    let relay = told();
+    let query = "agent=lead&project=web&role=planner&tools=thrum";
+    tool(&relay, query, "list_agents", &json!({}));
+    ask(relay.port, &["hold", "web:lead"]).assert().code(0);
+    let ids = ["x", "y"].map(|text| super::hold::sent(&relay, "web:lead", "web:lead", text));
+    relay.await_sessions(0);
+    ask(relay.port, &["retire", "web:lead"]).assert().code(1).stderr(
+        "relay retire: 2 messages for \"web:lead\" are held; drop them, or let them pass and read them, first: relay hold lists what is held\n",
+    );
+    ask(relay.port, &["drop", &ids[0]]).assert().code(0);
+    ask(relay.port, &["retire", "web:lead"]).assert().code(1).stderr(
+        "relay retire: 1 message for \"web:lead\" is held; drop it, or let it pass and read it, first: relay hold lists what is held\n",
+    );
+    ask(relay.port, &["drop", &ids[1]]).assert().code(0);
+    ask(relay.port, &["retire", "web:lead"]).assert().code(0);
+}

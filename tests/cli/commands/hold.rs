@@ -1,7 +1,8 @@
 use super::*;
 
 /// Posts as an agent to another, and returns the id.
-fn sent(relay: &Relay, from: &str, to: &str, text: &str) -> String {
+/// Sends a message as an agent, and returns its id.
+pub fn sent(relay: &Relay, from: &str, to: &str, text: &str) -> String {
     let arguments = ["send", "--from", from, to, text, "--json"];
     let assert = ask(relay.port, &arguments).assert().code(0);
     let sent: Value = serde_json::from_str(&stdout_of(&assert)).expect("JSON");

@@ -492,6 +492,7 @@ impl Model {
                 Use::Wait => Mark::RetiresWaitedFor,
                 Use::Sessions(_) => Mark::RetiresConnected,
                 Use::Node(_) | Use::Action(_) | Use::Worker => unreachable!("no plan has nodes, or workers"),
+                Use::Held(_) => unreachable!("no plan holds anything"),
             });
             return Err(Refusal::Agents(agents::Refusal::InUse { agent, by }));
         }
