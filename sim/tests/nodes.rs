@@ -7,7 +7,7 @@ use sim::nodes::actions::laws::{ASKED, ENDS, ENDS_ONCE, SAID};
 use sim::nodes::bug::Bug;
 use sim::nodes::laws::{
     ACKNOWLEDGED, AFTER, ELSEWHERE, GAP, HELD, LATE, LISTED, LOST, MARKED, NAMES, NOTED, NUMBERS, OBSERVED,
-    OVERTAKEN, PUSHED, RECEIPT, SENT_AGAIN, THIN_AIR,
+    OVERTAKEN, PLACE, PUSHED, RECEIPT, SENT_AGAIN, THIN_AIR,
 };
 use sim::nodes::{campaign, run_seed};
 
@@ -15,7 +15,7 @@ use sim::nodes::{campaign, run_seed};
 const SEEDS: u64 = 40;
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it.
-const BUGS: [(Bug, u64, &[&str]); 28] = [
+const BUGS: [(Bug, u64, &[&str]); 29] = [
     (Bug::FrameLost, 5, &[LOST, NUMBERS, GAP]),
     (Bug::SentAfterReceipt, 5, &[AFTER, SENT_AGAIN, NUMBERS]),
     (Bug::MarkMissing, 10, &[MARKED, OVERTAKEN]),
@@ -38,11 +38,12 @@ const BUGS: [(Bug, u64, &[&str]); 28] = [
     (Bug::AskedWhenEnded, 5, &[ASKED]),
     (Bug::ListedInPart, 20, &[LOST]),
     (Bug::HoldIgnored, 10, &[HELD, NOTED]),
-    (Bug::LiftForgotten, 40, &[HELD, NOTED, LOST]),
+    (Bug::LiftForgotten, 40, &[HELD, NOTED, LOST, RECEIPT]),
     (Bug::DropPasses, 40, &[HELD]),
-    (Bug::AllowDrops, 20, &[LOST]),
+    (Bug::AllowDrops, 20, &[LOST, RECEIPT]),
     (Bug::AllowLifts, 20, &[HELD, NOTED]),
     (Bug::HeldNoteMissing, 10, &[NOTED]),
+    (Bug::AllowedLast, 20, &[PLACE]),
     (Bug::CursorTooLow, 20, &[GAP, LOST]),
 ];
 

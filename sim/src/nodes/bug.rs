@@ -57,13 +57,15 @@ pub enum Bug {
     AllowLifts,
     /// A sender is not told that its message is held.
     HeldNoteMissing,
+    /// What is let pass goes out behind what was behind it.
+    AllowedLast,
     /// A node is told of a number before the one behind which an agent's frames go on.
     CursorTooLow,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::FrameLost,
         Self::SentAfterReceipt,
         Self::MarkMissing,
@@ -91,6 +93,7 @@ impl Bug {
         Self::AllowDrops,
         Self::AllowLifts,
         Self::HeldNoteMissing,
+        Self::AllowedLast,
         Self::CursorTooLow,
     ];
 }

@@ -41,12 +41,14 @@ pub const ACKNOWLEDGED: &str = "nothing counts as acknowledged but by the node t
 pub const HELD: &str = "nobody is handed what the person holds or has dropped, and nothing else is held";
 /// The tap's.
 pub const NOTED: &str = "a sender is told where the person holds its message, and only there";
+/// The tap's: of frames with new numbers, since what had one keeps it.
+pub const PLACE: &str = "what the person lets pass goes out before what is behind it";
 
 /// Nobody is shown what it does not want yet.
 pub const LISTED: &str = "what is deferred is in no list before its time";
 
 /// All of them.
-pub const NAMES: [&str; 21] = [
+pub const NAMES: [&str; 22] = [
     LOST,
     RECEIPT,
     AFTER,
@@ -68,6 +70,7 @@ pub const NAMES: [&str; 21] = [
     LISTED,
     HELD,
     NOTED,
+    PLACE,
 ];
 
 /// Whether a law was kept, or what broke it.

@@ -35,7 +35,7 @@ use history::History;
 use plan::Plan;
 
 /// The marks that a campaign must have reached, and from how many seeds on, by the rule of [`crate::marks::REQUIRED`].
-pub const REQUIRED: [(&str, u64); 52] = [
+pub const REQUIRED: [(&str, u64); 53] = [
     ("node came", 20),
     ("node came again", 20),
     ("node lapsed", 100),
@@ -85,6 +85,7 @@ pub const REQUIRED: [(&str, u64); 52] = [
     ("held for its sender", 40),
     ("held when it came back", 200),
     ("held message let pass", 40),
+    ("several let pass go out", 40),
     ("held message dropped", 40),
     ("expired while it was held", 200),
     ("sender told that the person holds it", 40),

@@ -6,14 +6,15 @@ use relay::engine::absence::Absence;
 use relay::engine::holds::{Command as Asks, HeldBy, Reply as Answer, Whom};
 use relay::engine::receipts::{self, Reply as Receipted};
 use relay::engine::{
-    AgentName, CallId, Command, Delivery, Effect, Event, Input, Message, MessageId, Reply, SessionId, mail,
+    AgentName, CallId, Command, Delivery, Effect, Event, Frame, Input, Message, MessageId, Reply, Seq,
+    SessionId, mail,
 };
 
 use crate::laws::Violation;
 use crate::marks::Marks;
 use crate::nodes::bug::Bug;
 use crate::nodes::history::Log;
-use crate::nodes::laws::{HELD, NOTED};
+use crate::nodes::laws::{HELD, NOTED, PLACE};
 
 /// A delivery: to whom, and of which message.
 type Key = (AgentName, MessageId);
@@ -34,6 +35,10 @@ pub struct Held {
     allowed: BTreeSet<Key>,
     /// What it has dropped.
     dropped: BTreeSet<Key>,
+    /// The places of what passes, by its id or with the end of a hold, and did not go out since.
+    passing: BTreeSet<(AgentName, Seq)>,
+    /// The highest number of an agent's frames.
+    numbers: BTreeMap<AgentName, u64>,
     /// What somebody was shown.
     shown: BTreeSet<Key>,
     /// The message that was accepted in this step, and whether its sender is to be told that it is held.
@@ -77,7 +82,7 @@ impl Held {
 
     /// Breaks what goes out.
     pub fn spoil(&self, bug: Option<Bug>, out: &mut [Effect]) {
-        for effect in out {
+        for effect in &mut *out {
             if let Effect::Reply {
                 result: Ok(Reply::Mail(mail::Reply::Posted { absence, .. })),
                 ..
@@ -86,6 +91,42 @@ impl Held {
                 && matches!(absence.as_deref(), Some(Absence::Held { .. }))
             {
                 *absence = None;
+            }
+        }
+        if bug == Some(Bug::AllowedLast) {
+            self.sends_last(out);
+        }
+    }
+
+    /// Has the first frame of what passes change places with the last one to its agent.
+    fn sends_last(&self, out: &mut [Effect]) {
+        let allowed = out.iter().filter_map(|effect| match effect {
+            Effect::Note(Event::Allowed { agent, delivery }) => Some((agent.clone(), delivery.seq)),
+            Effect::Note(_)
+            | Effect::Opened { .. }
+            | Effect::Reply { .. }
+            | Effect::Changed { .. }
+            | Effect::Deliver { .. }
+            | Effect::Tell { .. }
+            | Effect::Invoke { .. }
+            | Effect::Superseded { .. } => None,
+        });
+        let passing: BTreeSet<_> = allowed.chain(self.passing.iter().cloned()).collect();
+        let mut frames: BTreeMap<AgentName, Vec<&mut Frame>> = BTreeMap::new();
+        for effect in out {
+            if let Effect::Deliver { frame, .. } = effect {
+                frames.entry(frame.agent.clone()).or_default().push(frame);
+            }
+        }
+        for (agent, mut frames) in frames {
+            let passes = |frame: &&mut Frame| passing.contains(&(agent.clone(), frame.delivery.seq));
+            let first = frames.iter().position(passes);
+            if let Some(first) = first
+                && let Some((last, before)) = frames.split_last_mut()
+                && let Some(first) = before.get_mut(first)
+            {
+                std::mem::swap(&mut first.delivery, &mut last.delivery);
+                std::mem::swap(&mut first.handover, &mut last.handover);
             }
         }
     }
@@ -141,9 +182,9 @@ impl Held {
                 session,
                 result: Ok(Some(agent)),
             } => drop(self.speakers.insert(*session, agent.clone())),
+            Effect::Deliver { frame, .. } => return self.goes_out(frame, marks).into_iter().collect(),
             Effect::Opened { .. }
             | Effect::Changed { .. }
-            | Effect::Deliver { .. }
             | Effect::Tell { .. }
             | Effect::Invoke { .. }
             | Effect::Superseded { .. }
@@ -151,6 +192,24 @@ impl Held {
             | Effect::EndWorker { .. } => {}
         }
         Vec::new()
+    }
+
+    /// Takes note that a frame goes out. Returns what is wrong with its place.
+    fn goes_out(&mut self, frame: &Frame, marks: &Marks) -> Option<Violation> {
+        let Frame { agent, number, .. } = frame;
+        let seq = frame.delivery.seq;
+        let highest = self.numbers.entry(agent.clone()).or_default();
+        let is_new = number > highest;
+        *highest = (*highest).max(*number);
+        let passes = self.passing.remove(&(agent.clone(), seq));
+        let behind = self.passing.range((agent.clone(), Seq(0))..);
+        let first = behind.take_while(|(other, _)| other == agent).next();
+        let (_, first) = first?;
+        marks.hit_if(is_new && passes, "several let pass go out");
+        (is_new && *first < seq).then(|| Violation {
+            law: PLACE,
+            detail: format!("the message at {seq:?} of {agent} as frame {number}, before that at {first:?}"),
+        })
     }
 
     fn answered(&mut self, asked: &Asks, answer: &Answer, log: &Log, marks: &Marks) {
@@ -205,11 +264,25 @@ impl Held {
                 return vec![Violation { law: HELD, detail }];
             }
             self.aside.insert(key);
+            self.passing.remove(&(agent.clone(), delivery.seq));
         }
         if let Event::Allowed { agent, delivery } | Event::Dropped { agent, delivery } = event {
             self.aside.remove(&(agent.clone(), delivery.message.id));
         }
+        if let Event::Allowed { agent, delivery } = event {
+            self.passing.insert((agent.clone(), delivery.seq));
+        }
+        // What is not on a node has no frame.
+        if let Event::Confirmed {
+            agent, deliveries, ..
+        } = event
+        {
+            for delivery in deliveries.iter() {
+                self.passing.remove(&(agent.clone(), delivery.seq));
+            }
+        }
         if let Event::Expired { agent, delivery } = event {
+            self.passing.remove(&(agent.clone(), delivery.seq));
             let was_held = self.aside.remove(&(agent.clone(), delivery.message.id));
             marks.hit_if(was_held, "expired while it was held");
         }
