@@ -121,7 +121,7 @@ pub struct View {
     pub all: bool,
     /// Who is, in the order of their names.
     pub agents: Vec<AgentName>,
-    /// What stands aside, in the order in which it was accepted.
+    /// What stands aside, by when it was accepted; of the same millisecond by its place in the first of its inboxes.
     pub messages: Vec<HeldMessage>,
 }
 

@@ -16,6 +16,9 @@ pub struct Follower {
     registered: BTreeSet<AgentName>,
     /// The messages that are not confirmed, with the hand-over that has each, in the order of acceptance.
     messages: Vec<Followed>,
+    /// What the person holds: all, or who.
+    holds_all: bool,
+    held: BTreeSet<AgentName>,
 }
 
 struct Followed {
@@ -23,6 +26,8 @@ struct Followed {
     agent: AgentName,
     ts: Timestamp,
     handover: Option<HandoverId>,
+    /// The person holds it.
+    aside: bool,
 }
 
 impl Follower {
@@ -54,6 +59,7 @@ impl Follower {
                     agent: agent.clone(),
                     ts: message.ts,
                     handover: None,
+                    aside: false,
                 }))
             }
             Event::Parked {
@@ -100,6 +106,31 @@ impl Follower {
                     }
                 }
             }
+            Event::Holds { agent: None, is_held } => self.holds_all = *is_held,
+            Event::Holds {
+                agent: Some(agent),
+                is_held,
+            } => {
+                let changed = if *is_held {
+                    self.held.insert(agent.clone())
+                } else {
+                    self.held.remove(agent)
+                };
+                assert!(changed, "a hold is told once");
+            }
+            Event::Held { agent, delivery, .. } => {
+                let before = std::mem::replace(self.aside(agent, delivery.message.id), true);
+                assert!(!before, "held twice");
+            }
+            Event::Allowed { agent, delivery } => {
+                let before = std::mem::replace(self.aside(agent, delivery.message.id), false);
+                assert!(before, "it was held");
+            }
+            Event::Dropped { agent, delivery } => {
+                assert!(*self.aside(agent, delivery.message.id), "it was held");
+                let is_it = |other: &Followed| other.id == delivery.message.id && other.agent == *agent;
+                self.messages.retain(|other| !is_it(other));
+            }
             Event::Registered { agent } => {
                 let is_new = self.registered.insert(agent.clone());
                 assert!(is_new, "registered twice");
@@ -116,10 +147,6 @@ impl Follower {
             | Event::TakenOver { .. }
             | Event::Joined { .. }
             | Event::Awaited { .. }
-            | Event::Holds { .. }
-            | Event::Held { .. }
-            | Event::Allowed { .. }
-            | Event::Dropped { .. }
             | Event::HeldBack { .. }
             | Event::Receipt { .. }
             | Event::Marked { .. }
@@ -146,6 +173,13 @@ impl Follower {
         }
     }
 
+    /// Finds whether a message is held for an agent.
+    fn aside(&mut self, agent: &AgentName, id: MessageId) -> &mut bool {
+        let mut messages = self.messages.iter_mut();
+        let found = messages.find(|message| message.id == id && message.agent == *agent);
+        &mut found.expect("it was accepted").aside
+    }
+
     /// Tells what a person should see.
     pub fn sessions_and_inboxes(&self, roster: &Roster) -> (Vec<SessionView>, Vec<InboxView>) {
         let mut sessions = self.sessions.clone();
@@ -156,13 +190,16 @@ impl Follower {
         let person = AgentName::person();
         let inbox = |agent: &AgentName| {
             let of_agent = self.messages.iter().filter(|message| message.agent == *agent);
-            let unread = of_agent.clone().filter(|message| message.handover.is_none());
+            let held = of_agent.clone().filter(|message| message.aside).count();
+            let unread = of_agent
+                .clone()
+                .filter(|message| message.handover.is_none() && !message.aside);
             InboxView {
                 agent: agent.clone(),
                 unread: unread.clone().count(),
                 oldest: unread.map(|message| message.ts).min(),
-                held: 0,
-                is_held: false,
+                held,
+                is_held: self.held.contains(agent),
                 in_doubt: of_agent.filter(|message| message.handover.is_some()).count(),
                 mode: relay::engine::handling::Mode::Immediate,
             }
@@ -174,6 +211,7 @@ impl Follower {
 
 /// Compares what the events have told with what the engine shows.
 pub fn assert_told(follower: &Follower, overview: &Overview, roster: &Roster) {
+    assert_eq!(overview.holds_all, follower.holds_all);
     let (sessions, inboxes) = follower.sessions_and_inboxes(roster);
     assert_eq!(
         overview.sessions, sessions,

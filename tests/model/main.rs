@@ -23,7 +23,7 @@ use reference::Model;
 use relay::engine::{CallId, Effect, Engine, HandoverId, Input, Reply, Sign, mail};
 
 /// How many seeds a test runs. Each draws its own bounds and weights.
-const SEEDS: Range<u64> = 0..260;
+const SEEDS: Range<u64> = 0..300;
 
 /// One seed in so many is enough for what is compared whole after every step.
 const STATE_SEEDS_STEP: usize = 5;
@@ -71,9 +71,10 @@ fn the_engine_does_what_the_model_does() {
     );
 }
 
+/// The laws know nothing of holds, so that they judge the histories without.
 #[test]
 fn every_history_keeps_the_contract() {
-    for seed in seeds().0 {
+    for seed in seeds().0.filter(|seed| !plan::holds::is_held(*seed)) {
         let mut run = Run::new(seed);
         run.go(|_, _| {});
         if let Err(broken) = laws::judge(&run.steps, &run.plan.bounds) {

@@ -3,6 +3,7 @@
 //! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
 
 mod calls;
+pub mod holds;
 mod people;
 mod silence;
 mod words;
@@ -19,6 +20,7 @@ use relay::engine::{
 use uuid::Uuid;
 
 use crate::random::Random;
+use holds::Holding;
 use silence::{SILENCES, Silent};
 
 /// One thing that happens.
@@ -101,6 +103,8 @@ pub struct Plan {
     /// Turns counted numbers into ones that do not go up; 0 leaves them as they are.
     shuffle: u64,
     numbers: u64,
+    /// What the person does about deliveries, if it does.
+    holding: Option<Holding>,
     /// The open sessions, with the agents that they are bound to, or the person that they belong to.
     open: Vec<(SessionId, Option<String>)>,
     /// The one that called last, open or not.
@@ -270,6 +274,7 @@ impl Plan {
             person: rng.pick(&[0, 10, 40]),
             shuffle: rng.pick(&[0, 0x3f, 0x155]),
             numbers: 0,
+            holding: Holding::draw(seed),
             open: Vec::new(),
             latest: None,
             gone: vec![SessionId(u64::MAX)],
@@ -287,6 +292,9 @@ impl Plan {
     pub fn next(&mut self, due: Option<Timestamp>) -> Event {
         if let Some(silent) = self.silence.pop_front() {
             return self.silent(silent);
+        }
+        if let Some(input) = self.holds() {
+            return Event::Input(input);
         }
         if !self.open.is_empty() && self.rng.below(self.silent_one_in) == 0 {
             self.silent = self.open[self.rng.index(self.open.len())].0;
@@ -429,6 +437,10 @@ impl Plan {
                     result: Ok(Reply::Mail(mail::Reply::Posted { id, .. })),
                     ..
                 } => remember(&mut self.seen, *id),
+                Effect::Reply {
+                    result: Ok(Reply::Holds(answer)),
+                    ..
+                } => self.holding.iter_mut().for_each(|holding| holding.saw(answer)),
                 Effect::Reply { .. }
                 | Effect::Changed { .. }
                 | Effect::Deliver { .. }
@@ -462,6 +474,7 @@ impl Plan {
             }));
             session
         });
+        events.extend(self.lifts(person));
         let names = self.names.clone();
         let names = names.iter().map(|agent| (agents, agent.as_str()));
         for (session, name) in names.chain([(person, PERSON)]) {

@@ -12,6 +12,7 @@ mod addresses;
 mod calls;
 mod channels;
 mod gatherings;
+mod holds;
 mod keys;
 mod people;
 mod posts;
@@ -23,6 +24,7 @@ mod trace;
 mod waits;
 mod watches;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -41,7 +43,7 @@ use relay::engine::{
 };
 use uuid::Uuid;
 
-use crate::marks::{Mark, Marks};
+use crate::marks::{HoldMark, Mark, Marks};
 use crate::plan::Event;
 use trace::Told;
 use watches::Changed;
@@ -83,6 +85,9 @@ pub struct Model {
     /// What has changed in the step.
     changed: Vec<Changed>,
     stopping: bool,
+    /// What the person holds: all, or who.
+    holds_all: bool,
+    held: BTreeSet<AgentName>,
     /// What was reached.
     pub marks: Marks,
 }
@@ -91,8 +96,12 @@ pub struct Model {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
+    /// The person holds it.
+    Aside,
     Handed(CallId),
     Read,
+    /// The person has dropped it.
+    Dropped,
 }
 
 /// A message in an inbox.
@@ -105,6 +114,8 @@ struct Kept {
     state: State,
     /// With the how-manieth reply it is known to have arrived, once it is.
     read_with: u64,
+    /// The person has let it pass by its id.
+    allowed: bool,
 }
 
 /// A post that was accepted with a key.
@@ -246,6 +257,15 @@ impl Kept {
         self.is_for(agent) && self.state == State::Waiting
     }
 
+    fn is_aside_for(&self, agent: &AgentName) -> bool {
+        self.is_for(agent) && self.state == State::Aside
+    }
+
+    /// Tells whether it takes room in an inbox.
+    fn has_room_in(&self, agent: &AgentName) -> bool {
+        self.is_for(agent) && !matches!(self.state, State::Read | State::Dropped)
+    }
+
     /// Tells whether a read asks for it.
     fn is_wanted(&self, wanted: &Wanted) -> bool {
         let message = &self.delivery.message;
@@ -348,6 +368,8 @@ impl Model {
             reacted: Vec::new(),
             changed: Vec::new(),
             stopping: false,
+            holds_all: false,
+            held: BTreeSet::new(),
             marks: Marks::default(),
         }
     }
@@ -474,7 +496,8 @@ impl Model {
     }
 
     pub fn status(&self) -> Status {
-        let count = |agent: &AgentName| self.messages.iter().filter(|m| m.waits_for(agent)).count();
+        let waits = |m: &&Kept, agent: &AgentName| m.waits_for(agent) || m.is_aside_for(agent);
+        let count = |agent: &AgentName| self.messages.iter().filter(|m| waits(m, agent)).count();
         let names = self.everybody();
         Status {
             boot: self.boot,
@@ -492,7 +515,7 @@ impl Model {
             boot: self.boot,
             sessions,
             inboxes: names.iter().map(|agent| self.inbox_view(agent)).collect(),
-            holds_all: false,
+            holds_all: self.holds_all,
             nodes: Vec::new(),
         }
     }
@@ -522,8 +545,8 @@ impl Model {
             agent: agent.clone(),
             unread: unread.clone().count(),
             oldest: unread.map(|m| m.delivery.message.ts).min(),
-            held: 0,
-            is_held: false,
+            held: self.messages.iter().filter(|m| m.is_aside_for(agent)).count(),
+            is_held: self.held.contains(agent),
             in_doubt: in_doubt.filter(|m| matches!(m.state, State::Handed(_))).count(),
             mode: relay::engine::handling::Mode::Immediate,
         }

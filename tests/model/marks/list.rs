@@ -1,6 +1,6 @@
 //! The branches of the contract that a random run may take.
 
-marks! {
+marks! { Mark:
     /// A parked read is answered because something came.
     Wake,
     /// A parked read is answered while another one stands behind it.

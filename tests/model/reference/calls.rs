@@ -98,7 +98,7 @@ impl Model {
             | Command::Workers(_) => {
                 unreachable!("no plan has nodes")
             }
-            Command::Holds(_) => unreachable!("no plan holds anything"),
+            Command::Holds(command) => self.about_holds(now, open, call, command),
             Command::Trace(command) => self.about_trace(open, call, &command),
             Command::Records(command) => self.about_records(now, open, call, command),
         }
@@ -263,12 +263,13 @@ impl Model {
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
         let deliveries: Vec<Delivery> = waiting.map(|m| m.delivery.clone()).collect();
         self.marks.reach_if(!deliveries.is_empty(), Mark::PeekOfSomething);
-        Ok(vec![reply(
-            call,
-            Ok(Reply::Mail(mail::Reply::Seen {
-                deliveries,
-                held: Vec::new(),
-            })),
-        )])
+        let held = if open.person {
+            self.held_in(&agent)
+        } else {
+            Vec::new()
+        };
+        self.marks.reach_if(!held.is_empty(), HoldMark::PeeksAtHeld);
+        let seen = mail::Reply::Seen { deliveries, held };
+        Ok(vec![reply(call, Ok(Reply::Mail(seen)))])
     }
 }

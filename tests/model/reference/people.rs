@@ -4,6 +4,7 @@ use relay::engine::agents::{AgentView, Use};
 
 use super::addresses::names;
 use super::*;
+use crate::marks::Reached;
 
 /// Looking.
 impl Model {
@@ -473,26 +474,25 @@ impl Model {
         }
         let mut sessions = self.sessions.clone();
         sessions.retain(|open| open.agent.as_ref() == Some(&agent) && !open.fenced);
-        let unread = self.messages.iter();
-        let unread = unread
-            .filter(|m| m.is_for(&agent) && m.state != State::Read)
-            .count();
+        let held = self.messages.iter().filter(|m| m.is_aside_for(&agent)).count();
+        let unread = self.messages.iter().filter(|m| m.has_room_in(&agent)).count() - held;
         let is_waited_for = self.waits.iter().any(|wait| wait.agent == agent);
         let is_told = self.doubts.iter().any(|doubt| doubt.agent == agent);
         let by = match (sessions.len(), unread) {
             _ if self.roster.find(agent.as_str()).is_some() => Some(Use::Roster),
+            (0, 0) if held > 0 => Some(Use::Held(held)),
             (0, 0) => (is_waited_for || is_told).then_some(Use::Wait),
             (0, unread) => Some(Use::Messages(unread)),
             (sessions, _) => Some(Use::Sessions(sessions)),
         };
         if let Some(by) = by {
             self.marks.reach(match &by {
-                Use::Roster => Mark::RetiresRoster,
-                Use::Messages(_) => Mark::RetiresUnread,
-                Use::Wait => Mark::RetiresWaitedFor,
-                Use::Sessions(_) => Mark::RetiresConnected,
+                Use::Roster => Reached::from(Mark::RetiresRoster),
+                Use::Messages(_) => Mark::RetiresUnread.into(),
+                Use::Wait => Mark::RetiresWaitedFor.into(),
+                Use::Sessions(_) => Mark::RetiresConnected.into(),
+                Use::Held(_) => HoldMark::RetiresHeld.into(),
                 Use::Node(_) | Use::Action(_) | Use::Worker => unreachable!("no plan has nodes, or workers"),
-                Use::Held(_) => unreachable!("no plan holds anything"),
             });
             return Err(Refusal::Agents(agents::Refusal::InUse { agent, by }));
         }
@@ -518,7 +518,7 @@ impl Model {
             }
             let name = agent.name;
             let mut messages = self.messages.iter();
-            let is_empty = !messages.any(|m| m.is_for(&name) && m.state != State::Read);
+            let is_empty = !messages.any(|m| m.has_room_in(&name));
             let is_waited_for = self.waits.iter().any(|wait| wait.agent == name);
             let is_told = self.doubts.iter().any(|doubt| doubt.agent == name);
             if !is_empty || is_waited_for || is_told {

@@ -77,7 +77,8 @@ impl Model {
             self.joins(now, channel, &message.from);
         }
         self.contact(now, open.session, &message.from);
-        let absence = self.absence(now, &agents);
+        let note = self.held_note(&message.from, &agents);
+        let absence = note.or_else(|| self.absence(now, &agents));
         let seqs = self.accept(&message, &agents);
         let mut effects = vec![Effect::Note(relay::engine::Event::Accepted {
             message: Arc::clone(&message),
@@ -185,7 +186,9 @@ impl Model {
         self.marks
             .reach_if(by != ResolvedBy::Name && agents.len() > 1, Mark::SeveralCopies);
         for agent in agents {
-            self.changed.push(Changed::Inbox(agent.clone()));
+            if self.held_by(&message.from, agent).is_none() {
+                self.changed.push(Changed::Inbox(agent.clone()));
+            }
             let before = self.messages.iter().filter(|m| m.is_for(agent)).count();
             let seq = Seq(before as u64);
             seqs.push(seq);
@@ -207,7 +210,11 @@ impl Model {
                 },
                 state: State::Waiting,
                 read_with: 0,
+                allowed: false,
             });
+        }
+        for agent in agents {
+            self.set_aside(agent, HoldMark::HeldAtOnce);
         }
         seqs
     }
@@ -305,7 +312,7 @@ impl Model {
     /// were read and may still be cancelled, the oldest.
     fn judge_room(&mut self, to: &AgentName, more_bytes: usize) -> Result<Vec<CallId>, Refusal> {
         let held = self.messages.iter();
-        let held = held.filter(|m| m.is_for(to) && m.state != State::Read);
+        let held = held.filter(|m| m.has_room_in(to));
         let messages = held.clone().count();
         let bytes = held.clone().map(Kept::bytes).sum::<usize>();
         let waiting = held.filter(|m| m.state == State::Waiting);
@@ -350,6 +357,8 @@ impl Model {
             Mark::InboxFullOfBytes
         };
         self.marks.reach(full_of);
+        let aside = self.messages.iter().filter(|m| m.is_aside_for(to)).count();
+        self.marks.reach_if(aside == messages, HoldMark::FullOfHeld);
         self.marks
             .reach_if(fits(messages_waiting, bytes_waiting), Mark::InboxFullOfHandovers);
         Err(Refusal::Mail(mail::Refusal::InboxFull {

@@ -124,6 +124,9 @@ impl Model {
             | Told::Read(..)
             | Told::Undone(..)
             | Told::Delivered(..)
+            | Told::Held(..)
+            | Told::Allowed(..)
+            | Told::Dropped(..)
             | Told::Marked(..) => None,
         });
         messages.collect()
@@ -135,6 +138,12 @@ impl Model {
             ShownTo::Project(project) => agent.project() == project,
             ShownTo::Agent(own) => agent == own,
         };
+        if let ShownTo::Agent(own) = shown_to
+            && message.from != *own
+            && self.is_kept_from(message.id, own)
+        {
+            return false;
+        }
         *shown_to == ShownTo::Person
             || is_own(&message.from)
             || self.said_in(message, shown_to)
@@ -162,6 +171,9 @@ impl Model {
             | Told::Read(..)
             | Told::Undone(..)
             | Told::Delivered(..)
+            | Told::Held(..)
+            | Told::Allowed(..)
+            | Told::Dropped(..)
             | Told::Marked(..) => None,
         });
         told.collect()
@@ -173,6 +185,10 @@ impl Model {
         let found = known.iter().find(|message| Some(message.id.0) == id);
         let Some(message) = found.filter(|message| self.is_shown(message, shown_to)) else {
             self.marks.reach(Mark::GoneBackInVain);
+            let is_kept = found.is_some_and(
+                |message| matches!(shown_to, ShownTo::Agent(own) if self.is_kept_from(message.id, own)),
+            );
+            self.marks.reach_if(is_kept, HoldMark::KeptFromReader);
             let given = given.to_owned();
             return Err(Refusal::Records(No::Unknown { given }));
         };
@@ -256,6 +272,9 @@ impl Model {
                 | Told::Read(..)
                 | Told::Undone(..)
                 | Told::Delivered(..)
+                | Told::Held(..)
+                | Told::Allowed(..)
+                | Told::Dropped(..)
                 | Told::Marked(..) => {}
             }
         }
@@ -300,6 +319,9 @@ impl Model {
                 | Told::Read(..)
                 | Told::Undone(..)
                 | Told::Delivered(..)
+                | Told::Held(..)
+                | Told::Allowed(..)
+                | Told::Dropped(..)
                 | Told::Marked(..) => {}
             }
         }

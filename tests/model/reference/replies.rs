@@ -380,6 +380,10 @@ impl Model {
         let mut doubts = self.doubts.iter();
         let anew = doubts.any(|doubt| doubt.call == call && doubt.began_anew());
         self.marks.reach_if(anew, Mark::AnewUndone);
+        let mut doubts = self.doubts.iter();
+        let agent = doubts
+            .find(|doubt| doubt.call == call)
+            .map(|doubt| doubt.agent.clone());
         self.doubts.retain(|doubt| doubt.call != call);
         for kept in &mut self.messages {
             if kept.state == State::Handed(call) {
@@ -394,6 +398,9 @@ impl Model {
                 notice.state = State::Waiting;
                 notice.undone = true;
             }
+        }
+        if let Some(agent) = agent {
+            self.set_aside(&agent, HoldMark::HeldWhenItCameBack);
         }
     }
 

@@ -104,7 +104,11 @@ impl Model {
     /// Lists what somebody got and is known of it: what is not known to have been read, and the latest of what was.
     fn known_to(&self, agent: &AgentName) -> Vec<&Kept> {
         let recent = self.recent(agent);
-        let is_known = |m: &&Kept| m.state != State::Read || recent.iter().any(|r| r.number == m.number);
+        let is_known = |m: &&Kept| match m.state {
+            State::Waiting | State::Handed(_) => true,
+            State::Read => recent.iter().any(|r| r.number == m.number),
+            State::Aside | State::Dropped => false,
+        };
         self.messages
             .iter()
             .filter(|m| m.is_for(agent))
@@ -129,12 +133,23 @@ impl Model {
                 State::Waiting => Mark::ReplyToUnread,
                 State::Handed(_) => Mark::ReplyToDoubted,
                 State::Read => Mark::ReplyToRead,
+                State::Aside | State::Dropped => unreachable!("nobody got it"),
             });
             return Some(message);
         }
         let [other] = to else { return None };
-        let (message, _) = find(other)?;
-        self.marks.reach(Mark::ReplyToOwn);
+        if let Some((message, _)) = find(other) {
+            self.marks.reach(Mark::ReplyToOwn);
+            return Some(message);
+        }
+        // Nobody got it, but its sender knows it.
+        let mut aside = self.messages.iter().filter(|m| m.is_aside_for(other));
+        let held = aside.find(|m| {
+            let message = &m.delivery.message;
+            message.from == *from && message.id.to_string() == given
+        })?;
+        let message = Arc::clone(&held.delivery.message);
+        self.marks.reach(HoldMark::ReplyToHeldOwn);
         Some(message)
     }
 

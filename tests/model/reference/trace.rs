@@ -1,6 +1,7 @@
 //! What happened to each message: a list of which nothing is ever taken out, and of which only the end is shown.
 
 use relay::engine::handling::Handling;
+use relay::engine::holds::HeldBy;
 use relay::engine::trace::{self, Command, Happened, Moment, ShownTo, Traced};
 
 use super::*;
@@ -23,6 +24,9 @@ pub(super) enum Told {
     Undone(CallId, Sign),
     Delivered(CallId, Sign),
     Marked(MessageId, AgentName),
+    Held(MessageId, AgentName, HeldBy),
+    Allowed(MessageId, AgentName),
+    Dropped(MessageId, AgentName),
 }
 
 impl Model {
@@ -138,10 +142,16 @@ impl Model {
                 Told::Marked(message, agent) if *message == id && self.got(since, id, agent) => {
                     (agent, Happened::Marked)
                 }
+                Told::Held(message, agent, by) if *message == id => (agent, Happened::Held(*by)),
+                Told::Allowed(message, agent) if *message == id => (agent, Happened::Allowed),
+                Told::Dropped(message, agent) if *message == id => (agent, Happened::Dropped),
                 Told::Accepted(_)
                 | Told::Queued(..)
                 | Told::Sent(..)
                 | Told::HandedOver { .. }
+                | Told::Held(..)
+                | Told::Allowed(..)
+                | Told::Dropped(..)
                 | Told::Marked(..) => continue,
                 Told::Read(call, by) => match self.handed_by(since, id, *call) {
                     Some(agent) => (agent, Happened::Read { by: *by }),
@@ -165,6 +175,9 @@ impl Model {
                     | Told::Read(..)
                     | Told::Undone(..)
                     | Told::Delivered(..)
+                    | Told::Held(..)
+                    | Told::Allowed(..)
+                    | Told::Dropped(..)
                     | Told::Marked(..) => return None,
                 };
                 (message == id && to == agent).then_some(seq)
@@ -202,6 +215,9 @@ impl Model {
             | Told::Read(..)
             | Told::Undone(..)
             | Told::Delivered(..)
+            | Told::Held(..)
+            | Told::Allowed(..)
+            | Told::Dropped(..)
             | Told::Marked(..) => false,
         })
     }
