@@ -293,10 +293,10 @@ fn where_claude_code_asks_before_each_of_relays_tools_it_says_so() {
         // What its person allows singly is all that it wants.
         ("\"mcp__relay__post_message\"", false),
         (
-            "\"Bash\"], \"defaultMode\": \"bypassPermissions\", \"ask\": [\"Bash\"",
+            "\"Bash\"], \"defaultMode\": \"bypassPermissions\", \"deny\": [\"Bash\"",
             false,
         ),
-        ("\"Bash\"], \"defaultMode\": \"plan\", \"ask\": [\"Bash\"", true),
+        ("\"Bash\"], \"defaultMode\": \"plan\", \"deny\": [\"Bash\"", true),
         ("\"mcp__relayed\"", true),
     ] {
         desk.write(&settings, &installed.replace(rule, instead));

@@ -34,6 +34,11 @@ fn groups(commands: &[(&str, bool)]) -> Value {
     commands.iter().map(group).collect()
 }
 
+/// What Claude Code may do without asking, and what it asks for all the same.
+fn permissions() -> Value {
+    json!({"allow": ["mcp__relay"], "ask": ["mcp__relay__relay_spawn"]})
+}
+
 fn claude_hooks(port: &str) -> Value {
     let (plain, wait) = (format!("claude{port}"), format!("claude wait{port}"));
     let told = groups(&[(&plain, false)]);
@@ -63,8 +68,8 @@ fn a_dry_run_shows_a_diff_and_writes_nothing() {
     let diff = format!(
         "--- {mcp}\n+++ {mcp}\n@@ -1,3 +1,9 @@\n {{\n-  \"a\": 1\n+  \"a\": 1,\n+  \"mcpServers\": {{\n+    \"relay\": {{\n\
          +      \"type\": \"sse\",\n+      \"url\": \"http://localhost:7331/sse?agent=${{RELAY_AGENT:-}}\"\n+    }}\n+  }}\n }}\n\
-         --- /dev/null\n+++ {}\n@@ -0,0 +1,6 @@\n+{{\n+  \"enabledMcpjsonServers\": [\"relay\"],\n\
-         +  \"permissions\": {{\n+    \"allow\": [\"mcp__relay\"]\n+  }}\n+}}\n\
+         --- /dev/null\n+++ {}\n@@ -0,0 +1,7 @@\n+{{\n+  \"enabledMcpjsonServers\": [\"relay\"],\n\
+         +  \"permissions\": {{\n+    \"allow\": [\"mcp__relay\"],\n+    \"ask\": [\"mcp__relay__relay_spawn\"]\n+  }}\n+}}\n\
          --- /dev/null\n+++ {}\n@@ -0,0 +1,7 @@\n+{{\n+  \"mcpServers\": {{\n+    \"relay\": {{\n\
          +      \"url\": \"http://localhost:7331/mcp\"\n+    }}\n+  }}\n+}}\n",
         settings.display(),

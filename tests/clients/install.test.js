@@ -69,7 +69,7 @@ test("Claude Code knows the project's relay from the file that relay install has
   await call('install', '--editor', 'claude', '--port', String(relay.port));
   const settings = JSON.parse(readFileSync(path.join(project, '.claude/settings.local.json'), 'utf8'));
   assert.deepEqual(settings.enabledMcpjsonServers, ['relay']);
-  assert.deepEqual(settings.permissions, { allow: ['mcp__relay'] });
+  assert.deepEqual(settings.permissions, { allow: ['mcp__relay'], ask: ['mcp__relay__relay_spawn'] });
   // In a folder that nobody has trusted yet it asks no server of the project.
   const [line] = await lines();
   assert.match(line, new RegExp(`^relay: http://localhost:${relay.port}/sse\\?agent=`));

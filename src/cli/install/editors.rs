@@ -145,6 +145,13 @@ pub const ALLOWED: Listed = Listed {
     name: "mcp__relay",
 };
 
+/// The tools before which the person is asked although they are allowed: this one starts a process. Claude Code looks at what it denies
+/// first, then at what it asks for, and at what it allows last; which rule says more does not count.
+pub const ASKED: Listed = Listed {
+    list: &["permissions", "ask"],
+    name: "mcp__relay__relay_spawn",
+};
+
 /// A file that an editor runs, which is relay's as a whole.
 #[derive(Debug)]
 pub struct Plugin {
@@ -355,8 +362,8 @@ pub static EDITORS: [Editor; 8] = [
                 waited("Stop"),
                 told("SessionEnd"),
             ],
-            listed_in_project: &[APPROVED, ALLOWED],
-            listed_for_user: &[ALLOWED],
+            listed_in_project: &[APPROVED, ALLOWED, ASKED],
+            listed_for_user: &[ALLOWED, ASKED],
         }),
         plugin: None,
     },

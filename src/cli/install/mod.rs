@@ -25,7 +25,7 @@ use clap::builder::PossibleValue;
 use similar::TextDiff;
 
 use self::directories::Directories;
-use self::editors::{ALLOWED, Connection, EDITORS, Editor, Id, Transport};
+use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Transport};
 use self::file::FileError;
 use self::plan::{Backup, Change, Target};
 use self::said::Said;
@@ -171,6 +171,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
     }
     let copy = lasting::copy(&data);
     let program = lasting::program(copy.as_ref());
+    let is_decided = settings::decide_of_asked(&directories, args.which.global);
     let mut planned = Vec::new();
     for editor in &editors {
         let targets = plan::targets(editor, &directories, args.which.global);
@@ -194,7 +195,10 @@ fn install(args: &Install) -> Result<End, InstallError> {
         }
         let hooks = (!args.no_hooks).then(|| quoted(&program));
         for target in targets {
-            let wanted = plan::wanted(&target, &connection, hooks.as_deref());
+            let mut wanted = plan::wanted(&target, &connection, hooks.as_deref());
+            if is_decided {
+                wanted.listed.retain(|listed| *listed != ASKED);
+            }
             planned.push(plan::install(target, &data, wanted).transpose());
         }
     }
@@ -236,6 +240,14 @@ fn install(args: &Install) -> Result<End, InstallError> {
             "Claude Code calls relay's tools without asking: {} is in {} of {}",
             ALLOWED.name,
             ALLOWED.list.join("."),
+            change.target.path.display()
+        ));
+    }
+    if let Some(change) = changes.iter().find(|change| change.names(&ASKED)) {
+        say(&format!(
+            "Claude Code asks you before it starts a worker: {} is in {} of {}",
+            ASKED.name,
+            ASKED.list.join("."),
             change.target.path.display()
         ));
     }

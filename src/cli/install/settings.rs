@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::directories::Directories;
-use super::editors::{ALLOWED, Place, Root};
+use super::editors::{ALLOWED, ASKED, Place, Root};
 use super::file;
 use super::json::{self, Json, Step};
 use super::parts::{self, Shape};
@@ -52,6 +52,23 @@ pub fn allow_tools(directories: &Directories) -> bool {
     })
 }
 
+/// Tells whether its person has allowed or denied by name what is asked for otherwise: in the file for all projects, or in one that counts
+/// in this one where that is meant.
+pub fn decide_of_asked(directories: &Directories, is_global: bool) -> bool {
+    let files = if is_global { &FILES[..1] } else { &FILES[..] };
+    let name = Json::text(ASKED.name);
+    read(directories, files).any(|(_, text)| {
+        ["allow", "deny"].iter().any(|list| {
+            let rules = json::get(&text, &["permissions", list].map(Step::Key));
+            let rules = rules.ok().flatten();
+            rules
+                .as_ref()
+                .and_then(Json::as_list)
+                .is_some_and(|rules| rules.contains(&name))
+        })
+    })
+}
+
 /// Returns the names under which the plugin is on.
 pub fn plugins(directories: &Directories) -> BTreeSet<String> {
     let mut plugins = BTreeSet::new();
@@ -81,10 +98,14 @@ pub fn without_hooks(directories: &Directories) -> Option<PathBuf> {
 }
 
 fn texts(directories: &Directories) -> impl Iterator<Item = (PathBuf, String)> {
-    let read = |place| {
-        let path = directories.path(place);
+    read(directories, &FILES)
+}
+
+fn read(directories: &Directories, files: &[Place]) -> impl Iterator<Item = (PathBuf, String)> {
+    let read = |place: &Place| {
+        let path = directories.path(*place);
         let whole = file::read(&path).ok()??;
         Some((path, whole.text))
     };
-    FILES.into_iter().filter_map(read)
+    files.iter().filter_map(read)
 }

@@ -1,6 +1,6 @@
 //! What is put in is taken out again, whatever a file looks like.
 
-use super::editors::{ALLOWED, APPROVED, Connection, EDITORS};
+use super::editors::{ALLOWED, APPROVED, ASKED, Connection, EDITORS};
 use super::json::{self, Flaw, Json};
 use super::parts::{Parts, Shape};
 use super::plan::Content;
@@ -11,7 +11,7 @@ const FILES: u64 = 400;
 /// What Gemini CLI's file may hold, and what Claude Code's two files may, in one.
 const SHAPE: Shape = Shape {
     servers: Some("mcpServers"),
-    listed: &[APPROVED, ALLOWED],
+    listed: &[APPROVED, ALLOWED, ASKED],
     hooks: Some("hooks"),
 };
 
@@ -33,7 +33,7 @@ fn wanted(random: &mut fastrand::Rng) -> Parts {
         .map_or_else(Vec::new, |hooks| hooks.groups("relay", port));
     Parts {
         server: Some((editor.entry)(&connection)),
-        listed: vec![APPROVED, ALLOWED],
+        listed: vec![APPROVED, ALLOWED, ASKED],
         hooks,
         whole: None,
     }
@@ -151,13 +151,14 @@ impl Author {
     }
 
     fn permissions(&mut self, depth: usize) {
-        let all: [Member; 3] = [
+        let all: [Member; 4] = [
             ("deny", Self::anything),
             ("allow", Self::names),
+            ("ask", Self::names),
             ("defaultMode", Self::anything),
         ];
-        let (first, count) = (self.random.usize(..3), self.random.usize(..3));
-        self.object(depth, &all[first..(first + count).min(3)]);
+        let (first, count) = (self.random.usize(..4), self.random.usize(..4));
+        self.object(depth, &all[first..(first + count).min(4)]);
     }
 
     fn anything(&mut self, depth: usize) {
@@ -258,7 +259,7 @@ fn changed_by_others(text: &str, random: &mut fastrand::Rng) -> String {
         ),
         1 => (&["hooks", "PreCompact"], Json::List(Vec::new())),
         2 => (&["theme"], Json::text("dark")),
-        3 => (&["permissions", "ask"], Json::Plain("7".to_owned())),
+        3 => (&["permissions", "deny"], Json::Plain("7".to_owned())),
         _ => {
             let group = Json::object([(
                 "hooks",
@@ -283,6 +284,7 @@ fn essence(text: &str) -> String {
     [
         "\"enabledMcpjsonServers\":[]",
         "\"allow\":[]",
+        "\"ask\":[]",
         "\"permissions\":{}",
         "\"hooks\":{}",
         "\"mcpServers\":{}",
@@ -520,6 +522,13 @@ fn what_cannot_be_changed_is_named_with_its_place() {
             1,
             27,
             "\"allow\" is something else; accepted: an array",
+        ),
+        (
+            json,
+            "{\"permissions\": {\"ask\": true}}",
+            1,
+            25,
+            "\"ask\" is something else; accepted: an array",
         ),
         (
             json,

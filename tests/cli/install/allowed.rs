@@ -1,8 +1,11 @@
-//! The rule by which Claude Code calls relay's tools without asking.
+//! The rules by which Claude Code calls relay's tools without asking, but for the one that starts a worker.
 
 use super::*;
 
 const INSTALL: [&str; 3] = ["install", "--editor", "claude"];
+
+/// The tool that starts a process, which runs only when the person says so.
+const SPAWN: &str = "mcp__relay__relay_spawn";
 
 #[test]
 fn it_is_told_once_and_goes_with_what_was_made_for_it() {
@@ -12,12 +15,13 @@ fn it_is_told_once_and_goes_with_what_was_made_for_it() {
         (&["--global"], desk.home.join(".claude/settings.json")),
     ] {
         let told = contains(format!(
-            "Claude Code calls relay's tools without asking: mcp__relay is in permissions.allow of {}\n",
+            "Claude Code calls relay's tools without asking: mcp__relay is in permissions.allow of {0}\n\
+             Claude Code asks you before it starts a worker: mcp__relay__relay_spawn is in permissions.ask of {0}\n",
             file.display()
         ));
         let install = [&INSTALL[..], &["--no-hooks"], global].concat();
         desk.relay(&install).assert().code(0).stderr(told.clone());
-        assert_eq!(desk.json(&file)["permissions"], json!({"allow": ["mcp__relay"]}));
+        assert_eq!(desk.json(&file)["permissions"], permissions());
         desk.relay(&install).assert().code(0).stderr("");
         let with_hooks = [&INSTALL[..], global].concat();
         desk.relay(&with_hooks).assert().code(0).stderr(told.not());
@@ -34,6 +38,9 @@ fn a_persons_rules_stay_also_where_relays_is_among_them() {
         "{\"permissions\": {\"allow\": []}}",
         "{\"permissions\": {\"defaultMode\": \"plan\"}}\n",
         "{\n  \"permissions\": {\"allow\": [\"mcp__relay\", \"Bash\"]}\n}\n",
+        "{\n  \"permissions\": {\"ask\": [\"mcp__relay__relay_spawn\", \"Bash\"]}\n}\n",
+        "{\n    \"permissions\": {\n        \"ask\": [\n            \"Bash\"\n        ]\n    }\n}\n",
+        "{\"permissions\": {\"ask\": [], \"deny\": [\"mcp__relay\"]}}",
     ] {
         let desk = Desk::new();
         let file = file(&desk);
@@ -45,12 +52,10 @@ fn a_persons_rules_stay_also_where_relays_is_among_them() {
                 .assert()
                 .code(0);
             let installed = desk.json(&file);
-            let rules = installed["permissions"]["allow"].as_array().expect("an array");
-            assert_eq!(
-                rules.iter().filter(|rule| **rule == "mcp__relay").count(),
-                1,
-                "{old}"
-            );
+            for (list, rule) in [("allow", "mcp__relay"), ("ask", SPAWN)] {
+                let rules = installed["permissions"][list].as_array().expect("an array");
+                assert_eq!(rules.iter().filter(|known| **known == rule).count(), 1, "{old}");
+            }
             // As when somebody has changed the file since.
             desk.write(
                 &file,
@@ -68,4 +73,80 @@ fn a_persons_rules_stay_also_where_relays_is_among_them() {
             );
         }
     }
+}
+
+#[test]
+fn what_a_person_has_decided_of_starting_workers_stays() {
+    let asks = contains("Claude Code asks you before it starts a worker");
+    let [users, shared, own] = [
+        |desk: &Desk| desk.home.join(".claude/settings.json"),
+        |desk: &Desk| desk.project.join(".claude/settings.json"),
+        |desk: &Desk| desk.project.join(".claude/settings.local.json"),
+    ];
+    for list in ["allow", "deny"] {
+        for place in [users, shared, own] {
+            let desk = Desk::new();
+            let mut decided = json!({"permissions": {}});
+            decided["permissions"][list] = json!([SPAWN]);
+            let text = decided.to_string();
+            desk.write(&place(&desk), &text);
+            desk.relay(&INSTALL)
+                .assert()
+                .code(0)
+                .stderr(contains("without asking").and(asks.clone().not()));
+            let permissions = desk.json(&own(&desk))["permissions"].clone();
+            assert_eq!(permissions["ask"], Value::Null);
+            let allowed = permissions["allow"].as_array().expect("an array");
+            assert!(allowed.contains(&json!("mcp__relay")), "{permissions}");
+            desk.relay(&["uninstall"]).assert().code(0);
+            let left = [(place(&desk), text)];
+            assert_eq!(desk.files(), left);
+        }
+    }
+    // What a project says does not count in the others.
+    let desk = Desk::new();
+    desk.write(
+        &own(&desk),
+        &json!({"permissions": {"allow": [SPAWN]}}).to_string(),
+    );
+    let global = [&INSTALL[..], &["--global"]].concat();
+    desk.relay(&global).assert().code(0).stderr(asks);
+    assert_eq!(desk.json(&users(&desk))["permissions"], permissions());
+}
+
+#[test]
+fn once_a_person_has_decided_the_rule_goes_from_a_file_that_is_as_relay_has_made_it_and_stays_in_others() {
+    let desk = Desk::new();
+    let own = desk.project.join(".claude/settings.local.json");
+    let install = [&INSTALL[..], &["--no-hooks"]].concat();
+    desk.relay(&install).assert().code(0);
+    let users = desk.home.join(".claude/settings.json");
+    desk.write(&users, &json!({"permissions": {"allow": [SPAWN]}}).to_string());
+    desk.relay(&install).assert().code(0);
+    assert_eq!(desk.json(&own)["permissions"], json!({"allow": ["mcp__relay"]}));
+    for asked in [&[SPAWN][..], &[]] {
+        let rules = json!({"allow": ["mcp__relay", SPAWN], "ask": asked});
+        let text = json!({"enabledMcpjsonServers": ["relay"], "permissions": rules}).to_string();
+        desk.write(&own, &text);
+        desk.relay(&install).assert().code(0).stderr("");
+        assert_eq!(fs::read_to_string(&own).expect("it is there"), text);
+    }
+}
+
+#[test]
+fn one_that_has_been_installed_without_it_is_given_it() {
+    let desk = Desk::new();
+    let file = desk.project.join(".claude/settings.local.json");
+    desk.relay(&[&INSTALL[..], &["--no-hooks"]].concat())
+        .assert()
+        .code(0);
+    let before = "{\n  \"enabledMcpjsonServers\": [\"relay\"],\n  \"permissions\": {\n    \"allow\": [\"mcp__relay\"]\n  }\n}\n";
+    desk.write(&file, before);
+    let told = contains("without asking")
+        .not()
+        .and(contains("Claude Code asks you before it starts a worker"));
+    desk.relay(&INSTALL).assert().code(0).stderr(told);
+    assert_eq!(desk.json(&file)["permissions"], permissions());
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), []);
 }

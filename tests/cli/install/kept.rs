@@ -218,8 +218,8 @@ fn a_persons_additions_to_relays_hooks_stay() {
         }
         hooks
     };
-    let allowed = json!({"allow": ["mcp__relay"]});
-    let settings = json!({"enabledMcpjsonServers": ["relay"], "permissions": allowed, "hooks": added("")});
+    let settings =
+        json!({"enabledMcpjsonServers": ["relay"], "permissions": permissions(), "hooks": added("")});
     desk.write(&file, &settings.to_string());
     let before = desk.files();
     let same = contains(format!("Claude Code: {} is as it should be\n", file.display()));

@@ -21,7 +21,7 @@ fn claude_code_has_its_server_and_its_hooks_where_it_reads_them() {
         "{{\n  \"mcpServers\": {{\n    \"relay\": {{\n      \"type\": \"sse\",\n      \"url\": \"{url}\"\n    }}\n  }}\n}}\n"
     );
     assert_eq!(fs::read_to_string(&servers).expect("it is there"), written);
-    let named = json!({"enabledMcpjsonServers": ["relay"], "permissions": {"allow": ["mcp__relay"]}});
+    let named = json!({"enabledMcpjsonServers": ["relay"], "permissions": permissions()});
     let mut expected = named.clone();
     expected["hooks"] = claude_hooks("");
     assert_eq!(desk.json(&settings), expected);
@@ -76,7 +76,7 @@ fn for_all_projects_claude_code_has_it_in_the_users_files() {
     );
     let entry = json!({"type": "sse", "url": "http://localhost:7331/sse?agent=${RELAY_AGENT:-}"});
     assert_eq!(desk.json(&servers), json!({"mcpServers": {"relay": entry}}));
-    let expected = json!({"permissions": {"allow": ["mcp__relay"]}, "hooks": claude_hooks("")});
+    let expected = json!({"permissions": permissions(), "hooks": claude_hooks("")});
     assert_eq!(desk.json(&settings), expected);
     desk.relay(&["uninstall"]).assert().code(3);
     desk.relay(&["uninstall", "--global"]).assert().code(0);
