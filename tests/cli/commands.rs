@@ -1,4 +1,4 @@
-//! The person at the command line: `relay send`, `hook`, `read`, `peek`, `trace`, `tail`, `top`, `status` and `stop`, and the addresses that they call.
+//! The person at the command line: `relay send`, `hook`, `read`, `peek`, `trace`, `tail`, `top`, `status`, `spawn`, `release` and `stop`, and the addresses that they call.
 
 mod api;
 mod directory;
@@ -19,6 +19,7 @@ mod tail;
 mod tokens;
 mod top;
 mod trace;
+mod workers;
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -85,7 +86,7 @@ fn await_wait(relay: &Relay, role: &str) {
 }
 
 /// All that asks a relay.
-const ASKING: [&[&str]; 11] = [
+const ASKING: [&[&str]; 13] = [
     &["send", "pm", "x"],
     &["read"],
     &["peek"],
@@ -96,5 +97,7 @@ const ASKING: [&[&str]; 11] = [
     &["tail"],
     &["status"],
     &["key"],
+    &["spawn", "w1", "--cli", "claude", "--task", "x"],
+    &["release", "w1"],
     &["stop"],
 ];

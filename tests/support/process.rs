@@ -43,6 +43,8 @@ fn data_directory() -> PathBuf {
 /// A running relay. It is killed when it is dropped, and must not have panicked until then.
 pub struct Relay {
     pub port: u16,
+    /// Where it runs, if that is not where the tests do.
+    directory: Option<PathBuf>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     process: Process,
@@ -142,12 +144,28 @@ impl Relay {
         relay
     }
 
+    /// Starts a relay in a directory, which may say by a file of its own what that relay does.
+    pub fn start_in(directory: &Path, arguments: &[&str]) -> Self {
+        let mut relay = Self::begin(free_port(), Some(directory.to_owned()), arguments, &[]);
+        relay.read_stdout();
+        relay
+    }
+
     /// Starts a relay whose stdout nobody reads once its banner is there.
     pub fn start_unread(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         Self::start_unread_at(free_port(), arguments, environment)
     }
 
     fn start_unread_at(port: u16, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::begin(port, None, arguments, environment)
+    }
+
+    fn begin(
+        port: u16,
+        directory: Option<PathBuf>,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         let runtime = tempfile::tempdir().expect("the system has room for a directory");
         let runtime_path = runtime.path().to_str().expect("its name is text");
@@ -157,9 +175,10 @@ impl Relay {
             .chain(environment)
             .map(|&(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        let (process, stdout) = Process::start_relay(port, &arguments, &environment);
+        let (process, stdout) = Process::start_relay(port, directory.as_deref(), &arguments, &environment);
         Self {
             port,
+            directory,
             arguments,
             environment,
             process,
@@ -181,7 +200,12 @@ impl Relay {
 
     /// Starts another relay on the port of this one, which has ended.
     pub fn restart(&mut self) {
-        let (process, stdout) = Process::start_relay(self.port, &self.arguments, &self.environment);
+        let (process, stdout) = Process::start_relay(
+            self.port,
+            self.directory.as_deref(),
+            &self.arguments,
+            &self.environment,
+        );
         self.process = process;
         self.stdout = Stdout::Unread(Some(stdout));
         self.read_stdout();
@@ -332,8 +356,16 @@ impl Process {
     }
 
     /// Starts a relay and reads its banner, and no more than that, from its stdout.
-    fn start_relay(port: u16, arguments: &[String], environment: &[(String, String)]) -> (Self, ChildStdout) {
+    fn start_relay(
+        port: u16,
+        directory: Option<&Path>,
+        arguments: &[String],
+        environment: &[(String, String)],
+    ) -> (Self, ChildStdout) {
         let mut command = relay_command();
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
         command
             .args(["serve", "--port", &port.to_string()])
             .args(arguments)
