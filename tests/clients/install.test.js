@@ -1,10 +1,11 @@
 // What `relay install` writes, by Claude Code's own check of the health of its servers.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { claude } from './support/claude.js';
+import { SERVERS, claude, converse } from './support/claude.js';
+import { errorText } from './support/clients.js';
 import { Relay, relayBin, run, temporaryFolder } from './support/process.js';
 
 /** A home and a project, the calls that are made there, and what Claude Code says of its servers. */
@@ -73,4 +74,35 @@ test("Claude Code knows the project's relay from the file that relay install has
   // In a folder that nobody has trusted yet it asks no server of the project.
   const [line] = await lines();
   assert.match(line, new RegExp(`^relay: http://localhost:${relay.port}/sse\\?agent=`));
+});
+
+test('after relay install Claude Code asks its person before it starts a worker, although it may call all tools, unless its person has allowed that', async (t) => {
+  const relay = await Relay.start(t);
+  const { relay: call, project } = desk(t);
+  const install = () => call('install', '--editor', 'claude', '--no-hooks', '--port', String(relay.port));
+  const server = SERVERS.http(relay, 'pm');
+  server.url += '&tools=agent-relay';
+  const spawn = { name: 'dev-a', cli: 'claude', task: 'count' };
+  const talk = async () => {
+    let answer;
+    const script = async (model) => {
+      assert.match((await model.use('mcp__relay__relay_status', {})).content[0].text, /Agent Name: pm/);
+      answer = errorText(await model.use('mcp__relay__relay_spawn', spawn));
+      await model.say('done');
+    };
+    const { outcome } = await converse(t, server, script, { cwd: project });
+    return { answer, denied: outcome.permission_denials.map((denied) => denied.tool_name) };
+  };
+  await install();
+  const asked = await talk();
+  // Nobody is there whom it could ask.
+  assert.deepEqual(asked.denied, ['mcp__relay__relay_spawn'], asked.answer);
+  await call('uninstall');
+  mkdirSync(path.join(project, '.claude'), { recursive: true });
+  const allow = ['mcp__relay__relay_spawn'];
+  writeFileSync(path.join(project, '.claude/settings.local.json'), JSON.stringify({ permissions: { allow } }));
+  await install();
+  const allowed = await talk();
+  assert.deepEqual(allowed.denied, []);
+  assert.match(allowed.answer, /Failed to spawn worker: dev-a is an agent that relay has not started/);
 });
