@@ -57,6 +57,7 @@ pub fn start(worker: WorkerId, agent: &str, parent: &str) -> Effect {
         task: "run the tests".to_owned(),
         model: None,
         cwd: None,
+        parent_cwd: None,
     }))
 }
 
