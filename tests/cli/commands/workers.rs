@@ -1,7 +1,6 @@
 //! `relay spawn`, `relay release` and the addresses that they call: a relay whose workers are programs of a test's own.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
@@ -22,7 +21,8 @@ impl Yard {
     fn new(script: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let program = directory.path().join("worker");
-        let command = json!([program]);
+        // The system runs no file that somebody still writes, which a process that another test has just started may seem to do.
+        let command = json!(["/bin/sh", program]);
         let yard = Self::of(directory, &json!({"claude": {"command": command}}));
         yard.program(script);
         yard
@@ -47,8 +47,7 @@ impl Yard {
     fn program(&self, script: &str) {
         let (path, new) = (self.path("worker"), self.path("worker.new"));
         let here = self.top.display();
-        fs::write(&new, format!("#!/bin/sh\nHERE='{here}'\n{script}\n")).expect("a file");
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("it is this test's");
+        fs::write(&new, format!("HERE='{here}'\n{script}\n")).expect("a file");
         // The program of one that runs is left as it is.
         fs::rename(&new, &path).expect("it is there");
     }
