@@ -141,6 +141,9 @@ export class Relay {
     this.lines = [];
     this.stderr = '';
     this.child = undefined;
+    /** Where it is started, and with which environment: both are those of its workers. */
+    this.cwd = undefined;
+    this.env = relayEnv();
   }
 
   url(route, query = {}) {
@@ -153,7 +156,8 @@ export class Relay {
     assert.equal(this.child, undefined, 'the relay already runs');
     this.asked = Date.now();
     const args = ['serve', '--port', String(this.port), ...this.options];
-    const child = start(relayBin, args, { env: { ...relayEnv(), XDG_RUNTIME_DIR: this.runtime, XDG_DATA_HOME: this.runtime } });
+    const env = { ...this.env, XDG_RUNTIME_DIR: this.runtime, XDG_DATA_HOME: this.runtime };
+    const child = start(relayBin, args, { cwd: this.cwd, env });
     this.child = child;
     child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text));
     const ready = new Promise((resolve) => {
