@@ -301,6 +301,8 @@ pub enum Refusal {
         agent: AgentName,
         /// Whose it is.
         parent: AgentName,
+        /// It has been told to end, and has not yet.
+        is_ending: bool,
     },
     /// As many workers live as may.
     TooMany {

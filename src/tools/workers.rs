@@ -10,8 +10,17 @@ pub fn refused(refusal: &Refusal) -> String {
         Refusal::NotAWorker { agent } => {
             format!("{agent} is an agent that relay has not started; accepted: the name of a worker, or one that nobody has")
         }
-        Refusal::Lives { agent, parent } => {
-            format!("{agent} is a worker of {parent} that lives; release it first, or choose another name")
+        Refusal::Lives {
+            agent,
+            parent,
+            is_ending,
+        } => {
+            let (does, first) = if *is_ending {
+                ("is ending", "try again in a moment")
+            } else {
+                ("lives", "release it first")
+            };
+            format!("{agent} is a worker of {parent} that {does}; {first}, or choose another name")
         }
         Refusal::TooMany { workers } => {
             format!("{workers} workers live, as many as are accepted; release one first")

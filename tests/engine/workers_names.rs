@@ -47,20 +47,23 @@ fn known(names: &[&str]) -> Known {
 fn one_worker_of_a_name_lives_at_a_time() {
     let mut relay = Relay::told_within(SPACIOUS);
     relay.call(A, 1, spawn("pm", "tester"));
-    let lives = NotDone::Lives {
+    let lives = |is_ending| NotDone::Lives {
         agent: name("tester"),
         parent: name("pm"),
+        is_ending,
     };
     for call in [2, 3] {
         assert_eq!(
             relay.call(B, call, spawn("dev-a", "tester")),
-            [not_done(call, lives.clone())]
+            [not_done(call, lives(false))]
         );
     }
     relay.happens(FIRST, relay::engine::workers::Happened::Started);
     relay.call(A, 4, release("pm", "tester"));
-    // It still ends.
-    assert_eq!(relay.call(B, 5, spawn("dev-a", "tester")), [not_done(5, lives)]);
+    assert_eq!(
+        relay.call(B, 5, spawn("dev-a", "tester")),
+        [not_done(5, lives(true))]
+    );
     relay.happens(FIRST, exited(0, ""));
     assert_eq!(
         relay.call(B, 6, spawn("dev-a", "tester")),

@@ -150,7 +150,12 @@ impl Engine {
             Some(Last { ended: Some(_), .. }) => Ok(()),
             Some(last) => {
                 let parent = last.parent().clone();
-                Err(Refusal::Lives { agent, parent })
+                let is_ending = self.workers.all[&last.worker].stage == Stage::Ending;
+                Err(Refusal::Lives {
+                    agent,
+                    parent,
+                    is_ending,
+                })
             }
             None if self.agents.contains_key(&agent) => Err(Refusal::NotAWorker { agent }),
             None => Ok(()),
