@@ -148,9 +148,12 @@ impl Screen {
         lines
     }
 
-    /// Returns the last lines, as a person may be shown them.
+    /// Returns the last lines, as a person may be shown them. Of blank ones that follow each other there is one: a screen that is drawn at its
+    /// lower end is blank above that.
     pub fn last_lines(self) -> Vec<String> {
-        let lines = self.into_lines();
+        let mut lines = self.into_lines();
+        let is_blank = |line: &str| line.trim().is_empty();
+        lines.dedup_by(|line, before| is_blank(line) && is_blank(before));
         let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
         let shown = |line: &String| {
             let mut shown = String::new();
@@ -232,6 +235,13 @@ mod tests {
         assert_eq!(lines.len(), LAST_LINES);
         assert_eq!(lines[18], "line 99\\u{202e}");
         assert_eq!(lines[19], format!("{}...", "x".repeat(LAST_LINE_CHARACTERS)));
+    }
+
+    #[test]
+    fn what_is_blank_on_a_screen_takes_the_place_of_no_last_line() {
+        let mut screen = Screen::new((50, 80));
+        screen.write(b"the task\x1b[45;1Hthe state\r\nthe prompt");
+        assert_eq!(screen.last_lines(), ["the task", "", "the state", "the prompt"]);
     }
 
     #[test]
