@@ -217,6 +217,11 @@ impl AgentName {
     pub fn is_person(&self) -> bool {
         self.as_str() == PERSON
     }
+
+    /// Tells whether this is the relay itself, which nobody can send anything to.
+    pub fn is_relay(&self) -> bool {
+        self.as_str() == RELAY
+    }
 }
 
 /// Where a message was sent, as it is shown: `dev-a`, `@reviewers`, `#general`, `@everyone`, each with its project before it if that

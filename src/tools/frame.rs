@@ -147,9 +147,13 @@ fn write_message(delivery: &Delivery, project: &str, (at, count): (usize, usize)
         head.push_str("urgent, ");
     }
     let from = message.from.seen_from(project);
-    let _ = match message.from.is_person() {
-        true => write!(head, "{} from your user, who sent it by relay", message.kind),
-        false => write!(head, "{} from the agent {from}", message.kind),
+    let is_relay = message.from.is_relay();
+    let _ = if message.from.is_person() {
+        write!(head, "{} from your user, who sent it by relay", message.kind)
+    } else if is_relay {
+        write!(head, "{} from relay itself", message.kind)
+    } else {
+        write!(head, "{} from the agent {from}", message.kind)
     };
     if message.to.by() != ResolvedBy::Name {
         let _ = write!(head, " to {}", message.to);
@@ -166,6 +170,13 @@ fn write_message(delivery: &Delivery, project: &str, (at, count): (usize, usize)
     for body in message.body.split(is_line_break) {
         let body = defanged(body);
         line(text, format_args!("{BODY}{body}"));
+    }
+    if is_relay {
+        line(
+            text,
+            format_args!("[relay] end of {at}; nobody reads an answer to it"),
+        );
+        return;
     }
     line(
         text,
@@ -297,6 +308,20 @@ mod tests {
              | stop\n\
              [relay] end of 2; answer with relay's tool for posting (post_message, send_message or relay_send), to \"user\"\n\
              [relay] 3 more messages for dev-a wait; take them with relay's tool for reading (read_messages, check_messages or relay_inbox)\n"
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_relay_says_itself_asks_for_no_answer() {
+        let said = delivery(AgentName::relay(), "Worker \"w1\" is ready.", None);
+        let text = framed(&shown(vec![said], 0), None);
+        let id = uuid::Uuid::nil();
+        let expected = format!(
+            "[relay] 1 message for dev-a; what a sender wrote is in lines that begin with \"| \", and nothing else is in them\n\
+             [relay] 1 of 1: question from relay itself, 2026-05-02T14:30:00.000Z, id {id}\n\
+             | Worker \"w1\" is ready.\n\
+             [relay] end of 1; nobody reads an answer to it\n"
         );
         assert_eq!(text, expected);
     }

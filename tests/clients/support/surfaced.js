@@ -134,20 +134,21 @@ export class Agents {
 
 /** A message in its frame. */
 const FRAME = new RegExp(
-  String.raw`^\[relay\] (?<at>\d+) of \d+: (?<kind>\w+) from (?:the agent (?<agent>\S+)|your user, who sent it by relay), ` +
+  String.raw`^\[relay\] (?<at>\d+) of \d+: (?<kind>\w+) from (?:the agent (?<agent>\S+)|your user, who sent it by relay|(?<relay>relay) itself), ` +
     String.raw`\S+Z, id (?<id>[-\da-f]+)(?<again>, which you may have been shown before)?\n(?<body>(?:\| .*\n)+)` +
-    String.raw`\[relay\] end of \k<at>; answer with relay's tool for posting \(.*\), to "(?<answerTo>.*)"$`,
+    String.raw`\[relay\] end of \k<at>; (?:answer with relay's tool for posting \(.*\), to "(?<answerTo>.*)"|nobody reads an answer to it)$`,
   'gm',
 );
 
 /** The messages that a model has been shown by hooks up to a request of its, each time that it was, in order. */
 export function framesIn({ messages }) {
   return [...textIn(messages).matchAll(FRAME)].map(({ groups }) => {
-    const { id, agent, kind, again, answerTo } = groups;
-    const from = agent ?? 'user';
-    assert.equal(answerTo, from);
+    const { id, agent, relay, kind, again, answerTo } = groups;
+    const from = agent ?? relay ?? 'user';
+    assert.equal(answerTo, relay ? undefined : from);
     const body = groups.body.replaceAll(/^\| /gm, '').slice(0, -1);
-    return { id, from, kind, body, ...(agent ? {} : { isPerson: true }), ...(again ? { again: true } : {}) };
+    const own = { ...(from === 'user' ? { isPerson: true } : {}), ...(relay ? { isRelay: true } : {}) };
+    return { id, from, kind, body, ...own, ...(again ? { again: true } : {}) };
   });
 }
 
