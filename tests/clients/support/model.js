@@ -47,6 +47,13 @@ class Conversation {
     answer(await this.#next(), { type: 'text', text });
   }
 
+  /** Begins to answer with a text, and comes to no end. */
+  async speaks(text) {
+    const { body, response } = await this.#next();
+    const events = eventsOf(body, 'end_turn', { type: 'text', text });
+    send(response, events.slice(0, events.findIndex(({ type }) => type === 'content_block_stop')));
+  }
+
   /** The body of the request that waits for the script's next answer. */
   async asked() {
     return (await this.#peek()).body;
@@ -161,24 +168,37 @@ let answers = 0;
 /** Sends blocks of one type as a whole answer, streamed if that was asked for. */
 function answer({ body, response }, ...blocks) {
   const stop = blocks[0].type === 'tool_use' ? 'tool_use' : 'end_turn';
-  const usage = { input_tokens: 1, output_tokens: 1 };
-  answers += 1;
-  const id = `msg_${String(answers).padStart(24, '0')}`;
-  const message = { id, type: 'message', role: 'assistant', model: body.model, stop_sequence: null, usage };
   if (!body.stream) {
     response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ ...message, content: blocks, stop_reason: stop }));
+    response.end(JSON.stringify({ ...messageFor(body), content: blocks, stop_reason: stop }));
     return;
   }
-  const events = [
-    { type: 'message_start', message: { ...message, content: [], stop_reason: null } },
+  send(response, eventsOf(body, stop, ...blocks));
+  response.end();
+}
+
+/** A message that answers a request, without what is in it. */
+function messageFor({ model }) {
+  answers += 1;
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const id = `msg_${String(answers).padStart(24, '0')}`;
+  return { id, type: 'message', role: 'assistant', model, stop_sequence: null, usage };
+}
+
+/** The events of a whole answer. */
+function eventsOf(body, stop, ...blocks) {
+  return [
+    { type: 'message_start', message: { ...messageFor(body), content: [], stop_reason: null } },
     ...blocks.flatMap(streamed),
     { type: 'message_delta', delta: { stop_reason: stop, stop_sequence: null }, usage: { output_tokens: 1 } },
     { type: 'message_stop' },
   ];
+}
+
+/** Streams events, and leaves the stream open. */
+function send(response, events) {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
   for (const event of events) response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
-  response.end();
 }
 
 /** The events of which a stream makes one block. */
