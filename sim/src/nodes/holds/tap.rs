@@ -109,7 +109,9 @@ impl Held {
             | Effect::Deliver { .. }
             | Effect::Tell { .. }
             | Effect::Invoke { .. }
-            | Effect::Superseded { .. } => None,
+            | Effect::Superseded { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. } => None,
         });
         let passing: BTreeSet<_> = allowed.chain(self.passing.iter().cloned()).collect();
         let mut frames: BTreeMap<AgentName, Vec<&mut Frame>> = BTreeMap::new();
