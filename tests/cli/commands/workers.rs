@@ -236,9 +236,10 @@ fn one_that_takes_no_notice_is_killed_with_all_that_it_has_started() {
     let pids = [yard.line("w1.pid"), yard.line("below")];
     yard.ask(&["release", "w1"]).assert().code(0);
     assert_eq!(yard.worker("w1")["state"], "ending");
-    let lives = contains("w1 is a worker of user that lives; release it first, or choose another name");
+    let ending =
+        contains("w1 is a worker of user that is ending; try again in a moment, or choose another name");
     let spawn = ["spawn", "w1", "--cli", "claude", "--task", "count"];
-    yard.ask(&spawn).assert().code(1).stderr(lives);
+    yard.ask(&spawn).assert().code(1).stderr(ending);
     assert_eq!(yard.await_state("w1", "exited")["status"], "signal 9");
     pids.iter().for_each(|pid| await_end(pid));
     yard.program(WAITS);
