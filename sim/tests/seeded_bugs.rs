@@ -73,7 +73,7 @@ const BUGS: [(Bug, u64, &[&str]); 49] = [
     (Bug::AnsweredByAnything, 50, &[AWAITED]),
     (Bug::AnswerLeftToOthers, 50, &[AWAITED]),
     (Bug::FilterForgets, 50, &[LOST, HIDDEN, ALL]),
-    (Bug::FilterReorders, 100, &[ORDER, OVERTAKEN, ASKED_FOR]),
+    (Bug::FilterReorders, 100, &[ORDER, OVERTAKEN, ASKED_FOR, TWICE]),
     (Bug::ReadDoesNotJoin, 50, &[ALL]),
     (Bug::SenderIgnored, 50, &[ASKED_FOR]),
     (Bug::WaitsBeside, 50, &[ALONE]),

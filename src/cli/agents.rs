@@ -1,7 +1,13 @@
 //! Whether it is an agent that calls a command, in the shell that its program gives its model.
 
-/// What agent CLIs set in such a shell.
-const VARIABLES: [&str; 4] = ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"];
+/// What agent CLIs set in such a shell; and what relay sets for its workers.
+const VARIABLES: [&str; 5] = [
+    "CLAUDECODE",
+    "CODEX_THREAD_ID",
+    "GEMINI_CLI",
+    "OPENCODE",
+    "RELAY_PARENT",
+];
 
 /// Returns the variable that says so, if it is one.
 pub fn in_agents_shell() -> Option<&'static str> {

@@ -3,7 +3,6 @@
 mod workers;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rand::rngs::{StdRng, SysRng};
@@ -17,7 +16,7 @@ use super::client::{Client, ClientError};
 use super::health::Health;
 use super::place::{DEFAULT_PORT, Place};
 use super::project::{DataDirectory, Project, project};
-use super::{ourselves, unread_text};
+use super::{ourselves, own_program, unread_text};
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
 use crate::server::{
@@ -161,13 +160,12 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         tools::DEFAULT.names()
     );
     let (log, log_end) = stdout_log(banner);
-    // A working directory that is gone holds nothing.
-    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let processes = workers::Processes::of(workers::Relay {
         host: args.host,
         port: args.port,
         token: args.token.clone(),
-        directory,
+        directory: std::env::current_dir().ok(),
+        program: own_program(),
     });
     let config = Config {
         engine: Box::new(engine),

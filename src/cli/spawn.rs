@@ -20,7 +20,7 @@ pub struct Spawn {
     /// The name of the worker, with its project before it if that is not the default one: web:tester.
     name: String,
 
-    /// Which agent CLI it is to be: claude, codex, gemini, droid or opencode, or another that relay is told of.
+    /// Which agent CLI it is to be: claude, codex, gemini, droid or opencode.
     #[arg(long)]
     cli: String,
 
@@ -157,11 +157,15 @@ fn from_stdin() -> Result<String, SpawnError> {
     if stdin.is_terminal() {
         return Err(SpawnError::NoTask);
     }
-    let mut task = String::new();
-    // More than fits, to see that there is more.
-    let limit = TASK_BYTES_MAX as u64 + 3;
-    let read = stdin.lock().take(limit).read_to_string(&mut task);
+    let mut task = Vec::new();
+    // More than fits with a line break of any kind behind it, to see that there is more.
+    let limit = TASK_BYTES_MAX + 3;
+    let read = stdin.lock().take(limit as u64).read_to_end(&mut task);
     read.map_err(SpawnError::Stdin)?;
+    if task.len() == limit {
+        return Err(SpawnError::TooLong);
+    }
+    let task = String::from_utf8(task).map_err(|error| SpawnError::Stdin(io::Error::other(error)))?;
     let task = task.trim_end();
     if task.len() > TASK_BYTES_MAX {
         return Err(SpawnError::TooLong);

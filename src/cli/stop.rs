@@ -13,8 +13,8 @@ use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
 use super::{End, Failure, block_on, unread_text};
 
-/// How long the relay may take: it gives its connections two seconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the relay may take: five seconds for its workers, two for its connections, and as much again on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How often the end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -112,8 +112,9 @@ async fn stop(args: &Stop) -> Result<End, StopError> {
     let unread: Vec<(&str, u64)> = health
         .roles
         .iter()
-        .filter(|role| role.unread > 0)
-        .map(|role| (role.role.as_str(), role.unread))
+        // What is held waits, too.
+        .map(|role| (role.role.as_str(), role.unread + role.held))
+        .filter(|(_, count)| *count > 0)
         .collect();
     if !ended(process, peer).await {
         super::say(&format!(

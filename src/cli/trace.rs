@@ -63,7 +63,7 @@ struct Traced {
     steps: Vec<Step>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Step {
     at: String,
     agent: String,
@@ -150,8 +150,16 @@ fn shown(traced: &Traced) -> String {
     } else {
         "%Y-%m-%d %H:%M:%S%.3f"
     };
-    let recipients = steps.iter().filter(|step| step.step == "queued");
+    // Who was handed on what a worker had not read is one from then on.
+    let mut named = std::collections::BTreeSet::new();
+    let mut recipients: Vec<&Step> = Vec::new();
+    for step in steps {
+        if (step.step == "queued" || step.step == "handed_on") && named.insert(&step.agent) {
+            recipients.push(step);
+        }
+    }
     let recipients: Vec<(&Step, String)> = recipients
+        .into_iter()
         .map(|step| (step, format!("{} #{}", visible(&step.agent), step.seq)))
         .collect();
     let widths = recipients.iter().map(|(_, label)| label.chars().count());
@@ -307,6 +315,28 @@ mod tests {
             deadline: None,
             steps,
         }
+    }
+
+    #[test]
+    fn who_was_handed_on_what_a_worker_had_not_read_has_a_block_too() {
+        let handed_on = Step {
+            from: Some("w1".to_owned()),
+            ..step("t1", "dev-a", "handed_on", None)
+        };
+        let steps = vec![
+            step("t0", "w1", "queued", None),
+            step("t0", "dev-b", "queued", None),
+            handed_on.clone(),
+            Step {
+                agent: "dev-b".to_owned(),
+                ..handed_on
+            },
+            step("t2", "dev-a", "delivered", Some("called_again")),
+        ];
+        let shown = shown(&traced(steps));
+        let expected = "  w1 #7     t0  queued\n  dev-b #7  t0  queued\n            t1  handed on: w1 was released, and had not read it\n  \
+                        dev-a #7  t1  handed on: w1 was released, and had not read it\n            t2  delivered";
+        assert!(shown.contains(expected), "{shown}");
     }
 
     #[test]

@@ -4,17 +4,17 @@ use std::ffi::OsStr;
 
 use super::project::{DataDirectory, Project};
 use super::{Failure, visible};
-use crate::engine::AgentName;
+use crate::engine::{AgentName, DEFAULT_PROJECT, InvalidName};
 use crate::workers::Files;
 
 /// Which worker.
 #[derive(Debug, clap::Args)]
 pub struct Which {
-    /// The name of the worker.
-    #[arg(value_parser = AgentName::new)]
+    /// The name of the worker, as relay says it: with its project before it, or without.
+    #[arg(value_parser = worker)]
     name: AgentName,
 
-    /// Its project; every project is looked at if it is left out.
+    /// Its project; without it the default one where that has a worker of the name, else any that has one.
     #[arg(long, value_name = "PROJECT", env = "RELAY_PROJECT")]
     project: Option<Project>,
 }
@@ -22,7 +22,7 @@ pub struct Which {
 impl Which {
     /// Returns its name.
     pub fn name(&self) -> &str {
-        self.name.as_str()
+        self.name.local()
     }
 
     /// Finds its files; none if no worker of that name has ever run.
@@ -33,8 +33,10 @@ impl Which {
                 "neither XDG_DATA_HOME nor HOME says where workers' logs are; set one of them".to_owned(),
             ));
         };
-        let projects: Vec<Project> = match &self.project {
-            Some(project) => vec![project.clone()],
+        let named = self.name.project();
+        let named = (named != DEFAULT_PROJECT).then(|| named.parse().expect("it was checked"));
+        let projects: Vec<Project> = match named.or_else(|| self.project.clone()) {
+            Some(project) => vec![project],
             None => projects(&data),
         };
         let mut found: Vec<(Project, Files)> = projects
@@ -47,6 +49,12 @@ impl Which {
             .collect();
         if found.len() < 2 {
             return Ok(found.pop().map(|(_, files)| files));
+        }
+        if let Some(at) = found
+            .iter()
+            .position(|(project, _)| *project == Project::default())
+        {
+            return Ok(Some(found.swap_remove(at).1));
         }
         let running: Vec<usize> = (0..found.len()).filter(|at| found[*at].1.is_running()).collect();
         if let [one] = running[..] {
@@ -66,6 +74,14 @@ impl Which {
         let project = self.project.as_ref();
         let project = project.map_or_else(String::new, |project| format!(" in project {project}"));
         format!("relay {subcommand}: no worker {name} has run{project}")
+    }
+}
+
+/// Takes the name of a worker, with its project before it or without.
+fn worker(text: &str) -> Result<AgentName, InvalidName> {
+    match text.split_once(':') {
+        Some((project, name)) => AgentName::in_project(project, name),
+        None => AgentName::new(text),
     }
 }
 

@@ -26,15 +26,18 @@ pub enum DirectoryError {
     },
     /// It is somewhere else.
     #[error(
-        "cwd {} is outside of where workers may work: {}; name it under workers.directories in .relay/config.json to allow it",
+        "cwd {} is outside of where workers may work: {}; name it under workers.directories in .relay/config.json of the directory that relay runs in, {}, to allow it",
         path.display(),
-        listed(allowed)
+        listed(allowed),
+        relay.display()
     )]
     Outside {
         /// Where it is in the end.
         path: PathBuf,
         /// Where it would have to be.
         allowed: Vec<PathBuf>,
+        /// Where relay runs.
+        relay: PathBuf,
     },
 }
 
@@ -65,7 +68,12 @@ impl Directories<'_> {
         if allowed.iter().any(|allowed| found.starts_with(allowed)) {
             return Ok(found);
         }
-        Err(DirectoryError::Outside { path: found, allowed })
+        let relay = self.relay.to_owned();
+        Err(DirectoryError::Outside {
+            path: found,
+            allowed,
+            relay,
+        })
     }
 }
 

@@ -29,6 +29,11 @@ impl Files {
         }
     }
 
+    /// The name of the worker.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What the worker has written last.
     pub fn log(&self) -> PathBuf {
         self.with(".log")

@@ -26,6 +26,9 @@ pub const LAST_LINE_CHARACTERS: usize = 300;
 /// How many lines are kept of what has left the screen: enough for the last ones beside a screen that is mostly empty.
 pub const KEPT_LINES: usize = 2 * LAST_LINES;
 
+/// From how many bytes on a line that has left the screen is ended, where the program does not: many times what is told of one.
+pub const LINE_BYTES_MAX: usize = 16 * 1024;
+
 /// How many may be attached to a worker at a time: persons, of whom there is one.
 pub const ATTACHED_MAX: usize = 8;
 

@@ -21,7 +21,9 @@ pub struct Log {
 impl Log {
     /// Begins the log of a worker; that of the one before it goes.
     pub fn begin(files: Files, size: (u16, u16)) -> Self {
-        let _there_may_be_none = std::fs::remove_file(files.log_before());
+        for file in [files.log_before(), files.log()] {
+            let _there_may_be_none = std::fs::remove_file(file);
+        }
         Self {
             files,
             file: None,
@@ -61,7 +63,12 @@ impl Log {
 
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.written + bytes.len() as u64 > LOG_GENERATION_BYTES && self.written > 0 {
-            std::fs::rename(self.files.log(), self.files.log_before())?;
+            match std::fs::rename(self.files.log(), self.files.log_before()) {
+                Ok(()) => {}
+                // Somebody has removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
             self.file = None;
             self.written = 0;
         }
@@ -149,12 +156,28 @@ mod tests {
         assert_eq!(text, expected);
     }
 
+    #[test]
+    fn a_worker_begins_with_an_empty_log_and_goes_on_where_somebody_has_removed_it() {
+        let (_directory, files) = files();
+        for file in [files.log_before(), files.log()] {
+            std::fs::write(file, "of the worker before").expect("there is room");
+        }
+        let mut log = Log::begin(files.clone(), (24, 80));
+        assert_eq!(files.read_log().expect("it can be read"), b"");
+        let most = vec![b'x'; 700 * 1024];
+        assert_eq!(log.write(&most), None);
+        std::fs::remove_file(files.log()).expect("it is there");
+        assert_eq!(log.write(&most), None, "there is nothing to be put aside");
+        let text = std::fs::read(files.log()).expect("it is there");
+        assert!(text.ends_with(b"xxxx"));
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_survived() {
         let (_directory, files) = files();
+        let mut log = Log::begin(files.clone(), (24, 80));
         std::os::unix::fs::symlink("/dev/full", files.log()).expect("a link");
-        let mut log = Log::begin(files, (24, 80));
         let told = log.write(b"text").expect("it takes nothing");
         assert!(told.contains("No space left on device"), "{told}");
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 use vt100::capture::{BasicFormattedCaptureState, RowContents, basic_formatted_to_plain};
 
-use super::limits::{KEPT_LINES, LAST_LINE_CHARACTERS, LAST_LINES, SIDE_MAX};
+use super::limits::{KEPT_LINES, LAST_LINE_CHARACTERS, LAST_LINES, LINE_BYTES_MAX, SIDE_MAX};
 use crate::terminal::preview;
 
 /// A terminal that nobody sits at. It answers what programs ask their terminal: without that some do not begin.
@@ -28,7 +28,9 @@ struct Above {
 
 impl Above {
     fn push(&mut self, text: &str, goes_on: bool) {
-        match self.lines.back_mut().filter(|_| !self.ended) {
+        // A program that never ends its line has it ended here.
+        let goes_on_before = |last: &&mut String| !self.ended && last.len() < LINE_BYTES_MAX;
+        match self.lines.back_mut().filter(goes_on_before) {
             Some(last) => last.push_str(text),
             None => self.lines.push_back(text.to_owned()),
         }
@@ -242,6 +244,17 @@ mod tests {
         let mut screen = Screen::new((50, 80));
         screen.write(b"the task\x1b[45;1Hthe state\r\nthe prompt");
         assert_eq!(screen.last_lines(), ["the task", "", "the state", "the prompt"]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_ended() {
+        let mut screen = Screen::new((24, 80));
+        for _ in 0..64 {
+            screen.write(&[b'x'; 4 * 1024]);
+        }
+        let lines = screen.into_lines();
+        assert!(lines.len() > 8, "{}", lines.len());
+        assert!(lines.iter().all(|line| line.len() < LINE_BYTES_MAX + 4 * 1024));
     }
 
     #[test]

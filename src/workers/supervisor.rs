@@ -61,7 +61,7 @@ pub async fn supervise() -> io::Result<()> {
     let local = tokio::task::LocalSet::new();
     local
         .run_until(async {
-            match begin(order).await {
+            match begin(order, &mut orders, &mut signals).await {
                 Ok(mut worker) => worker.run(orders, &mut signals).await,
                 Err(reason) => {
                     tell(&Report::Failed { reason });
@@ -117,19 +117,27 @@ impl Drop for Door {
     }
 }
 
+/// Why a worker was not started that was told to end before.
+const NOT_WANTED: &str = "it was told to end before it was started";
+
 /// Starts a worker.
 ///
 /// # Errors
 ///
 /// Why it was not started, and what to do. Nothing of it is left.
-async fn begin(order: Order) -> Result<Worker, String> {
+async fn begin(order: Order, orders: &mut Orders, ends: &mut Ends) -> Result<Worker, String> {
     let program = program::find(&order)?;
     let files = &order.files;
     let in_directory = |error| format!("cannot keep its log and its socket: {error}");
     files.make_directory().map_err(in_directory)?;
-    let name = lock(files).await.map_err(in_directory)?;
+    // While it waits for its name it can be told to end, as later.
+    let name = tokio::select! {
+        name = lock(files) => name.map_err(in_directory)?,
+        _ = orders.next_line() => return Err(NOT_WANTED.to_owned()),
+        () = ends.next() => return Err(NOT_WANTED.to_owned()),
+    };
     let Some(name) = name else {
-        return Err("another worker of its name has not ended yet; try again in a moment".to_owned());
+        return Err("another worker of its name has not ended yet, or another relay of the same project has one; try again in a moment, or choose another name".to_owned());
     };
     let size = (order.rows.clamp(1, SIDE_MAX), order.cols.clamp(1, SIDE_MAX));
     let system = |error: io::Error| format!("the system gives it no terminal: {error}");
@@ -155,16 +163,16 @@ async fn begin(order: Order) -> Result<Worker, String> {
         let _gone = rustix::process::kill_process(first, Signal::KILL);
         return Err(reason);
     }
-    tell(&Report::Started {
-        pid: first.as_raw_nonzero().get(),
-    });
     let socket = match listen(files) {
         Ok(socket) => Some(socket),
         Err(error) => {
-            trouble(format!("nobody can attach to it: {error}"));
+            trouble(format!("nobody can attach to {}: {error}", files.name()));
             None
         }
     };
+    tell(&Report::Started {
+        pid: first.as_raw_nonzero().get(),
+    });
     let (shared, typed) = Shared::new(Screen::new(size));
     Ok(Worker {
         first,
@@ -332,10 +340,12 @@ impl Worker {
         }
         let mut screen = self.shared.screen.borrow_mut();
         screen.write(bytes);
-        if self.line.is_terminal && self.input.len() < INPUT_BYTES_MAX {
-            self.input.extend(screen.take_answers());
-        }
+        let answers = screen.take_answers();
         drop(screen);
+        // Who reads none of its answers is given no more of them.
+        if self.line.is_terminal && self.input.len() < INPUT_BYTES_MAX {
+            self.input.extend(answers);
+        }
         self.shared.change();
     }
 

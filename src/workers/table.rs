@@ -170,7 +170,7 @@ const OPENCODE: Entry = Entry {
 const SIZE: (u16, u16) = (50, 150);
 
 /// What says to a program that an agent calls it, or where its parent's terminal is. A worker is not in there.
-const NOT_INHERITED: [&str; 14] = [
+const NOT_INHERITED: [&str; 15] = [
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_MESSAGING_SOCKET",
@@ -180,6 +180,7 @@ const NOT_INHERITED: [&str; 14] = [
     "CODEX_THREAD_ID",
     "GEMINI_CLI",
     "OPENCODE",
+    "RELAY_HOOKS",
     "RELAY_MODE",
     "RELAY_SOCKET",
     "RELAY_TMUX",

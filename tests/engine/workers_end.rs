@@ -216,6 +216,26 @@ fn what_there_is_no_room_for_stays_with_the_worker_until_there_is() {
     relay.call(A, 6, release("pm", "tester"));
     relay.happens(FIRST, exited(0, ""));
     assert_eq!(relay.waits_for("tester").len(), 2);
+    let one = Command::Mail(mail::Command::Read {
+        agent: Some("pm".to_owned()),
+        from: None,
+        channel: None,
+        limit: std::num::NonZeroUsize::new(1),
+        earlier: false,
+        wait_ms: 0,
+        second: mail::Second::Supersedes,
+    });
+    relay.call(A, 17, one);
+    relay.passed(17);
+    relay.call(A, 18, look("pm"));
+    relay.settle();
+    let it = ("dev-a".to_owned(), "it".to_owned());
+    assert_eq!(
+        relay.waits_for("pm"),
+        [it],
+        "there is no room for a message and for what tells of it"
+    );
+    assert_eq!(relay.waits_for("tester").len(), 2);
     relay.call(A, 7, read("pm"));
     relay.passed(7);
     relay.call(A, 8, look("pm"));

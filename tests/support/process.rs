@@ -82,7 +82,13 @@ pub fn command_of(relay: impl AsRef<OsStr>) -> Command {
     }
     command.env("XDG_RUNTIME_DIR", runtime_directory());
     // What says that an agent calls, where an agent runs these tests.
-    for variable in ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"] {
+    for variable in [
+        "CLAUDECODE",
+        "CODEX_THREAD_ID",
+        "GEMINI_CLI",
+        "OPENCODE",
+        "RELAY_PARENT",
+    ] {
         command.env_remove(variable);
     }
     command.env("XDG_DATA_HOME", data_directory());

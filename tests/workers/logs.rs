@@ -107,6 +107,7 @@ fn who_has_never_run_has_no_log_and_one_of_several_projects_is_to_be_named() {
         std::fs::create_dir_all(&directory).expect("there is room");
         std::fs::write(directory.join("w1.log"), text).expect("there is room");
     }
+    assert_eq!(logs(&scene, &["b:w1"]).1, "of b\n", "as relay names it");
     let several = "relay logs: several projects have a worker w1: a, b; choose one with --project\n";
     assert_eq!(
         logs(&scene, &["w1"]),
@@ -116,4 +117,8 @@ fn who_has_never_run_has_no_log_and_one_of_several_projects_is_to_be_named() {
         logs(&scene, &["w1", "--project", "b"]),
         (Some(0), "of b\n".to_owned(), String::new())
     );
+    let directory = scene.path("relay/projects/default/workers");
+    std::fs::create_dir_all(&directory).expect("there is room");
+    std::fs::write(directory.join("w1.log"), "of the default one\n").expect("there is room");
+    assert_eq!(logs(&scene, &["w1"]).1, "of the default one\n", "as everywhere");
 }

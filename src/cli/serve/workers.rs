@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::super::discover::nearest_config;
-use super::super::own_program;
 use super::super::project::DataDirectory;
 use crate::engine::WorkerId;
 use crate::engine::workers::{ExitStatus, Happened, Start};
@@ -30,8 +29,10 @@ pub struct Relay {
     pub port: u16,
     /// What it asks for.
     pub token: Option<Token>,
-    /// The directory that it was started in.
-    pub directory: PathBuf,
+    /// The directory that it was started in; none if that was gone already.
+    pub directory: Option<PathBuf>,
+    /// The program that relay is, as it was found when relay started: its file may be another one since.
+    pub program: String,
 }
 
 /// By what each worker that has not ended is told to.
@@ -54,13 +55,19 @@ impl Relay {
             .cli
             .parse()
             .map_err(|unknown: crate::workers::UnknownCli| unknown.to_string())?;
-        let config = match nearest_config(&self.directory) {
+        let Some(directory) = &self.directory else {
+            return Err(
+                "the directory that relay was started in was gone already; start relay in one that is there"
+                    .to_owned(),
+            );
+        };
+        let config = match nearest_config(directory) {
             Some((file, Ok(bytes))) => Config::parse(&file, &bytes).map_err(|flaw| flaw.to_string())?,
             Some((file, Err(error))) => return Err(format!("cannot read {}: {error}", file.display())),
             None => Config::default(),
         };
         let directories = Directories {
-            relay: &self.directory,
+            relay: directory,
             config: &config,
         };
         let parent = wanted.parent_cwd.as_deref().map(Path::new);
@@ -73,7 +80,7 @@ impl Relay {
         };
         let project = wanted.agent.project();
         let name = wanted.agent.local();
-        let directory = data.project(&project.parse().expect("an agent's project is one"));
+        let files = data.project(&project.parse().expect("an agent's project is one"));
         let task = Task {
             cli,
             name: name.to_owned(),
@@ -85,8 +92,8 @@ impl Relay {
             host: self.host,
             port: self.port,
             token: self.token.as_ref().map(|token| token.reveal().to_owned()),
-            program: own_program(),
-            files: Files::of(&directory, name),
+            program: self.program.clone(),
+            files: Files::of(&files, name),
         };
         task.order(&config)
     }

@@ -183,7 +183,7 @@ impl Engine {
         check_text("reason", reason.as_deref(), REASON_BYTES_MAX)?;
         let (project, local) = name.split_once(':').unwrap_or((by.project(), name));
         let Some(agent) = self.agent_in(project, local) else {
-            return Err(self.unknown_worker(by.project(), name).into());
+            return Err(self.unknown_worker(&by, name).into());
         };
         let Some(last) = self.workers.last.get(&agent) else {
             return Err(Refusal::NotAWorker { agent }.into());
@@ -205,12 +205,14 @@ impl Engine {
         })
     }
 
-    fn unknown_worker(&self, project: &str, given: &str) -> Refusal {
+    fn unknown_worker(&self, by: &AgentName, given: &str) -> Refusal {
         let all = self.workers.all.values();
-        let of_project = all.filter(|worker| worker.agent.project() == project);
+        // The person may end those of any project.
+        let meant = all.filter(|worker| by.is_person() || worker.agent.project() == by.project());
+        let known = meant.map(|worker| worker.agent.seen_from(by.project()).into_owned());
         Refusal::Unknown {
             given: shown(given),
-            known: of_project.map(|worker| worker.agent.local().to_owned()).collect(),
+            known: known.collect(),
         }
     }
 

@@ -423,7 +423,9 @@ impl Engine {
             .map(|delivery| delivery.seq)
             .collect();
         let fits = |seq: &Seq| self.room_for(&parent, inbox.at(*seq).message.bytes()).is_some();
-        if self.stopping || !places.first().is_some_and(fits) {
+        // What says that they come takes a place, too, and is no use without one of them.
+        let has_two = self.inboxes[&parent].messages() + 2 <= self.bounds.inbox_messages_max;
+        if self.stopping || !has_two || !places.first().is_some_and(fits) {
             return;
         }
         let count = places.len();

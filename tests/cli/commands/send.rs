@@ -190,10 +190,22 @@ fn what_the_relay_refuses_is_said_in_its_words() {
 #[test]
 fn what_an_agent_sends_from_its_shell_says_whose_it_is() {
     let relay = told();
-    for variable in ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"] {
+    for variable in [
+        "CLAUDECODE",
+        "CODEX_THREAD_ID",
+        "GEMINI_CLI",
+        "OPENCODE",
+        "RELAY_PARENT",
+    ] {
         let send = |from: &[&str]| {
             let mut command = ask(relay.port, &[&["send", "dev-a", "x"], from].concat());
-            for other in ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"] {
+            for other in [
+                "CLAUDECODE",
+                "CODEX_THREAD_ID",
+                "GEMINI_CLI",
+                "OPENCODE",
+                "RELAY_PARENT",
+            ] {
                 command.env_remove(other);
             }
             command.env(variable, "1");

@@ -11,6 +11,8 @@ fn the_relay_ends_in_order_and_what_was_unread_is_told() {
     session.hear_of_start("dev-a");
     let wait = session.wait("dev-a", 280.0);
     await_wait(&relay, "dev-a");
+    // What the person holds is gone with the rest.
+    ask(relay.port, &["hold", "pm"]).assert().code(0);
     let pid = relay.health()["pid"].clone();
     ask(relay.port, &["stop"])
         .assert()
@@ -117,7 +119,7 @@ fn a_relay_that_does_not_end_is_told() {
         TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     let said = format!(
-        "relay stop: process {} was asked to end and still listens on 127.0.0.1:{port} after 10 s\n",
+        "relay stop: process {} was asked to end and still listens on 127.0.0.1:{port} after 15 s\n",
         relay.child.id()
     );
     ask(port, &["stop"]).assert().code(4).stdout("").stderr(said);

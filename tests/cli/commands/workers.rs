@@ -297,7 +297,7 @@ fn what_is_asked_wrongly_is_refused_with_what_is_accepted() {
         ("task", json!(" "), 400, "\"task\" is empty; accepted: a text".to_owned()),
         ("task", json!("x".repeat(64 * 1024 + 1)), 400, "\"task\" has 65537 bytes; accepted: at most 65536".to_owned()),
         ("model", json!("a\nb"), 400, "\"model\" is \"a\\nb\"; accepted: one line of text, without control characters".to_owned()),
-        ("cwd", json!("/"), 409, format!("cwd / is outside of where workers may work: {top}; name it under workers.directories in .relay/config.json to allow it")),
+        ("cwd", json!("/"), 409, format!("cwd / is outside of where workers may work: {top}; name it under workers.directories in .relay/config.json of the directory that relay runs in, {top}, to allow it")),
         ("cwd", json!("gone"), 409, format!("cwd {top}/gone: No such file or directory (os error 2); accepted: a directory that is there")),
         ("from", json!("nobody"), 400, "unknown role \"nobody\"; known roles: pm, dev-a, dev-b".to_owned()),
         ("dir", json!("/"), 400, format!("{takes}unknown field `dir`")),
@@ -374,7 +374,13 @@ fn a_directory_that_is_none_is_refused_before_the_relay_is_asked() {
 fn in_an_agents_own_shell_nothing_is_started_or_ended() {
     let yard = Yard::new(WAITS);
     yard.spawn("w1");
-    for variable in ["CLAUDECODE", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE"] {
+    for variable in [
+        "CLAUDECODE",
+        "CODEX_THREAD_ID",
+        "GEMINI_CLI",
+        "OPENCODE",
+        "RELAY_PARENT",
+    ] {
         for (arguments, said) in [
             (
                 &["spawn", "w2", "--cli", "claude", "--task", "count"][..],
