@@ -85,6 +85,15 @@ impl Person {
         }
     }
 
+    /// Tells whether its screen shows a text, once nothing has come for a moment.
+    fn shows(&mut self, text: &str) -> bool {
+        while let Ok(bytes) = self.read.recv_timeout(Duration::from_millis(100)) {
+            self.screen.process(&bytes);
+            self.written.extend(bytes);
+        }
+        self.screen.screen().contents().contains(text)
+    }
+
     fn types(&mut self, keys: &str) {
         self.ours.write_all(keys.as_bytes()).expect("it is read");
     }
@@ -146,8 +155,11 @@ fn a_person_sees_the_screen_as_it_is_types_and_leaves_and_the_worker_goes_on() {
     tcsetwinsize(&person.ours, winsize(20, 60)).expect("it is a terminal");
     // Nobody leads a session there, to whom the system would say so.
     person.signals(Signal::WINCH);
-    person.types("again\r");
-    person.sees("got again in 20 60");
+    // It comes beside the keys, before them or behind them.
+    until("the worker has the window's size", || {
+        person.types("again\r");
+        person.shows("got again in 20 60")
+    });
     // To the worker they are keys as others.
     person.types("x\u{1d}and more");
     let ended = person.ends();
