@@ -217,7 +217,7 @@ fn what_an_agent_sends_from_its_shell_says_whose_it_is() {
         send(&[]).code(2).stdout("").stderr(contains(reason));
         send(&["--from", "pm"]).code(0);
     }
-    assert_eq!(relay.bodies("dev-a"), ["x"; 4]);
+    assert_eq!(relay.bodies("dev-a"), ["x"; 5]);
 }
 
 #[test]
