@@ -59,56 +59,96 @@ enum Command {
         bug: Option<String>,
     },
     /// Run seeds in which agents are delivered to by their own nodes: many, until the first violation, or one.
-    Nodes {
-        /// How many.
-        #[arg(long, default_value_t = 1_000)]
-        seeds: u64,
-        /// The first one.
-        #[arg(long, default_value_t = 0)]
-        from: u64,
-        /// This one alone, with all that happened.
-        #[arg(long, conflicts_with_all = ["seeds", "from"])]
-        seed: Option<u64>,
-        /// With a seeded bug, by its name.
-        #[arg(long, requires = "seed")]
-        bug: Option<String>,
-    },
+    Nodes(Seeds),
     /// Run seeds in which models are shown what waits by the hooks of their programs: many, until the first violation, or one.
-    Programs {
-        /// How many.
-        #[arg(long, default_value_t = 1_000)]
-        seeds: u64,
-        /// The first one.
-        #[arg(long, default_value_t = 0)]
-        from: u64,
-        /// This one alone, with all that happened.
-        #[arg(long, conflicts_with_all = ["seeds", "from"])]
-        seed: Option<u64>,
-        /// With a seeded bug, by its name.
-        #[arg(long, requires = "seed")]
-        bug: Option<String>,
-    },
+    Programs(Seeds),
     /// Run seeds in which agents start others and end them, around the engine alone: many, until the first violation, or one.
-    Workers {
-        /// How many.
-        #[arg(long, default_value_t = 10_000)]
-        seeds: u64,
-        /// The first one.
-        #[arg(long, default_value_t = 0)]
-        from: u64,
-        /// This one alone, with all that happened.
-        #[arg(long, conflicts_with_all = ["seeds", "from"])]
-        seed: Option<u64>,
-        /// With a seeded bug, by its name.
-        #[arg(long, requires = "seed")]
-        bug: Option<String>,
-    },
+    Workers(Seeds),
     /// Make the plan of a failing seed smaller.
     Shrink {
         /// Which.
         #[arg(long)]
         seed: u64,
     },
+}
+
+/// Which seeds of a suite are run.
+#[derive(clap::Args)]
+struct Seeds {
+    /// How many.
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// The first one.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// This one alone, with all that happened.
+    #[arg(long, conflicts_with_all = ["seeds", "from"])]
+    seed: Option<u64>,
+    /// With a seeded bug, by its name.
+    #[arg(long, requires = "seed")]
+    bug: Option<String>,
+}
+
+/// What a run has done, and which laws it broke.
+type Ran = Result<(Vec<String>, Vec<Violation>), Violation>;
+
+/// What is said of many runs, the first that broke a law, and what was required and never happened.
+type Summed = (String, Option<(u64, Violation)>, Vec<&'static str>);
+
+/// A suite beside the one of the contract, by its subcommand.
+struct Suite<Bug> {
+    name: &'static str,
+    bugs: Vec<Bug>,
+    run: fn(u64, Option<Bug>) -> Ran,
+    campaign: fn(u64, u64) -> Summed,
+}
+
+impl<Bug: Copy + std::fmt::Debug> Suite<Bug> {
+    fn carry_out(&self, asked: &Seeds) -> ExitCode {
+        match asked.seed {
+            Some(seed) => self.run(seed, asked.bug.as_deref()),
+            None => self.campaign(asked.from, asked.seeds),
+        }
+    }
+
+    fn run(&self, seed: u64, bug: Option<&str>) -> ExitCode {
+        let named = |name: &str| self.bugs.iter().find(|bug| format!("{bug:?}") == name);
+        let bug = match bug.map(|name| named(name).ok_or(name)).transpose() {
+            Ok(bug) => bug.copied(),
+            Err(name) => {
+                println!("there is no bug {name:?}; accepted: {:?}", self.bugs);
+                return ExitCode::FAILURE;
+            }
+        };
+        let (trace, violations) = match (self.run)(seed, bug) {
+            Ok(ran) => ran,
+            Err(violation) => return self.fail(seed, &violation),
+        };
+        trace.iter().for_each(|line| println!("{line}"));
+        match violations.first() {
+            Some(violation) => self.fail(seed, violation),
+            None => ExitCode::SUCCESS,
+        }
+    }
+
+    fn campaign(&self, from: u64, seeds: u64) -> ExitCode {
+        let (summary, failure, missing) = (self.campaign)(from, seeds);
+        println!("{summary}");
+        if let Some((seed, violation)) = &failure {
+            return self.fail(*seed, violation);
+        }
+        if !missing.is_empty() {
+            println!("required, but never happened: {}", missing.join(", "));
+            return ExitCode::FAILURE;
+        }
+        ExitCode::SUCCESS
+    }
+
+    fn fail(&self, seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
+        println!("seed {seed} broke the law \"{law}\": {detail}");
+        println!("replay: cargo run -p sim -- {} --seed {seed}", self.name);
+        ExitCode::FAILURE
+    }
 }
 
 fn main() -> ExitCode {
@@ -122,33 +162,39 @@ fn main() -> ExitCode {
         }),
         Command::Meta { seed } => meta(seed),
         Command::Bugs { seeds, bug } => bugs(seeds, bug.as_deref()),
-        Command::Nodes {
-            seeds,
-            from,
-            seed,
-            bug,
-        } => match seed {
-            Some(seed) => run_nodes(seed, bug.as_deref()),
-            None => nodes_campaign(from, seeds),
-        },
-        Command::Programs {
-            seeds,
-            from,
-            seed,
-            bug,
-        } => match seed {
-            Some(seed) => run_programs(seed, bug.as_deref()),
-            None => programs_campaign(from, seeds),
-        },
-        Command::Workers {
-            seeds,
-            from,
-            seed,
-            bug,
-        } => match seed {
-            Some(seed) => run_workers(seed, bug.as_deref()),
-            None => workers_campaign(from, seeds),
-        },
+        Command::Nodes(asked) => Suite {
+            name: "nodes",
+            bugs: nodes::bug::Bug::ALL.to_vec(),
+            run: |seed, bug| nodes::run_seed(seed, bug).map(|run| (run.history.trace, run.violations)),
+            campaign: |from, seeds| {
+                let summary = nodes::campaign(from, seeds);
+                let (text, missing) = (summary.to_string(), summary.missing());
+                (text, summary.failure, missing)
+            },
+        }
+        .carry_out(&asked),
+        Command::Programs(asked) => Suite {
+            name: "programs",
+            bugs: programs::bug::Bug::ALL.to_vec(),
+            run: |seed, bug| programs::run_seed(seed, bug).map(|run| (run.history.trace, run.violations)),
+            campaign: |from, seeds| {
+                let summary = programs::campaign(from, seeds);
+                let (text, missing) = (summary.to_string(), summary.missing());
+                (text, summary.failure, missing)
+            },
+        }
+        .carry_out(&asked),
+        Command::Workers(asked) => Suite {
+            name: "workers",
+            bugs: workers::bug::Bug::ALL.to_vec(),
+            run: |seed, bug| workers::run_seed(seed, bug).map(|run| (run.trace, run.violations)),
+            campaign: |from, seeds| {
+                let summary = workers::campaign(from, seeds);
+                let (text, missing) = (summary.to_string(), summary.missing());
+                (text, summary.failure, missing)
+            },
+        }
+        .carry_out(&asked),
         Command::Shrink { seed } => shrink(seed),
     }
 }
@@ -205,135 +251,6 @@ fn run_campaign(plan: Campaign) -> ExitCode {
             "required of {seeds} seeds, but never happened: {}",
             missing.join(", ")
         );
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
-}
-
-fn run_nodes(seed: u64, bug: Option<&str>) -> ExitCode {
-    let all = nodes::bug::Bug::ALL;
-    let bug = match bug {
-        None => None,
-        Some(name) => match all.into_iter().find(|bug| format!("{bug:?}") == name) {
-            Some(bug) => Some(bug),
-            None => {
-                println!("there is no bug {name:?}; accepted: {all:?}");
-                return ExitCode::FAILURE;
-            }
-        },
-    };
-    let run = match nodes::run_seed(seed, bug) {
-        Ok(run) => run,
-        Err(violation) => return fail_nodes(seed, &violation),
-    };
-    run.history.trace.iter().for_each(|line| println!("{line}"));
-    match run.violations.first() {
-        Some(violation) => fail_nodes(seed, violation),
-        None => ExitCode::SUCCESS,
-    }
-}
-
-fn fail_nodes(seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
-    println!("seed {seed} broke the law \"{law}\": {detail}");
-    println!("replay: cargo run -p sim -- nodes --seed {seed}");
-    ExitCode::FAILURE
-}
-
-fn nodes_campaign(from: u64, seeds: u64) -> ExitCode {
-    let summary = nodes::campaign(from, seeds);
-    println!("{summary}");
-    if let Some((seed, violation)) = &summary.failure {
-        return fail_nodes(*seed, violation);
-    }
-    let missing = summary.missing();
-    if !missing.is_empty() {
-        println!("required, but never happened: {}", missing.join(", "));
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
-}
-
-fn run_programs(seed: u64, bug: Option<&str>) -> ExitCode {
-    let all = programs::bug::Bug::ALL;
-    let bug = match bug {
-        None => None,
-        Some(name) => match all.into_iter().find(|bug| format!("{bug:?}") == name) {
-            Some(bug) => Some(bug),
-            None => {
-                println!("there is no bug {name:?}; accepted: {all:?}");
-                return ExitCode::FAILURE;
-            }
-        },
-    };
-    let run = match programs::run_seed(seed, bug) {
-        Ok(run) => run,
-        Err(violation) => return fail_programs(seed, &violation),
-    };
-    run.history.trace.iter().for_each(|line| println!("{line}"));
-    match run.violations.first() {
-        Some(violation) => fail_programs(seed, violation),
-        None => ExitCode::SUCCESS,
-    }
-}
-
-fn fail_programs(seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
-    println!("seed {seed} broke the law \"{law}\": {detail}");
-    println!("replay: cargo run -p sim -- programs --seed {seed}");
-    ExitCode::FAILURE
-}
-
-fn programs_campaign(from: u64, seeds: u64) -> ExitCode {
-    let summary = programs::campaign(from, seeds);
-    println!("{summary}");
-    if let Some((seed, violation)) = &summary.failure {
-        return fail_programs(*seed, violation);
-    }
-    let missing = summary.missing();
-    if !missing.is_empty() {
-        println!("required, but never happened: {}", missing.join(", "));
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
-}
-
-fn run_workers(seed: u64, bug: Option<&str>) -> ExitCode {
-    let all = workers::bug::Bug::ALL;
-    let bug = match bug {
-        None => None,
-        Some(name) => match workers::bug::Bug::named(name) {
-            Some(bug) => Some(bug),
-            None => {
-                println!("there is no bug {name:?}; accepted: {all:?}");
-                return ExitCode::FAILURE;
-            }
-        },
-    };
-    let run = match workers::run_seed(seed, bug) {
-        Ok(run) => run,
-        Err(violation) => return fail_workers(seed, &violation),
-    };
-    run.trace.iter().for_each(|line| println!("{line}"));
-    match run.violations.first() {
-        Some(violation) => fail_workers(seed, violation),
-        None => ExitCode::SUCCESS,
-    }
-}
-
-fn fail_workers(seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
-    println!("seed {seed} broke the law \"{law}\": {detail}");
-    println!("replay: cargo run -p sim -- workers --seed {seed}");
-    ExitCode::FAILURE
-}
-
-fn workers_campaign(from: u64, seeds: u64) -> ExitCode {
-    let summary = workers::campaign(from, seeds);
-    println!("{summary}");
-    if let Some((seed, violation)) = &summary.failure {
-        return fail_workers(*seed, violation);
-    }
-    let missing = summary.missing();
-    if !missing.is_empty() {
-        println!("required, but never happened: {}", missing.join(", "));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

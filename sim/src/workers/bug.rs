@@ -49,11 +49,6 @@ impl Bug {
         Self::AnybodyReleases,
     ];
 
-    /// Finds one by its name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|bug| format!("{bug:?}") == name)
-    }
-
     /// Changes what goes into the engine. `latest` finds the worker that was started last under the name of another one.
     pub fn on_input(self, input: &mut Input, latest: impl Fn(WorkerId) -> Option<WorkerId>) {
         match (self, input) {
