@@ -1,4 +1,4 @@
-//! A process of an agent CLI, as the system knows it.
+//! A process of an agent CLI, as the system knows it, and how a shell is told what to start.
 
 /// The process of a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,6 +67,15 @@ impl Process {
         let (_, behind_name) = stat.rsplit_once(')')?;
         Some(behind_name.split_whitespace().map(str::to_owned).collect())
     }
+}
+
+/// Quotes a word for a shell where it needs that.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -269,28 +269,33 @@ struct Config {
     project: Option<String>,
 }
 
-/// Looks for the nearest file that says something, from the working directory upward. A git work tree is looked at together
-/// with the main one, in which a file that is not in the repository is.
+/// Goes through the directories that may hold such a file, the nearest first: from the working directory upward. A git work tree is looked
+/// at together with the main one, in which a file that is not in the repository is.
+fn holders<S: System>(directory: &Path, system: &S) -> impl Iterator<Item = PathBuf> {
+    directory.ancestors().flat_map(move |directory| {
+        let main = main_work_tree(directory, |file| system.read(file).ok());
+        std::iter::once(directory.to_owned()).chain(main)
+    })
+}
+
+/// Looks for the nearest file that says which relay is meant.
 fn configured<S: System>(
     around: &Surroundings<'_, S>,
     data: Option<&DataDirectory>,
 ) -> Result<Option<Found>, DiscoverError> {
-    for directory in around.directory.ancestors() {
-        let main = main_work_tree(directory, |file| around.system.read(file).ok());
-        for directory in std::iter::once(directory).chain(main.as_deref()) {
-            let file = directory.join(CONFIG);
-            let config = match config(&file, around.system) {
-                Ok(Some(config)) => config,
-                Ok(None) => continue,
-                Err(reason) => return Err(DiscoverError::Config { file, reason }),
-            };
-            let source = Source::Config(file);
-            if let Some(socket) = config.socket_path {
-                return Ok(Some(at_socket(directory.join(socket), source, data)));
-            }
-            if let Some(project) = config.project {
-                return of_project(&project, source, data).map(Some);
-            }
+    for directory in holders(around.directory, around.system) {
+        let file = directory.join(CONFIG);
+        let config = match config(&file, around.system) {
+            Ok(Some(config)) => config,
+            Ok(None) => continue,
+            Err(reason) => return Err(DiscoverError::Config { file, reason }),
+        };
+        let source = Source::Config(file);
+        if let Some(socket) = config.socket_path {
+            return Ok(Some(at_socket(directory.join(socket), source, data)));
+        }
+        if let Some(project) = config.project {
+            return of_project(&project, source, data).map(Some);
         }
     }
     Ok(None)
@@ -298,18 +303,13 @@ fn configured<S: System>(
 
 /// Finds the nearest such file of a directory tree, whatever it says, and what is in it.
 pub fn nearest_config(directory: &Path) -> Option<(PathBuf, io::Result<Vec<u8>>)> {
-    let system = &ThisSystem;
-    for directory in directory.ancestors() {
-        let main = main_work_tree(directory, |file| system.read(file).ok());
-        for directory in std::iter::once(directory).chain(main.as_deref()) {
-            let file = directory.join(CONFIG);
-            match system.read(&file) {
-                Err(error) if is_absent(&error) => {}
-                read => return Some((file, read)),
-            }
+    holders(directory, &ThisSystem).find_map(|directory| {
+        let file = directory.join(CONFIG);
+        match ThisSystem.read(&file) {
+            Err(error) if is_absent(&error) => None,
+            read => Some((file, read)),
         }
-    }
-    None
+    })
 }
 
 /// Reads a file that may not be there.

@@ -52,6 +52,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::process::quoted;
 use crate::terminal::{visible, visible_lines};
 
 /// The message bus for coding agents on one machine.
@@ -349,15 +350,6 @@ fn own_program() -> String {
     } else {
         path.to_string_lossy().into_owned()
     }
-}
-
-/// Quotes a word for a shell where it needs that.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// How many inboxes are named of those that had something unread when relay stopped.

@@ -460,7 +460,7 @@ impl Owner {
                 Effect::Invoke { session, invocation } => nodes.invoke(session, invocation),
                 Effect::Tell { session, told } => nodes.tell(session, told),
                 Effect::Superseded { session } => nodes.supersede(session),
-                Effect::StartWorker(start) => workers.start(*start),
+                Effect::StartWorker(start) => workers.start(start),
                 Effect::EndWorker { worker } => workers.end(worker),
                 Effect::Note(Event::Worker(transition)) => workers.note(&transition),
                 Effect::Note(Event::Closed { session, .. }) => {

@@ -41,7 +41,7 @@ pub use limits::GRACE;
 pub use order::{Order, Status};
 pub use starter::{Event, Handle, start, start_by};
 pub use supervisor::supervise;
-pub use table::{Cli, Task, UnknownCli};
+pub use table::{Cli, Task, UnknownCli, WAIT_SECONDS};
 
 pub(crate) use frames::{Frame, read_frame, write_frame};
 pub(crate) use screen::lines_of;

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::{Config, Files, Order};
 use crate::engine::DEFAULT_PROJECT;
+use crate::process::quoted;
 
 /// The agent CLIs that a worker may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -199,8 +200,8 @@ pub const CLAUDE_HOOKS: [(&str, bool); 7] = [
     ("SessionEnd", false),
 ];
 
-/// How long a waiter may wait, as for `relay install`.
-const WAIT_SECONDS: u32 = 2_000_000;
+/// How long a waiter may wait: 23 days, of which Claude Code counts the milliseconds in 31 bits.
+pub const WAIT_SECONDS: u32 = 2_000_000;
 
 /// What a worker is to do, as whom, and where.
 #[derive(Debug, Clone)]
@@ -369,7 +370,7 @@ impl Task {
     fn settings(&self) -> Value {
         let host = self.named_host().into_iter().map(|word| format!(" {word}"));
         let host: String = host.collect();
-        let program = shell_quoted(&self.program);
+        let program = quoted(&self.program);
         let command = |mode: &str| format!("{program} hook claude{mode} --worker{host}");
         let hooks = CLAUDE_HOOKS.map(|(event, waits)| {
             let mut groups = vec![json!({"hooks": [{"type": "command", "command": command("")}]})];
@@ -438,15 +439,6 @@ impl Task {
              Your task:\n\n{text}"
         )
     }
-}
-
-/// Quotes a word for a shell where it needs that.
-fn shell_quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

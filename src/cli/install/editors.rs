@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::json::Json;
 use super::parts::{Listed, NAME};
 use super::whole;
+use crate::workers::WAIT_SECONDS;
 
 /// The editors by the names that the command line has for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -288,9 +289,6 @@ impl Hooks {
         self.events.iter().map(groups).collect()
     }
 }
-
-/// How long a waiter may wait: 23 days, of which Claude Code counts the milliseconds in 31 bits.
-const WAIT_SECONDS: u32 = 2_000_000;
 
 /// How Claude Code and Gemini CLI write the variable that names the agent.
 const SHELL_AGENT: &str = "${RELAY_AGENT:-}";

@@ -25,8 +25,8 @@ pub(super) struct Wants {
 }
 
 impl Wants {
-    pub fn start(&self, start: Start) {
-        self.want(Wanted::Start(Box::new(start)));
+    pub fn start(&self, start: Box<Start>) {
+        self.want(Wanted::Start(start));
     }
 
     pub fn end(&self, worker: WorkerId) {
