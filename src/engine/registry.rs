@@ -300,6 +300,13 @@ impl Engine {
         }
     }
 
+    /// Has an agent be one that nobody has spoken for, until a session does.
+    pub(super) fn has_not_been_heard_of(&mut self, agent: &AgentName) {
+        let state = self.agent_mut(agent);
+        state.last_contact = None;
+        state.last_session = None;
+    }
+
     /// Takes note that an agent is there: by an act of a session's, or by a new one that registers it.
     fn contact(&mut self, agent: &AgentName, by: Option<SessionId>, step: &mut Step<'_>) {
         let Some(state) = self.agents.get_mut(agent) else {

@@ -270,3 +270,50 @@ fn nobody_is_called_as_the_relay_is_and_nothing_is_sent_to_it() {
     );
     assert_eq!(AgentName::relay().seen_from("web"), RELAY);
 }
+
+#[test]
+fn a_worker_that_has_not_spoken_counts_as_never_there_and_is_not_active() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    let is_active = |relay: &mut Relay, call: u64| {
+        let agent = name("tester");
+        let effects = relay.call(A, call, agents::Command::Find { agent }.into());
+        let [
+            Effect::Reply {
+                result: Ok(Reply::Agents(agents::Reply::Found(Some(found)))),
+                ..
+            },
+        ] = &effects[..]
+        else {
+            panic!("{effects:?}");
+        };
+        (found.is_active, found.last_contact)
+    };
+    let note = |relay: &mut Relay, call: u64| {
+        let effects = relay.call(A, call, post(Some("pm"), "tester", "there?"));
+        let [
+            Effect::Reply {
+                result: Ok(Reply::Mail(mail::Reply::Posted { absence, .. })),
+                ..
+            },
+        ] = &effects[..]
+        else {
+            panic!("{effects:?}");
+        };
+        absence.clone()
+    };
+    relay.has_worker(1, FIRST, "tester");
+    assert_eq!(is_active(&mut relay, 2), (false, None));
+    assert!(note(&mut relay, 3).is_some());
+    relay.open(OF_WORKER, Carrier::Stream, Some("tester"));
+    relay.call(OF_WORKER, 4, look("tester"));
+    assert_eq!(is_active(&mut relay, 5), (true, Some(START)));
+    assert_eq!(note(&mut relay, 6), None);
+    relay.close(OF_WORKER, Ending::Orderly);
+    relay.happens(FIRST, exited(1, ""));
+    relay.has_worker(7, SECOND, "tester");
+    assert_eq!(
+        is_active(&mut relay, 8),
+        (false, None),
+        "what the one before did is not its own"
+    );
+}

@@ -47,6 +47,8 @@ impl Engine {
         };
         self.register(agent, registration, step);
         self.is_kept(agent);
+        // Nobody has done anything in its name yet: it may never start.
+        self.has_not_been_heard_of(agent);
     }
 
     /// Takes note that a session has called a tool, or a hook has spoken.
