@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::agents::in_agents_shell;
+use super::person::require_no_agent;
 use super::worker_files::Which;
 use super::{End, Failure, block_on, say};
 use crate::workers::{Frame, read_frame, write_frame};
@@ -45,9 +45,9 @@ enum Left {
 pub fn run(args: &Attach) -> Result<End, Failure> {
     let failed = |text: String| Failure::error(format!("relay attach: {text}"));
     let name = args.which.name();
-    if let Some(variable) = in_agents_shell() {
+    if let Err(why) = require_no_agent() {
         return Err(failed(format!(
-            "this is an agent's own shell ({variable} is set), and a worker's terminal is the person's; relay logs {name} shows what it has written"
+            "{why}, and a worker's terminal is the person's; relay logs {name} shows what it has written"
         )));
     }
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::agents::in_agents_shell;
 use super::ask::{Ask, Told};
 use super::client::At;
 use super::messages::local_time;
+use super::person::require_person;
 use super::table::{fitted, table};
 use super::{End, Failure};
 use crate::terminal::visible;
@@ -278,9 +278,9 @@ fn channels_told(answer: &ChannelAnswer) -> Told {
 
 /// Has an agent removed, and its name freed.
 pub fn retire(args: &Retire) -> Result<End, Failure> {
-    if let Some(variable) = in_agents_shell() {
+    if let Err(why) = require_person() {
         return Err(Failure::usage(format!(
-            "relay retire: this is an agent's own shell ({variable} is set), and only the person retires agents; ask them to"
+            "relay retire: {why}, and only the person retires agents; ask them to"
         )));
     }
     let ask = Ask {

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::agents::in_agents_shell;
 use super::ask::{Ask, Told};
 use super::client::At;
+use super::person::require_person;
 use super::{End, Failure};
 use crate::engine::PERSON;
 
@@ -33,10 +33,10 @@ struct Flushed {
 /// Flushes.
 pub fn run(args: &Flush) -> Result<End, Failure> {
     if args.role == PERSON
-        && let Some(variable) = in_agents_shell()
+        && let Err(why) = require_person()
     {
         return Err(Failure::usage(format!(
-            "relay flush: this is an agent's own shell ({variable} is set), and what is held for user is the person's; name an agent: relay flush ROLE"
+            "relay flush: {why}, and what is held for user is the person's; name an agent: relay flush ROLE"
         )));
     }
     let ask = Ask {

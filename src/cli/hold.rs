@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::{shown, write_stdout};
+use super::person::{NotThePerson, require_person};
 use super::{End, Failure, block_on, say};
 use crate::engine::limits::ID_DIGITS_MIN;
 use crate::terminal::visible;
@@ -74,14 +74,9 @@ pub struct Drop {
 /// Why nothing was done, or it was not said.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
-    /// An agent runs it, and what is held is the person's to decide.
-    #[error(
-        "this is an agent's own shell ({variable} is set), and what is held, passes or is dropped the person says; ask them"
-    )]
-    InAgent {
-        /// What says so.
-        variable: &'static str,
-    },
+    /// An agent may run it, and what is held is the person's to decide.
+    #[error("{0}, and what is held, passes or is dropped the person says; ask them")]
+    NotThePerson(NotThePerson),
     /// stdout did not take it.
     #[error("cannot write to stdout: {0}")]
     Stdout(#[from] io::Error),
@@ -94,7 +89,7 @@ impl HoldError {
     fn of(self, command: &str) -> Failure {
         let text = format!("relay {command}: {self}");
         match self {
-            Self::InAgent { .. } => Failure::usage(text),
+            Self::NotThePerson(_) => Failure::usage(text),
             Self::Stdout(_) | Self::Client(_) => Failure::error(text),
         }
     }
@@ -207,9 +202,7 @@ async fn ask(
     json: bool,
     say: impl Fn(&[u8]) -> Said,
 ) -> Result<End, HoldError> {
-    if let Some(variable) = in_agents_shell() {
-        return Err(HoldError::InAgent { variable });
-    }
+    require_person().map_err(HoldError::NotThePerson)?;
     let mut client = Client::find(at).await?;
     let answer = client.ask(path, asked, Duration::ZERO).await?;
     let Ok((text, end)) = say(&answer) else {

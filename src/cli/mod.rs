@@ -3,7 +3,6 @@
 //! stdout belongs to the message log in `serve`, to the protocol in `mcp`, to the text in `prompt` and `connection-hint`, and to
 //! what was asked for in all others; everything else goes to stderr.
 
-mod agents;
 mod ask;
 mod attach;
 mod client;
@@ -26,6 +25,7 @@ mod messages;
 mod mode;
 mod peek;
 mod pending;
+mod person;
 mod place;
 mod project;
 mod prompt;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::{Messages, write_stdout};
+use super::person::require_no_agent;
 use super::{End, Failure, block_on, say};
 use crate::engine::PERSON;
 
@@ -53,7 +53,7 @@ async fn peek(args: &Peek) -> Result<End, PeekError> {
     let mut client = Client::find(&args.at).await?;
     let asked = json!({"for": args.role});
     let mut answer = client.ask("/api/peek", &asked, Duration::ZERO).await?;
-    if in_agents_shell().is_some() {
+    if require_no_agent().is_err() {
         answer = without_held(&answer).unwrap_or(answer);
     }
     let shown = Messages::of(&answer).and_then(|messages| messages.shown(args.json));

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::{Messages, check_stdout, local_time, write_stdout};
+use super::person::{NotThePerson, require_person};
 use super::{End, Failure, block_on, say};
 use crate::engine::PERSON;
 use crate::engine::limits::WAIT_SECONDS_MAX;
@@ -71,13 +71,13 @@ struct Taking<'a> {
 /// Why the messages were not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// An agent runs it, and what is there is the person's.
+    /// An agent may run it, and what is there is the person's.
     #[error(
-        "this is an agent's own shell ({variable} is set), and the inbox of user is the person's; name your own: relay {subcommand} ROLE, or take nothing: relay peek"
+        "{why}, and the inbox of user is the person's; name your own: relay {subcommand} ROLE, or take nothing: relay peek"
     )]
-    InAgent {
+    NotThePerson {
         /// What says so.
-        variable: &'static str,
+        why: NotThePerson,
         /// What was asked for.
         subcommand: &'static str,
     },
@@ -93,7 +93,7 @@ impl ReadError {
     fn of(self, subcommand: &str) -> Failure {
         let text = format!("relay {subcommand}: {self}");
         match self {
-            Self::InAgent { .. } => Failure::usage(text),
+            Self::NotThePerson { .. } => Failure::usage(text),
             Self::Stdout(_) | Self::Client(_) => Failure::error(text),
         }
     }
@@ -127,9 +127,9 @@ pub fn wait_for_one(args: &Wait) -> Result<End, Failure> {
 
 fn run_as(subcommand: &'static str, taking: &Taking<'_>) -> Result<End, Failure> {
     if taking.role == PERSON
-        && let Some(variable) = in_agents_shell()
+        && let Err(why) = require_person()
     {
-        let error = ReadError::InAgent { variable, subcommand };
+        let error = ReadError::NotThePerson { why, subcommand };
         return Err(error.of(subcommand));
     }
     block_on(take(taking)).map_err(|error| error.of(subcommand))

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
+use super::person::{NotThePerson, require_person};
 use super::spawn::Answer;
 use super::{End, Failure, block_on};
 use crate::terminal::visible;
@@ -32,14 +32,9 @@ pub struct Release {
 /// Why nothing was ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
-    /// An agent runs it, and would end what others have started.
-    #[error(
-        "this is an agent's own shell ({variable} is set), and any worker is ended from here; use relay_release"
-    )]
-    InAgent {
-        /// What says so.
-        variable: &'static str,
-    },
+    /// An agent may run it, and would end what others have started.
+    #[error("{0}, and any worker is ended from here; use relay_release")]
+    NotThePerson(NotThePerson),
     /// The relay did not do it.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -49,7 +44,7 @@ impl From<ReleaseError> for Failure {
     fn from(error: ReleaseError) -> Self {
         let text = format!("relay release: {error}");
         match error {
-            ReleaseError::InAgent { .. } => Self::usage(text),
+            ReleaseError::NotThePerson(_) => Self::usage(text),
             ReleaseError::Client(_) => Self::error(text),
         }
     }
@@ -57,9 +52,7 @@ impl From<ReleaseError> for Failure {
 
 /// Ends it.
 pub fn run(args: &Release) -> Result<End, Failure> {
-    if let Some(variable) = in_agents_shell() {
-        return Err(ReleaseError::InAgent { variable }.into());
-    }
+    require_person().map_err(ReleaseError::NotThePerson)?;
     let asked = json!({"name": args.name, "reason": args.reason});
     let (answer, Answer { name }) = block_on(async {
         let mut client = Client::find(&args.at).await?;

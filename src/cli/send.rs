@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
+use super::person::{NotThePerson, require_person};
 use super::{End, Failure, block_on, say};
 use crate::engine::handling::Mode;
 use crate::engine::limits::Bounds;
@@ -66,14 +66,9 @@ pub enum SendError {
         /// The bound.
         bytes_max: usize,
     },
-    /// An agent runs it, and would speak as the person.
-    #[error(
-        "this is an agent's own shell ({variable} is set), and a message without --from is the person's; say whose it is: --from ROLE"
-    )]
-    InAgent {
-        /// What says so.
-        variable: &'static str,
-    },
+    /// An agent may run it, and would speak as the person.
+    #[error("{0}, and a message without --from is the person's; say whose it is: --from ROLE")]
+    NotThePerson(NotThePerson),
     /// The relay did not take it.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -83,7 +78,7 @@ impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
         let text = format!("relay send: {error}");
         match error {
-            SendError::NoBody | SendError::InAgent { .. } => Self::usage(text),
+            SendError::NoBody | SendError::NotThePerson(_) => Self::usage(text),
             SendError::Stdin(_) | SendError::TooLong { .. } | SendError::Client(_) => Self::error(text),
         }
     }
@@ -108,9 +103,9 @@ pub fn run(args: Send) -> Result<End, Failure> {
             .ok_or(SendError::NoBody)?,
     };
     if args.from == PERSON
-        && let Some(variable) = in_agents_shell()
+        && let Err(why) = require_person()
     {
-        return Err(SendError::InAgent { variable }.into());
+        return Err(SendError::NotThePerson(why).into());
     }
     let mut message = json!({
         "from": args.from,

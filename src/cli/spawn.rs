@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::agents::in_agents_shell;
 use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
+use super::person::{NotThePerson, require_person};
 use super::{End, Failure, block_on};
 use crate::engine::limits::{TASK_BYTES_MAX, WORKER_START_MS};
 use crate::terminal::visible;
@@ -67,14 +67,9 @@ pub enum SpawnError {
     /// The name of a directory is no text.
     #[error("--cwd {} is not UTF-8, and goes to relay as text; name it otherwise", .0.display())]
     NoText(PathBuf),
-    /// An agent runs it, and its worker would be the person's.
-    #[error(
-        "this is an agent's own shell ({variable} is set), and what is started from here is the person's; use relay_spawn"
-    )]
-    InAgent {
-        /// What says so.
-        variable: &'static str,
-    },
+    /// An agent may run it, and its worker would be the person's.
+    #[error("{0}, and what is started from here is the person's; use relay_spawn")]
+    NotThePerson(NotThePerson),
     /// The relay did not do it.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -84,7 +79,7 @@ impl From<SpawnError> for Failure {
     fn from(error: SpawnError) -> Self {
         let text = format!("relay spawn: {error}");
         match error {
-            SpawnError::NoTask | SpawnError::InAgent { .. } => Self::usage(text),
+            SpawnError::NoTask | SpawnError::NotThePerson(_) => Self::usage(text),
             SpawnError::Stdin(_)
             | SpawnError::TooLong
             | SpawnError::Directory { .. }
@@ -103,9 +98,7 @@ pub(super) struct Answer {
 
 /// Starts it.
 pub fn run(args: &Spawn) -> Result<End, Failure> {
-    if let Some(variable) = in_agents_shell() {
-        return Err(SpawnError::InAgent { variable }.into());
-    }
+    require_person().map_err(SpawnError::NotThePerson)?;
     let task = match args.task.as_str() {
         "-" => from_stdin()?,
         task => task.to_owned(),

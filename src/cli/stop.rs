@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::client::{At, Client, ClientError};
 use super::messages::write_stdout;
+use super::person::{NotThePerson, require_no_agent};
 use super::{End, Failure, block_on, unread_text};
 
 /// How long the relay may take: five seconds for its workers, two for its connections, and as much again on a busy machine.
@@ -33,6 +34,9 @@ pub struct Stop {
 /// Why the relay was not ended.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
+    /// An agent runs it, and it would end what all others work with.
+    #[error("{0}, and it ends relay for everybody; ask your person")]
+    NotThePerson(NotThePerson),
     /// No relay answers.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -79,12 +83,17 @@ pub enum StopError {
 
 impl From<StopError> for Failure {
     fn from(error: StopError) -> Self {
-        Self::error(format!("relay stop: {error}"))
+        let text = format!("relay stop: {error}");
+        match error {
+            StopError::NotThePerson(_) => Self::usage(text),
+            _ => Self::error(text),
+        }
     }
 }
 
 /// Stops.
 pub fn run(args: &Stop) -> Result<End, Failure> {
+    require_no_agent().map_err(StopError::NotThePerson)?;
     Ok(block_on(stop(args))?)
 }
 

@@ -1,4 +1,4 @@
-//! The person at the command line: `relay send`, `hook`, `read`, `peek`, `trace`, `tail`, `top`, `status`, `spawn`, `release` and `stop`, and the addresses that they call.
+//! The person at the command line: `relay send`, `hook`, `read`, `peek`, `trace`, `tail`, `top`, `status`, `spawn`, `release` and `stop`, what of it is theirs alone, and the addresses that they call.
 
 mod api;
 mod directory;
@@ -10,6 +10,7 @@ mod hook_ends;
 mod mode;
 mod no_relay;
 mod peek;
+mod person;
 mod read;
 mod redrive;
 mod send;

@@ -91,6 +91,8 @@ pub fn command_of(relay: impl AsRef<OsStr>) -> Command {
     ] {
         command.env_remove(variable);
     }
+    // The tests have no terminal.
+    command.env("RELAY_PERSON", "1");
     command.env("XDG_DATA_HOME", data_directory());
     command.stdin(Stdio::null());
     command

@@ -40,8 +40,8 @@ use self::follow::Follow;
 use self::news::News;
 use self::state::{State, Wish};
 use self::view::{Colours, Look};
-use super::agents::in_agents_shell;
 use super::client::{At, ClientError};
+use super::person::{NotThePerson, require_no_agent};
 use super::{End, Failure, block_on};
 use crate::engine::Timestamp;
 
@@ -69,14 +69,9 @@ pub enum TopError {
         /// Which of them.
         which: &'static str,
     },
-    /// An agent runs it, and its keys would speak as the person.
-    #[error(
-        "this is an agent's own shell ({variable} is set), and what is sent here is the person's; relay tail and relay status look without it"
-    )]
-    InAgent {
-        /// What says so.
-        variable: &'static str,
-    },
+    /// An agent may run it, and its keys would speak as the person.
+    #[error("{0}, and what is sent here is the person's; relay tail and relay status look without it")]
+    NotThePerson(NotThePerson),
     /// The terminal did not take it, or is gone.
     #[error("the terminal: {0}")]
     Terminal(#[from] io::Error),
@@ -97,7 +92,7 @@ impl From<TopError> for Failure {
     fn from(error: TopError) -> Self {
         let text = format!("relay top: {error}");
         match error {
-            TopError::NoTerminal { .. } | TopError::InAgent { .. } => Self::usage(text),
+            TopError::NoTerminal { .. } | TopError::NotThePerson(_) => Self::usage(text),
             TopError::Terminal(_) | TopError::Client(_) => Self::error(text),
             // As a shell tells that a program was ended by a signal.
             TopError::Ended { number, .. } => Self {
@@ -110,9 +105,7 @@ impl From<TopError> for Failure {
 
 /// Shows what happens until the person has seen enough.
 pub fn run(args: &Top) -> Result<End, Failure> {
-    if let Some(variable) = in_agents_shell() {
-        return Err(TopError::InAgent { variable }.into());
-    }
+    require_no_agent().map_err(TopError::NotThePerson)?;
     for (which, is_one) in [
         ("stdin", io::stdin().is_terminal()),
         ("stdout", io::stdout().is_terminal()),

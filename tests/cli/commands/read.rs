@@ -233,7 +233,7 @@ fn a_closed_stdout_takes_no_messages() {
     relay.session(Way::Sse).post("pm", "user", "precious");
     let port = relay.port.to_string();
     for read in ["read >&-", "read --json >&-"] {
-        let mut shell = std::process::Command::new("sh");
+        let mut shell = support::process::command_of("sh");
         let read = format!("exec \"$0\" {read} --port {port}");
         let output = shell.args(["-c", &read, env!("CARGO_BIN_EXE_relay")]).output();
         let output = output.expect("a shell");
@@ -247,7 +247,7 @@ fn a_closed_stdout_takes_no_messages() {
         );
     }
     assert_eq!(unread(&relay, "user"), 1);
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = support::process::command_of("sh");
     let thrown_away = format!("exec \"$0\" read --port {port} >/dev/null");
     let status = shell
         .args(["-c", &thrown_away, env!("CARGO_BIN_EXE_relay")])

@@ -4,12 +4,12 @@ use super::super::needs;
 use super::*;
 
 /// A tmux of the test's own, with a shell in it.
-struct Terminal {
-    folder: tempfile::TempDir,
+pub(super) struct Terminal {
+    pub(super) folder: tempfile::TempDir,
 }
 
 impl Terminal {
-    fn open(environment: &[&str]) -> Self {
+    pub(super) fn open(environment: &[&str]) -> Self {
         let terminal = Self {
             folder: tempfile::tempdir().expect("there is room"),
         };
@@ -54,12 +54,12 @@ impl Terminal {
     }
 
     #[track_caller]
-    fn shows(&self, words: &str) {
+    pub(super) fn shows(&self, words: &str) {
         until(words, || self.screen().contains(words));
     }
 
     /// Enters a command that says how it has ended.
-    fn run(&self, command: &str) {
+    pub(super) fn run(&self, command: &str) {
         self.tmux(&[
             "send-keys",
             "-t",

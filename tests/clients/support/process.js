@@ -220,9 +220,12 @@ export class Relay {
   }
 }
 
-/** The environment of a relay: nothing that a developer's shell may have set for it. */
+/** What says that an agent calls, where an agent runs these tests. */
+const OF_AGENTS = ['CLAUDECODE', 'CODEX_THREAD_ID', 'GEMINI_CLI', 'OPENCODE'];
+
+/** The environment of a relay: nothing that a developer's shell may have set for it. The tests have no terminal, and are the person. */
 export function relayEnv() {
   const env = { ...process.env, RUST_BACKTRACE: '1' };
-  for (const name of Object.keys(env)) if (name.startsWith('RELAY_')) delete env[name];
-  return env;
+  for (const name of Object.keys(env)) if (name.startsWith('RELAY_') || OF_AGENTS.includes(name)) delete env[name];
+  return { ...env, RELAY_PERSON: '1' };
 }
