@@ -132,7 +132,7 @@ fn what_a_released_worker_has_not_read_is_its_parent_s_once_it_has_ended() {
     assert_eq!(relay.waits_for("pm"), before, "it may still read");
     relay.events();
     relay.happens(FIRST, exited(0, ""));
-    let follow = "Worker \"tester\" was released, and had not read 2 message(s), which follow.";
+    let follow = "Worker \"tester\" was released. What it had not read follows.";
     let one = ("dev-a".to_owned(), "one".to_owned());
     let two = ("dev-b".to_owned(), "two".to_owned());
     let handed_on = [from_relay(follow), one, two];
@@ -155,6 +155,66 @@ fn what_a_released_worker_has_not_read_is_its_parent_s_once_it_has_ended() {
         places,
         [first, first + 1].map(|seq| (name("tester"), name("pm"), seq))
     );
+}
+
+/// Who has what from whom, but for what relay says.
+fn handed_on(relay: &mut Relay) -> Vec<(AgentName, AgentName)> {
+    let events = relay.events().into_iter();
+    let handed_on = events.filter_map(|event| match event {
+        Event::HandedOn { from, to, .. } => Some((from, to)),
+        _ => None,
+    });
+    handed_on.collect()
+}
+
+#[test]
+fn what_is_left_where_the_parent_has_left_too_goes_to_the_next_one_above() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, spawn("tester", "helper"));
+    relay.happens(SECOND, Happened::Started);
+    relay.call(A, 3, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    relay.call(B, 4, post(Some("dev-a"), "helper", "one"));
+    relay.call(A, 5, release("pm", "helper"));
+    relay.events();
+    relay.happens(SECOND, exited(0, ""));
+    assert_eq!(handed_on(&mut relay), [(name("helper"), name("pm"))]);
+    let one = ("dev-a".to_owned(), "one".to_owned());
+    let follow = from_relay("Worker \"helper\" was released. What it had not read follows.");
+    assert!(relay.waits_for("pm").ends_with(&[follow, one]));
+}
+
+#[test]
+fn where_two_that_have_left_were_each_other_s_parents_nothing_goes_around() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, spawn("tester", "helper"));
+    relay.happens(SECOND, Happened::Started);
+    // It ends by itself, and its worker starts another one of its name.
+    relay.happens(FIRST, exited(0, ""));
+    relay.call(B, 3, spawn("helper", "tester"));
+    let third = WorkerId(3);
+    relay.happens(third, Happened::Started);
+    relay.call(B, 4, post(Some("dev-a"), "helper", "one"));
+    relay.call(B, 5, post(Some("dev-a"), "tester", "two"));
+    relay.call(A, 6, release("pm", "tester"));
+    relay.call(A, 7, release("pm", "helper"));
+    relay.events();
+    relay.happens(third, exited(0, ""));
+    let to_helper = (name("tester"), name("helper"));
+    assert_eq!(handed_on(&mut relay), vec![to_helper; 3]);
+    relay.happens(SECOND, exited(0, ""));
+    assert!(
+        handed_on(&mut relay)
+            .iter()
+            .all(|(from, to)| *from == name("helper") && *to == name("pm"))
+    );
+    relay.call(B, 8, look("dev-a"));
+    assert_eq!(handed_on(&mut relay), []);
+    let waits = relay.waits_for("pm");
+    let said = |body: &str| waits.iter().filter(|(_, said)| said == body).count();
+    assert_eq!([said("one"), said("two")], [1, 1]);
 }
 
 #[test]

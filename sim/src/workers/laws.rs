@@ -60,6 +60,8 @@ pub struct Watch {
     /// What parents should have been told, by the name that it is about, and what they were.
     expected: BTreeMap<AgentName, Vec<&'static str>>,
     told: BTreeMap<AgentName, Vec<String>>,
+    /// What parents are to be told by what comes next.
+    due: Vec<(WorkerId, &'static str)>,
     /// Calls that ask for a worker, and are not answered yet.
     pub(super) asking: BTreeSet<CallId>,
     asked_by: BTreeMap<CallId, SessionId>,
@@ -101,14 +103,29 @@ impl Watch {
         (!self.processes[&worker].over).then_some(worker)
     }
 
-    /// Takes note that a parent is to be told something, if it is there.
+    /// Takes note that a parent is to be told something by what comes next out of the engine, if the parent is there then.
     pub fn expects(&mut self, worker: WorkerId, event: &'static str) {
-        let Process { name, above, .. } = &self.processes[&worker];
-        let parent = &above[0];
-        let is_there = !parent.as_str().starts_with('w') || self.there.contains(parent);
-        if is_there && !self.stopped {
-            self.expected.entry(name.clone()).or_default().push(event);
+        if !self.stopped {
+            self.due.push((worker, event));
         }
+    }
+
+    /// Takes note that the parents of workers hear now what they are to be told, if they are there.
+    fn are_told(&mut self, of: impl Fn(WorkerId) -> bool) {
+        let (told, due): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due)
+            .into_iter()
+            .partition(|(worker, _)| of(*worker));
+        self.due = due;
+        for (worker, event) in told {
+            let Process { name, above, .. } = &self.processes[&worker];
+            if self.is_there(&above[0]) {
+                self.expected.entry(name.clone()).or_default().push(event);
+            }
+        }
+    }
+
+    fn is_there(&self, agent: &AgentName) -> bool {
+        !agent.as_str().starts_with('w') || self.there.contains(agent)
     }
 
     /// Takes note of the time, behind all that has ended by itself until then.
@@ -204,6 +221,7 @@ impl Watch {
                 | Effect::Superseded { .. } => {}
             }
         }
+        self.are_told(|_| true);
         for (worker, process) in &self.processes {
             if process.ends && !process.over && !self.told_to_end.contains(worker) {
                 let detail = format!("{worker:?} is to end, and is not told to");
@@ -273,6 +291,9 @@ impl Watch {
             for delivery in self.handed.remove(handover).unwrap_or_default() {
                 self.arrived.insert(delivery.message.id);
             }
+        } else if let Event::Worker(transition) = event {
+            // Who leaves in the same step has left before that, or who comes, comes behind it.
+            self.are_told(|worker| worker == transition.worker);
         } else if let Event::Registered { agent } = event {
             self.there.insert(agent.clone());
         } else if let Event::Gone { agent } = event {
@@ -288,9 +309,13 @@ impl Watch {
             let Some(process) = self.last.get(at).map(|last| &self.processes[last]) else {
                 continue;
             };
-            let parent = &process.above[0];
-            let is_there = !parent.as_str().starts_with('w') || self.there.contains(parent);
-            if process.released && process.over && is_there && parent != at && !self.stopped {
+            let has_left = |agent: &AgentName| {
+                let process = self.last.get(agent).map(|last| &self.processes[last]);
+                process.is_some_and(|process| process.released && process.over)
+            };
+            let mut above = process.above.iter();
+            let has_heir = above.any(|above| self.is_there(above) && !has_left(above));
+            if process.released && process.over && has_heir && !self.stopped {
                 wrong.push(format!(
                     "{message:?} waits for {at}, who was released and has ended"
                 ));

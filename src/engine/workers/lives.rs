@@ -400,22 +400,37 @@ impl Engine {
 
 /// What it has not read.
 impl Engine {
-    /// Puts what workers that were released and have ended have not read into their parents' inboxes, in its order, as far as there is room;
-    /// what there is none for stays where it is. So does what was sent to many: whoever else it is for has it. What comes back later, of
-    /// replies that have not arrived, goes the same way.
+    /// Puts what workers that were released and have ended have not read into the inbox of [whose it is then](Self::heir), in its order, as
+    /// far as there is room; what there is none for stays where it is. So does what was sent to many: whoever else it is for has it. What
+    /// comes back later, of replies that have not arrived, goes the same way.
     pub(in super::super) fn hand_on(&mut self, step: &mut Step<'_>) {
         let leaving = self.workers.leaving.iter();
-        let ended = leaving.filter(|agent| self.workers.last[*agent].ended.is_some());
+        let ended = leaving.filter(|agent| self.has_left(agent));
         for agent in ended.cloned().collect::<Vec<_>>() {
             self.hand_on_of(&agent, step);
         }
     }
 
+    /// Tells whether an agent was a worker that was released, and has ended.
+    fn has_left(&self, agent: &AgentName) -> bool {
+        self.workers.leaving.contains(agent) && self.workers.last[agent].ended.is_some()
+    }
+
+    /// Returns whose is what a worker that has left has not read: its parent's, or where that is gone or has left too, the next one's above.
+    /// Nobody who has left is handed anything, so nothing goes around in a circle of names that were used again.
+    fn heir(&self, agent: &AgentName) -> Option<AgentName> {
+        let above = self.workers.last[agent].above.iter();
+        let mut there = above.filter(|above| self.inboxes.contains_key(*above) && !self.has_left(above));
+        there.next().cloned()
+    }
+
     fn hand_on_of(&mut self, agent: &AgentName, step: &mut Step<'_>) {
-        let parent = self.workers.last[agent].parent().clone();
         let inbox = &self.inboxes[agent];
+        let Some(heir) = self.heir(agent) else {
+            return;
+        };
         // What a node has is the node's to bring.
-        if inbox.binding.is_some() || !self.inboxes.contains_key(&parent) || parent == *agent {
+        if inbox.binding.is_some() {
             return;
         }
         let is_its = |delivery: &&Delivery| delivery.message.to.by() == ResolvedBy::Name;
@@ -424,26 +439,23 @@ impl Engine {
             .filter(is_its)
             .map(|delivery| delivery.seq)
             .collect();
-        let fits = |seq: &Seq| self.room_for(&parent, inbox.at(*seq).message.bytes()).is_some();
+        let fits = |seq: &Seq| self.room_for(&heir, inbox.at(*seq).message.bytes()).is_some();
         // What says that they come takes a place, too, and is no use without one of them.
-        let has_two = self.inboxes[&parent].messages() + 2 <= self.bounds.inbox_messages_max;
+        let has_two = self.inboxes[&heir].messages() + 2 <= self.bounds.inbox_messages_max;
         if self.stopping || !has_two || !places.first().is_some_and(fits) {
             return;
         }
-        let count = places.len();
-        let body = |name: &str| {
-            format!("Worker {name:?} was released, and had not read {count} message(s), which follow.")
-        };
-        self.put_from_relay(agent, "handed_on", body, step);
+        let body = |name: &str| format!("Worker {name:?} was released. What it had not read follows.");
+        self.put_from_relay(agent, heir.clone(), "handed_on", body, step);
         for seq in places {
             let bytes = self.inboxes[agent].at(seq).message.bytes();
-            let Some(giving_way) = self.room_for(&parent, bytes) else {
+            let Some(giving_way) = self.room_for(&heir, bytes) else {
                 return;
             };
             for handover in giving_way {
                 self.sign(handover, Sign::Settled, step);
             }
-            self.hand_on_one(agent, &parent, seq, step);
+            self.hand_on_one(agent, &heir, seq, step);
         }
     }
 
@@ -497,14 +509,16 @@ impl Engine {
         body: impl FnOnce(&str) -> String,
         step: &mut Step<'_>,
     ) {
-        let told = self.put_from_relay(agent, became.as_str(), body, step);
+        let parent = self.workers.last[agent].parent().clone();
+        let told = self.put_from_relay(agent, parent, became.as_str(), body, step);
         self.note_transition(agent, became, told, step);
     }
 
-    /// Puts a message of the relay's own about a worker into its parent's inbox, if there is room for it.
+    /// Puts a message of the relay's own about a worker into the inbox of somebody above it, if there is room for it.
     fn put_from_relay(
         &mut self,
         agent: &AgentName,
+        to: AgentName,
         event: &str,
         body: impl FnOnce(&str) -> String,
         step: &mut Step<'_>,
@@ -512,15 +526,14 @@ impl Engine {
         let last = self.last_mut(agent);
         last.news += 1;
         let random = nth_of(last.random, last.news);
-        let parent = last.parent().clone();
         // A name has nothing in it that would have to be escaped.
         let metadata = format!(r#"{{"worker":"{agent}","event":"{event}"}}"#);
         let message = Message {
             id: MessageId(uuid_v4(random)),
             from: AgentName::relay(),
-            to: Recipient::agent(&parent),
+            to: Recipient::agent(&to),
             kind: Kind::Status,
-            body: body(&agent.seen_from(parent.project())),
+            body: body(&agent.seen_from(to.project())),
             ts: step.now,
             context: Some(Box::new(Context {
                 metadata: Some(metadata),
@@ -528,10 +541,10 @@ impl Engine {
             })),
         };
         let bytes = message.bytes();
-        if self.stopping || bytes > self.bounds.body_bytes_max || !self.inboxes.contains_key(&parent) {
+        if self.stopping || bytes > self.bounds.body_bytes_max || !self.inboxes.contains_key(&to) {
             return false;
         }
-        let Some(giving_way) = self.room_for(&parent, bytes) else {
+        let Some(giving_way) = self.room_for(&to, bytes) else {
             return false;
         };
         for handover in giving_way {
@@ -539,10 +552,10 @@ impl Engine {
         }
         let message = Arc::new(message);
         let (brought, held) = (&mut Vec::new(), &mut Vec::new());
-        let place = self.put(&parent, &message, brought, held, step);
+        let place = self.put(&to, &message, brought, held, step);
         step.note(Event::Accepted {
             message,
-            agents: vec![parent],
+            agents: vec![to],
             places: Places::One(place),
         });
         brought
