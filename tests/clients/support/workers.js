@@ -60,7 +60,9 @@ export class Workers extends Agents {
   }
 
   async command(...args) {
-    const { code, stdout, stderr } = await run(this.t, relayBin, args, { cwd: this.place.project, env: this.relay.env });
+    // There is no terminal here.
+    const env = { ...this.relay.env, RELAY_PERSON: '1' };
+    const { code, stdout, stderr } = await run(this.t, relayBin, args, { cwd: this.place.project, env });
     assert.equal(code, 0, `relay ${args.join(' ')}: ${stderr}`);
     return stdout;
   }
