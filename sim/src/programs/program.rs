@@ -189,7 +189,7 @@ impl Program {
     }
 }
 
-/// Notes an exchange whose answer nobody has heard, even if who asked was gone before.
+/// Notes an exchange whose answer nobody has heard to its end, even if who asked was gone before.
 struct Noted<'a> {
     program: &'a Program,
     from_ms: u64,
@@ -560,6 +560,12 @@ impl Running {
             .map(str::to_owned);
         if shown.is_some() && self.chance(habits.hook_dies) {
             self.mark("hook died with what it was answered");
+            // The network may lose that it has ended, too.
+            let _unheard = Noted {
+                program: &self.program,
+                from_ms: asked_ms,
+                is_heard: false,
+            };
             drop(answer);
             sleep(Duration::from_millis(self.program.shared.plan.known_ms())).await;
             return false;
