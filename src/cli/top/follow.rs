@@ -37,7 +37,7 @@ const ASK_SOON: Duration = Duration::from_millis(100);
 /// Each how-manieth time its agents are asked for too. What they say of themselves changes seldom.
 const AGENTS_EACH: u32 = 5;
 
-/// Most inboxes in which it is looked for what waits when a relay is found: more are no longer looked through by a person.
+/// Most inboxes that are looked into when a relay is found: more are no longer looked through by a person.
 const INBOXES_MAX: usize = 32;
 
 /// A relay that was found, and its stream.
@@ -45,11 +45,11 @@ pub struct Found {
     place: Place,
     health: Health,
     socket: WebSocketStream<TokioIo<Upgraded>>,
-    waiting: Vec<Message>,
+    inboxes: Vec<Message>,
     is_another: bool,
 }
 
-/// How far the stream has been read.
+/// Which start of a relay has told what is in its inboxes, and how far its stream has been read.
 #[derive(Debug, Default)]
 struct Had {
     boot: Option<String>,
@@ -107,7 +107,8 @@ impl Follow {
         }
     }
 
-    /// Finds the relay, opens its stream, and looks what waits in its inboxes: behind that, so that nothing comes in between unseen.
+    /// Finds the relay, opens its stream, and looks what is in its inboxes: behind that, so that nothing comes in between unseen. Where it
+    /// fails on the way, the next one looks again.
     async fn find(&mut self) -> Result<Found, ClientError> {
         let client = Client::find(&self.at).await?;
         let health = client.health.clone();
@@ -118,36 +119,40 @@ impl Follow {
         let since = self.had.seq.unwrap_or(0);
         let (socket, seq) = client.listen(&format!("/api/tail?since={since}")).await?;
         let is_another = self.had.boot != health.boot;
+        let inboxes = if is_another {
+            self.inboxes(&place, &health).await?
+        } else {
+            Vec::new()
+        };
         self.had = Had {
             boot: health.boot.clone(),
             seq: seq.or(self.had.seq),
-        };
-        let waiting = if is_another {
-            self.waiting(&place, &health).await?
-        } else {
-            Vec::new()
         };
         Ok(Found {
             place,
             health,
             socket,
-            waiting,
+            inboxes,
             is_another,
         })
     }
 
-    async fn waiting(&self, place: &Place, health: &Health) -> Result<Vec<Message>, ClientError> {
-        let mut waiting = Vec::new();
-        let roles = health.roles.iter().filter(|role| role.unread > 0);
+    /// Looks what is in the inboxes. That of an agent who is gone by now is left out.
+    async fn inboxes(&self, place: &Place, health: &Health) -> Result<Vec<Message>, ClientError> {
+        let mut inboxes = Vec::new();
+        let roles = health.roles.iter().filter(|role| role.unread + role.held > 0);
         let mut client = Client::connect(place, self.at.token()).await?;
         for role in roles.take(INBOXES_MAX) {
             let asked = json!({"for": role.role});
-            let answer = client.ask("/api/peek", &asked, Duration::ZERO).await?;
-            let messages = news::waiting(&answer, &role.role);
-            waiting.extend(messages.ok_or_else(|| client.not_understood())?);
+            let answer = match client.ask("/api/peek", &asked, Duration::ZERO).await {
+                Err(ClientError::Refused { .. }) => continue,
+                answer => answer?,
+            };
+            let messages = news::inbox(&answer, &role.role);
+            inboxes.extend(messages.ok_or_else(|| client.not_understood())?);
         }
         client.done();
-        Ok(waiting)
+        Ok(inboxes)
     }
 
     /// Tells what happens at a relay, until its connection ends; returns why.
@@ -156,14 +161,14 @@ impl Follow {
             place,
             health,
             mut socket,
-            waiting,
+            inboxes,
             is_another,
         } = found;
         let news = self.news.clone();
         let connected = News::Connected {
             place: place.to_string(),
             health: Box::new(health),
-            waiting,
+            inboxes,
         };
         news.send(connected).await.map_err(|_| Over)?;
         let happened = Notify::new();
@@ -280,3 +285,6 @@ async fn act(at: &At, action: &Action) -> Result<String, ClientError> {
     client.done();
     Ok(visible(&action.done(&answer)).into_owned())
 }
+
+#[cfg(test)]
+mod tests;

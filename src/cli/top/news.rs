@@ -19,8 +19,8 @@ pub enum News {
         place: String,
         /// What it says of itself.
         health: Box<Health>,
-        /// What waits in its inboxes, and is in no event.
-        waiting: Vec<Message>,
+        /// What is in its inboxes, and in no event.
+        inboxes: Vec<Message>,
     },
     /// What the relay says of itself now.
     Health(Box<Health>),
@@ -61,8 +61,8 @@ pub struct Message {
     pub body: String,
     /// When it was accepted.
     pub at: Timestamp,
-    /// In whose inbox it is known to wait.
-    pub waits_for: Option<String>,
+    /// In whose inbox it is known to be, and how far it has come there.
+    pub inbox: Option<(String, Step)>,
 }
 
 /// Something that has happened.
@@ -246,15 +246,15 @@ pub fn event(json: &str) -> Option<(Option<u64>, Option<Event>)> {
             kind: frame.kind,
             body: frame.message.text,
             at,
-            waits_for: None,
+            inbox: None,
         })),
         _ => tail::note(json).map(|text| Event::Note { at, text }),
     };
     Some((frame.seq, event))
 }
 
-/// Reads what waits in an inbox.
-pub fn waiting(answer: &[u8], agent: &str) -> Option<Vec<Message>> {
+/// Reads what is in an inbox: what waits there, and what the person holds.
+pub fn inbox(answer: &[u8], agent: &str) -> Option<Vec<Message>> {
     #[derive(Deserialize)]
     struct Answer {
         messages: Vec<Told>,
@@ -267,6 +267,8 @@ pub fn waiting(answer: &[u8], agent: &str) -> Option<Vec<Message>> {
         kind: String,
         body: String,
         ts: String,
+        /// For which hold, if it is held.
+        held: Option<String>,
     }
     let Answer { messages } = serde_json::from_slice(answer).ok()?;
     let messages = messages.into_iter().map(|told| Message {
@@ -276,7 +278,14 @@ pub fn waiting(answer: &[u8], agent: &str) -> Option<Vec<Message>> {
         kind: told.kind,
         body: told.body,
         at: moment(&told.ts),
-        waits_for: Some(agent.to_owned()),
+        inbox: Some((
+            agent.to_owned(),
+            if told.held.is_some() {
+                Step::Held
+            } else {
+                Step::Waits
+            },
+        )),
     });
     Some(messages.collect())
 }
@@ -346,7 +355,7 @@ mod tests {
             kind: "status".to_owned(),
             body: "done".to_owned(),
             at: Timestamp::from_millis(1_500),
-            waits_for: None,
+            inbox: None,
         });
         assert_eq!(read(message), Some((Some(7), Some(expected))));
         for (kind, step) in [
@@ -376,6 +385,25 @@ mod tests {
         let unknown = json!({"type": "of.another.version", "seq": 4});
         assert_eq!(read(unknown), Some((Some(4), None)));
         assert_eq!(event("no JSON"), None);
+    }
+
+    #[test]
+    fn what_is_in_an_inbox_waits_there_or_is_held() {
+        let told = |id: &str| json!({"id": id, "from": "dev-b", "to": "@everyone", "kind": "free", "body": "one", "ts": "1970-01-01T00:00:01Z"});
+        let mut held = told("b");
+        held["held"] = "to".into();
+        let answer = json!({"messages": [told("a"), held]});
+        let expected = [("a", Step::Waits), ("b", Step::Held)].map(|(id, step)| Message {
+            id: id.to_owned(),
+            from: "dev-b".to_owned(),
+            to: "@everyone".to_owned(),
+            kind: "free".to_owned(),
+            body: "one".to_owned(),
+            at: Timestamp::from_millis(1_000),
+            inbox: Some(("pm".to_owned(), step)),
+        });
+        let read = inbox(answer.to_string().as_bytes(), "pm");
+        assert_eq!(read.as_deref(), Some(&expected[..]));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn connected(health: Box<Health>) -> News {
     News::Connected {
         place: "127.0.0.1:7331".to_owned(),
         health,
-        waiting: Vec::new(),
+        inboxes: Vec::new(),
     }
 }
 
@@ -77,7 +77,7 @@ pub fn message(number: u32, from: &str, to: &str, kind: &str, body: &str) -> Mes
         kind: kind.to_owned(),
         body: body.to_owned(),
         at: at(i64::from(number) * 37),
-        waits_for: None,
+        inbox: None,
     }
 }
 

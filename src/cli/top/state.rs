@@ -175,10 +175,10 @@ impl State {
             News::Connected {
                 place,
                 health,
-                waiting,
+                inboxes,
             } => {
                 self.begin(place, &health);
-                for message in waiting {
+                for message in inboxes {
                     self.stream.take(message);
                 }
                 self.heard(health);

@@ -122,16 +122,16 @@ impl Stream {
         self.chosen = self.chosen.filter(|chosen| is_there(*chosen));
     }
 
-    /// Takes a message in, where it belongs by its time; one that is there already only tells for whom it waits.
+    /// Takes a message in, where it belongs by its time; one that is there already only tells in whose inbox it is.
     pub fn take(&mut self, message: Message) {
-        let waits_for = message.waits_for.clone();
+        let inbox = message.inbox.clone();
         let id = message.id.clone();
         if self.find(&id).is_none() {
             let steps = BTreeMap::new();
             self.push(message.at, What::Message { message, steps });
         }
-        if let Some(agent) = waits_for {
-            self.became(&id, &agent, Step::Waits);
+        if let Some((agent, step)) = inbox {
+            self.became(&id, &agent, step);
         }
     }
 
@@ -290,7 +290,7 @@ mod tests {
             kind: "status".to_owned(),
             body: body.to_owned(),
             at: Timestamp::from_millis(i64::try_from(id).expect("it is small")),
-            waits_for: None,
+            inbox: None,
         }
     }
 

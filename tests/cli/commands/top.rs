@@ -153,6 +153,33 @@ fn two_agents_talk_and_relay_is_killed_and_started_again() {
 }
 
 #[test]
+fn what_was_held_before_anybody_looked_is_shown_and_passes_or_is_dropped() {
+    if !needs::TMUX.is_met_or_said() {
+        return;
+    }
+    let mut relay = told();
+    ask(relay.port, &["hold", "dev-a"]).assert().code(0);
+    say(&relay, "pm", "dev-a", "the first");
+    say(&relay, "pm", "dev-a", "the second");
+    let terminal = Terminal::open(&["TERM=screen-256color"]);
+    terminal.run(&command(&relay));
+    terminal.shows("2 held");
+    terminal.shows("the second");
+    terminal.press(&["Enter"]);
+    terminal.shows("held: you hold what its agent gets");
+    terminal.press(&["Escape"]);
+    until("it is closed", || !terminal.screen().contains("queued"));
+    terminal.press(&["d"]);
+    terminal.shows("y drops it");
+    terminal.press(&["y"]);
+    terminal.shows("is dropped, and will not come to dev-a");
+    terminal.press(&["Up"]);
+    terminal.press(&["a"]);
+    terminal.shows("passes to dev-a");
+    assert_eq!(relay.bodies("dev-a"), ["the first"]);
+}
+
+#[test]
 fn a_signal_leaves_the_terminal_as_it_was_and_there_is_no_colour_where_none_is_wanted() {
     if !needs::TMUX.is_met_or_said() {
         return;

@@ -30,13 +30,13 @@ fn chosen(state: &State) -> String {
 fn a_message_that_waits_is_told_once_also_if_its_event_comes_too() {
     let mut state = State::default();
     let waiting = Message {
-        waits_for: Some("dev-a".to_owned()),
+        inbox: Some(("dev-a".to_owned(), Step::Waits)),
         ..message(1, "pm", "dev-a", "free", "one")
     };
     state.take(News::Connected {
         place: "127.0.0.1:7331".to_owned(),
         health: health("b-1", [0, 1, 0], 0),
-        waiting: vec![waiting],
+        inboxes: vec![waiting],
     });
     said(
         &mut state,
