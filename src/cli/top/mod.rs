@@ -35,6 +35,7 @@ use ratatui::backend::CrosstermBackend;
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::{Instant, sleep_until};
 
 use self::follow::Follow;
 use self::news::News;
@@ -148,6 +149,7 @@ async fn show(
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut keys = EventStream::new();
     let mut state = State::default();
+    let begun = Instant::now();
     let ended = |name, number| Err(TopError::Ended { name, number });
     loop {
         tokio::select! {
@@ -158,15 +160,20 @@ async fn show(
             event = keys.next() => match event {
                 None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 Some(Err(error)) => return Err(error.into()),
-                Some(Ok(event)) => take_event(screen, &mut state, event)?,
+                Some(Ok(event)) => {
+                    state.pass(begun.elapsed());
+                    take_event(screen, &mut state, event)?;
+                }
             },
             news = heard.recv() => {
+                state.pass(begun.elapsed());
                 let mut next = news;
                 while let Some(news) = next {
                     state.take(news);
                     next = heard.try_recv().ok();
                 }
             }
+            () = at(state.next_change().map(|change| begun + change)) => state.pass(begun.elapsed()),
         }
         if state.is_over {
             return Ok(End::Done);
@@ -179,6 +186,14 @@ async fn show(
             }
         }
         screen.draw(&mut state, look)?;
+    }
+}
+
+/// Waits until then, if it is ever.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }
 

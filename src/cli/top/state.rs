@@ -1,6 +1,7 @@
-//! What is shown, and how it changes: news and keys in, wishes out. Knows of no terminal, no connection and no clock.
+//! What is shown, and how it changes: news and keys in, wishes out. Knows of no terminal and no connection, and is told the time.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::actions::Action;
 use super::agents::{Row, rows};
@@ -13,6 +14,9 @@ use crate::engine::{Kind, PERSON, Timestamp};
 mod keys;
 
 pub use keys::KEYS;
+
+/// How long it is said what came of something: so that a few lines of it can be read, and the keys are told again soon.
+pub const SAID_FOR: Duration = Duration::from_secs(10);
 
 /// How many messages that wait are asked about at a time: whether they are handed over is in no event.
 const LOOKS_MAX: usize = 8;
@@ -40,6 +44,8 @@ pub struct State {
     pub room: Room,
     /// It is to end.
     pub is_over: bool,
+    /// For how long it is shown already.
+    now: Duration,
     said_of_agents: BTreeMap<String, Agent>,
     health: Option<Box<Health>>,
     wishes: Vec<Wish>,
@@ -146,6 +152,8 @@ pub struct Said {
     pub text: String,
     /// Something did not go well.
     pub is_trouble: bool,
+    /// When it is said no more; none if something else will be said in its place.
+    until: Option<Duration>,
 }
 
 /// How much room there was.
@@ -195,6 +203,18 @@ impl State {
             News::Traced { id, answer } => self.traced(&id, answer),
             News::Done { action, outcome } => self.done(action, outcome),
         }
+    }
+
+    /// Takes note of the time: for how long it is shown already.
+    pub fn pass(&mut self, now: Duration) {
+        self.now = now;
+        self.said
+            .take_if(|said| said.until.is_some_and(|until| until <= now));
+    }
+
+    /// Returns when there is less to say, unless something happens before.
+    pub fn next_change(&self) -> Option<Duration> {
+        self.said.as_ref().and_then(|said| said.until)
     }
 
     /// Takes the wishes that there are.
@@ -282,13 +302,19 @@ impl State {
         {
             self.over = Over::Draft(draft);
         }
-        self.said = Some(Said { text, is_trouble });
+        self.say_for_a_while(text, is_trouble);
     }
 
     fn say(&mut self, text: &str) {
+        self.say_for_a_while(text.to_owned(), false);
+    }
+
+    fn say_for_a_while(&mut self, text: String, is_trouble: bool) {
+        let until = Some(self.now + SAID_FOR);
         self.said = Some(Said {
-            text: text.to_owned(),
-            is_trouble: false,
+            text,
+            is_trouble,
+            until,
         });
     }
 

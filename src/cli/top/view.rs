@@ -2,6 +2,7 @@
 
 mod agents;
 mod dialogs;
+mod foot;
 mod look;
 mod messages;
 mod trace;
@@ -12,11 +13,9 @@ use ratatui::text::{Line, Span};
 
 pub use look::{Colours, Look};
 
-use super::news::Step;
+use self::foot::Foot;
 use super::state::{Link, Over, Pane, Room, State};
-use super::stream::Entry;
 use super::text::{cut, cut_name, width};
-use crate::engine::limits::ID_DIGITS_MIN;
 use crate::terminal::visible;
 
 /// The least columns and rows in which something can be told.
@@ -42,7 +41,8 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, look: &Look) -> Room {
         frame.render_widget(cut(&text, usize::from(area.width)).as_ref(), area);
         return Room::default();
     }
-    let [head, agents, messages, trace, foot] = parts(area, state);
+    let below = Foot::of(state, usize::from(area.width));
+    let [head, agents, messages, trace, foot] = parts(area, state, below.rows(area.height));
     frame.render_widget(header(state, look, area.width), head);
     if agents.height > 0 {
         agents::draw(frame, agents, state, look);
@@ -54,19 +54,24 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, look: &Look) -> Room {
     if let Some(open) = &state.open {
         (room.trace, room.scroll_max) = trace::draw(frame, trace, state, open, look);
     }
-    draw_foot(frame, foot, state, look);
+    below.draw(frame, foot, state, look);
+    let between = Rect {
+        y: head.bottom(),
+        height: foot.y - head.bottom(),
+        ..area
+    };
     match &state.over {
-        Over::Help => dialogs::draw_help(frame, area, look),
-        Over::Draft(draft) => dialogs::draw_draft(frame, area, state, draft, true, look),
-        Over::Discard(draft) => dialogs::draw_draft(frame, area, state, draft, false, look),
+        Over::Help => dialogs::draw_help(frame, between, look),
+        Over::Draft(draft) => dialogs::draw_draft(frame, between, state, draft, true, look),
+        Over::Discard(draft) => dialogs::draw_draft(frame, between, state, draft, false, look),
         Over::Nothing | Over::Search { .. } | Over::Filter { .. } | Over::Drop(_) | Over::Release(_) => {}
     }
     room
 }
 
-/// Divides the rows: the header, the agents, the messages, the message that is open, and the foot.
-fn parts(area: Rect, state: &State) -> [Rect; 5] {
-    let rows = area.height - 2;
+/// Divides the rows: the header, the agents, the messages, the message that is open, and so many for the foot.
+fn parts(area: Rect, state: &State, foot: u16) -> [Rect; 5] {
+    let rows = area.height - 1 - foot;
     let is_open = state.open.is_some();
     let agents_max = if !is_open || area.height >= ROWS_FOR_ALL {
         (rows / 3).max(4)
@@ -88,7 +93,7 @@ fn parts(area: Rect, state: &State) -> [Rect; 5] {
         let wanted = u16::try_from(wanted).unwrap_or(u16::MAX);
         wanted.max(TRACE_ROWS_MIN).min(trace_max)
     });
-    let heights = [1, agents, left - trace, trace, 1];
+    let heights = [1, agents, left - trace, trace, foot];
     let mut y = area.y;
     heights.map(|height| {
         let part = Rect { y, height, ..area };
@@ -114,7 +119,7 @@ fn header(state: &State, look: &Look, columns: u16) -> Line<'static> {
     let waiting: u64 = state.agents.iter().map(|row| row.waiting).sum();
     // The person is none of them.
     let agents = state.agents.len().saturating_sub(1);
-    let right = format!(
+    let mut right = format!(
         "{}, {waiting} waiting, {} ",
         count(agents, "agent"),
         count(state.stream.count(), "message")
@@ -133,6 +138,9 @@ fn header(state: &State, look: &Look, columns: u16) -> Line<'static> {
     let mut left = format!(" relay {}  {connected}{since}", visible(place));
     if width(&left) + width(&right) + 1 > columns {
         left = format!(" {}  {connected}", visible(place));
+    }
+    if width(&left) + width(&right) + 1 > columns {
+        right = format!("{waiting} waiting ");
     }
     let left = cut_name(&left, columns.saturating_sub(width(&right) + 1)).into_owned();
     let gap = columns.saturating_sub(width(&left) + width(&right));
@@ -165,110 +173,6 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, words: &str, right: &str, is_ch
         Span::styled(mark, style),
     ]);
     frame.render_widget(line, Rect { height: 1, ..area });
-}
-
-/// Draws the last row: what is being written, or what there is to say, or the keys.
-fn draw_foot(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
-    let columns = usize::from(area.width);
-    let asks;
-    let said = match &state.over {
-        Over::Drop(id) => {
-            let id: String = id.chars().take(ID_DIGITS_MIN).collect();
-            asks = format!("Drop {id}? Nobody for whom it is held gets it. y drops it");
-            Some((asks.as_str(), true))
-        }
-        Over::Release(name) => {
-            asks = format!("End the worker {name}? What it is at is lost. y ends it");
-            Some((asks.as_str(), true))
-        }
-        Over::Search { line, .. } => return dialogs::draw_prompt(frame, area, " search: ", line, "", look),
-        Over::Filter { line } => {
-            let names = "Tab completes a name; none shows all";
-            return dialogs::draw_prompt(frame, area, " agent: ", line, names, look);
-        }
-        Over::Discard(_) => Some((
-            "Discard what you have written? y discards it, any other key goes back",
-            true,
-        )),
-        Over::Nothing | Over::Help | Over::Draft(_) => None,
-    };
-    let said = said.or(state
-        .said
-        .as_ref()
-        .map(|said| (said.text.as_str(), said.is_trouble)));
-    if let Some((text, is_trouble)) = said {
-        let style = if is_trouble { look.trouble() } else { look.said() };
-        let text = visible(text);
-        let line = Line::styled(format!(" {}", cut(&text, columns - 2)), style);
-        return frame.render_widget(line, area);
-    }
-    if let Some(reason) = &state.link.lost {
-        let text = format!("{}; it goes on as soon as relay answers", visible(reason));
-        let line = Line::styled(format!(" {}", cut(&text, columns - 2)), look.trouble());
-        return frame.render_widget(line, area);
-    }
-    let keys: &[(&str, &str)] = if let Over::Draft(_) = state.over {
-        &[
-            ("Enter", "send"),
-            ("Alt-Enter", "new line"),
-            ("Tab", "next field"),
-            ("Esc", "close"),
-        ]
-    } else if state.pane == Pane::Agents {
-        let is_worker = state.agent().is_some_and(|row| row.is_worker);
-        let search = if is_worker {
-            ("x", "end worker")
-        } else {
-            ("/", "search")
-        };
-        &[
-            ("Tab", "pane"),
-            ("Enter", "filter"),
-            ("h", "hold"),
-            search,
-            ("s", "send"),
-            ("?", "help"),
-            ("q", "quit"),
-        ]
-    } else if is_held(state) {
-        &[
-            ("Tab", "pane"),
-            ("Enter", "trace"),
-            ("a", "allow"),
-            ("d", "drop"),
-            ("s", "send"),
-            ("?", "help"),
-            ("q", "quit"),
-        ]
-    } else {
-        let enter = match state.pane {
-            Pane::Agents | Pane::Messages => "trace",
-            Pane::Trace => "",
-        };
-        &[
-            ("Tab", "pane"),
-            ("Enter", enter),
-            ("/", "search"),
-            ("f", "filter"),
-            ("s", "send"),
-            ("?", "help"),
-            ("q", "quit"),
-        ]
-    };
-    let keys = keys.iter().filter(|(_, what)| !what.is_empty());
-    let keys = keys.flat_map(|(key, what)| {
-        [
-            Span::styled(format!(" {key}"), look.key()),
-            Span::styled(format!(" {what} "), look.dim()),
-        ]
-    });
-    frame.render_widget(Line::from_iter(keys), area);
-}
-
-/// Tells whether the chosen message is held.
-fn is_held(state: &State) -> bool {
-    let chosen = state.stream.chosen().and_then(Entry::message);
-    chosen.is_some_and(|(_, steps)| steps.values().any(|step| *step == Step::Held))
 }
 
 /// Writes a number of seconds in its greatest unit.

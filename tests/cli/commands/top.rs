@@ -129,6 +129,9 @@ fn two_agents_talk_and_relay_is_killed_and_started_again() {
     relay.kill();
     terminal.shows("no connection");
     terminal.shows("it goes on as soon as relay answers");
+    terminal.press(&["h"]);
+    terminal.shows("choose an agent first");
+    terminal.shows("it goes on as soon as relay answers");
     relay.restart();
     terminal.shows("relay was started anew; 2 deliveries that had not arrived are gone");
     terminal.shows("connected");

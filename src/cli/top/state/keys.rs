@@ -7,7 +7,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Draft, Field, Over, Pane, State, Wish};
+use super::{Draft, Field, Over, Pane, Said, State, Wish};
 use crate::cli::top::actions::Action;
 use crate::cli::top::line::Line;
 use crate::cli::top::news::Step;
@@ -151,7 +151,12 @@ impl State {
     }
 
     fn act(&mut self, action: Action) {
-        self.say(&action.begun());
+        // It is said until it is known what came of it.
+        self.said = Some(Said {
+            text: action.begun(),
+            is_trouble: false,
+            until: None,
+        });
         self.wishes.push(Wish::Act(action));
     }
 
@@ -349,10 +354,7 @@ impl State {
             return;
         };
         self.over = Over::Draft(draft);
-        self.said = Some(super::Said {
-            text: missing.to_owned(),
-            is_trouble: true,
-        });
+        self.say_for_a_while(missing.to_owned(), true);
     }
 }
 

@@ -201,6 +201,34 @@ fn a_message_is_sent_to_who_sent_the_chosen_one() {
 }
 
 #[test]
+fn what_came_of_something_is_said_for_a_while_and_what_is_under_way_until_that_is_known() {
+    const SOON: Duration = Duration::from_millis(1);
+    let mut state = talking();
+    state.pass(Duration::from_secs(60));
+    press(&mut state, &[KeyCode::Tab, KeyCode::Char('h')]);
+    let said = |state: &State| state.said.as_ref().map(|said| said.text.clone());
+    assert_eq!(
+        (said(&state).as_deref(), state.next_change()),
+        (Some("asking relay …"), None)
+    );
+    state.pass(Duration::from_secs(600));
+    assert_eq!(said(&state).as_deref(), Some("asking relay …"));
+    let done = |outcome| News::Done {
+        action: Action::Hold(Some("pm".to_owned())),
+        outcome,
+    };
+    for outcome in [Ok("it is held".to_owned()), Err("it is not".to_owned())] {
+        let begun = state.now;
+        state.take(done(outcome));
+        assert_eq!(state.next_change(), Some(begun + SAID_FOR));
+        state.pass(begun + SAID_FOR - SOON);
+        assert!(state.said.is_some());
+        state.pass(begun + SAID_FOR);
+        assert_eq!((said(&state), state.next_change()), (None, None));
+    }
+}
+
+#[test]
 fn nothing_is_sent_that_is_empty_or_to_nobody() {
     let mut state = State::default();
     state.take(connected(health("b-1", [0, 0, 0], 0)));

@@ -20,9 +20,9 @@ const DRAFT_COLUMNS: u16 = 76;
 /// How many rows of it there are.
 const DRAFT_ROWS: u16 = 8;
 
-/// Makes a box in the middle.
+/// Makes a box in the middle, as high as there is room.
 fn boxed(frame: &mut Frame<'_>, area: Rect, (columns, rows): (u16, u16), title: &str, look: &Look) -> Rect {
-    let (width, height) = (columns.min(area.width - 2), rows.min(area.height - 2));
+    let (width, height) = (columns.min(area.width - 2), rows.min(area.height));
     let area = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
@@ -89,17 +89,15 @@ pub fn draw_draft(
         Span::styled(padded(text, 6), style)
     };
     let room = usize::from(inner.width) - 6;
-    let (to, cursor) = fitted(&draft.to, room / 2);
     let known = if state.agents.iter().any(|row| row.name == draft.to.text()) {
         ""
     } else {
         "a name, @role, @group, #channel or *"
     };
-    let gap = (room / 2).saturating_sub(width(&to));
-    let known = Span::styled(
-        format!("{}{}", " ".repeat(gap), cut(known, room - room / 2)),
-        look.dim(),
-    );
+    let left = room.saturating_sub(width(known));
+    let (to, cursor) = fitted(&draft.to, left.saturating_sub(2));
+    let gap = left.min(room / 2).saturating_sub(width(&to)).max(2);
+    let known = Span::styled(format!("{}{known}", " ".repeat(gap)), look.dim());
     frame.render_widget(
         Line::from(vec![label("to", Field::To), Span::raw(to), known]),
         row(0),

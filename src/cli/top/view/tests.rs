@@ -11,6 +11,7 @@ use ratatui::style::{Color, Modifier};
 use super::*;
 use crate::cli::top::news::{Agent, News, Step};
 use crate::cli::top::scene::{connected, empty_health, health, id, message, said, talking, time, traced};
+use crate::cli::top::state::{Draft, Wish};
 
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (160, 50);
@@ -189,6 +190,39 @@ fn a_message_that_is_written() {
     state.press(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
     write(&mut state, "And say so in its docs.");
     pictures!("draft", state);
+}
+
+#[test]
+fn what_there_is_to_say_is_told_in_full_where_there_is_room_for_it() {
+    let reason = "unknown agent \"dev-aa\"; accepted: pm, dev-a, dev-b, web:reviewer, user, a role as @backend, a group, a channel as #build, or * \
+                  for all; and nothing was sent";
+    let mut state = talking();
+    press(&mut state, &[KeyCode::Home, KeyCode::Down]);
+    write(&mut state, "sthiserror");
+    press(&mut state, &[KeyCode::Enter]);
+    let Some(Wish::Act(action)) = state.wishes().pop() else {
+        panic!("nothing is sent");
+    };
+    let outcome = Err(reason.to_owned());
+    state.take(News::Done { action, outcome });
+    pictures!("refused", state);
+    insta::assert_snapshot!("refused-60x12", text(&drawn(&mut state, LEAST, Colours::All)));
+    press(&mut state, &[KeyCode::Esc]);
+    insta::assert_snapshot!("discard-60x12", text(&drawn(&mut state, LEAST, Colours::All)));
+    press(&mut state, &[KeyCode::Char('y')]);
+    state.take(News::Lost(reason.repeat(3)));
+    insta::assert_snapshot!("lost-60x12", text(&drawn(&mut state, LEAST, Colours::All)));
+    state.take(connected(health("b-1", [0, 0, 0], 0)));
+    press(&mut state, &[KeyCode::Home]);
+    write(&mut state, "s");
+    state.over = match std::mem::take(&mut state.over) {
+        Over::Draft(draft) => Over::Draft(Draft {
+            to: crate::cli::top::line::Line::new("somebody"),
+            ..draft
+        }),
+        over => over,
+    };
+    insta::assert_snapshot!("unknown-80x24", text(&drawn(&mut state, SMALL, Colours::All)));
 }
 
 #[test]
