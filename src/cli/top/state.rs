@@ -1,6 +1,6 @@
 //! What is shown, and how it changes: news and keys in, wishes out. Knows of no terminal and no connection, and is told the time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::actions::Action;
@@ -9,7 +9,7 @@ use super::line::Line;
 use super::news::{Agent, Event, News, Traced};
 use super::stream::{Filter, Stream};
 use crate::cli::health::Health;
-use crate::engine::{Kind, PERSON, Timestamp};
+use crate::engine::{Kind, PERSON, RELAY, Timestamp};
 
 mod keys;
 
@@ -49,6 +49,8 @@ pub struct State {
     said_of_agents: BTreeMap<String, Agent>,
     health: Option<Box<Health>>,
     wishes: Vec<Wish>,
+    /// What the relay did not take and could not be shown again yet, and why it was not taken.
+    refused: VecDeque<(Draft, String)>,
 }
 
 /// The relay that is followed.
@@ -295,14 +297,24 @@ impl State {
     fn done(&mut self, action: Action, outcome: Result<String, String>) {
         let is_trouble = outcome.is_err();
         let (Ok(text) | Err(text)) = outcome;
-        // What was not sent can be changed and sent again, unless something else is being written.
+        self.say_for_a_while(text.clone(), is_trouble);
         if let Action::Send(draft) = action
             && is_trouble
-            && self.over == Over::Nothing
         {
-            self.over = Over::Draft(draft);
+            self.refused.push_back((draft, text));
+            self.show_refused();
         }
-        self.say_for_a_while(text, is_trouble);
+    }
+
+    /// Shows again what was not sent, so that it can be changed and sent: as soon as nothing else is in the way, and before all is over.
+    fn show_refused(&mut self) {
+        if self.over == Over::Nothing
+            && let Some((draft, reason)) = self.refused.pop_front()
+        {
+            self.is_over = false;
+            self.over = Over::Draft(draft);
+            self.say_for_a_while(reason, true);
+        }
     }
 
     fn say(&mut self, text: &str) {
@@ -372,7 +384,7 @@ impl State {
         self.stream.set_filter(Filter { agent, search });
     }
 
-    /// Begins a message: to the chosen agent, or to who sent the chosen message.
+    /// Begins a message: to the chosen agent, or to who sent the chosen message, or to whom if nobody can be written to who did.
     fn draft(&self) -> Draft {
         let to = match self.pane {
             Pane::Agents => self.agent().map(|row| row.name.clone()),
@@ -381,7 +393,7 @@ impl State {
                     .chosen()
                     .and_then(super::stream::Entry::message)
                     .map(|(message, _)| {
-                        if message.from == PERSON {
+                        if [PERSON, RELAY].contains(&message.from.as_str()) {
                             message.to.clone()
                         } else {
                             message.from.clone()

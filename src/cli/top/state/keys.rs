@@ -66,6 +66,7 @@ impl State {
                 _ => self.over = Over::Draft(draft),
             },
         }
+        self.show_refused();
     }
 
     /// Takes what was pasted: where nothing is being written it is nothing, and no keys either.

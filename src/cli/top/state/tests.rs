@@ -229,6 +229,64 @@ fn what_came_of_something_is_said_for_a_while_and_what_is_under_way_until_that_i
 }
 
 #[test]
+fn what_the_relay_did_not_take_is_kept_until_it_can_be_shown_again() {
+    let mut state = talking();
+    let mut sent = |state: &mut State, text: &str| {
+        write(state, "s");
+        write(state, text);
+        press(state, &[KeyCode::Enter]);
+        match state.wishes().pop() {
+            Some(Wish::Act(action)) => action,
+            wish => panic!("{wish:?}"),
+        }
+    };
+    let (first, second) = (sent(&mut state, "one"), sent(&mut state, "two"));
+    let shown = |state: &State| match &state.over {
+        Over::Draft(draft) => {
+            let reason = state.said.as_ref().map(|said| said.text.clone());
+            (draft.body.text().to_owned(), reason)
+        }
+        over => panic!("{over:?}"),
+    };
+    write(&mut state, "/what");
+    for (action, reason) in [(first, "no"), (second, "nor that")] {
+        let outcome = Err(reason.to_owned());
+        state.take(News::Done { action, outcome });
+    }
+    write(&mut state, " is");
+    assert!(matches!(&state.over, Over::Search { line, .. } if line.text() == "what is"));
+    press(&mut state, &[KeyCode::Enter]);
+    assert_eq!(shown(&state), ("one".to_owned(), Some("no".to_owned())));
+    // Neither does it end before all of it was seen.
+    write(&mut state, "?");
+    press(&mut state, &[KeyCode::Esc]);
+    state.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+    assert_eq!(shown(&state), ("two".to_owned(), Some("nor that".to_owned())));
+    press(&mut state, &[KeyCode::Esc, KeyCode::Char('y')]);
+    assert_eq!((&state.over, state.is_over), (&Over::Nothing, false));
+    assert_eq!(state.stream.filter().search, "what is");
+}
+
+#[test]
+fn nobody_is_proposed_who_cannot_be_written_to() {
+    let mut state = talking();
+    for (number, from, to, proposed) in [
+        (8, "relay", "dev-a", "dev-a"),
+        (9, "user", "dev-b", "dev-b"),
+        (10, "relay", "user", ""),
+        (11, "pm", "user", "pm"),
+    ] {
+        said(&mut state, message(number, from, to, "status", "x"), &[]);
+        write(&mut state, "s");
+        assert!(
+            matches!(&state.over, Over::Draft(draft) if draft.to.text() == proposed),
+            "{from}"
+        );
+        press(&mut state, &[KeyCode::Esc]);
+    }
+}
+
+#[test]
 fn nothing_is_sent_that_is_empty_or_to_nobody() {
     let mut state = State::default();
     state.take(connected(health("b-1", [0, 0, 0], 0)));
