@@ -99,8 +99,8 @@ pub enum Over {
     /// The panes.
     #[default]
     Nothing,
-    /// The keys are told.
-    Help,
+    /// The keys are told; so many lines of that are above what is shown.
+    Help(usize),
     /// What is searched for is written; what it was before.
     Search {
         /// What is written.
@@ -167,6 +167,10 @@ pub struct Room {
     pub trace: usize,
     /// How many lines of it may be above what is shown.
     pub scroll_max: usize,
+    /// How many lines of help there were.
+    pub help: usize,
+    /// How many lines of it may be above what is shown.
+    pub help_scroll_max: usize,
 }
 
 /// Something that is wanted of the relay.

@@ -34,11 +34,7 @@ const TRACE_ROWS_MIN: u16 = 10;
 pub fn draw(frame: &mut Frame<'_>, state: &State, look: &Look) -> Room {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
-        let text = format!(
-            "{} x {} is too small; relay top needs {} x {}",
-            area.width, area.height, LEAST.0, LEAST.1
-        );
-        frame.render_widget(cut(&text, usize::from(area.width)).as_ref(), area);
+        frame.render_widget(too_small(area.width, area.height), area);
         return Room::default();
     }
     let below = Foot::of(state, usize::from(area.width));
@@ -54,19 +50,36 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, look: &Look) -> Room {
     if let Some(open) = &state.open {
         (room.trace, room.scroll_max) = trace::draw(frame, trace, state, open, look);
     }
-    below.draw(frame, foot, state, look);
     let between = Rect {
         y: head.bottom(),
         height: foot.y - head.bottom(),
         ..area
     };
     match &state.over {
-        Over::Help => dialogs::draw_help(frame, between, look),
+        Over::Help(scroll) => {
+            (room.help, room.help_scroll_max) = dialogs::draw_help(frame, between, *scroll, look);
+        }
         Over::Draft(draft) => dialogs::draw_draft(frame, between, state, draft, true, look),
         Over::Discard(draft) => dialogs::draw_draft(frame, between, state, draft, false, look),
         Over::Nothing | Over::Search { .. } | Over::Filter { .. } | Over::Drop(_) | Over::Release(_) => {}
     }
+    below.draw(frame, foot, state, room.help_scroll_max > 0, look);
     room
+}
+
+/// Says that so many columns and rows are too few, as long as there is room for it.
+fn too_small(columns: u16, rows: u16) -> String {
+    let needs = format!("{} x {}", LEAST.0, LEAST.1);
+    let texts = [
+        format!("{columns} x {rows} is too small; relay top needs {needs}"),
+        format!("too small; it needs {needs}"),
+        format!("needs {needs}"),
+        needs,
+        "small".to_owned(),
+        "…".to_owned(),
+    ];
+    let fits = |text: &String| width(text) <= usize::from(columns);
+    texts.into_iter().find(fits).unwrap_or_default()
 }
 
 /// Divides the rows: the header, the agents, the messages, the message that is open, and so many for the foot.

@@ -7,7 +7,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Draft, Field, Over, Pane, Said, State, Wish};
+use super::{Draft, Field, Over, Pane, Room, Said, State, Wish};
 use crate::cli::top::actions::Action;
 use crate::cli::top::line::Line;
 use crate::cli::top::news::Step;
@@ -43,7 +43,8 @@ impl State {
         match std::mem::take(&mut self.over) {
             Over::Nothing if is_end => self.is_over = true,
             Over::Nothing => self.press_in_panes(key),
-            Over::Help => self.is_over = is_end,
+            Over::Help(_) if is_end => self.is_over = true,
+            Over::Help(scroll) => self.press_in_help(scroll, key),
             Over::Search { .. } | Over::Filter { .. } if is_end => self.is_over = true,
             Over::Search { line, before } => self.press_in_search(line, before, key),
             Over::Filter { line } => self.press_in_filter(line, key),
@@ -83,7 +84,7 @@ impl State {
                 Field::Body => body.insert(text),
                 Field::Kind => {}
             },
-            Over::Nothing | Over::Help | Over::Drop(_) | Over::Release(_) | Over::Discard(_) => {}
+            Over::Nothing | Over::Help(_) | Over::Drop(_) | Over::Release(_) | Over::Discard(_) => {}
         }
     }
 
@@ -96,7 +97,7 @@ impl State {
         }
         match key.code {
             KeyCode::Char('q') => self.is_over = true,
-            KeyCode::Char('?') => self.over = Over::Help,
+            KeyCode::Char('?') => self.over = Over::Help(0),
             KeyCode::Char('/') => {
                 let before = self.stream.filter().search.clone();
                 let line = Line::new(&before);
@@ -141,13 +142,31 @@ impl State {
             }
             KeyCode::Enter => self.enter(),
             KeyCode::Esc => self.escape(),
-            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.go(1),
-            KeyCode::PageUp => self.go(-self.page()),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.go(self.page()),
-            KeyCode::Home | KeyCode::Char('g') => self.go(isize::MIN),
-            KeyCode::End | KeyCode::Char('G') => self.go(isize::MAX),
-            _ => {}
+            code => {
+                let rows = match self.pane {
+                    Pane::Agents => self.agents.len(),
+                    Pane::Messages => self.room.messages,
+                    Pane::Trace => self.room.trace,
+                };
+                if let Some(by) = moved(code, rows) {
+                    self.go(by);
+                }
+            }
+        }
+    }
+
+    /// Scrolls where there is more than what is shown; any other key closes help.
+    fn press_in_help(&mut self, scroll: usize, key: KeyEvent) {
+        let Room {
+            help,
+            help_scroll_max,
+            ..
+        } = self.room;
+        if help_scroll_max > 0
+            && let Some(by) = moved(key.code, help)
+        {
+            let scroll = scroll.min(help_scroll_max).saturating_add_signed(by);
+            self.over = Over::Help(scroll.min(help_scroll_max));
         }
     }
 
@@ -203,18 +222,6 @@ impl State {
             Pane::Messages if self.open.is_some() => Pane::Trace,
             Pane::Messages | Pane::Trace => Pane::Agents,
         }
-    }
-
-    /// Returns how many are a page of what is shown in the pane, one of them seen before.
-    fn page(&self) -> isize {
-        let rows = match self.pane {
-            Pane::Agents => self.agents.len(),
-            Pane::Messages => self.room.messages,
-            Pane::Trace => self.room.trace,
-        };
-        isize::try_from(rows.saturating_sub(1))
-            .unwrap_or(isize::MAX)
-            .max(1)
     }
 
     fn go(&mut self, by: isize) {
@@ -367,6 +374,22 @@ impl Field {
             Self::Body => Self::To,
         }
     }
+}
+
+/// Returns by how many rows a key moves where so many are shown, if it moves: of a page, one was seen before.
+fn moved(key: KeyCode, rows: usize) -> Option<isize> {
+    let page = isize::try_from(rows.saturating_sub(1))
+        .unwrap_or(isize::MAX)
+        .max(1);
+    Some(match key {
+        KeyCode::Up | KeyCode::Char('k') => -1,
+        KeyCode::Down | KeyCode::Char('j') => 1,
+        KeyCode::PageUp => -page,
+        KeyCode::PageDown | KeyCode::Char(' ') => page,
+        KeyCode::Home | KeyCode::Char('g') => isize::MIN,
+        KeyCode::End | KeyCode::Char('G') => isize::MAX,
+        _ => return None,
+    })
 }
 
 /// Returns the kind that a key chooses, beside another.

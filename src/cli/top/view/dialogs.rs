@@ -8,11 +8,14 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::super::line;
 use super::super::state::{Draft, Field, KEYS, State};
-use super::super::text::{cut, width};
+use super::super::text::{width, wrap};
 use super::look::Look;
 use super::padded;
 use crate::engine::Kind;
 use crate::terminal::visible;
+
+/// How wide the keys are told.
+const HELP_COLUMNS: u16 = 72;
 
 /// How wide a message is written.
 const DRAFT_COLUMNS: u16 = 76;
@@ -21,7 +24,13 @@ const DRAFT_COLUMNS: u16 = 76;
 const DRAFT_ROWS: u16 = 8;
 
 /// Makes a box in the middle, as high as there is room.
-fn boxed(frame: &mut Frame<'_>, area: Rect, (columns, rows): (u16, u16), title: &str, look: &Look) -> Rect {
+fn boxed(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (columns, rows): (u16, u16),
+    [title, below]: [&str; 2],
+    look: &Look,
+) -> Rect {
     let (width, height) = (columns.min(area.width - 2), rows.min(area.height));
     let area = Rect {
         x: area.x + (area.width - width) / 2,
@@ -29,9 +38,13 @@ fn boxed(frame: &mut Frame<'_>, area: Rect, (columns, rows): (u16, u16), title: 
         width,
         height,
     };
-    let block = Block::bordered()
+    let mut block = Block::bordered()
         .title(Span::styled(format!(" {title} "), look.title(true)))
         .border_style(look.rule(true));
+    if !below.is_empty() {
+        let below = Line::styled(format!(" {below} "), look.title(true));
+        block = block.title_bottom(below.right_aligned());
+    }
     let inner = block.inner(area);
     frame.render_widget(Clear, area);
     frame.render_widget(block, area);
@@ -42,17 +55,35 @@ fn boxed(frame: &mut Frame<'_>, area: Rect, (columns, rows): (u16, u16), title: 
     }
 }
 
-/// Draws the keys.
-pub fn draw_help(frame: &mut Frame<'_>, area: Rect, look: &Look) {
-    let keys = KEYS.iter().map(|(key, _)| width(key)).max().unwrap_or(0);
-    let rows = KEYS.len() + 2;
-    let inner = boxed(frame, area, (72, u16::try_from(rows).unwrap_or(0)), "keys", look);
-    for (y, (key, what)) in (inner.y..inner.bottom()).zip(KEYS) {
-        let room = usize::from(inner.width).saturating_sub(keys + 2);
-        let line = Line::from(vec![
-            Span::styled(padded(key, keys + 2), look.key()),
-            Span::raw(cut(what, room).into_owned()),
-        ]);
+/// Draws the keys; tells how many lines have room in it, and how many may be above them.
+pub fn draw_help(frame: &mut Frame<'_>, area: Rect, scroll: usize, look: &Look) -> (usize, usize) {
+    let columns = HELP_COLUMNS.min(area.width - 2);
+    let keys = KEYS.iter().map(|(key, _)| width(key)).max().unwrap_or(0) + 2;
+    let room = usize::from(columns - 4).saturating_sub(keys);
+    let mut lines = Vec::new();
+    for (key, what) in KEYS {
+        for (place, what) in wrap(what, room).into_iter().enumerate() {
+            let key = padded(if place == 0 { key } else { "" }, keys);
+            lines.push(Line::from(vec![Span::styled(key, look.key()), Span::raw(what)]));
+        }
+    }
+    // Above and below is the box.
+    let rows = lines.len().min(usize::from(area.height.saturating_sub(2)));
+    let scroll_max = lines.len() - rows;
+    let scroll = scroll.min(scroll_max);
+    let more = match (scroll > 0, scroll < scroll_max) {
+        (false, false) => "",
+        (false, true) => ", more below",
+        (true, false) => ", more above",
+        (true, true) => ", more above and below",
+    };
+    let below = match scroll_max {
+        0 => String::new(),
+        _ => format!("{} to {} of {}{more}", scroll + 1, scroll + rows, lines.len()),
+    };
+    let size = (columns, u16::try_from(rows + 2).unwrap_or(area.height));
+    let inner = boxed(frame, area, size, ["keys", &below], look);
+    for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(scroll)) {
         frame.render_widget(
             line,
             Rect {
@@ -62,6 +93,7 @@ pub fn draw_help(frame: &mut Frame<'_>, area: Rect, look: &Look) {
             },
         );
     }
+    (rows, scroll_max)
 }
 
 /// Draws a message that is being written.
@@ -74,7 +106,7 @@ pub fn draw_draft(
     look: &Look,
 ) {
     let size = (DRAFT_COLUMNS, DRAFT_ROWS + 5);
-    let inner = boxed(frame, area, size, "a message from you", look);
+    let inner = boxed(frame, area, size, ["a message from you", ""], look);
     let row = |place: u16| Rect {
         y: inner.y + place,
         height: 1,

@@ -45,7 +45,7 @@ impl Foot {
             Over::Discard(_) => {
                 Some("Discard what you have written? y discards it, any other key goes back".to_owned())
             }
-            Over::Nothing | Over::Help | Over::Draft(_) => None,
+            Over::Nothing | Over::Help(_) | Over::Draft(_) => None,
         };
         let asks = asks.map(|text| (text, true));
         let said = state.said.as_ref();
@@ -70,8 +70,8 @@ impl Foot {
         u16::try_from(lines).unwrap_or(of).min(of / 3)
     }
 
-    /// Draws it.
-    pub fn draw(self, frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
+    /// Draws it, with the keys of help if that is shown.
+    pub fn draw(self, frame: &mut Frame<'_>, area: Rect, state: &State, help_scrolls: bool, look: &Look) {
         match self {
             Self::Prompt => draw_prompt(frame, area, state, look),
             Self::Said { lines, is_trouble } => {
@@ -89,7 +89,7 @@ impl Foot {
                     frame.render_widget(line, Rect { y, height: 1, ..area });
                 }
             }
-            Self::Keys => draw_keys(frame, area, state, look),
+            Self::Keys => draw_keys(frame, area, state, help_scrolls, look),
         }
     }
 }
@@ -102,14 +102,24 @@ fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
             let names = "Tab completes a name; none shows all";
             dialogs::draw_prompt(frame, area, " agent: ", line, names, look);
         }
-        Over::Nothing | Over::Help | Over::Draft(_) | Over::Discard(_) | Over::Drop(_) | Over::Release(_) => {
-        }
+        Over::Nothing
+        | Over::Help(_)
+        | Over::Draft(_)
+        | Over::Discard(_)
+        | Over::Drop(_)
+        | Over::Release(_) => {}
     }
 }
 
 /// Draws the keys that do something here.
-fn draw_keys(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
-    let keys: &[(&str, &str)] = if let Over::Draft(_) = state.over {
+fn draw_keys(frame: &mut Frame<'_>, area: Rect, state: &State, help_scrolls: bool, look: &Look) {
+    let keys: &[(&str, &str)] = if let Over::Help(_) = state.over {
+        if help_scrolls {
+            &[("↑ ↓  PgUp PgDn", "scroll"), ("any other key", "closes")]
+        } else {
+            &[("any key", "closes")]
+        }
+    } else if let Over::Draft(_) = state.over {
         &[
             ("Enter", "send"),
             ("Alt-Enter", "new line"),

@@ -165,6 +165,44 @@ fn the_keys() {
     let mut state = talking();
     write(&mut state, "?");
     pictures!("help", state);
+    insta::assert_snapshot!("help-60x12", text(&drawn(&mut state, LEAST, Colours::All)));
+    press(&mut state, &[KeyCode::PageDown]);
+    insta::assert_snapshot!("help-page-60x12", text(&drawn(&mut state, LEAST, Colours::All)));
+    let mut seen = |keys: &[KeyCode]| {
+        press(&mut state, keys);
+        let is_open = matches!(state.over, Over::Help(_));
+        let screen = text(&drawn(&mut state, LEAST, Colours::All));
+        (
+            is_open,
+            screen.contains("choose an agent or"),
+            screen.contains("Alt-Enter"),
+        )
+    };
+    assert_eq!(seen(&[KeyCode::End, KeyCode::Down]), (true, false, true));
+    assert_eq!(seen(&[KeyCode::Home]), (true, true, false));
+    assert_eq!(seen(&[KeyCode::Char('q')]), (false, false, false));
+    // Where all of it is seen there is nothing to scroll.
+    write(&mut state, "?");
+    drawn(&mut state, SMALL, Colours::All);
+    press(&mut state, &[KeyCode::Down]);
+    assert_eq!((&state.over, state.is_over), (&Over::Nothing, false));
+}
+
+#[test]
+fn a_window_that_is_too_small_says_so_in_as_many_words_as_there_is_room_for() {
+    for (columns, words) in [
+        (59, "59 x 12 is too small; relay top needs 60 x 12"),
+        (40, "too small; it needs 60 x 12"),
+        (20, "needs 60 x 12"),
+        (10, "60 x 12"),
+        (6, "small"),
+        (1, "…"),
+    ] {
+        assert_eq!(
+            text(&drawn(&mut talking(), (columns, 12), Colours::All)).trim_end(),
+            words
+        );
+    }
 }
 
 #[test]
