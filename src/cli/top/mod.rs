@@ -21,6 +21,7 @@ mod text;
 mod view;
 
 use std::io::{self, IsTerminal as _, Stdout};
+use std::time::Duration;
 
 use chrono::{DateTime, Local};
 use crossterm::event::{
@@ -28,14 +29,16 @@ use crossterm::event::{
     KeyModifiers,
 };
 use crossterm::execute;
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use futures_util::StreamExt as _;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use rustix::process::{Signal, getpid, kill_process};
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::process::{Signal, kill_current_process_group};
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use self::follow::Follow;
 use self::news::News;
@@ -51,6 +54,9 @@ const NEWS_MAX: usize = 1_024;
 
 /// How many wishes may wait while one is carried out.
 const WISHES_MAX: usize = 64;
+
+/// How long it may take until the system has stopped this process. It does not at all where nobody would let it go on.
+const STOP_PATIENCE: Duration = Duration::from_millis(500);
 
 /// `relay top`.
 #[derive(Debug, clap::Args)]
@@ -147,6 +153,7 @@ async fn show(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut go_on = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
     let mut keys = EventStream::new();
     let mut state = State::default();
     let begun = Instant::now();
@@ -157,12 +164,14 @@ async fn show(
             _ = terminate.recv() => return ended("SIGTERM", 15),
             _ = hang_up.recv() => return ended("SIGHUP", 1),
             _ = interrupt.recv() => return ended("SIGINT", 2),
+            _ = go_on.recv() => screen.again()?,
             event = keys.next() => match event {
                 None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 Some(Err(error)) => return Err(error.into()),
+                Some(Ok(Event::Key(key))) if is_stop(key) => screen.stop(&mut go_on).await?,
                 Some(Ok(event)) => {
                     state.pass(begun.elapsed());
-                    take_event(screen, &mut state, event)?;
+                    take_event(&mut state, event);
                 }
             },
             news = heard.recv() => {
@@ -197,20 +206,19 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-fn take_event(screen: &mut Screen, state: &mut State, event: Event) -> io::Result<()> {
+fn take_event(state: &mut State, event: Event) {
     match event {
         Event::Key(key) if key.kind == KeyEventKind::Release => {}
-        Event::Key(key) if is_stop(key) => return screen.stop(),
         Event::Key(key) => state.press(key),
         Event::Paste(text) => state.paste(&text),
         Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
     }
-    Ok(())
 }
 
 /// Tells whether a key is that which stops a program for a while.
 fn is_stop(key: KeyEvent) -> bool {
-    key.code == KeyCode::Char('z') && key.modifiers.contains(KeyModifiers::CONTROL)
+    let is_it = key.code == KeyCode::Char('z') && key.modifiers.contains(KeyModifiers::CONTROL);
+    is_it && key.kind != KeyEventKind::Release
 }
 
 /// Writes the time of day as this machine's clock shows it.
@@ -250,12 +258,23 @@ impl Screen {
         Ok(())
     }
 
-    /// Gives the terminal back to the shell until the person wants this program again.
-    fn stop(&mut self) -> io::Result<()> {
+    /// Gives the terminal back to the shell until the person wants this program again. As when a shell has the key itself, all of the job
+    /// stops: what has started this program too, which the shell waits for.
+    async fn stop(&mut self, go_on: &mut Signals) -> io::Result<()> {
         leave();
-        kill_process(getpid(), Signal::TSTP)?;
+        kill_current_process_group(Signal::TSTP)?;
+        // Which thread takes the signal, and when, the system decides: the terminal is not taken before it is known that all went on.
+        let _went_on = timeout(STOP_PATIENCE, go_on.recv()).await;
+        self.again()
+    }
+
+    /// Takes the terminal as it is now, whoever had it, and has all of it drawn anew.
+    fn again(&mut self) -> io::Result<()> {
+        leave();
         take()?;
-        self.terminal.clear()
+        // To clear the one that is there asks the terminal for its cursor, and the answer comes among the keys.
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
     }
 }
 
@@ -267,7 +286,12 @@ impl Drop for Screen {
 
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
-    let taken = execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste);
+    let taken = execute!(
+        io::stdout(),
+        EnterAlternateScreen,
+        Clear(ClearType::All),
+        EnableBracketedPaste
+    );
     if taken.is_err() {
         leave();
     }

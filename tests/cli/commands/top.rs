@@ -74,10 +74,15 @@ impl Terminal {
     fn modes(&self) -> String {
         let flags = "#{alternate_on} #{cursor_flag} #{keypad_flag} #{mouse_any_flag} #{bracket_paste_flag}";
         let flags = self.tmux(&["display-message", "-p", "-t", "top", flags]);
-        let tty = self.tmux(&["display-message", "-p", "-t", "top", "#{pane_tty}"]);
         let mut stty = std::process::Command::new("stty");
-        let lines = stty.args(["-F", tty.trim(), "-a"]).output().expect("it starts");
+        let lines = stty.args(["-F", &self.tty(), "-a"]).output().expect("it starts");
         flags + &String::from_utf8_lossy(&lines.stdout)
+    }
+
+    /// Returns the path of the terminal.
+    fn tty(&self) -> String {
+        let tty = self.tmux(&["display-message", "-p", "-t", "top", "#{pane_tty}"]);
+        tty.trim().to_owned()
     }
 }
 
@@ -160,7 +165,7 @@ fn what_was_held_before_anybody_looked_is_shown_and_passes_or_is_dropped() {
     if !needs::TMUX.is_met_or_said() {
         return;
     }
-    let mut relay = told();
+    let relay = told();
     ask(relay.port, &["hold", "dev-a"]).assert().code(0);
     say(&relay, "pm", "dev-a", "the first");
     say(&relay, "pm", "dev-a", "the second");
@@ -180,6 +185,40 @@ fn what_was_held_before_anybody_looked_is_shown_and_passes_or_is_dropped() {
     terminal.press(&["a"]);
     terminal.shows("passes to dev-a");
     assert_eq!(relay.bodies("dev-a"), ["the first"]);
+}
+
+#[test]
+fn the_shell_has_the_terminal_back_after_ctrl_z_with_all_of_the_job_until_it_goes_on() {
+    if !needs::TMUX.is_met_or_said() {
+        return;
+    }
+    let relay = told();
+    let terminal = Terminal::open(&["TERM=screen-256color"]);
+    let before = terminal.modes();
+    // As the package for npm has it: another program is waited for by the shell.
+    let launched = format!("sh -c '{}; echo launched $?'", command(&relay));
+    for command in [command(&relay), launched] {
+        terminal.run(&command);
+        terminal.shows("connected");
+        let during = terminal.modes();
+        for body in ["the first", "the second"] {
+            terminal.press(&["C-z"]);
+            terminal.shows("ended 148");
+            assert!(!terminal.screen().contains("connected"));
+            assert_eq!(terminal.modes(), before);
+            say(&relay, "pm", "dev-a", body);
+            terminal.press(&["clear", "Enter"]);
+            terminal.run("fg");
+            terminal.shows(body);
+            terminal.shows("connected");
+            until("it has the terminal", || terminal.modes() == during);
+        }
+        terminal.press(&["q"]);
+        terminal.shows("ended 0");
+        assert_eq!(terminal.modes(), before);
+        terminal.press(&["clear", "Enter"]);
+        until("it is empty", || !terminal.screen().contains("ended"));
+    }
 }
 
 #[test]
@@ -206,7 +245,16 @@ fn a_signal_leaves_the_terminal_as_it_was_and_there_is_no_colour_where_none_is_w
     };
     assert!(!coloured.split("\u{1b}[").skip(1).any(is_colour), "{coloured:?}");
     let pid = std::fs::read_to_string(terminal.folder.path().join("pid")).expect("it is written");
-    signal(pid.trim().parse().expect("a process"), "TERM");
+    let pid = pid.trim().parse().expect("a process");
+    // Whoever let it go on may have had the terminal before.
+    std::fs::write(terminal.tty(), "\u{1b}[3;9Hwhat others write").expect("it is there");
+    terminal.shows("what others write");
+    signal(pid, "CONT");
+    until("it is drawn anew", || {
+        let screen = terminal.screen();
+        !screen.contains("what others") && screen.contains("a task")
+    });
+    signal(pid, "TERM");
     terminal.shows("relay top: ended by SIGTERM");
     terminal.shows("ended 143");
     assert_eq!(terminal.modes(), before);
