@@ -49,6 +49,8 @@ pub struct State {
     said_of_agents: BTreeMap<String, Agent>,
     health: Option<Box<Health>>,
     wishes: Vec<Wish>,
+    /// The number of the message that was asked about last, since it may be handed over.
+    looked: u64,
     /// What the relay did not take and could not be shown again yet, and why it was not taken.
     refused: VecDeque<(Draft, String)>,
 }
@@ -262,9 +264,13 @@ impl State {
             let mut roles = health.roles.iter();
             roles.any(|role| role.role == agent && role.in_doubt > 0)
         };
-        let unclear = self.stream.waiting_for(in_doubt).take(LOOKS_MAX);
-        let looks: Vec<Wish> = unclear.map(|message| Wish::Trace(message.id.clone())).collect();
-        self.wishes.extend(looks);
+        // Each in its turn: one of which it is asked whether it is handed over may wait for long.
+        let unclear = self.stream.waiting_for(in_doubt);
+        let (next, had): (Vec<_>, Vec<_>) = unclear.partition(|(number, _)| *number > self.looked);
+        for (number, id) in next.into_iter().chain(had).take(LOOKS_MAX) {
+            self.looked = number;
+            self.wishes.push(Wish::Trace(id.to_owned()));
+        }
         self.health = Some(health);
         self.show_agents();
     }

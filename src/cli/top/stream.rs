@@ -228,19 +228,19 @@ impl Stream {
             .sum()
     }
 
-    /// Returns the messages, the latest first, that wait for one of some agents as far as is known.
+    /// Returns the numbers and ids of the messages, the oldest first, that wait for one of some agents as far as is known.
     pub fn waiting_for<'a>(
         &'a self,
         is_one: impl Fn(&str) -> bool + 'a,
-    ) -> impl Iterator<Item = &'a Message> {
-        let messages = self.entries.iter().rev().filter_map(Entry::message);
+    ) -> impl Iterator<Item = (u64, &'a str)> {
         let waits = move |steps: &BTreeMap<String, Step>| {
             let mut steps = steps.iter();
-            steps.any(|(agent, step)| step.is_open() && is_one(agent))
+            steps.any(|(agent, step)| matches!(step, Step::Waits | Step::Deferred) && is_one(agent))
         };
-        messages
-            .filter(move |(_, steps)| waits(steps))
-            .map(|(message, _)| message)
+        self.entries.iter().filter_map(move |entry| {
+            let (message, steps) = entry.message()?;
+            waits(steps).then_some((entry.number, message.id.as_str()))
+        })
     }
 
     /// Returns the chosen message.

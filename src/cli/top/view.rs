@@ -143,12 +143,16 @@ fn header(state: &State, look: &Look, columns: u16) -> Line<'static> {
     };
     let days = uptime / 86_400;
     let since = match (days, started_at) {
+        _ if lost.is_some() => String::new(),
         (0, Some(at)) => format!(", since {}", &(look.time)(*at)[..5]),
         (0, None) => String::new(),
         (1, _) => ", up for a day".to_owned(),
         (_, _) => format!(", up for {days} days"),
     };
     let mut left = format!(" relay {}  {connected}{since}", visible(place));
+    if width(&left) + width(&right) + 1 > columns {
+        left = format!(" {}  {connected}{since}", visible(place));
+    }
     if width(&left) + width(&right) + 1 > columns {
         left = format!(" {}  {connected}", visible(place));
     }

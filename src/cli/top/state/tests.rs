@@ -72,10 +72,31 @@ fn another_start_of_relay_is_another_state_and_the_same_one_goes_on() {
 #[test]
 fn what_is_handed_over_is_asked_for_where_something_is_in_doubt() {
     let mut state = talking();
-    state.take(News::Health(health("b-1", [0, 1, 2], 1)));
-    assert_eq!(state.wishes(), [Wish::Trace(id(4))]);
-    state.take(News::Health(health("b-1", [0, 1, 2], 0)));
-    assert_eq!(state.wishes(), []);
+    for number in 11..=30 {
+        said(
+            &mut state,
+            message(number, "dev-b", "pm", "free", "x"),
+            &[("pm", Step::Waits)],
+        );
+    }
+    let mut asked = |in_doubt, handed_over: &[u32]| {
+        for number in handed_over {
+            let steps = [("pm".to_owned(), Step::HandedOver)].into();
+            let text = String::new();
+            let answer = Ok(Traced { text, steps });
+            let id = id(*number);
+            state.take(News::Traced { id, answer });
+        }
+        state.take(News::Health(health("b-1", [0, 1, 2], in_doubt)));
+        state.wishes()
+    };
+    let of =
+        |numbers: &[u32]| -> Vec<Wish> { numbers.iter().map(|number| Wish::Trace(id(*number))).collect() };
+    assert_eq!(asked(0, &[]), []);
+    assert_eq!(asked(20, &[]), of(&[11, 12, 13, 14, 15, 16, 17, 18]));
+    assert_eq!(asked(20, &[11, 12, 13]), of(&[19, 20, 21, 22, 23, 24, 25, 26]));
+    // All were asked about, and what is handed over is so until an event says otherwise.
+    assert_eq!(asked(20, &[]), of(&[27, 28, 29, 30, 14, 15, 16, 17]));
 }
 
 #[test]
@@ -231,7 +252,7 @@ fn what_came_of_something_is_said_for_a_while_and_what_is_under_way_until_that_i
 #[test]
 fn what_the_relay_did_not_take_is_kept_until_it_can_be_shown_again() {
     let mut state = talking();
-    let mut sent = |state: &mut State, text: &str| {
+    let sent = |state: &mut State, text: &str| {
         write(state, "s");
         write(state, text);
         press(state, &[KeyCode::Enter]);

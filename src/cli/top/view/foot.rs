@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::super::news::Step;
 use super::super::state::{Over, Pane, State};
 use super::super::stream::Entry;
-use super::super::text::{cut, wrap};
+use super::super::text::{cut, width, wrap};
 use super::dialogs;
 use super::look::Look;
 use crate::engine::limits::ID_DIGITS_MIN;
@@ -113,6 +113,7 @@ fn draw_prompt(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
 
 /// Draws the keys that do something here.
 fn draw_keys(frame: &mut Frame<'_>, area: Rect, state: &State, help_scrolls: bool, look: &Look) {
+    let columns = usize::from(area.width);
     let keys: &[(&str, &str)] = if let Over::Help(_) = state.over {
         if help_scrolls {
             &[("↑ ↓  PgUp PgDn", "scroll"), ("any other key", "closes")]
@@ -168,12 +169,22 @@ fn draw_keys(frame: &mut Frame<'_>, area: Rect, state: &State, help_scrolls: boo
         ]
     };
     let keys = keys.iter().filter(|(_, what)| !what.is_empty());
-    let keys = keys.flat_map(|(key, what)| {
-        [
-            Span::styled(format!(" {key}"), look.key()),
-            Span::styled(format!(" {what} "), look.dim()),
-        ]
-    });
+    let mut keys: Vec<_> = keys
+        .map(|(key, what)| (format!(" {key}"), format!(" {what} ")))
+        .collect();
+    // Where there is no room for all, those stay that tell the others, and how to leave.
+    while keys.len() > 2
+        && keys
+            .iter()
+            .map(|(key, what)| width(key) + width(what))
+            .sum::<usize>()
+            > columns
+    {
+        keys.remove(keys.len() - 3);
+    }
+    let keys = keys
+        .into_iter()
+        .flat_map(|(key, what)| [Span::styled(key, look.key()), Span::styled(what, look.dim())]);
     frame.render_widget(Line::from_iter(keys), area);
 }
 

@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use super::super::news::{Message, Step};
 use super::super::state::{Pane, State};
 use super::super::stream::{Entry, What};
-use super::super::text::{cut, cut_name, first_line, width};
+use super::super::text::{cut, cut_name, first_line, width, wrap};
 use super::agents::MARKS;
 use super::look::Look;
 use super::{COLUMNS_FOR_ONE_ROW, draw_title, padded};
@@ -22,8 +22,14 @@ const KIND: usize = 9;
 const ID: usize = 8;
 const STATE: usize = 11;
 
+/// From so many columns on there is room for the short id beside the names.
+const COLUMNS_FOR_ID: usize = 80;
+
 /// How many columns the mark and the time take.
 const BEFORE: usize = 12;
+
+/// Most rows of a note: a name in it may be of any length.
+const NOTE_ROWS_MAX: usize = 3;
 
 /// How many columns two names take.
 const NAMES: std::ops::RangeInclusive<usize> = 14..=34;
@@ -44,7 +50,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) -> us
         draw_nothing(frame, area, state, look);
     }
     let chosen = state.stream.chosen().map(|entry| entry.number);
-    let window = window(&shown, chosen, is_wide, rows);
+    let columns = usize::from(area.width);
+    let window = window(&shown, chosen, |entry| height(entry, columns, is_wide), rows);
     let names = window.iter().filter_map(|entry| entry.message());
     let names = names.map(|(message, _)| width(&names_of(message))).max();
     let names = names.unwrap_or(0).clamp(*NAMES.start(), *NAMES.end());
@@ -114,18 +121,19 @@ fn draw_nothing(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
 }
 
 /// Returns the entries for which there is room: the latest ones, or those about the chosen one.
-fn window<'a>(shown: &[&'a Entry], chosen: Option<u64>, is_wide: bool, rows: usize) -> Vec<&'a Entry> {
-    let height = |entry: &&Entry| match entry.what {
-        What::Message { .. } if !is_wide => 2,
-        What::Message { .. } | What::Note(_) => 1,
-    };
+fn window<'a>(
+    shown: &[&'a Entry],
+    chosen: Option<u64>,
+    height: impl Fn(&Entry) -> usize,
+    rows: usize,
+) -> Vec<&'a Entry> {
     // From `end` upwards, as many as there is room for.
     let from = |end: usize, rows: usize| {
         let mut left = rows;
         let mut start = end;
-        while start > 0 && height(&shown[start - 1]) <= left {
+        while start > 0 && height(shown[start - 1]) <= left {
             start -= 1;
-            left -= height(&shown[start]);
+            left -= height(shown[start]);
         }
         start
     };
@@ -137,12 +145,33 @@ fn window<'a>(shown: &[&'a Entry], chosen: Option<u64>, is_wide: bool, rows: usi
         start = start.min(place);
         end = start;
         let mut left = rows;
-        while end < shown.len() && height(&shown[end]) <= left {
-            left -= height(&shown[end]);
+        while end < shown.len() && height(shown[end]) <= left {
+            left -= height(shown[end]);
             end += 1;
         }
     }
     shown[start..end].to_vec()
+}
+
+/// Returns how many rows an entry takes.
+fn height(entry: &Entry, columns: usize, is_wide: bool) -> usize {
+    match &entry.what {
+        What::Message { .. } if is_wide => 1,
+        What::Message { .. } => 2,
+        What::Note(text) => note(text, columns).len(),
+    }
+}
+
+/// Lays a note out behind its time.
+fn note(text: &str, columns: usize) -> Vec<String> {
+    let room = columns.saturating_sub(BEFORE + 1);
+    let mut lines = wrap(&visible(text), room);
+    if lines.len() > NOTE_ROWS_MAX {
+        lines.truncate(NOTE_ROWS_MAX);
+        let last = &mut lines[NOTE_ROWS_MAX - 1];
+        *last = cut(&format!("{last} …"), room).into_owned();
+    }
+    lines
 }
 
 fn names_of(message: &Message) -> String {
@@ -190,13 +219,15 @@ impl<'a> Row<'a> {
         let time = Span::styled(format!("{}  ", (look.time)(self.entry.at)), look.dim());
         match &self.entry.what {
             What::Note(text) => {
-                let room = self.columns.saturating_sub(BEFORE + 1);
-                let text = cut(&visible(text), room).into_owned();
-                vec![Line::from(vec![
-                    Span::raw(MARKS[1]),
-                    time,
-                    Span::styled(text, look.dim()),
-                ])]
+                let mut before = vec![Span::raw(MARKS[1]), time];
+                let lines = note(text, self.columns).into_iter().map(|line| {
+                    before.push(Span::styled(line, look.dim()));
+                    Line::from(std::mem::replace(
+                        &mut before,
+                        vec![Span::raw(" ".repeat(BEFORE))],
+                    ))
+                });
+                lines.collect()
             }
             What::Message { message, steps } if is_wide => vec![self.in_one(time, message, steps)],
             What::Message { message, steps } => self.in_two(time, message, steps),
@@ -206,8 +237,7 @@ impl<'a> Row<'a> {
     fn in_one(&self, time: Span<'a>, message: &Message, steps: &BTreeMap<String, Step>) -> Line<'a> {
         let look = self.look;
         let before = BEFORE + self.names + 2 + KIND + 2;
-        let behind = 2 + ID + 2 + STATE + 1;
-        let room = self.columns.saturating_sub(before + behind);
+        let room = self.columns.saturating_sub(before + self.behind());
         let body = self.body(message, room);
         let gap = room.saturating_sub(body.iter().map(|span| width(&span.content)).sum());
         let mut spans = vec![self.mark.clone(), time];
@@ -222,8 +252,7 @@ impl<'a> Row<'a> {
     }
 
     fn in_two(&self, time: Span<'a>, message: &Message, steps: &BTreeMap<String, Step>) -> Vec<Line<'a>> {
-        let behind = 2 + ID + 2 + STATE + 1;
-        let room = self.columns.saturating_sub(BEFORE + 2 + KIND + behind);
+        let room = self.columns.saturating_sub(BEFORE + 2 + KIND + self.behind());
         let names = self.names(message, self.names.min(room));
         let gap = room.saturating_sub(self.names);
         let mut first = vec![self.mark.clone(), time];
@@ -282,14 +311,26 @@ impl<'a> Row<'a> {
         self.found(cut(&line, columns).into_owned(), style)
     }
 
+    /// Returns how many columns the end of a row takes, with those before it and behind it.
+    fn behind(&self) -> usize {
+        let id = if self.has_id() { ID + 2 } else { 0 };
+        2 + id + STATE + 1
+    }
+
+    fn has_id(&self) -> bool {
+        self.columns >= COLUMNS_FOR_ID
+    }
+
     fn end(&self, message: &Message, steps: &BTreeMap<String, Step>) -> Vec<Span<'a>> {
-        let id: String = message.id.chars().take(ID_DIGITS_MIN).collect();
         let (state, step) = state_of(steps);
-        vec![
-            Span::styled(padded(&visible(&id), ID), self.look.dim()),
-            Span::raw("  "),
-            Span::styled(padded(&state, STATE), self.look.step(step)),
-        ]
+        let mut spans = Vec::new();
+        if self.has_id() {
+            let id: String = message.id.chars().take(ID_DIGITS_MIN).collect();
+            spans.push(Span::styled(padded(&visible(&id), ID), self.look.dim()));
+            spans.push(Span::raw("  "));
+        }
+        spans.push(Span::styled(padded(&state, STATE), self.look.step(step)));
+        spans
     }
 
     /// Marks what is searched for.

@@ -9,8 +9,8 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 
 use super::*;
-use crate::cli::top::news::{Agent, News, Step};
-use crate::cli::top::scene::{connected, empty_health, health, id, message, said, talking, time, traced};
+use crate::cli::top::news::{Agent, Event, News, Step};
+use crate::cli::top::scene::{at, connected, empty_health, health, id, message, said, talking, time, traced};
 use crate::cli::top::state::{Draft, Wish};
 
 const SMALL: (u16, u16) = (80, 24);
@@ -228,6 +228,32 @@ fn a_message_that_is_written() {
     state.press(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
     write(&mut state, "And say so in its docs.");
     pictures!("draft", state);
+}
+
+#[test]
+fn the_least_window_tells_what_is_known_of_most_in_a_few_columns() {
+    let mut state = talking();
+    state.take(News::Event(Event::Note {
+        at: at(400),
+        text: "relay was started anew; 243 deliveries that had not arrived are gone".to_owned(),
+    }));
+    insta::assert_snapshot!("least-60x12", text(&drawn(&mut state, LEAST, Colours::All)));
+    press(&mut state, &[KeyCode::Tab]);
+    let screen = text(&drawn(&mut state, LEAST, Colours::All));
+    assert!(screen.ends_with("? help  q quit"), "{screen}");
+    state.take(News::Event(Event::Note {
+        at: at(401),
+        text: "a long note ".repeat(60),
+    }));
+    for size in [SMALL, LARGE] {
+        let screen = text(&drawn(&mut state, size, Colours::All));
+        let mut rows = screen.lines().skip_while(|row| !row.contains("a long note"));
+        let last = rows.nth(2).expect("it has three rows");
+        assert!(
+            last.ends_with('…') && !rows.any(|row| row.contains("a long note")),
+            "{screen}"
+        );
+    }
 }
 
 #[test]
