@@ -262,12 +262,12 @@ fn what_the_relay_did_not_take_is_kept_until_it_can_be_shown_again() {
         }
     };
     let (first, second) = (sent(&mut state, "one"), sent(&mut state, "two"));
-    let shown = |state: &State| match &state.over {
-        Over::Draft(draft) => {
-            let reason = state.said.as_ref().map(|said| said.text.clone());
-            (draft.body.text().to_owned(), reason)
-        }
-        over => panic!("{over:?}"),
+    let shown = |state: &State| {
+        let Over::Draft(draft) = &state.over else {
+            panic!("{:?}", state.over);
+        };
+        let reason = state.said.as_ref().map(|said| said.text.clone());
+        (draft.body.text().to_owned(), reason)
     };
     write(&mut state, "/what");
     for (action, reason) in [(first, "no"), (second, "nor that")] {

@@ -11,7 +11,7 @@ use ratatui::style::{Color, Modifier};
 use super::*;
 use crate::cli::top::news::{Agent, Event, News, Step};
 use crate::cli::top::scene::{at, connected, empty_health, health, id, message, said, talking, time, traced};
-use crate::cli::top::state::{Draft, Wish};
+use crate::cli::top::state::Wish;
 
 const SMALL: (u16, u16) = (80, 24);
 const LARGE: (u16, u16) = (160, 50);
@@ -279,13 +279,10 @@ fn what_there_is_to_say_is_told_in_full_where_there_is_room_for_it() {
     state.take(connected(health("b-1", [0, 0, 0], 0)));
     press(&mut state, &[KeyCode::Home]);
     write(&mut state, "s");
-    state.over = match std::mem::take(&mut state.over) {
-        Over::Draft(draft) => Over::Draft(Draft {
-            to: crate::cli::top::line::Line::new("somebody"),
-            ..draft
-        }),
-        over => over,
+    let Over::Draft(draft) = &mut state.over else {
+        panic!("{:?}", state.over);
     };
+    draft.to = crate::cli::top::line::Line::new("somebody");
     insta::assert_snapshot!("unknown-80x24", text(&drawn(&mut state, SMALL, Colours::All)));
 }
 
