@@ -32,6 +32,9 @@ pub struct Health {
     /// The nodes.
     #[serde(default)]
     pub nodes: Vec<Node>,
+    /// The workers that have not ended.
+    #[serde(default)]
+    pub workers: Vec<Worker>,
 }
 
 /// What a relay says of an inbox.
@@ -111,6 +114,21 @@ pub struct Node {
     pub failing: u64,
     /// How many deliveries were given up.
     pub dead_letters: u64,
+}
+
+/// What a relay says of a worker that has not ended.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Worker {
+    /// Its name, with its project before it unless that is the default one.
+    pub name: String,
+    /// Who has asked for it.
+    pub parent: String,
+    /// Which agent CLI it is.
+    pub cli: Option<String>,
+    /// How long ago it was asked for.
+    pub seconds: u64,
+    /// `starting`, `started`, `ready` or `ending`.
+    pub state: String,
 }
 
 /// What a relay says of a read that waits.

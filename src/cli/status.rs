@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::client::{ClientError, health_of};
 use super::discover::{Found, Way, discover_here};
-use super::health::{Connection, Health, Node, Role};
+use super::health::{Connection, Health, Node, Role, Worker};
 use super::messages::{local_time, write_stdout};
 use super::place::MaybePlace;
 use super::table::{cut, duration, fitted, table};
@@ -107,6 +107,12 @@ fn text(health: &Health, found: &Found) -> String {
         let head = ["node", "kind", "agents", "state"];
         lines.extend(table(head, health.nodes.iter().map(node)));
     }
+    if !health.workers.is_empty() {
+        lines.push(String::new());
+        let head = ["worker", "state", "age", "cli", "works for"];
+        lines.extend(table(head, health.workers.iter().map(worker)));
+        lines.push("what one has written: relay logs NAME".to_owned());
+    }
     // Where it is stands in one piece, however long it is, so that it can be copied.
     let port = match (&found.way, health.port) {
         (Way::Unix(_), Some(port)) => format!(", port {port}"),
@@ -201,6 +207,24 @@ fn node(node: &Node) -> [String; 4] {
     [name, kind.to_owned(), node.agents.to_string(), state]
 }
 
+fn worker(worker: &Worker) -> [String; 5] {
+    let Worker {
+        name,
+        parent,
+        cli,
+        seconds,
+        state,
+    } = worker;
+    let cli = cli.as_deref().unwrap_or("-");
+    [
+        name.clone(),
+        state.clone(),
+        duration(*seconds),
+        visible(cli).into_owned(),
+        parent.clone(),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -240,6 +264,10 @@ mod tests {
                 {{"node": "gone", "project": "default", "kind": "http_push", "live": null, "agents": 1, "failing": 1, "dead_letters": 2}},
                 {{"node": "{long}", "project": "{long}", "kind": "fleet", "live": true, "agents": 1, "failing": 0, "dead_letters": 0}},
                 {{"node": "h\u200bk", "project": "default", "kind": "fleet", "live": true, "agents": 1, "failing": 0, "dead_letters": 0}}
+            ],
+            "workers": [
+                {{"worker": 2, "name": "w1", "parent": "user", "cli": "claude", "spawned_at": "some day", "seconds": 7500, "state": "ready"}},
+                {{"worker": 3, "name": "web:{long}", "parent": "{long}", "cli": "c\u200bx", "spawned_at": "some day", "seconds": 3, "state": "starting"}}
             ]}}"#
         ));
         let expected = format!(
@@ -267,8 +295,14 @@ mod tests {
              hook                          web hook  1       pushed to\n\
              gone                          web hook  1       fails, 2 given up: relay redrive\n\
              {}…  fleet     1       connected\n\
-             h\\u{{200b}}k                    fleet     1       connected\n",
-            &long[..27]
+             h\\u{{200b}}k                    fleet     1       connected\n\
+             \n\
+             worker                                state     age        cli         works for\n\
+             w1                                    ready     2 h 5 min  claude      user\n\
+             web:{long}  starting  3 s        c\\u{{200b}}x  {}…\n\
+             what one has written: relay logs NAME\n",
+            &long[..27],
+            &long[..8]
         );
         let text = text(&health, &Found::at(Place::default()));
         assert_eq!(text, expected);

@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// `relay stop`.
 #[derive(Debug, clap::Args)]
 pub struct Stop {
-    /// Print what was ended as JSON: {"pid": 4711, "unread": {"pm": 2}}.
+    /// Print what was ended as JSON: {"pid": 4711, "unread": {"pm": 2}, "workers": ["w1"]}.
     #[arg(long)]
     json: bool,
 
@@ -125,6 +125,7 @@ async fn stop(args: &Stop) -> Result<End, StopError> {
         .map(|role| (role.role.as_str(), role.unread + role.held))
         .filter(|(_, count)| *count > 0)
         .collect();
+    let workers: Vec<&str> = health.workers.iter().map(|worker| worker.name.as_str()).collect();
     if !ended(process, peer).await {
         super::say(&format!(
             "relay stop: process {pid} was asked to end and still listens on {place} after {} s",
@@ -137,16 +138,27 @@ async fn stop(args: &Stop) -> Result<End, StopError> {
             .iter()
             .map(|(role, count)| ((*role).to_owned(), json!(count)))
             .collect();
-        format!("{}\n", json!({"pid": pid, "unread": unread}))
+        format!("{}\n", json!({"pid": pid, "unread": unread, "workers": workers}))
     } else {
         format!(
-            "relay on {place} (pid {pid}) stopped{}\n",
-            unread_text(unread.into_iter())
+            "relay on {place} (pid {pid}) stopped{}{}\n",
+            unread_text(unread.into_iter()),
+            workers_text(&workers)
         )
     };
     // It has ended, whoever reads that.
     let _ = write_stdout(&told);
     Ok(End::Done)
+}
+
+/// Says which workers have ended with it, in a half sentence; nothing if there were none.
+fn workers_text(workers: &[&str]) -> String {
+    let names = workers.join(", ");
+    match workers {
+        [] => String::new(),
+        [_] => format!("; 1 worker ended with it: {names}"),
+        many => format!("; {} workers ended with it: {names}", many.len()),
+    }
 }
 
 fn unknown(place: &str, pid: i32, reason: String) -> StopError {

@@ -3,6 +3,7 @@
 use super::handling::Mode;
 use super::nodes::{BindingView, NodeView};
 use super::programs::Activity;
+use super::workers::WorkerView;
 use super::{AgentName, Boot, Carrier, Engine, SessionId, Timestamp};
 
 /// Who is connected, and what is on its way to whom.
@@ -18,6 +19,8 @@ pub struct Overview {
     pub holds_all: bool,
     /// All nodes, in the order in which they were made, with the bindings of their agents.
     pub nodes: Vec<(NodeView, Vec<BindingView>)>,
+    /// The workers that live, in the order of their names.
+    pub workers: Vec<WorkerView>,
 }
 
 /// An open session.
@@ -107,6 +110,7 @@ impl Engine {
             inboxes: inboxes.collect(),
             holds_all: self.holds.on_all(),
             nodes: nodes.collect(),
+            workers: self.living_workers(),
         }
     }
 

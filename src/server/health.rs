@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Shared, nodes};
 use crate::engine::nodes::{BindingView, NodeView};
+use crate::engine::workers::WorkerView;
 use crate::engine::{AgentName, Carrier, InboxView, Overview, SessionView, Timestamp};
 
 /// Answers one request.
@@ -33,6 +34,7 @@ pub(super) struct Health {
     roles: Vec<Role>,
     connections: Vec<Connection>,
     nodes: Vec<Node>,
+    workers: Vec<Worker>,
 }
 
 /// How many messages wait for each agent of the roster, in its order.
@@ -108,6 +110,21 @@ struct Node {
     dead_letters: usize,
 }
 
+/// A worker that has not ended.
+#[derive(Serialize)]
+struct Worker {
+    worker: u64,
+    name: String,
+    parent: String,
+    /// Null where nothing says it.
+    cli: Option<String>,
+    spawned_at: String,
+    /// How long ago that was.
+    seconds: i64,
+    /// `starting`, `started`, `ready`, or `ending`.
+    state: &'static str,
+}
+
 /// A read that waits.
 #[derive(Serialize)]
 struct Wait {
@@ -124,6 +141,7 @@ impl Health {
             inboxes,
             holds_all,
             nodes,
+            workers,
         } = overview;
         let agents = inboxes.iter().filter(|inbox| !inbox.agent.is_person());
         let bound = nodes.iter().flat_map(|(node, bindings)| {
@@ -154,6 +172,7 @@ impl Health {
                 .iter()
                 .map(|(node, bindings)| Node::new(node, bindings))
                 .collect(),
+            workers: workers.iter().map(|worker| Worker::new(now, worker)).collect(),
         }
     }
 }
@@ -225,6 +244,20 @@ impl Node {
     }
 }
 
+impl Worker {
+    fn new(now: Timestamp, view: &WorkerView) -> Self {
+        Self {
+            worker: view.worker.0,
+            name: view.agent.to_string(),
+            parent: view.parent.to_string(),
+            cli: view.cli.clone(),
+            spawned_at: view.spawned_at.to_string(),
+            seconds: seconds_between(view.spawned_at, now),
+            state: view.state.as_str(),
+        }
+    }
+}
+
 fn kind(node: &NodeView) -> &'static str {
     match (node.pushes, &node.own) {
         (true, _) => "http_push",
@@ -252,7 +285,7 @@ fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
 mod tests {
     use super::*;
     use crate::engine::handling::Mode;
-    use crate::engine::limits::{AGENT_NAME_BYTES_MAX, Bounds, NODE_NAME_BYTES_MAX};
+    use crate::engine::limits::{AGENT_NAME_BYTES_MAX, Bounds, NODE_NAME_BYTES_MAX, PROFILE_BYTES_MAX};
     use crate::server::limits::HEALTH_BYTES_MAX;
 
     /// Counts the bytes of a row, and of what stands between it and the next one.
@@ -305,11 +338,21 @@ mod tests {
             agent: agent.to_string(),
             seconds_left: ages,
         };
+        let worker = Worker {
+            worker: u64::from(u32::MAX),
+            name: agent.to_string(),
+            parent: agent.to_string(),
+            cli: Some("\"".repeat(PROFILE_BYTES_MAX)),
+            spawned_at: "2026-05-02T14:30:00.000Z".to_owned(),
+            seconds: ages,
+            state: "starting",
+        };
         let inboxes = bytes(&role) + bytes(&Pending(vec![(agent, many)]));
         let all = bounds.agents_max * inboxes
             + bounds.nodes_max * bytes(&node)
             + bounds.sessions_max * bytes(&connection)
-            + bounds.waits_max * bytes(&wait);
+            + bounds.waits_max * bytes(&wait)
+            + bounds.workers_max * bytes(&worker);
         let head = 1_024;
         assert!(head + all <= HEALTH_BYTES_MAX, "{all}");
     }

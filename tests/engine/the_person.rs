@@ -251,6 +251,7 @@ fn the_overview_tells_who_waits_what_is_unread_and_what_is_in_doubt() {
         ],
         holds_all: false,
         nodes: Vec::new(),
+        workers: Vec::new(),
     };
     assert_eq!(relay.engine.overview(), overview);
 }

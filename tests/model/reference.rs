@@ -517,6 +517,7 @@ impl Model {
             inboxes: names.iter().map(|agent| self.inbox_view(agent)).collect(),
             holds_all: self.holds_all,
             nodes: Vec::new(),
+            workers: Vec::new(),
         }
     }
 

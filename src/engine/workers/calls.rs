@@ -222,7 +222,20 @@ impl Engine {
         let own = own.unwrap_or(DEFAULT_PROJECT);
         let all = self.workers.last.iter();
         let seen = all.filter(|(agent, _)| state.person || agent.project() == own);
-        let view = |(agent, last): (&AgentName, &Last)| WorkerView {
+        seen.map(|(agent, last)| self.worker_view(agent, last)).collect()
+    }
+
+    /// Returns all workers that have not ended, in the order of their names.
+    pub(in super::super) fn living_workers(&self) -> Vec<WorkerView> {
+        let all = self.workers.last.iter();
+        let living = all.filter(|(_, last)| last.ended.is_none());
+        living
+            .map(|(agent, last)| self.worker_view(agent, last))
+            .collect()
+    }
+
+    fn worker_view(&self, agent: &AgentName, last: &Last) -> WorkerView {
+        WorkerView {
             worker: last.worker,
             agent: agent.clone(),
             parent: last.parent().clone(),
@@ -232,8 +245,7 @@ impl Engine {
                 .ended
                 .clone()
                 .unwrap_or_else(|| self.workers.all[&last.worker].stage.into()),
-        };
-        seen.map(view).collect()
+        }
     }
 }
 

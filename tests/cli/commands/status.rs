@@ -101,6 +101,7 @@ fn json_is_what_health_answers_and_how_relay_was_found() {
         }],
         "holds_all": false,
         "nodes": [],
+        "workers": [],
     });
     assert_eq!(told, expected);
 }

@@ -40,7 +40,10 @@ fn json_names_the_process_and_what_was_unread() {
     let pid = relay.health()["pid"].clone();
     let stopped = ask(relay.port, &["stop", "--json"]).assert().code(0).stderr("");
     let stopped: Value = serde_json::from_str(&stdout_of(&stopped)).expect("JSON");
-    assert_eq!(stopped, json!({"pid": pid, "unread": {"dev-a": 1}}));
+    assert_eq!(
+        stopped,
+        json!({"pid": pid, "unread": {"dev-a": 1}, "workers": []})
+    );
     assert_eq!(relay.exit_status().code(), Some(0));
 }
 

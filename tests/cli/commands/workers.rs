@@ -165,6 +165,41 @@ fn a_worker_runs_and_its_end_is_told_to_the_person_with_its_last_lines() {
 }
 
 #[test]
+fn status_shows_the_workers_that_have_not_ended() {
+    let yard = Yard::new(WAITS);
+    let shown = || stdout_of(&yard.ask(&["status"]).assert().code(0).stderr(""));
+    assert!(!shown().contains("worker"), "there is none");
+    yard.spawn("w1");
+    yard.spawn("web:w2");
+    yard.spawn("w3");
+    yard.ask(&["release", "w3"]).assert().code(0);
+    yard.await_state("w3", "exited");
+    let shown = shown();
+    let (_, workers) = shown.split_once("\n\nworker ").expect("they are there");
+    let rows = workers
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rows: Vec<Vec<&str>> = rows.collect();
+    assert_eq!(rows[0], ["state", "age", "cli", "works", "for"]);
+    let of = |row: &Vec<&str>| [row[0], row[1], row[4], row[5]].map(str::to_owned);
+    assert_eq!(of(&rows[1]), ["w1", "started", "claude", "user"]);
+    assert_eq!(of(&rows[2]), ["web:w2", "started", "claude", "user"]);
+    assert_eq!(rows[3].join(" "), "what one has written: relay logs NAME");
+    assert_eq!(rows.len(), 4, "{shown}");
+    let json = stdout_of(&yard.ask(&["status", "--json"]).assert().code(0));
+    let mut json: Value = serde_json::from_str(&json).expect("JSON");
+    let mut workers = json["workers"].take();
+    let mut expected = yard.post("/api/workers", &json!({})).json()["workers"].take();
+    let listed = expected.as_array_mut().expect("a list");
+    listed.retain(|worker| worker["name"] != "w3");
+    for worker in workers.as_array_mut().expect("a list") {
+        let age = worker.as_object_mut().expect("an object").remove("seconds");
+        assert!(age.is_some_and(|age| age.is_u64()));
+    }
+    assert_eq!(workers, expected);
+}
+
+#[test]
 fn a_worker_is_told_who_it_is_and_its_task_which_may_come_from_stdin() {
     let yard = Yard::new(
         "printf '%s\\n' \"$@\" >\"$HERE/said\"\n\
@@ -440,6 +475,31 @@ fn two_workers(yard: &Yard) -> Vec<String> {
         assert!(runs(pid), "{pid} runs");
     }
     pids
+}
+
+#[test]
+fn stop_says_which_workers_have_ended_with_the_relay() {
+    for (names, said) in [
+        (&["w1"][..], "; 1 worker ended with it: w1"),
+        (&["w1", "web:w2"], "; 2 workers ended with it: w1, web:w2"),
+    ] {
+        let yard = Yard::new(WAITS);
+        for name in names {
+            yard.spawn(name);
+        }
+        // One that has ended before is none of them.
+        yard.spawn("w3");
+        yard.ask(&["release", "w3"]).assert().code(0);
+        yard.await_state("w3", "exited");
+        let stop = yard.ask(&["stop"]).assert().code(0).stderr("");
+        let told = stdout_of(&stop);
+        assert!(told.ends_with(&format!(" stopped{said}\n")), "{told}");
+    }
+    let yard = Yard::new(WAITS);
+    yard.spawn("w1");
+    let stop = yard.ask(&["stop", "--json"]).assert().code(0).stderr("");
+    let told: Value = serde_json::from_str(&stdout_of(&stop)).expect("JSON");
+    assert_eq!(told["workers"], json!(["w1"]));
 }
 
 #[test]
