@@ -10,13 +10,16 @@ use super::messages::{check_stdout, write_stdout};
 use super::worker_files::Which;
 use super::{End, Failure, block_on, say};
 use crate::terminal::visible;
-use crate::workers::{Files, lines_of};
+use crate::workers::{Files, Reader, Transcript};
 
-/// How often it is looked for something new.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often it is looked for something new: often enough that a log which is written fast is not put aside twice in between.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// After how many looks without anything new what stands on the screen is still.
+const STILL_LOOKS: u32 = 5;
 
 /// How many looks something new is waited out for that changes all the time, such as a clock: it is shown as it is then.
-const LOOKS_MAX: u32 = 8;
+const LOOKS_MAX: u32 = 40;
 
 /// `relay logs`.
 #[derive(Debug, clap::Args)]
@@ -48,27 +51,36 @@ pub fn run(args: &Logs) -> Result<End, Failure> {
 
 async fn logs(args: &Logs, files: &Files) -> io::Result<()> {
     check_stdout()?;
-    let mut log = files.read_log()?;
-    let mut shown = lines_of(&log);
-    args.print(&shown)?;
+    let mut log = Reader::of(files.clone());
+    let mut transcript = Transcript::new();
     if !args.follow {
-        return Ok(());
+        transcript.write(&log.read()?.text);
+        return args.print(&transcript.lines());
     }
-    let mut waited = 0;
+    let mut shown = Vec::new();
+    // What is there already is shown at once.
+    let (mut looks, mut still) = (LOOKS_MAX, 0);
     loop {
         // Asked first, so that what it has written last is there.
         let goes_on = files.is_running();
-        let before = std::mem::replace(&mut log, files.read_log()?);
-        waited += 1;
-        let is_still = before == log || waited >= LOOKS_MAX;
-        if is_still || !goes_on {
-            waited = 0;
-            let lines = lines_of(&log);
-            let same = shown.iter().zip(&lines).take_while(|(one, other)| one == other);
-            args.print(&lines[same.count()..])?;
-            shown = lines;
+        let news = log.read()?;
+        let is_over = news.is_anothers || !goes_on;
+        still = if news.text.is_empty() { still + 1 } else { 0 };
+        looks += 1;
+        transcript.write(&news.text);
+        let is_still = still == STILL_LOOKS;
+        if is_over || is_still || looks >= LOOKS_MAX {
+            looks = 0;
+            let may_go_on = !is_over && !is_still;
+            shown = args.print_news(&mut transcript, shown, may_go_on)?;
         }
-        if !goes_on {
+        if news.is_anothers {
+            say(&format!(
+                "relay logs: {} has ended, and another worker has its name",
+                files.name()
+            ));
+        }
+        if is_over {
             return Ok(());
         }
         sleep(LOOK_EVERY).await;
@@ -76,6 +88,27 @@ async fn logs(args: &Logs, files: &Files) -> io::Result<()> {
 }
 
 impl Logs {
+    /// Prints what is other than what was shown before, from the first line on that is. One that is still being written waits until it is
+    /// whole, or still. Returns what is shown now and may yet change.
+    fn print_news(
+        &self,
+        transcript: &mut Transcript,
+        mut shown: Vec<String>,
+        may_go_on: bool,
+    ) -> io::Result<Vec<String>> {
+        let mut lines = transcript.lines();
+        if may_go_on && transcript.is_in_last_line() {
+            let last = lines.len().saturating_sub(1);
+            lines.truncate(last);
+            lines.extend(shown.get(last).cloned());
+        }
+        let same = shown.iter().zip(&lines).take_while(|(one, other)| one == other);
+        self.print(&lines[same.count()..])?;
+        shown = lines;
+        drop(shown.drain(..transcript.let_go(shown.len())));
+        Ok(shown)
+    }
+
     fn print(&self, lines: &[String]) -> io::Result<()> {
         let mut text = String::new();
         for line in lines {

@@ -18,7 +18,7 @@ use super::screen::Screen;
 
 /// What those who are attached share with the supervisor.
 pub struct Shared {
-    /// What the worker's terminal shows; none once it has ended.
+    /// What the worker's terminal shows.
     pub screen: RefCell<Screen>,
     /// How the worker has ended, if it has.
     pub ended: RefCell<Option<String>>,

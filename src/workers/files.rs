@@ -60,23 +60,6 @@ impl Files {
         lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Reads the log, what was written first first; nothing if there is none.
-    ///
-    /// # Errors
-    ///
-    /// The system's.
-    pub fn read_log(&self) -> io::Result<Vec<u8>> {
-        let mut log = Vec::new();
-        for path in [self.log_before(), self.log()] {
-            match std::fs::read(path) {
-                Ok(part) => log.extend(part),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(log)
-    }
-
     fn with(&self, suffix: &str) -> PathBuf {
         self.directory.join(format!("{}{suffix}", self.name))
     }

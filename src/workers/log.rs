@@ -1,4 +1,5 @@
-//! The log of a worker: what it has written, as its terminal was given it, in two generations.
+//! The log of a worker: what it has written, as its terminal was given it, in two generations. Each begins with what it is, which a terminal
+//! shows nothing of.
 //!
 //! A disk that is full ends nothing: what cannot be written is left out, and the log says how much that was once it takes something again.
 
@@ -13,9 +14,49 @@ use super::limits::LOG_GENERATION_BYTES;
 pub struct Log {
     files: Files,
     file: Option<File>,
+    mark: Mark,
+    /// How many bytes this generation has.
     written: u64,
+    /// How many bytes of the worker's are missing behind these.
     missing: u64,
     size: (u16, u16),
+}
+
+/// What a generation of a log says of itself at its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// The process that writes it, by which two workers of the same name are told apart.
+    pub writer: u32,
+    /// How many generations were before it.
+    pub generation: u64,
+}
+
+impl Mark {
+    /// Most bytes that it takes.
+    pub const BYTES_MAX: usize = 64;
+
+    /// How it begins: as an application's own command, of which a terminal shows nothing.
+    const BEGIN: &str = "\u{1b}_relay log ";
+
+    /// How it ends.
+    const END: &str = "\u{1b}\\";
+
+    fn text(self) -> String {
+        let Self { writer, generation } = self;
+        format!("{}{writer} {generation}{}", Self::BEGIN, Self::END)
+    }
+
+    /// Reads it where a log begins; none if it is no log that has one.
+    pub fn of(head: &[u8]) -> Option<Self> {
+        let rest = head.strip_prefix(Self::BEGIN.as_bytes())?;
+        let end = rest.windows(2).position(|end| end == Self::END.as_bytes())?;
+        let text = std::str::from_utf8(&rest[..end]).ok()?;
+        let (writer, generation) = text.split_once(' ')?;
+        Some(Self {
+            writer: writer.parse().ok()?,
+            generation: generation.parse().ok()?,
+        })
+    }
 }
 
 impl Log {
@@ -24,9 +65,14 @@ impl Log {
         for file in [files.log_before(), files.log()] {
             let _there_may_be_none = std::fs::remove_file(file);
         }
+        let mark = Mark {
+            writer: std::process::id(),
+            generation: 0,
+        };
         Self {
             files,
             file: None,
+            mark,
             written: 0,
             missing: 0,
             size,
@@ -36,6 +82,10 @@ impl Log {
     /// Writes down that the terminal has another size from here on.
     pub fn resized(&mut self, size: (u16, u16)) -> Option<String> {
         self.size = size;
+        // Behind what is missing it is written anyway.
+        if self.missing > 0 {
+            return None;
+        }
         self.write(sized(size).as_bytes())
     }
 
@@ -48,7 +98,6 @@ impl Log {
         match self.add(bytes) {
             Ok(()) => None,
             Err(error) => {
-                self.missing += bytes.len() as u64;
                 // Opened anew at the next try.
                 self.file = None;
                 let log = self.files.log();
@@ -61,8 +110,47 @@ impl Log {
         }
     }
 
+    /// Adds as much as there is room for, and counts the rest among what is missing. What begins a generation, and what ends a gap, is
+    /// written with all that comes with it or not at all: so a gap is told of once, as a whole.
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.written + bytes.len() as u64 > LOG_GENERATION_BYTES && self.written > 0 {
+        let mut before = match self.missing {
+            0 => String::new(),
+            missing => format!(
+                "\r\n[relay] {missing} bytes are missing here, which could not be written\r\n{}",
+                sized(self.size)
+            ),
+        };
+        let opened = self.open((before.len() + bytes.len()) as u64);
+        if let Err(error) = opened {
+            self.missing += bytes.len() as u64;
+            return Err(error);
+        }
+        if self.written == 0 {
+            before.insert_str(0, &(self.mark.text() + &sized(self.size)));
+        }
+        let file = self.file.as_mut().expect("it was opened");
+        let text = [before.as_bytes(), bytes].concat();
+        let (count, written) = write_most(file, &text);
+        if written.is_ok() {
+            self.missing = 0;
+            self.written += count as u64;
+            return written;
+        }
+        let taken = match before.len() {
+            0 => count,
+            _ => {
+                let _it_keeps_a_part = file.set_len(self.written);
+                0
+            }
+        };
+        self.written += taken as u64;
+        self.missing += (bytes.len() - taken) as u64;
+        written
+    }
+
+    /// Opens the file into which so many bytes go: the next generation, if they do not go into this one.
+    fn open(&mut self, bytes: u64) -> io::Result<()> {
+        if self.written > 0 && self.written + bytes > LOG_GENERATION_BYTES {
             match std::fs::rename(self.files.log(), self.files.log_before()) {
                 Ok(()) => {}
                 // Somebody has removed it.
@@ -71,33 +159,38 @@ impl Log {
             }
             self.file = None;
             self.written = 0;
+            self.mark.generation += 1;
         }
-        let mut said = String::new();
-        let file = if let Some(file) = &mut self.file {
-            file
-        } else {
+        if self.file.is_none() {
             let is_new = self.written == 0;
             let mut options = OpenOptions::new();
             options.create(true).append(!is_new).write(true).truncate(is_new);
             let file = options.mode(0o600).open(self.files.log())?;
-            if is_new {
-                said = sized(self.size);
-            }
-            self.file.insert(file)
-        };
-        if self.missing > 0 {
-            said.push_str(&format!(
-                "\r\n[relay] {} bytes are missing here, which could not be written\r\n",
-                self.missing
-            ));
+            self.file = Some(file);
         }
-        file.write_all(said.as_bytes())?;
-        self.written += said.len() as u64;
-        file.write_all(bytes)?;
-        self.missing = 0;
-        self.written += bytes.len() as u64;
         Ok(())
     }
+
+    /// Has it written by another process.
+    #[cfg(test)]
+    pub fn of_writer(mut self, writer: u32) -> Self {
+        self.mark.writer = writer;
+        self
+    }
+}
+
+/// Writes as much as there is room for; tells how much that was, and why it was not all.
+fn write_most(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut count = 0;
+    while count < bytes.len() {
+        match file.write(&bytes[count..]) {
+            Ok(0) => return (count, Err(io::ErrorKind::WriteZero.into())),
+            Ok(more) => count += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (count, Err(error)),
+        }
+    }
+    (count, Ok(()))
 }
 
 /// How a program says which size its terminal is to have (XTWINOPS 8), so that the log is read as it was written.
@@ -134,7 +227,9 @@ mod tests {
             assert_eq!(found.permissions().mode() & 0o777, 0o600);
         }
         let text = std::fs::read_to_string(&last).expect("it is there");
-        assert!(text.starts_with("\u{1b}[8;24;80t") && text.ends_with("3939"));
+        let mark = Mark::of(text.as_bytes()).expect("it begins with one");
+        assert_eq!((mark.writer, mark.generation), (std::process::id(), 5));
+        assert!(text.contains("\u{1b}\\\u{1b}[8;24;80t") && text.ends_with("3939"));
     }
 
     #[test]
@@ -151,9 +246,8 @@ mod tests {
         std::fs::remove_dir(files.log()).expect("it is empty");
         assert_eq!(log.write(b"third"), None);
         let text = std::fs::read_to_string(files.log()).expect("it is there");
-        let expected =
-            "\u{1b}[8;24;80t\r\n[relay] 11 bytes are missing here, which could not be written\r\nthird";
-        assert_eq!(text, expected);
+        let expected = "\u{1b}\\\u{1b}[8;24;80t\r\n[relay] 11 bytes are missing here, which could not be written\r\n\u{1b}[8;24;80tthird";
+        assert!(text.ends_with(expected), "{text:?}");
     }
 
     #[test]
@@ -163,7 +257,7 @@ mod tests {
             std::fs::write(file, "of the worker before").expect("there is room");
         }
         let mut log = Log::begin(files.clone(), (24, 80));
-        assert_eq!(files.read_log().expect("it can be read"), b"");
+        assert!(!files.has_run(), "it is gone");
         let most = vec![b'x'; 700 * 1024];
         assert_eq!(log.write(&most), None);
         std::fs::remove_file(files.log()).expect("it is there");

@@ -28,6 +28,7 @@ mod log;
 mod order;
 mod processes;
 mod program;
+mod reader;
 mod screen;
 mod starter;
 mod supervisor;
@@ -44,6 +45,7 @@ pub use supervisor::supervise;
 pub use table::{Cli, Task, UnknownCli, WAIT_SECONDS};
 
 pub(crate) use frames::{Frame, read_frame, write_frame};
-pub(crate) use screen::lines_of;
+pub(crate) use reader::Reader;
+pub(crate) use screen::Transcript;
 #[cfg(test)]
 pub(crate) use table::CLAUDE_HOOKS;

@@ -14,6 +14,7 @@ pub struct Screen {
 }
 
 /// What is above the screen.
+#[derive(Clone)]
 struct Above {
     /// Lines, the last of which may go on.
     lines: VecDeque<String>,
@@ -130,20 +131,15 @@ impl Screen {
     }
 
     /// Returns all lines that are kept, and those on the screen; without the empty ones at the end.
-    fn into_lines(mut self) -> Vec<String> {
+    fn lines(&self) -> Vec<String> {
         let shown = self.parser.screen();
         let (_, cols) = shown.size();
-        let rows: Vec<(String, bool)> = shown
-            .rows(0, cols.get())
-            .zip(0..)
-            .map(|(text, row)| (text, shown.row_wrapped(row)))
-            .collect();
-        let above = self.parser.callbacks_mut();
+        let mut above = self.parser.callbacks().clone();
         above.lines_max = usize::MAX;
-        for (text, wrapped) in rows {
-            above.push(text.trim_end(), wrapped);
+        for (text, row) in shown.rows(0, cols.get()).zip(0..) {
+            above.push(text.trim_end(), shown.row_wrapped(row));
         }
-        let mut lines: Vec<String> = std::mem::take(&mut above.lines).into();
+        let mut lines: Vec<String> = above.lines.into();
         while lines.last().is_some_and(|line| line.trim().is_empty()) {
             lines.pop();
         }
@@ -152,8 +148,8 @@ impl Screen {
 
     /// Returns the last lines, as a person may be shown them. Of blank ones that follow each other there is one: a screen that is drawn at its
     /// lower end is blank above that.
-    pub fn last_lines(self) -> Vec<String> {
-        let mut lines = self.into_lines();
+    pub fn last_lines(&self) -> Vec<String> {
+        let mut lines = self.lines();
         let is_blank = |line: &str| line.trim().is_empty();
         lines.dedup_by(|line, before| is_blank(line) && is_blank(before));
         let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
@@ -166,17 +162,56 @@ impl Screen {
     }
 }
 
-/// Returns the lines that a log shows when it is read from its beginning, by a terminal of the size that it tells itself.
-pub(crate) fn lines_of(log: &[u8]) -> Vec<String> {
-    let mut screen = Screen::keeping((24, 80), usize::MAX);
-    // A size counts from where it is told.
-    for part in log.split_inclusive(|byte| *byte == b't') {
-        screen.write(part);
-        if let Some(size) = screen.parser.callbacks_mut().wanted.take() {
-            screen.resize(size);
+/// What a log shows, as far as it was read: by a terminal of the size that it tells itself.
+pub(crate) struct Transcript(Screen);
+
+impl Transcript {
+    /// Of which nothing was read yet.
+    pub fn new() -> Self {
+        Self(Screen::keeping((24, 80), usize::MAX))
+    }
+
+    /// Reads on.
+    pub fn write(&mut self, log: &[u8]) {
+        // A size counts from where it is told.
+        for part in log.split_inclusive(|byte| *byte == b't') {
+            self.0.write(part);
+            if let Some(size) = self.0.parser.callbacks_mut().wanted.take() {
+                self.0.resize(size);
+            }
         }
     }
-    screen.into_lines()
+
+    /// Returns the lines that it shows, but for those that are [gone](Self::let_go); without the empty ones at the end.
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lines()
+    }
+
+    /// Tells whether the last of the lines may still be being written: the cursor is in it.
+    pub fn is_in_last_line(&self) -> bool {
+        let shown = self.0.shown();
+        let (_, cols) = shown.size();
+        let is_written = |(_, text): &(u16, String)| !text.trim().is_empty();
+        let last = (0..).zip(shown.rows(0, cols.get())).filter(is_written).last();
+        last.is_some_and(|(row, _)| row == shown.cursor_position().0)
+    }
+
+    /// Keeps no more of its first lines, at the most so many, that have left the screen and will not change. Returns how many that were.
+    pub fn let_go(&mut self, most: usize) -> usize {
+        let above = self.0.parser.callbacks_mut();
+        let whole = above.lines.len().saturating_sub(usize::from(!above.ended));
+        let count = whole.min(most);
+        drop(above.lines.drain(..count));
+        count
+    }
+}
+
+/// Returns the lines that a log shows when it is read from its beginning.
+#[cfg(test)]
+pub(super) fn lines_of(log: &[u8]) -> Vec<String> {
+    let mut transcript = Transcript::new();
+    transcript.write(log);
+    transcript.lines()
 }
 
 /// Turns the line ends of a program without a terminal into those that a terminal takes.
@@ -203,6 +238,7 @@ mod tests {
     fn a_log_is_read_as_its_terminal_showed_it() {
         for (text, lines) in [
             ("", vec![]),
+            ("\u{1b}_relay log 7 0\u{1b}\\first", vec!["first"]),
             ("one\r\ntwo\r\n\r\n", vec!["one", "two"]),
             (
                 "\u{1b}[1mbold\u{1b}[0m \u{1b}]0;title\u{7}text",
@@ -218,6 +254,39 @@ mod tests {
         }
         let many: Vec<String> = (0..1_000).map(|line| line.to_string()).collect();
         assert_eq!(log(&many.join("\r\n")), many);
+    }
+
+    #[test]
+    fn a_log_that_is_read_bit_by_bit_shows_the_same_and_what_is_let_go_is_not_kept() {
+        let many: Vec<String> = (0..300).map(|line| format!("\u{1b}[1mline {line} too")).collect();
+        let text = format!("\u{1b}[8;5;9t{}", many.join("\r\n"));
+        let expected = log(&text);
+        let (mut transcript, mut gone) = (Transcript::new(), Vec::new());
+        for part in text.as_bytes().chunks(7) {
+            transcript.write(part);
+            let lines = transcript.lines();
+            let count = transcript.let_go(lines.len().min(2));
+            gone.extend(lines.into_iter().take(count));
+            assert!(transcript.lines().len() <= 20);
+        }
+        gone.extend(transcript.lines());
+        assert_eq!(gone, expected);
+    }
+
+    #[test]
+    fn a_line_in_which_the_cursor_is_may_be_being_written() {
+        for (text, is_open) in [
+            ("", false),
+            ("one", true),
+            ("one\r", true),
+            ("one\r\n", false),
+            ("one\r\ntwo", true),
+            ("one\r\ntwo\u{1b}[H", false),
+        ] {
+            let mut transcript = Transcript::new();
+            transcript.write(text.as_bytes());
+            assert_eq!(transcript.is_in_last_line(), is_open, "{text:?}");
+        }
     }
 
     #[test]
@@ -252,7 +321,7 @@ mod tests {
         for _ in 0..64 {
             screen.write(&[b'x'; 4 * 1024]);
         }
-        let lines = screen.into_lines();
+        let lines = screen.lines();
         assert!(lines.len() > 8, "{}", lines.len());
         assert!(lines.iter().all(|line| line.len() < LINE_BYTES_MAX + 4 * 1024));
     }

@@ -384,18 +384,14 @@ impl Worker {
         let status = self.status.unwrap_or(Status::Signal(Signal::KILL.as_raw()));
         *self.shared.ended.borrow_mut() = Some(format!("it has ended with {status}"));
         self.shared.change();
-        let mut screen = Screen::new((1, 1));
         let all_gone = async {
             while self.shared.attached() > 0 {
                 sleep(KILL_AGAIN).await;
             }
         };
         let _in_time = timeout(FAREWELL, all_gone).await;
-        std::mem::swap(&mut screen, &mut *self.shared.screen.borrow_mut());
-        tell(&Report::Exited {
-            status,
-            last_lines: screen.last_lines(),
-        });
+        let last_lines = self.shared.screen.borrow().last_lines();
+        tell(&Report::Exited { status, last_lines });
     }
 }
 

@@ -2,7 +2,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use super::scene::Scene;
+use super::scene::{Scene, Supervisor, text};
+use super::support::{PATIENCE, until};
 
 #[test]
 fn the_log_is_bounded_and_nobody_elses() {
@@ -95,6 +96,94 @@ fn a_log_is_followed_until_its_worker_has_ended() {
         follows.join().expect("it ends")
     });
     assert_eq!(follows, (Some(0), "one\ntwo\n".to_owned(), String::new()));
+}
+
+#[test]
+fn a_log_that_is_followed_is_shown_once_however_often_it_is_put_aside() {
+    let scene = Scene::new();
+    // Five generations, with a moment after each 400 KB.
+    let (mut supervisor, _) = scene.run(
+        "while [ ! -e go ]; do sleep 0.01; done
+         seq -f 'line %06g xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' 70000 |
+         while dd bs=40000 count=10 iflag=fullblock 2>/dev/null | tee part && [ -s part ]; do sleep 0.1; done",
+    );
+    let (code, shown, said) = std::thread::scope(|threads| {
+        let follows = threads.spawn(|| logs(&scene, &["w1", "-f"]));
+        std::fs::write(scene.path("go"), "").expect("there is room");
+        supervisor.last();
+        follows.join().expect("it ends")
+    });
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert!(
+        scene.log().starts_with("\u{1b}_relay log "),
+        "it has been put aside"
+    );
+    assert!(!scene.log().contains("line 050000"), "more than once");
+    let expected = (1..=70_000).map(|number| format!("line {number:06} {}", "x".repeat(60)));
+    let differs = shown.lines().zip(expected).find(|(one, other)| one != other);
+    assert_eq!(differs, None);
+    assert_eq!(shown.lines().count(), 70_000);
+}
+
+#[test]
+fn on_a_disk_that_is_nearly_full_a_gap_is_told_of_once_with_how_much_is_missing() {
+    let scene = Scene::new();
+    let program = scene.program(
+        "stty -onlcr; n=0; while read line; do n=$((n + 1)); printf '%07d..' $n; done <\"$DIRECTORY/asks\"",
+    );
+    let asks = scene.path("asks");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &asks, rustix::fs::Mode::RWXU).expect("there is room");
+    let mut supervisor = Supervisor::start_without_sigxfsz(&scene.order(&[text(&program)]));
+    supervisor.started();
+    let mut asks = std::fs::File::options().write(true).open(asks).expect("it reads");
+    let limit = |bytes: usize| {
+        let pid = rustix::process::Pid::from_raw(supervisor.pid());
+        let limit = rustix::process::Rlimit {
+            current: Some(bytes as u64),
+            maximum: None,
+        };
+        rustix::process::prlimit(pid, rustix::process::Resource::Fsize, limit).expect("it runs");
+    };
+    let mut asked = 0;
+    // Whoever is attached is shown what has gone into the log already.
+    let socket = scene.path("relay/projects/default/workers/w1.sock");
+    let mut shows = std::os::unix::net::UnixStream::connect(socket).expect("it listens");
+    shows.set_read_timeout(Some(PATIENCE)).expect("it is no zero");
+    let mut shown = Vec::new();
+    // Has nine bytes written.
+    let mut write = || {
+        asked += 1;
+        std::io::Write::write_all(&mut asks, b"\n").expect("it reads");
+        let text = format!("{asked:07}..");
+        while !String::from_utf8_lossy(&shown).contains(&text) {
+            let mut bytes = [0; 4096];
+            let count = std::io::Read::read(&mut shows, &mut bytes).expect("it is shown");
+            assert_ne!(count, 0, "it goes on");
+            shown.extend(&bytes[..count]);
+        }
+    };
+    write();
+    until("there is a log", || scene.log().ends_with("0000001.."));
+    let full = scene.log().len();
+    limit(full + 5);
+    write();
+    // There comes to be room for what tells of the gap, and for nothing behind that.
+    let note = "\r\n[relay] 31 bytes are missing here, which could not be written\r\n\u{1b}[8;24;80t";
+    for more in [5, 4 + note.len(), 5 + note.len(), 5 + note.len()] {
+        limit(full + more);
+        write();
+    }
+    limit(1_000_000);
+    write();
+    until("it goes on", || scene.log().ends_with("0000007.."));
+    drop(asks);
+    let log = scene.log();
+    let note = note.replace("31", "40");
+    let expected = format!("0000001..00000{note}0000007..");
+    assert!(log.ends_with(&expected), "{log:?}");
+    let trouble = supervisor.report();
+    assert_eq!(trouble["event"], "trouble");
+    assert_eq!(supervisor.last()["event"], "exited");
 }
 
 #[test]

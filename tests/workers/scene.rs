@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
@@ -87,7 +87,22 @@ pub struct Supervisor {
 impl Supervisor {
     pub fn start(order: &Value) -> Self {
         let mut command = relay_command();
-        command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg("worker");
+        Self::start_by(command, order)
+    }
+
+    /// Starts one whose files may be limited without a signal that ends it.
+    pub fn start_without_sigxfsz(order: &Value) -> Self {
+        let relay = relay_command();
+        let mut command = Command::new("sh");
+        let script = "trap '' XFSZ; exec \"$0\" worker";
+        command.args(["-c", script]).arg(relay.get_program());
+        command.envs(relay.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Self::start_by(command, order)
+    }
+
+    fn start_by(mut command: Command, order: &Value) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it was built");
         let mut stdin = child.stdin.take().expect("it was piped");
         writeln!(stdin, "{order}").expect("it reads");
