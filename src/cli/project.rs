@@ -103,6 +103,15 @@ impl DataDirectory {
         self.0.join(PROJECTS)
     }
 
+    /// Returns the projects that have a directory there, by name; none if it cannot be read.
+    pub fn projects_there(&self) -> Vec<Project> {
+        let entries = std::fs::read_dir(self.projects()).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name());
+        let mut projects: Vec<Project> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+        projects.sort();
+        projects
+    }
+
     /// Returns where a copy of this program is that lasts.
     pub fn program(&self) -> PathBuf {
         self.0.join(PROGRAM)

@@ -1,7 +1,5 @@
 //! Which worker of this user's is meant, by its files alone: no relay is asked.
 
-use std::ffi::OsStr;
-
 use super::project::{DataDirectory, Project};
 use super::{Failure, visible};
 use crate::engine::{AgentName, DEFAULT_PROJECT, InvalidName};
@@ -37,7 +35,7 @@ impl Which {
         let named = (named != DEFAULT_PROJECT).then(|| named.parse().expect("it was checked"));
         let projects: Vec<Project> = match named.or_else(|| self.project.clone()) {
             Some(project) => vec![project],
-            None => projects(&data),
+            None => data.projects_there(),
         };
         let mut found: Vec<(Project, Files)> = projects
             .into_iter()
@@ -83,15 +81,4 @@ fn worker(text: &str) -> Result<AgentName, InvalidName> {
         Some((project, name)) => AgentName::in_project(project, name),
         None => AgentName::new(text),
     }
-}
-
-/// The projects that have a directory.
-fn projects(data: &DataDirectory) -> Vec<Project> {
-    let entries = std::fs::read_dir(data.projects()).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name());
-    let mut projects: Vec<Project> = names
-        .filter_map(|name| OsStr::to_str(&name)?.parse().ok())
-        .collect();
-    projects.sort();
-    projects
 }

@@ -17,6 +17,9 @@ pub const NAME_LOOK: Duration = Duration::from_millis(50);
 /// Most bytes of a generation of a log; two are kept. An hour of a busy terminal.
 pub const LOG_GENERATION_BYTES: u64 = 1024 * 1024;
 
+/// Of how many workers that have ended the logs are kept in a project: two for each that may live at a time, and 64 MiB at the most.
+pub const ENDED_MAX: usize = 32;
+
 /// How many of its last lines are told of a worker that has ended: what a person would look at first, and a message takes.
 pub const LAST_LINES: usize = 20;
 

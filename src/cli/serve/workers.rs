@@ -39,8 +39,16 @@ pub struct Relay {
 type Running = Arc<Mutex<BTreeMap<WorkerId, CancellationToken>>>;
 
 impl Processes {
-    /// Makes what starts the workers of a relay.
+    /// Makes what starts the workers of a relay, and has what is left of earlier ones removed. Call it within a runtime of tokio.
     pub fn of(relay: Relay) -> Self {
+        tokio::task::spawn_blocking(|| {
+            let Some(data) = DataDirectory::by(|name| std::env::var_os(name)) else {
+                return;
+            };
+            for project in data.projects_there() {
+                remove_ended(&data.project(&project));
+            }
+        });
         Self {
             relay: Arc::new(relay),
             running: Running::default(),
@@ -81,6 +89,7 @@ impl Relay {
         let project = wanted.agent.project();
         let name = wanted.agent.local();
         let files = data.project(&project.parse().expect("an agent's project is one"));
+        remove_ended(&files);
         let task = Task {
             cli,
             name: name.to_owned(),
@@ -96,6 +105,14 @@ impl Relay {
             files: Files::of(&files, name),
         };
         task.order(&config)
+    }
+}
+
+/// Removes the logs of workers that have ended, but for the last ones of a project.
+fn remove_ended(project: &Path) {
+    if let Err(error) = Files::remove_ended(project) {
+        let project = project.display();
+        tracing::warn!("cannot remove what is left of workers that have ended in {project}: {error}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! `relay spawn`, `relay release` and the addresses that they call: a relay whose workers are programs of a test's own.
 
+mod kept;
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,0 +1,58 @@
+//! What is kept of workers that have ended.
+
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+/// Writes the logs of workers that have ended, the first one long ago; returns where they are.
+fn logs_of(yard: &Yard, project: &str, many: u64) -> PathBuf {
+    let directory = yard.relay.runtime.path();
+    let directory = directory.join("relay/projects").join(project).join("workers");
+    fs::create_dir_all(&directory).expect("a directory");
+    let own = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&directory, own).expect("it is ours");
+    for number in 0..many {
+        let file = fs::File::create(directory.join(format!("old-{number}.log"))).expect("a file");
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 + number);
+        file.set_modified(time).expect("it is ours");
+    }
+    directory
+}
+
+/// How many such logs there are.
+fn kept(directory: &std::path::Path) -> usize {
+    let entries = fs::read_dir(directory).expect("it is there").flatten();
+    let names = entries.map(|entry| entry.file_name());
+    names
+        .filter(|name| name.to_string_lossy().starts_with("old-"))
+        .count()
+}
+
+#[test]
+fn logs_of_workers_that_have_ended_are_bounded_when_one_is_started_and_when_relay_is() {
+    let yard = Yard::new("echo here\necho $$ >\"$HERE/$RELAY_AGENT.pid\"\nexec sleep 600");
+    let (own, web) = (logs_of(&yard, "default", 40), logs_of(&yard, "web", 40));
+    yard.spawn("web:w1");
+    assert_eq!((kept(&own), kept(&web)), (40, 32));
+    assert!(!web.join("old-7.log").exists() && web.join("old-8.log").exists());
+    // One that runs and has written nothing for long is another relay's to the next one.
+    until("it has a log", || web.join("w1.log").exists());
+    let log = fs::File::options()
+        .append(true)
+        .open(web.join("w1.log"))
+        .expect("it is there");
+    log.set_modified(SystemTime::UNIX_EPOCH).expect("it is ours");
+    logs_of(&yard, "web", 40);
+    let mut command = relay_command();
+    command
+        .args(["serve", "--port", &free_port().to_string()])
+        .current_dir(&yard.top)
+        .envs(["XDG_DATA_HOME", "XDG_RUNTIME_DIR"].map(|name| (name, yard.relay.runtime.path())))
+        .stdout(Stdio::null());
+    let _other = Process::start(&mut command);
+    until("they are removed", || (kept(&own), kept(&web)) == (32, 32));
+    let logs = yard.relay.runtime.path();
+    let mut logs_of_it = relay(&["logs", "web:w1"]);
+    logs_of_it.env("XDG_DATA_HOME", logs);
+    logs_of_it.assert().code(0).stdout("here\n");
+}
