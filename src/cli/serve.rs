@@ -24,6 +24,7 @@ use crate::server::{
     Token, serve, stdout_log, wall_clock,
 };
 use crate::tools;
+use crate::workers::OpenFiles;
 
 /// How many connections may wait to be accepted; Linux takes no more than `net.core.somaxconn`, 4,096 by default.
 const BACKLOG: u32 = 4_096;
@@ -113,15 +114,15 @@ pub fn run(args: Serve) -> Result<(), ServeError> {
     if !args.host.is_loopback() && args.token.is_none() {
         return Err(ServeError::NeedsToken { host: args.host });
     }
-    raise_open_files();
+    let open_files = raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(listen_and_serve(args));
+    let result = runtime.block_on(listen_and_serve(args, open_files));
     // A log line that is still being written to a stdout that nobody reads holds up nothing.
     runtime.shutdown_background();
     result
 }
 
-async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
+async fn listen_and_serve(args: Serve, open_files: OpenFiles) -> Result<(), ServeError> {
     let address = SocketAddr::new(args.host, args.port);
     let listener = match listen(address) {
         Ok(listener) => listener,
@@ -165,6 +166,7 @@ async fn listen_and_serve(args: Serve) -> Result<(), ServeError> {
         port: args.port,
         token: args.token.clone(),
         directory: std::env::current_dir().ok(),
+        open_files,
         program: own_program(),
     });
     let config = Config {
@@ -321,13 +323,15 @@ pub(super) fn system_random() -> std::io::Result<Random> {
     }))
 }
 
-/// Allows as many open connections as the system does at the most: each stream is one.
-fn raise_open_files() {
+/// Allows as many open connections as the system does at the most: each stream is one. Returns how many files it might have open before.
+fn raise_open_files() -> OpenFiles {
     let mut limit = getrlimit(Resource::Nofile);
+    let before = OpenFiles(limit.current);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::debug!(%error, "cannot raise the limit of open files");
     }
+    before
 }
 
 /// Takes an IP address, or `localhost`.

@@ -11,11 +11,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::Order;
 use super::program::refused;
+use super::{OpenFiles, Order};
 
 /// What is to be run.
 #[derive(Serialize, Deserialize)]
@@ -24,6 +24,8 @@ struct Launch {
     argv: Vec<String>,
     env: BTreeMap<String, Option<String>>,
     cwd: PathBuf,
+    /// How many files it may have open, if that is said.
+    open_files: Option<OpenFiles>,
     /// Its terminal; none if it is to write into stderr as it is.
     terminal: Option<PathBuf>,
     /// The supervisor, with which it ends.
@@ -49,6 +51,7 @@ pub fn start(order: &Order, program: PathBuf, output: Output<'_>) -> io::Result<
         argv: order.argv.clone(),
         env: order.env.clone(),
         cwd: order.cwd.clone(),
+        open_files: order.open_files,
         terminal,
         supervisor: rustix::process::getpid().as_raw_nonzero().get(),
     };
@@ -102,6 +105,7 @@ fn become_program() -> String {
         Ok(()) => {}
         Err(error) => return format!("it cannot be given a terminal: {error}"),
     }
+    limit_open_files(launch.open_files);
     let mut command = Command::new(&launch.program);
     if let Some(name) = launch.argv.first() {
         command.arg0(name);
@@ -115,6 +119,17 @@ fn become_program() -> String {
     }
     command.env("PWD", &launch.cwd);
     refused(&launch.program, &command.exec())
+}
+
+/// Takes back what relay has raised for itself. A program may take a high limit for a reason to close as many files, or cannot use more
+/// than 1,024 at all (`select`).
+fn limit_open_files(open_files: Option<OpenFiles>) {
+    let Some(OpenFiles(current)) = open_files else {
+        return;
+    };
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // It is at most what the system allows, of which relay raised it, and never the wrong thing to start without.
+    let _it_may_have_more = setrlimit(Resource::Nofile, Rlimit { current, maximum });
 }
 
 /// Leaves the supervisor's session, and takes the terminal of its own, or the pipe.

@@ -39,7 +39,7 @@ pub use directory::{Directories, DirectoryError};
 pub use files::Files;
 pub use launch::launch;
 pub use limits::GRACE;
-pub use order::{Order, Status};
+pub use order::{OpenFiles, Order, Status};
 pub use starter::{Event, Handle, start, start_by};
 pub use supervisor::supervise;
 pub use table::{Cli, Task, UnknownCli, WAIT_SECONDS};

@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Files;
 
+/// How many files a program may have open at a time, as `ulimit -n` says it; none if as many as the system does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenFiles(pub Option<u64>);
+
 /// What is to be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
@@ -23,6 +27,9 @@ pub struct Order {
     pub files: Files,
     /// It is given a terminal. Without one it reads nothing, and writes into a pipe.
     pub in_terminal: bool,
+    /// How many files it may have open; as many as the supervisor, if that is not said.
+    #[serde(default)]
+    pub open_files: Option<OpenFiles>,
     /// How many rows its terminal has until somebody is attached, at least 1.
     pub rows: u16,
     /// How many columns.

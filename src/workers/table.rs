@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use super::{Config, Files, Order};
+use super::{Config, Files, OpenFiles, Order};
 use crate::engine::DEFAULT_PROJECT;
 use crate::process::quoted;
 
@@ -226,6 +226,8 @@ pub struct Task {
     pub port: u16,
     /// What relay asks for.
     pub token: Option<String>,
+    /// How many files it may have open.
+    pub open_files: OpenFiles,
     /// The program that is relay, by name or path.
     pub program: String,
     /// Where its log and its socket are.
@@ -290,6 +292,7 @@ impl Task {
             cwd: self.cwd.clone(),
             files: self.files.clone(),
             in_terminal: true,
+            open_files: Some(self.open_files),
             rows,
             cols,
         })

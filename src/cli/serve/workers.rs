@@ -13,7 +13,7 @@ use super::super::project::DataDirectory;
 use crate::engine::WorkerId;
 use crate::engine::workers::{ExitStatus, Happened, Start};
 use crate::server::{Reports, Starter, Token};
-use crate::workers::{Cli, Config, Directories, Event, Files, Order, Status, Task, start};
+use crate::workers::{Cli, Config, Directories, Event, Files, OpenFiles, Order, Status, Task, start};
 
 /// Starts the workers of a relay.
 pub struct Processes {
@@ -31,6 +31,8 @@ pub struct Relay {
     pub token: Option<Token>,
     /// The directory that it was started in; none if that was gone already.
     pub directory: Option<PathBuf>,
+    /// How many files it might have open before it raised that for itself; its workers are given that.
+    pub open_files: OpenFiles,
     /// The program that relay is, as it was found when relay started: its file may be another one since.
     pub program: String,
 }
@@ -101,6 +103,7 @@ impl Relay {
             host: self.host,
             port: self.port,
             token: self.token.as_ref().map(|token| token.reveal().to_owned()),
+            open_files: self.open_files,
             program: self.program.clone(),
             files: Files::of(&files, name),
         };

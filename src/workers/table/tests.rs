@@ -14,6 +14,7 @@ fn task(cli: Cli) -> Task {
         host: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 7_331,
         token: None,
+        open_files: OpenFiles(Some(1_024)),
         program: "/opt/my relay".to_owned(),
         files: Files::of(Path::new("/data"), "w1"),
     }

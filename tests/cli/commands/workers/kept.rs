@@ -1,4 +1,4 @@
-//! What is kept of workers that have ended.
+//! What is kept of workers that have ended, and what those that run have of the relay.
 
 use std::time::{Duration, SystemTime};
 
@@ -55,4 +55,36 @@ fn logs_of_workers_that_have_ended_are_bounded_when_one_is_started_and_when_rela
     let mut logs_of_it = relay(&["logs", "web:w1"]);
     logs_of_it.env("XDG_DATA_HOME", logs);
     logs_of_it.assert().code(0).stdout("here\n");
+}
+
+#[test]
+fn a_worker_may_have_as_many_files_open_as_relay_before_it_raised_that() {
+    let yard = Yard::new("echo \"$(ulimit -S -n) $(ulimit -H -n)\" >\"$HERE/limits\"\nexec sleep 600");
+    let port = free_port();
+    let server = relay_command();
+    let mut command = std::process::Command::new("sh");
+    command
+        .args([
+            "-c",
+            "ulimit -S -n 512; exec \"$0\" serve --project few --port \"$1\"",
+        ])
+        .arg(server.get_program())
+        .arg(port.to_string())
+        .envs(server.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(&yard.top)
+        .stdout(Stdio::null());
+    let relay = Process::start(&mut command);
+    until("the relay answers", || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    ask(port, &["spawn", "w1", "--cli", "claude", "--task", "count"])
+        .current_dir(&yard.top)
+        .assert()
+        .code(0);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", relay.child.id())).expect("it runs");
+    let of_relay = limits.lines().find(|line| line.starts_with("Max open files"));
+    let of_relay: Vec<&str> = of_relay.expect("it has one").split_whitespace().collect();
+    assert_eq!(of_relay[3], of_relay[4], "it has raised its own");
+    assert_ne!(of_relay[3], "512");
+    assert_eq!(yard.line("limits"), format!("512 {}", of_relay[4]));
 }
