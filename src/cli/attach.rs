@@ -3,19 +3,31 @@
 //! What the person's terminal is given is the worker's screen, drawn anew by relay; nothing else of what the worker writes gets there.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{sleep, timeout};
 
 use super::person::require_no_agent;
 use super::worker_files::Which;
 use super::{End, Failure, block_on, say};
-use crate::workers::{Frame, read_frame, write_frame};
+use crate::workers::{Frame, read_frame};
 
 /// Ctrl-], by which one leaves.
 const LEAVE: u8 = 0x1d;
+
+/// How long it can be read how one leaves, before the worker's screen takes its place.
+const NOTICE: Duration = Duration::from_millis(600);
+
+/// Most bytes that wait to be taken by a worker that reads nothing; what is typed on top of them is lost. More than anybody pastes.
+const TYPED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How long what was typed before one leaves has to be taken.
+const LEAVE_PATIENCE: Duration = Duration::from_millis(300);
 
 /// A screen of its own, which gives the one before it back.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[2J\u{1b}[H";
@@ -34,16 +46,21 @@ pub struct Attach {
 /// How it ended.
 enum Left {
     /// By the key, or by a signal.
-    Detached,
-    /// With the worker, or since it takes nobody more: the words that say so.
+    Detached {
+        /// The worker was given all that was typed.
+        all_taken: bool,
+    },
+    /// With the worker: the words that say so.
     Ended(String),
+    /// It takes nobody more: why.
+    Refused(String),
     /// The supervisor is gone.
     Lost,
 }
 
 /// Shows a worker until its person leaves or it ends.
 pub fn run(args: &Attach) -> Result<End, Failure> {
-    let failed = |text: String| Failure::error(format!("relay attach: {text}"));
+    let failed = |text: String| Failure::usage(format!("relay attach: {text}"));
     let name = args.which.name();
     if let Err(why) = require_no_agent() {
         return Err(failed(format!(
@@ -55,6 +72,7 @@ pub fn run(args: &Attach) -> Result<End, Failure> {
             "it needs a terminal, for stdin and stdout; relay logs {name} shows what the worker has written"
         )));
     }
+    let failed = |text: String| Failure::error(format!("relay attach: {text}"));
     let Some(files) = args.which.find("attach")? else {
         say(&args.which.never_was("attach"));
         return Ok(End::Nothing);
@@ -65,8 +83,20 @@ pub fn run(args: &Attach) -> Result<End, Failure> {
             Err(error) if is_gone(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
+        // Before anything is changed that they are to give back.
+        let mut signals = Signals::new()?;
+        say(&format!("{name}: Ctrl-] leaves it, and it goes on"));
+        let notice = if io::stderr().is_terminal() {
+            NOTICE
+        } else {
+            Duration::ZERO
+        };
+        tokio::select! {
+            () = sleep(notice) => {}
+            () = ended(&mut signals.ends) => return Ok(Some(Left::Detached { all_taken: true })),
+        }
         let terminal = Terminal::take()?;
-        let left = show(stream).await;
+        let left = show(stream, &mut signals).await;
         drop(terminal);
         left.map(Some)
     });
@@ -77,8 +107,14 @@ pub fn run(args: &Attach) -> Result<End, Failure> {
             ));
             return Ok(End::Nothing);
         }
-        Some(Left::Detached) => say(&format!("left {name}, which goes on")),
+        Some(Left::Detached { all_taken: true }) => say(&format!("left {name}, which goes on")),
+        Some(Left::Detached { all_taken: false }) => {
+            say(&format!(
+                "left {name}, which goes on; it has not taken all that was typed"
+            ));
+        }
         Some(Left::Ended(how)) => say(&format!("{name}: {how}")),
+        Some(Left::Refused(why)) => return Err(failed(format!("{name}: {why}"))),
         Some(Left::Lost) => return Err(failed(format!("the supervisor of {name} has ended"))),
     }
     Ok(End::Done)
@@ -122,61 +158,97 @@ fn draw(bytes: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
-async fn show(stream: UnixStream) -> io::Result<Left> {
-    let (mut from, mut to) = stream.into_split();
-    let mut resized = signal(SignalKind::window_change())?;
-    let mut ends = [
-        SignalKind::terminate(),
-        SignalKind::hangup(),
-        SignalKind::interrupt(),
-    ]
-    .map(signal)
-    .into_iter()
-    .collect::<io::Result<Vec<_>>>()?;
-    let drawing = async {
-        loop {
-            match read_frame(&mut from).await {
-                Ok(Some(Frame::Shown(bytes))) => draw(&bytes)?,
-                Ok(Some(Frame::Ended(how))) => return Ok(Left::Ended(how)),
-                Ok(Some(Frame::Keys(_) | Frame::Size(..))) => {}
-                Ok(None) | Err(_) => return Ok(Left::Lost),
-            }
-        }
-    };
+/// The signals that are heard while the terminal is another one.
+struct Signals {
+    resized: Signal,
+    ends: [Signal; 3],
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            resized: signal(SignalKind::window_change())?,
+            ends: [
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+                signal(SignalKind::interrupt())?,
+            ],
+        })
+    }
+}
+
+/// Waits for a signal that ends this program.
+async fn ended(ends: &mut [Signal; 3]) {
+    let [terminate, hangup, interrupt] = ends;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+async fn show(stream: UnixStream, signals: &mut Signals) -> io::Result<Left> {
+    let (from, to) = stream.into_split();
+    let Signals { resized, ends } = signals;
     let typing = async {
-        let mut stdin = tokio::io::stdin();
-        let mut keys = [0; 4_096];
-        write_frame(&mut to, &size()?).await?;
-        loop {
-            tokio::select! {
-                read = stdin.read(&mut keys) => {
-                    let keys = &keys[..read?];
-                    let leaves = keys.iter().position(|key| *key == LEAVE);
-                    let typed = &keys[..leaves.unwrap_or(keys.len())];
-                    if !typed.is_empty() {
-                        write_frame(&mut to, &Frame::Keys(typed.to_vec())).await?;
-                    }
-                    if leaves.is_some() || keys.is_empty() {
-                        return Ok(Left::Detached);
-                    }
-                }
-                _ = resized.recv() => write_frame(&mut to, &size()?).await?,
-            }
+        match typing(to, resized).await {
+            // Why nobody takes it is what is read last.
+            Err(error) if is_lost(&error) => std::future::pending().await,
+            left => left,
         }
-    };
-    let [terminate, hangup, interrupt] = &mut ends[..] else {
-        unreachable!("there are three of them")
     };
     tokio::select! {
-        left = drawing => left,
-        // What cannot be written is told by what cannot be read.
-        left = typing => left.or_else(|error: io::Error| {
-            let is_lost = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
-            if is_lost { Ok(Left::Lost) } else { Err(error) }
-        }),
-        _ = terminate.recv() => Ok(Left::Detached),
-        _ = hangup.recv() => Ok(Left::Detached),
-        _ = interrupt.recv() => Ok(Left::Detached),
+        left = drawing(from) => left,
+        left = typing => left,
+        () = ended(ends) => Ok(Left::Detached { all_taken: true }),
+    }
+}
+
+fn is_lost(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
+}
+
+async fn drawing(mut from: OwnedReadHalf) -> io::Result<Left> {
+    loop {
+        match read_frame(&mut from).await {
+            Ok(Some(Frame::Shown(bytes))) => draw(&bytes)?,
+            Ok(Some(Frame::Ended(how))) => return Ok(Left::Ended(how)),
+            Ok(Some(Frame::Refused(why))) => return Ok(Left::Refused(why)),
+            Ok(Some(Frame::Keys(_) | Frame::Size(..))) => {}
+            Ok(None) | Err(_) => return Ok(Left::Lost),
+        }
+    }
+}
+
+/// Passes on what is typed. It is read whether or not the worker takes it, so that the key that leaves is always heard.
+async fn typing(mut to: OwnedWriteHalf, resized: &mut Signal) -> io::Result<Left> {
+    let mut stdin = tokio::io::stdin();
+    let mut keys = [0; 4_096];
+    let mut waiting = size()?.bytes()?;
+    let mut all_taken = true;
+    loop {
+        tokio::select! {
+            read = stdin.read(&mut keys) => {
+                let keys = &keys[..read?];
+                let leaves = keys.iter().position(|key| *key == LEAVE);
+                let typed = &keys[..leaves.unwrap_or(keys.len())];
+                if !typed.is_empty() && waiting.len() < TYPED_BYTES_MAX {
+                    waiting.extend(Frame::Keys(typed.to_vec()).bytes()?);
+                } else if !typed.is_empty() {
+                    all_taken = false;
+                }
+                if leaves.is_some() || keys.is_empty() {
+                    let written = timeout(LEAVE_PATIENCE, to.write_all(&waiting)).await;
+                    all_taken &= matches!(written, Ok(Ok(())));
+                    return Ok(Left::Detached { all_taken });
+                }
+            }
+            _ = resized.recv() => waiting.extend(size()?.bytes()?),
+            written = to.write(&waiting), if !waiting.is_empty() => drop(waiting.drain(..written?)),
+        }
     }
 }
 

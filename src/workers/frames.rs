@@ -17,6 +17,27 @@ pub(crate) enum Frame {
     Shown(Vec<u8>),
     /// To who is attached: how the worker has ended.
     Ended(String),
+    /// To who wants to be attached: why it is not.
+    Refused(String),
+}
+
+impl Frame {
+    /// Returns the bytes by which it is said.
+    ///
+    /// # Errors
+    ///
+    /// It is longer than its length can say.
+    pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
+        let (kind, bytes) = match self {
+            Self::Keys(bytes) => (b'k', bytes.clone()),
+            Self::Size(rows, cols) => (b's', [rows.to_be_bytes(), cols.to_be_bytes()].concat()),
+            Self::Shown(bytes) => (b'o', bytes.clone()),
+            Self::Ended(text) => (b'e', text.clone().into_bytes()),
+            Self::Refused(text) => (b'r', text.clone().into_bytes()),
+        };
+        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        Ok([&[kind], length.to_be_bytes().as_slice(), &bytes].concat())
+    }
 }
 
 /// Reads what is said; none at the end.
@@ -47,6 +68,7 @@ pub(crate) async fn read_frame(from: &mut (impl AsyncRead + Unpin)) -> io::Resul
         }
         b'o' => Frame::Shown(bytes),
         b'e' => Frame::Ended(String::from_utf8_lossy(&bytes).into_owned()),
+        b'r' => Frame::Refused(String::from_utf8_lossy(&bytes).into_owned()),
         _ => return Err(none()),
     };
     Ok(Some(frame))
@@ -58,17 +80,7 @@ pub(crate) async fn read_frame(from: &mut (impl AsyncRead + Unpin)) -> io::Resul
 ///
 /// The connection's.
 pub(crate) async fn write_frame(to: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
-    let (kind, bytes) = match frame {
-        Frame::Keys(bytes) => (b'k', bytes.clone()),
-        Frame::Size(rows, cols) => (b's', [rows.to_be_bytes(), cols.to_be_bytes()].concat()),
-        Frame::Shown(bytes) => (b'o', bytes.clone()),
-        Frame::Ended(text) => (b'e', text.clone().into_bytes()),
-    };
-    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    let mut whole = vec![kind];
-    whole.extend_from_slice(&length.to_be_bytes());
-    whole.extend_from_slice(&bytes);
-    to.write_all(&whole).await?;
+    to.write_all(&frame.bytes()?).await?;
     to.flush().await
 }
 
@@ -84,6 +96,7 @@ mod tests {
             Frame::Size(24, 1_000),
             Frame::Shown(Vec::new()),
             Frame::Ended("exit code 1".to_owned()),
+            Frame::Refused("it is full".to_owned()),
         ] {
             write_frame(&mut one, &frame).await.expect("there is room");
             assert_eq!(read_frame(&mut other).await.expect("a frame"), Some(frame));

@@ -20,6 +20,7 @@
 mod clients;
 mod config;
 mod directory;
+mod drawing;
 mod files;
 mod frames;
 mod launch;
@@ -44,7 +45,7 @@ pub use starter::{Event, Handle, start, start_by};
 pub use supervisor::supervise;
 pub use table::{Cli, Task, UnknownCli, WAIT_SECONDS};
 
-pub(crate) use frames::{Frame, read_frame, write_frame};
+pub(crate) use frames::{Frame, read_frame};
 pub(crate) use reader::Reader;
 pub(crate) use screen::Transcript;
 #[cfg(test)]

@@ -20,11 +20,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines};
 use tokio::net::UnixListener;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::clients::{Shared, serve};
-use super::frames::Frame;
+use super::clients::{Shared, Size, Wanted, serve};
 use super::launch::{self, Output};
 use super::limits::{
     FAREWELL, GRACE, INPUT_BYTES_MAX, KILL_AGAIN, NAME_LOOK, NAME_PATIENCE, READ_BYTES, SIDE_MAX,
@@ -96,7 +94,7 @@ struct Worker {
     line: Line,
     log: Log,
     shared: Rc<Shared>,
-    typed: mpsc::Receiver<Frame>,
+    wanted: Wanted,
     /// What waits to be typed.
     input: Vec<u8>,
     socket: Option<Door>,
@@ -173,14 +171,14 @@ async fn begin(order: Order, orders: &mut Orders, ends: &mut Ends) -> Result<Wor
     tell(&Report::Started {
         pid: first.as_raw_nonzero().get(),
     });
-    let (shared, typed) = Shared::new(Screen::new(size));
+    let (shared, wanted) = Shared::new(Screen::new(size));
     Ok(Worker {
         first,
         status: None,
         line,
         log: Log::begin(files.clone(), size),
         shared,
-        typed,
+        wanted,
         input: Vec::new(),
         socket,
         kill_at: None,
@@ -201,7 +199,7 @@ async fn lock(files: &Files) -> io::Result<Option<File>> {
 }
 
 /// Makes a terminal; returns the path of the worker's end.
-fn terminal(size: (u16, u16)) -> io::Result<(Line, PathBuf)> {
+fn terminal(size: Size) -> io::Result<(Line, PathBuf)> {
     let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::CLOEXEC)?;
     rustix::pty::grantpt(&ours)?;
@@ -221,7 +219,7 @@ fn output_pipe() -> io::Result<(Line, io::PipeWriter)> {
     Ok((line(ours.into(), kept.into(), false)?, theirs))
 }
 
-fn winsize((ws_row, ws_col): (u16, u16)) -> Winsize {
+fn winsize((ws_row, ws_col): Size) -> Winsize {
     Winsize {
         ws_row,
         ws_col,
@@ -298,7 +296,17 @@ impl Worker {
                         drop(self.input.drain(..written?));
                     }
                 }
-                Some(frame) = self.typed.recv(), if self.input.len() < INPUT_BYTES_MAX => self.hear(frame),
+                Some(keys) = self.wanted.typed.recv(), if self.input.len() < INPUT_BYTES_MAX => {
+                    if self.line.is_terminal {
+                        self.input.extend(keys);
+                    }
+                }
+                Ok(()) = self.wanted.size.changed() => {
+                    let wanted = *self.wanted.size.borrow_and_update();
+                    if let Some(size) = wanted {
+                        self.resize(size);
+                    }
+                }
                 stream = accept(self.socket.as_ref()) => {
                     if let Ok((stream, _)) = stream {
                         tokio::task::spawn_local(serve(Rc::clone(&self.shared), stream));
@@ -361,21 +369,19 @@ impl Worker {
         }
     }
 
-    /// Does what somebody wants who is attached.
-    fn hear(&mut self, frame: Frame) {
-        match frame {
-            Frame::Keys(keys) if self.line.is_terminal => self.input.extend(keys),
-            Frame::Size(rows, cols) if self.line.is_terminal => {
-                let size = (rows.clamp(1, SIDE_MAX), cols.clamp(1, SIDE_MAX));
-                self.shared.screen.borrow_mut().resize(size);
-                let _it_is_one = rustix::termios::tcsetwinsize(self.line.ours.get_ref(), winsize(size));
-                if let Some(reason) = self.log.resized(size) {
-                    trouble(reason);
-                }
-                self.shared.change();
-            }
-            Frame::Keys(_) | Frame::Size(..) | Frame::Shown(_) | Frame::Ended(_) => {}
+    /// Gives its terminal another size.
+    fn resize(&mut self, (rows, cols): Size) {
+        let size = (rows.clamp(1, SIDE_MAX), cols.clamp(1, SIDE_MAX));
+        let (rows, cols) = self.shared.screen.borrow().shown().size();
+        if !self.line.is_terminal || (rows.get(), cols.get()) == size {
+            return;
         }
+        self.shared.screen.borrow_mut().resize(size);
+        let _it_is_one = rustix::termios::tcsetwinsize(self.line.ours.get_ref(), winsize(size));
+        if let Some(reason) = self.log.resized(size) {
+            trouble(reason);
+        }
+        self.shared.change();
     }
 
     /// Tells relay, and those who are attached, that it has ended.
