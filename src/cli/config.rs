@@ -3,20 +3,21 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::discover::{DiscoverError, Found, Source, discover_here};
+use super::discover::{DiscoverError, Found, Source, discover_here, nearest_config};
 use super::identity::choice::{Identities, UnknownAgent};
 use super::messages::write_stdout;
 use super::place::MaybePlace;
 use super::project::DataDirectory;
 use super::{End, Failure, ourselves};
 use crate::terminal::visible;
+use crate::workers::{self, Cli};
 
 /// `relay config`.
 #[derive(Debug, clap::Args)]
 pub struct Config {
-    /// Print the same as JSON: {"relay": {"at", "source", "file"?}, "project"?, "agent"?, "token", "data"?}.
+    /// Print the same as JSON: {"relay": {"at", "source", "file"?}, "project"?, "agent"?, "token", "data"?, "workers"}.
     #[arg(long)]
     json: bool,
 
@@ -52,6 +53,18 @@ struct Used {
     /// Whether a token is sent to the relay. Which one is nobody's business here.
     token: bool,
     data: Option<PathBuf>,
+    /// How a relay that is started here starts workers.
+    workers: Workers,
+}
+
+/// How workers are started.
+struct Workers {
+    /// What says so; none if nothing does.
+    file: Option<PathBuf>,
+    /// What it says, or what is wrong with it.
+    config: Result<workers::Config, String>,
+    /// Where they may work.
+    directory: PathBuf,
 }
 
 /// Tells it.
@@ -59,7 +72,10 @@ pub fn run(args: &Config) -> Result<End, Failure> {
     let used = look(args)?;
     let text = if args.json { used.json() } else { used.text() };
     write_stdout(&text).map_err(ConfigError::Stdout)?;
-    Ok(End::Done)
+    Ok(match used.workers.config {
+        Ok(_) => End::Done,
+        Err(_) => End::Unwell,
+    })
 }
 
 fn look(args: &Config) -> Result<Used, ConfigError> {
@@ -82,7 +98,101 @@ fn look(args: &Config) -> Result<Used, ConfigError> {
         agent,
         token: variable("RELAY_TOKEN").is_some(),
         data: DataDirectory::by(variable).map(|data| data.root().to_owned()),
+        workers: Workers::of(directory),
     })
+}
+
+impl Workers {
+    /// Finds what a relay that is started in a directory finds. Reads files.
+    fn of(directory: PathBuf) -> Self {
+        let (file, config) = match nearest_config(&directory) {
+            Some((file, Ok(bytes))) => {
+                let config = workers::Config::parse(&file, &bytes);
+                (Some(file), config.map_err(|flaw| flaw.to_string()))
+            }
+            Some((file, Err(error))) => {
+                let flaw = format!("cannot read {}: {error}", file.display());
+                (Some(file), Err(flaw))
+            }
+            None => (None, Ok(workers::Config::default())),
+        };
+        Self {
+            file,
+            config,
+            directory,
+        }
+    }
+
+    fn directories<'a>(&'a self, config: &'a workers::Config) -> impl Iterator<Item = String> + 'a {
+        let all = std::iter::once(&self.directory).chain(&config.directories);
+        all.map(|directory| directory.to_string_lossy().into_owned())
+    }
+
+    fn json(&self) -> Value {
+        let mut told = json!({});
+        if let Some(file) = &self.file {
+            told["file"] = json!(file.to_string_lossy());
+        }
+        let config = match &self.config {
+            Ok(config) => config,
+            Err(flaw) => {
+                told["error"] = json!(flaw);
+                return told;
+            }
+        };
+        let cli = |cli: Cli| {
+            let mut told = json!({"cli": cli.as_str()});
+            let Some(other) = config.of(cli) else {
+                return told;
+            };
+            if let Some(command) = &other.command {
+                told["command"] = json!(command);
+            }
+            if let Some(arguments) = &other.arguments {
+                told["arguments"] = json!(arguments);
+            }
+            // What they are set to may be a secret.
+            if !other.env.is_empty() {
+                told["env"] = other.env.keys().cloned().collect();
+            }
+            told
+        };
+        told["clis"] = Cli::ALL.into_iter().map(cli).collect();
+        told["directories"] = self.directories(config).collect();
+        told
+    }
+
+    fn text(&self) -> String {
+        let config = match &self.config {
+            Ok(config) => config,
+            Err(flaw) => return flaw.clone(),
+        };
+        let cli = |cli: Cli| {
+            let Some(other) = config.of(cli) else {
+                return cli.to_string();
+            };
+            let said = [
+                ("command", other.command.is_some()),
+                ("arguments", other.arguments.is_some()),
+                ("env", !other.env.is_empty()),
+            ];
+            let said = said
+                .into_iter()
+                .filter_map(|(name, is_said)| is_said.then_some(name));
+            let said: Vec<&str> = said.collect();
+            match said.is_empty() {
+                true => cli.to_string(),
+                false => format!("{cli} (own {})", said.join(", ")),
+            }
+        };
+        let clis: Vec<String> = Cli::ALL.into_iter().map(cli).collect();
+        let directories: Vec<String> = self.directories(config).collect();
+        let said_by = match &self.file {
+            Some(file) => format!("as {} says", file.to_string_lossy()),
+            None => "no .relay/config.json".to_owned(),
+        };
+        format!("{} in {}; {said_by}", clis.join(", "), directories.join(", "))
+    }
 }
 
 impl Used {
@@ -98,7 +208,7 @@ impl Used {
         if let Some(file) = self.file() {
             relay["file"] = json!(file.to_string_lossy());
         }
-        let mut used = json!({"relay": relay, "token": self.token});
+        let mut used = json!({"relay": relay, "token": self.token, "workers": self.workers.json()});
         let project = self.found.project.as_ref().map(ToString::to_string);
         let data = self
             .data
@@ -136,6 +246,7 @@ impl Used {
             ("agent", &agent),
             ("token", token),
             ("data", &data),
+            ("workers", &self.workers.text()),
         ]
         .iter()
         .map(|(name, value)| format!("{name:7}  {}\n", visible(value)))

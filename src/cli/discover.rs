@@ -7,12 +7,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::place::Place;
 use super::project::{DataDirectory, Project};
 use super::work_tree::{is_absent, main_work_tree, read_file};
-use crate::engine::InvalidName;
+use crate::engine::{InvalidName, shown};
 
 /// Names a socket.
 const SOCKET: &str = "RELAY_SOCKET";
@@ -262,8 +262,6 @@ fn of_project(name: &str, source: Source, data: Option<&DataDirectory>) -> Resul
 }
 
 /// What a directory tree says of its relay; a socket's path counts from the directory that holds `.relay`.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
 struct Config {
     socket_path: Option<PathBuf>,
     project: Option<String>,
@@ -319,10 +317,26 @@ fn config(file: &Path, system: &impl System) -> Result<Option<Config>, String> {
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    // Only an object has names; a list would do for the fields in their order.
-    let object: serde_json::Result<serde_json::Map<_, _>> = serde_json::from_slice(&bytes);
-    let config = object.and_then(|object| serde_json::from_value(object.into()));
-    config.map(Some).map_err(|error| error.to_string())
+    let whole: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        let what = if error.is_eof() {
+            "ends there"
+        } else {
+            "goes on so there"
+        };
+        format!("line {}, column {}: no JSON {what}", error.line(), error.column())
+    })?;
+    let Some(said) = whole.as_object() else {
+        return Err(format!("the file is {}", shown(&whole.to_string())));
+    };
+    let text = |name: &str| match said.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => Err(format!("{name} is {}", shown(&other.to_string()))),
+    };
+    Ok(Some(Config {
+        socket_path: text("socketPath")?.map(PathBuf::from),
+        project: text("project")?,
+    }))
 }
 
 /// Finds the sockets of this user's projects on which somebody listens, by the projects' names.

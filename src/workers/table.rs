@@ -102,6 +102,60 @@ struct Entry {
     is_woken: bool,
 }
 
+/// What is put in place in an argument, each in braces.
+pub(super) const PLACEHOLDERS: [&str; 8] = [
+    "prompt", "model", "name", "relay", "mcp", "settings", "codex", "opencode",
+];
+
+/// A part of an argument.
+enum Piece<'a> {
+    /// It stands as it is.
+    Text(&'a str),
+    /// Something is put in place of it.
+    Named(&'a str),
+}
+
+/// Takes an argument apart. What has its place in it is a word of small letters in braces; with two braces on each side it is a text with
+/// one.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once('{') {
+        pieces.push(Piece::Text(before));
+        let doubled = behind.strip_prefix('{').and_then(word);
+        let doubled = doubled.and_then(|(name, behind)| Some((name, behind.strip_prefix('}')?)));
+        let piece;
+        (piece, rest) = match (doubled, word(behind)) {
+            (Some((name, end)), _) => (Piece::Text(&behind[..name.len() + 2]), end),
+            (None, Some((name, end))) => (Piece::Named(name), end),
+            (None, None) => (Piece::Text("{"), behind),
+        };
+        pieces.push(piece);
+    }
+    pieces.push(Piece::Text(rest));
+    pieces
+}
+
+/// Returns the names of what has its place in an argument, be they known or not.
+pub(super) fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    let pieces = pieces(text).into_iter();
+    pieces.filter_map(|piece| match piece {
+        Piece::Text(_) => None,
+        Piece::Named(name) => Some(name),
+    })
+}
+
+fn has_model(argument: &str) -> bool {
+    placeholders(argument).any(|name| name == "model")
+}
+
+/// Takes a word and the brace behind it from the beginning of a text.
+fn word(text: &str) -> Option<(&str, &str)> {
+    let (name, behind) = text.split_once('}')?;
+    let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_word.then_some((name, behind))
+}
+
 /// Each has a terminal: a CLI that runs once and ends would hear of no answer.
 const CLAUDE: Entry = Entry {
     arguments: &[
@@ -253,7 +307,7 @@ impl Task {
         };
         let arguments: Vec<String> = other.arguments.unwrap_or_else(own);
         if let Some(model) = &self.model
-            && !arguments.iter().any(|argument| argument.contains("{model}"))
+            && !arguments.iter().any(|argument| has_model(argument))
         {
             return Err(format!(
                 "model {model:?}: the command line of {cli} has no place for a model; leave it out, or name one with {{model}} under \
@@ -302,7 +356,7 @@ impl Task {
     fn with_model(&self, arguments: Vec<String>) -> Vec<String> {
         let mut kept: Vec<String> = Vec::new();
         for argument in arguments {
-            if self.model.is_some() || !argument.contains("{model}") {
+            if self.model.is_some() || !has_model(&argument) {
                 kept.push(argument);
             } else if argument == "{model}" && kept.last().is_some_and(|last| last.starts_with('-')) {
                 kept.pop();
@@ -313,25 +367,12 @@ impl Task {
 
     /// Puts in place what stands for something. What was put in place is not looked at again.
     fn fill(&self, text: &str) -> String {
-        let mut filled = String::new();
-        let mut rest = text;
-        while let Some((before, behind)) = rest.split_once('{') {
-            filled.push_str(before);
-            let value = behind
-                .split_once('}')
-                .and_then(|(name, behind)| Some((self.value(name)?, behind)));
-            match value {
-                Some((value, behind)) => {
-                    filled.push_str(&value);
-                    rest = behind;
-                }
-                None => {
-                    filled.push('{');
-                    rest = behind;
-                }
-            }
-        }
-        filled + rest
+        let filled = pieces(text).into_iter().map(|piece| match piece {
+            Piece::Text(text) => text.to_owned(),
+            // What is not known has been refused where it was read.
+            Piece::Named(name) => self.value(name).unwrap_or_else(|| format!("{{{name}}}")),
+        });
+        filled.collect()
     }
 
     fn value(&self, name: &str) -> Option<String> {

@@ -40,8 +40,10 @@ fn where_nothing_is_said_the_defaults_are_told() {
          project  not known before relay is asked\n\
          agent    nobody says; --agent or RELAY_AGENT does\n\
          token    none\n\
-         data     {}\n",
-        data.display()
+         data     {}\n\
+         workers  claude, codex, gemini, droid, opencode in {}; no .relay/config.json\n",
+        data.display(),
+        directory.path().display()
     );
     config(directory.path(), &[])
         .assert()
@@ -50,7 +52,12 @@ fn where_nothing_is_said_the_defaults_are_told() {
         .stderr("");
     let told = json_of(&mut config(directory.path(), &[]));
     let relay = json!({"at": "127.0.0.1:7331", "source": "port"});
-    assert_eq!(told, json!({"relay": relay, "token": false, "data": data}));
+    let clis = ["claude", "codex", "gemini", "droid", "opencode"].map(|cli| json!({"cli": cli}));
+    let workers = json!({"clis": clis, "directories": [directory.path()]});
+    assert_eq!(
+        told,
+        json!({"relay": relay, "token": false, "data": data, "workers": workers})
+    );
 }
 
 #[test]
@@ -61,12 +68,13 @@ fn what_is_said_is_told_with_what_says_it() {
     let pm = directory.path().join(".relay/identities/pm.json");
     fs::write(pm, r#"{"name": "pm", "role": "director"}"#).expect("a file");
     let mut command = config(directory.path(), &[]);
-    let told = json_of(command.env("RELAY_TOKEN", "a-secret-of-20-chars"));
+    let mut told = json_of(command.env("RELAY_TOKEN", "a-secret-of-20-chars"));
+    assert_eq!(told["workers"].take()["file"], json!(file));
     let data = directory.path().join("data/relay");
     let at = data.join("projects/web/relay.sock");
     let expected = json!({
         "relay": {"at": at, "source": "config", "file": file},
-        "project": "web", "agent": "pm (role director)", "token": true, "data": data,
+        "project": "web", "agent": "pm (role director)", "token": true, "data": data, "workers": null,
     });
     assert_eq!(told, expected);
     let mut named = config(directory.path(), &["--port", "9"]);
@@ -94,4 +102,48 @@ fn what_is_said_wrongly_is_an_error() {
     refused(command.env("RELAY_PROJECT", "a b"), "RELAY_PROJECT");
     fs::write(directory.path().join(".relay/config.json"), "[]").expect("a file");
     refused(&mut config(directory.path(), &[]), ".relay/config.json");
+}
+
+#[test]
+fn how_workers_are_started_is_told_without_what_may_be_a_secret() {
+    let directory = directory();
+    let file = directory.path().join(".relay/config.json");
+    let said = json!({"workers": {
+        "directories": ["../other"],
+        "claude": {"command": ["claude", "-x"], "env": {"KEY": "secret"}},
+        "codex": {"arguments": ["{prompt}"]},
+    }});
+    fs::write(&file, said.to_string()).expect("a file");
+    let top = directory.path().display();
+    let text = format!(
+        "workers  claude (own command, env), codex (own arguments), gemini, droid, opencode in {top}, {top}/../other; as {} says\n",
+        file.display()
+    );
+    config(directory.path(), &[])
+        .assert()
+        .code(0)
+        .stdout(contains(text));
+    let told = json_of(&mut config(directory.path(), &[]));
+    let expected = json!({
+        "file": file,
+        "clis": [
+            {"cli": "claude", "command": ["claude", "-x"], "env": ["KEY"]},
+            {"cli": "codex", "arguments": ["{prompt}"]},
+            {"cli": "gemini"}, {"cli": "droid"}, {"cli": "opencode"},
+        ],
+        "directories": [directory.path(), directory.path().join("../other")],
+    });
+    assert_eq!(told["workers"], expected);
+    assert!(!told.to_string().contains("secret"));
+    // All else is told also where this is wrong.
+    fs::write(&file, r#"{"workers": {"cursor": {}}}"#).expect("a file");
+    let flaw = format!(
+        "{}: workers has \"cursor\"; accepted: directories, claude, codex, gemini, droid, opencode",
+        file.display()
+    );
+    let assert = config(directory.path(), &[]).assert().code(1).stderr("");
+    assert.stdout(contains("token    none").and(contains(format!("workers  {flaw}\n"))));
+    let assert = config(directory.path(), &["--json"]).assert().code(1).stderr("");
+    let told: Value = serde_json::from_slice(&assert.get_output().stdout).expect("JSON");
+    assert_eq!(told["workers"], json!({"file": file, "error": flaw}));
 }

@@ -221,14 +221,21 @@ fn a_name_that_is_none_is_refused_with_where_it_stands() {
 
 #[test]
 fn a_broken_file_is_refused_with_what_is_accepted() {
-    for broken in ["", "{", "[]", r#"{"project": 7}"#, r#"{"socketPath": {}}"#] {
+    for (broken, reason) in [
+        ("", "line 1, column 0: no JSON ends there"),
+        ("{", "line 1, column 1: no JSON ends there"),
+        ("{x}", "line 1, column 2: no JSON goes on so there"),
+        ("[]", "the file is []"),
+        (r#"{"project": 7}"#, "project is 7"),
+        (r#"{"socketPath": {}}"#, "socketPath is {}"),
+    ] {
         let mut world = World::new();
         world.file("/top/tree/.relay/config.json", broken);
         let said = world.discover().expect_err(broken).to_string();
-        assert!(said.starts_with("/top/tree/.relay/config.json: "), "{said}");
-        assert!(
-            said.ends_with(r#"; accepted: {"socketPath": "PATH"} or {"project": "NAME"}"#),
-            "{said}"
+        let accepted = r#"accepted: {"socketPath": "PATH"} or {"project": "NAME"}"#;
+        assert_eq!(
+            said,
+            format!("/top/tree/.relay/config.json: {reason}; {accepted}")
         );
     }
 }

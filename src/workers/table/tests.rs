@@ -126,7 +126,7 @@ fn a_model_is_given_where_there_is_a_place_for_one_and_else_refused() {
 fn what_the_configuration_says_stands_in_place_of_the_tables() {
     let config =
         br#"{"workers": {"codex": {"command": ["my-codex", "-x"], "env": {"A": "1", "RELAY_PORT": "2"}},
-                      "claude": {"arguments": ["{name}: {prompt} {unknown}", "--m", "{model}"]}}}"#;
+                      "claude": {"arguments": ["{name}: {prompt} {{unknown}}", "--m", "{model}"]}}}"#;
     let config = Config::parse(Path::new("/p/.relay/config.json"), config).expect("it is good");
     let codex = task(Cli::Codex).order(&config).expect("it has a place for all");
     assert_eq!(codex.argv[..3], ["my-codex", "-x", "--disable"]);
