@@ -335,6 +335,29 @@ impl Engine {
         Some(giving_way)
     }
 
+    /// Counts how many messages, with bodies of that many bytes each, fit into an inbox one behind the other, as [`Self::room_for`] makes
+    /// room for each.
+    pub(super) fn how_many_fit(&self, agent: &AgentName, bodies: impl Iterator<Item = usize>) -> usize {
+        let inbox = &self.inboxes[agent];
+        let (mut messages, mut bytes) = (inbox.messages(), inbox.bytes());
+        let mut read = inbox.read.iter();
+        let mut count = 0;
+        for body in bodies {
+            while messages >= self.bounds.inbox_messages_max || bytes + body > self.bounds.inbox_bytes_max {
+                let Some((_, id)) = read.next() else {
+                    return count;
+                };
+                let deliveries = &*self.handovers[id].deliveries;
+                messages -= deliveries.len();
+                bytes -= body_bytes(deliveries);
+            }
+            messages += 1;
+            bytes += body;
+            count += 1;
+        }
+        count
+    }
+
     /// Sets how far a reply has come: with its timer, and with the row in which it stands by that.
     fn set_passage(&mut self, id: HandoverId, passage: Passage) {
         let handover = self.handover_mut(id);

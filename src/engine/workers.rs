@@ -1,5 +1,5 @@
 //! Workers: agents for which the relay has a process started, and ended. What is asked about them is carried out in [`calls`]; how one goes
-//! on from there is in [`lives`]; what must hold of them in [`laws`].
+//! on from there is in [`lives`], and what becomes of what it has not read in [`handing_on`]; what must hold of them is in [`laws`].
 //!
 //! - A worker is an agent with a parent, which is told what becomes of it. It takes its name as a new generation: whatever session had that
 //!   name before is fenced.
@@ -9,6 +9,7 @@
 //! - Its parent ends it, or one of those above that, or the person.
 
 mod calls;
+mod handing_on;
 mod laws;
 mod lives;
 
@@ -290,6 +291,11 @@ impl Became {
 pub enum Refusal {
     /// This relay starts no workers.
     Off,
+    /// The name is the person's.
+    ThePersons {
+        /// As given, cut if it is long.
+        given: String,
+    },
     /// The name is that of an agent which is nobody's worker.
     NotAWorker {
         /// Its name.
@@ -377,7 +383,8 @@ impl Refusal {
             }
             Self::TooMany { .. } => io::Class::Full,
             Self::Unknown { .. } => io::Class::Unknown,
-            Self::TooDeep { .. }
+            Self::ThePersons { .. }
+            | Self::TooDeep { .. }
             | Self::Empty { .. }
             | Self::TooLong { .. }
             | Self::NotALine { .. }

@@ -7,6 +7,9 @@ use crate::engine::workers::Refusal;
 pub fn refused(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Off => "this relay starts no workers, since it listens beyond this machine: whoever reaches it could run programs here; start it on 127.0.0.1 only, or start the agent in a terminal of its own".to_owned(),
+        Refusal::ThePersons { given } => format!(
+            "\"name\" is {given:?}, which is the person's own; accepted: the name of a worker, or one that nobody has"
+        ),
         Refusal::NotAWorker { agent } => {
             format!("{agent} is an agent that relay has not started; accepted: the name of a worker, or one that nobody has")
         }

@@ -132,7 +132,7 @@ fn what_a_released_worker_has_not_read_is_its_parent_s_once_it_has_ended() {
     assert_eq!(relay.waits_for("pm"), before, "it may still read");
     relay.events();
     relay.happens(FIRST, exited(0, ""));
-    let follow = "Worker \"tester\" was released. What it had not read follows.";
+    let follow = "Worker \"tester\" was released, and had not read 2 message(s), which follow.";
     let one = ("dev-a".to_owned(), "one".to_owned());
     let two = ("dev-b".to_owned(), "two".to_owned());
     let handed_on = [from_relay(follow), one, two];
@@ -181,7 +181,7 @@ fn what_is_left_where_the_parent_has_left_too_goes_to_the_next_one_above() {
     relay.happens(SECOND, exited(0, ""));
     assert_eq!(handed_on(&mut relay), [(name("helper"), name("pm"))]);
     let one = ("dev-a".to_owned(), "one".to_owned());
-    let follow = from_relay("Worker \"helper\" was released. What it had not read follows.");
+    let follow = from_relay("Worker \"helper\" was released, and had not read 1 message(s), which follow.");
     assert!(relay.waits_for("pm").ends_with(&[follow, one]));
 }
 
@@ -306,6 +306,51 @@ fn what_there_is_no_room_for_stays_with_the_worker_until_there_is() {
     relay.call(A, 10, look("pm"));
     relay.settle();
     assert_eq!(relay.waits_for("tester"), []);
+}
+
+#[test]
+fn how_many_are_handed_on_is_said_as_it_is_and_how_many_stay() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_messages_max: 4,
+        ..SPACIOUS
+    });
+    relay.has_worker(1, FIRST, "tester");
+    for (call, body) in (2..).zip(["one", "two", "three", "four"]) {
+        relay.call(B, call, post(Some("dev-a"), "tester", body));
+    }
+    relay.call(B, 16, post(Some("dev-a"), "pm", "before"));
+    relay.call(A, 6, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    let said = "Worker \"tester\" was released, and had not read 4 message(s): 2 follow, and 2 stay in its inbox until yours has room for them.";
+    let of = |body: &str| ("dev-a".to_owned(), body.to_owned());
+    assert_eq!(
+        relay.waits_for("pm")[1..],
+        [from_relay(said), of("one"), of("two")]
+    );
+    assert_eq!(relay.waits_for("tester"), [of("three"), of("four")]);
+    relay.call(A, 7, read("pm"));
+    relay.passed(7);
+    relay.call(A, 8, look("pm"));
+    relay.settle();
+    let said = "Worker \"tester\" was released, and had not read 2 message(s), which follow.";
+    assert_eq!(relay.waits_for("pm"), [from_relay(said), of("three"), of("four")]);
+}
+
+#[test]
+fn nothing_is_said_to_be_handed_on_where_there_is_room_for_that_alone() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_bytes_max: 400,
+        ..SPACIOUS
+    });
+    relay.has_worker(1, FIRST, "tester");
+    let long = "x".repeat(200);
+    relay.call(B, 2, post(Some("dev-a"), "tester", &long));
+    let before = relay.waits_for("pm");
+    relay.call(B, 3, post(Some("dev-a"), "pm", &"y".repeat(150)));
+    relay.call(A, 4, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    assert_eq!(relay.waits_for("pm").len(), before.len() + 1);
+    assert_eq!(relay.waits_for("tester").len(), 1);
 }
 
 #[test]

@@ -18,11 +18,11 @@ fn a_worker_takes_no_name_of_somebody_else() {
             [not_done(call, NotDone::NotAWorker { agent })]
         );
     }
-    let person = agents::Refusal::Person {
-        named: NamedAs::Session,
-        known: known(&["pm", "dev-a", "dev-b", "helper"]),
-    };
-    assert_eq!(relay.call(A, 4, spawn("pm", "user")), [refused(4, person.into())]);
+    let given = "user".to_owned();
+    assert_eq!(
+        relay.call(A, 4, spawn("pm", "user")),
+        [not_done(4, NotDone::ThePersons { given })]
+    );
     let invalid = |name: &str| agents::Refusal::from(check(name));
     for (call, bad) in (5..).zip([RELAY, "-x", ""]) {
         assert_eq!(

@@ -519,6 +519,7 @@ impl World {
                 NotDone::Unknown { .. } => "refused: no worker",
                 NotDone::Failed { .. } => "answered: failed",
                 NotDone::Off
+                | NotDone::ThePersons { .. }
                 | NotDone::NotAWorker { .. }
                 | NotDone::Empty { .. }
                 | NotDone::TooLong { .. }

@@ -6,7 +6,9 @@ use super::super::io::{self, Effect, Outcome};
 use super::super::limits::{
     MODEL_BYTES_MAX, PROFILE_BYTES_MAX, REASON_BYTES_MAX, TASK_BYTES_MAX, WORKER_DEPTH_MAX, WORKER_START_MS,
 };
-use super::super::names::{AgentName, CallId, DEFAULT_PROJECT, RandomBytes, SessionId, WorkerId, shown};
+use super::super::names::{
+    AgentName, CallId, DEFAULT_PROJECT, PERSON, RandomBytes, SessionId, WorkerId, shown,
+};
 use super::super::timers::Timer;
 use super::super::{Engine, Step};
 use super::{Asked, Became, Command, Last, Refusal, Reply, Stage, Start, Worker, WorkerView};
@@ -69,6 +71,10 @@ impl Engine {
         if project != parent.project() && !parent.is_person() {
             let (given, own) = (shown(&name), parent.project().to_owned());
             return Err(Refusal::OtherProject { given, own }.into());
+        }
+        if local == PERSON {
+            let given = shown(&name);
+            return Err(Refusal::ThePersons { given }.into());
         }
         let registration = Registration {
             project: Some(project.to_owned()),

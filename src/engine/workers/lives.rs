@@ -1,5 +1,4 @@
-//! How a worker goes on once it was asked for: it starts, speaks, is told to end and ends; who is told of that, and what becomes of what it has
-//! not read.
+//! How a worker goes on once it was asked for: it starts, speaks, is told to end and ends; and who is told of that.
 
 use std::sync::Arc;
 
@@ -9,10 +8,8 @@ use super::super::agents::Registration;
 use super::super::events::{Event, Places, WaitEnd};
 use super::super::io::{self, Effect, Ending, Sign};
 use super::super::limits::{LAST_LINES_BYTES_MAX, LAST_LINES_MAX, WORKER_SILENT_MS, WORKER_START_MS};
-use super::super::message::{Context, Delivery, Kind, Message};
-use super::super::names::{
-    AgentName, CallId, MessageId, Recipient, ResolvedBy, Seq, SessionId, WorkerId, nth_of, uuid_v4,
-};
+use super::super::message::{Context, Kind, Message};
+use super::super::names::{AgentName, CallId, MessageId, Recipient, SessionId, WorkerId, nth_of, uuid_v4};
 use super::super::pushes::clipped;
 use super::super::timers::Timer;
 use super::super::{Engine, Refusal, Step};
@@ -398,93 +395,6 @@ impl Engine {
     }
 }
 
-/// What it has not read.
-impl Engine {
-    /// Puts what workers that were released and have ended have not read into the inbox of [whose it is then](Self::heir), in its order, as
-    /// far as there is room; what there is none for stays where it is. So does what was sent to many: whoever else it is for has it. What
-    /// comes back later, of replies that have not arrived, goes the same way.
-    pub(in super::super) fn hand_on(&mut self, step: &mut Step<'_>) {
-        let leaving = self.workers.leaving.iter();
-        let ended = leaving.filter(|agent| self.has_left(agent));
-        for agent in ended.cloned().collect::<Vec<_>>() {
-            self.hand_on_of(&agent, step);
-        }
-    }
-
-    /// Tells whether an agent was a worker that was released, and has ended.
-    fn has_left(&self, agent: &AgentName) -> bool {
-        self.workers.leaving.contains(agent) && self.workers.last[agent].ended.is_some()
-    }
-
-    /// Returns whose is what a worker that has left has not read: its parent's, or where that is gone or has left too, the next one's above.
-    /// Nobody who has left is handed anything, so nothing goes around in a circle of names that were used again.
-    fn heir(&self, agent: &AgentName) -> Option<AgentName> {
-        let above = self.workers.last[agent].above.iter();
-        let mut there = above.filter(|above| self.inboxes.contains_key(*above) && !self.has_left(above));
-        there.next().cloned()
-    }
-
-    fn hand_on_of(&mut self, agent: &AgentName, step: &mut Step<'_>) {
-        let inbox = &self.inboxes[agent];
-        let Some(heir) = self.heir(agent) else {
-            return;
-        };
-        // What a node has is the node's to bring.
-        if inbox.binding.is_some() {
-            return;
-        }
-        let is_its = |delivery: &&Delivery| delivery.message.to.by() == ResolvedBy::Name;
-        let places: Vec<Seq> = inbox
-            .waiting()
-            .filter(is_its)
-            .map(|delivery| delivery.seq)
-            .collect();
-        let fits = |seq: &Seq| self.room_for(&heir, inbox.at(*seq).message.bytes()).is_some();
-        // What says that they come takes a place, too, and is no use without one of them.
-        let has_two = self.inboxes[&heir].messages() + 2 <= self.bounds.inbox_messages_max;
-        if self.stopping || !has_two || !places.first().is_some_and(fits) {
-            return;
-        }
-        let body = |name: &str| format!("Worker {name:?} was released. What it had not read follows.");
-        self.put_from_relay(agent, heir.clone(), "handed_on", body, step);
-        for seq in places {
-            let bytes = self.inboxes[agent].at(seq).message.bytes();
-            let Some(giving_way) = self.room_for(&heir, bytes) else {
-                return;
-            };
-            for handover in giving_way {
-                self.sign(handover, Sign::Settled, step);
-            }
-            self.hand_on_one(agent, &heir, seq, step);
-        }
-    }
-
-    fn hand_on_one(&mut self, from: &AgentName, to: &AgentName, seq: Seq, step: &mut Step<'_>) {
-        let Delivery {
-            message, redelivered, ..
-        } = self.inbox_mut(from).give(seq);
-        if let Some(deadline) = message.handling().deadline {
-            self.timers.unexpire(deadline, from.clone(), seq);
-        }
-        self.inbox_changes(from, step);
-        let (brought, held) = (&mut Vec::new(), &mut Vec::new());
-        let seq = self.put(to, &message, brought, held, step);
-        if redelivered {
-            self.inbox_mut(to).mark_redelivered(seq);
-        }
-        step.note(Event::HandedOn {
-            message,
-            from: from.clone(),
-            to: to.clone(),
-            seq,
-        });
-        brought
-            .drain(..)
-            .chain(held.drain(..))
-            .for_each(|event| step.note(event));
-    }
-}
-
 /// Telling.
 impl Engine {
     pub(super) fn note_transition(&self, agent: &AgentName, became: Became, told: bool, step: &mut Step<'_>) {
@@ -515,7 +425,7 @@ impl Engine {
     }
 
     /// Puts a message of the relay's own about a worker into the inbox of somebody above it, if there is room for it.
-    fn put_from_relay(
+    pub(super) fn put_from_relay(
         &mut self,
         agent: &AgentName,
         to: AgentName,
@@ -526,8 +436,7 @@ impl Engine {
         let last = self.last_mut(agent);
         last.news += 1;
         let random = nth_of(last.random, last.news);
-        // A name has nothing in it that would have to be escaped.
-        let metadata = format!(r#"{{"worker":"{agent}","event":"{event}"}}"#);
+        let metadata = news_metadata(agent, event);
         let message = Message {
             id: MessageId(uuid_v4(random)),
             from: AgentName::relay(),
@@ -564,6 +473,11 @@ impl Engine {
             .for_each(|event| step.note(event));
         true
     }
+}
+
+/// What programs read of what the relay tells about a worker. A name has nothing in it that would have to be escaped.
+pub(super) fn news_metadata(agent: &AgentName, event: &str) -> String {
+    format!(r#"{{"worker":"{agent}","event":"{event}"}}"#)
 }
 
 /// Makes one line of a text, and cuts it.

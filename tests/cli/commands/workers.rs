@@ -325,7 +325,8 @@ fn what_is_asked_wrongly_is_refused_with_what_is_accepted() {
     for (member, value, status, said) in [
         ("name", json!("dev a"), 400, format!("invalid role name \"dev a\"; {a_name}")),
         ("name", json!(""), 400, format!("invalid role name \"\"; {a_name}")),
-        ("name", json!("user"), 400, "the person's own inbox and name: only the relay command reads it or speaks for it".to_owned()),
+        ("name", json!("user"), 400, "\"name\" is \"user\", which is the person's own; accepted: the name of a worker, or one that nobody has".to_owned()),
+        ("name", json!("web:user"), 400, "\"name\" is \"web:user\", which is the person's own; accepted: the name of a worker, or one that nobody has".to_owned()),
         ("name", json!("relay"), 400, "role name \"relay\" is relay's own, which tells of workers and reads nothing; accepted: any other name".to_owned()),
         ("name", json!("pm"), 409, "pm is an agent that relay has not started; accepted: the name of a worker, or one that nobody has".to_owned()),
         ("name", Value::Null, 400, format!("{takes}invalid type: null, expected a string")),

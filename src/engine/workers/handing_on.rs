@@ -1,0 +1,123 @@
+//! What becomes of what a worker has not read that was released and has ended.
+
+use super::super::events::Event;
+use super::super::io::Sign;
+use super::super::message::Delivery;
+use super::super::names::{AgentName, ResolvedBy, Seq};
+use super::super::{Engine, Step};
+use super::lives::news_metadata;
+
+impl Engine {
+    /// Puts what workers that were released and have ended have not read into the inbox of [whose it is then](Self::heir), in its order, as
+    /// far as there is room; what there is none for stays where it is. So does what was sent to many: whoever else it is for has it. What
+    /// comes back later, of replies that have not arrived, goes the same way.
+    pub(in super::super) fn hand_on(&mut self, step: &mut Step<'_>) {
+        let leaving = self.workers.leaving.iter();
+        let ended = leaving.filter(|agent| self.has_left(agent));
+        for agent in ended.cloned().collect::<Vec<_>>() {
+            self.hand_on_of(&agent, step);
+        }
+    }
+
+    /// Tells whether an agent was a worker that was released, and has ended.
+    fn has_left(&self, agent: &AgentName) -> bool {
+        self.workers.leaving.contains(agent) && self.workers.last[agent].ended.is_some()
+    }
+
+    /// Returns whose is what a worker that has left has not read: its parent's, or where that is gone or has left too, the next one's above.
+    /// Nobody who has left is handed anything, so nothing goes around in a circle of names that were used again.
+    fn heir(&self, agent: &AgentName) -> Option<AgentName> {
+        let above = self.workers.last[agent].above.iter();
+        let mut there = above.filter(|above| self.inboxes.contains_key(*above) && !self.has_left(above));
+        there.next().cloned()
+    }
+
+    fn hand_on_of(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let inbox = &self.inboxes[agent];
+        let Some(heir) = self.heir(agent) else {
+            return;
+        };
+        // What a node has is the node's to bring.
+        if inbox.binding.is_some() {
+            return;
+        }
+        let is_its = |delivery: &&Delivery| delivery.message.to.by() == ResolvedBy::Name;
+        let places: Vec<Seq> = inbox
+            .waiting()
+            .filter(is_its)
+            .map(|delivery| delivery.seq)
+            .collect();
+        let fits = |seq: &Seq| self.room_for(&heir, inbox.at(*seq).message.bytes()).is_some();
+        // What says that they come takes a place, too, and is no use without one of them.
+        let has_two = self.inboxes[&heir].messages() + 2 <= self.bounds.inbox_messages_max;
+        if self.stopping || !has_two || !places.first().is_some_and(fits) {
+            return;
+        }
+        let all = places.len();
+        let name = agent.seen_from(heir.project());
+        let fit = |count: usize| {
+            let head = handed_on_text(&name, all, count).len() + news_metadata(agent, "handed_on").len();
+            let bytes = places.iter().map(|seq| inbox.at(*seq).message.bytes());
+            let bytes = std::iter::once(head).chain(bytes);
+            self.how_many_fit(&heir, bytes).saturating_sub(1)
+        };
+        // That some stay takes more words, and most where all but one follow.
+        let count = if fit(all) == all { all } else { fit(all - 1) };
+        if count == 0 {
+            return;
+        }
+        self.put_from_relay(
+            agent,
+            heir.clone(),
+            "handed_on",
+            |name| handed_on_text(name, all, count),
+            step,
+        );
+        for seq in places.into_iter().take(count) {
+            let bytes = self.inboxes[agent].at(seq).message.bytes();
+            let Some(giving_way) = self.room_for(&heir, bytes) else {
+                return;
+            };
+            for handover in giving_way {
+                self.sign(handover, Sign::Settled, step);
+            }
+            self.hand_on_one(agent, &heir, seq, step);
+        }
+    }
+
+    fn hand_on_one(&mut self, from: &AgentName, to: &AgentName, seq: Seq, step: &mut Step<'_>) {
+        let Delivery {
+            message, redelivered, ..
+        } = self.inbox_mut(from).give(seq);
+        if let Some(deadline) = message.handling().deadline {
+            self.timers.unexpire(deadline, from.clone(), seq);
+        }
+        self.inbox_changes(from, step);
+        let (brought, held) = (&mut Vec::new(), &mut Vec::new());
+        let seq = self.put(to, &message, brought, held, step);
+        if redelivered {
+            self.inbox_mut(to).mark_redelivered(seq);
+        }
+        step.note(Event::HandedOn {
+            message,
+            from: from.clone(),
+            to: to.clone(),
+            seq,
+        });
+        brought
+            .drain(..)
+            .chain(held.drain(..))
+            .for_each(|event| step.note(event));
+    }
+}
+
+/// Says how many messages a worker has not read, of which so many follow.
+fn handed_on_text(name: &str, all: usize, count: usize) -> String {
+    let unread = format!("Worker {name:?} was released, and had not read {all} message(s)");
+    match all - count {
+        0 => format!("{unread}, which follow."),
+        rest => {
+            format!("{unread}: {count} follow, and {rest} stay in its inbox until yours has room for them.")
+        }
+    }
+}
