@@ -307,11 +307,34 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
 
 /// Carries a command of the person's out.
 async fn answer(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Command>) -> Response {
-    let session = match link.session(Who::Person) {
-        Ok((session, _)) => session,
+    let called = call(shared, link, command);
+    answer_of(shared, link, called).await
+}
+
+/// What a call has come to: none if it was cancelled.
+type Called = Result<Option<Outcome>, engine::Refusal>;
+
+/// Calls the engine for the person.
+fn call(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Command>) -> Called {
+    let (session, _) = link.session(Who::Person)?;
+    Ok(shared.owner.call(session, command.into(), None))
+}
+
+/// Tells whether a call that is answered at once has done what it was to.
+fn has_done(called: &Called) -> bool {
+    matches!(
+        called,
+        Ok(Some(Outcome::Answered(Answered { answer: Ok(_), .. })))
+    )
+}
+
+/// Answers what a call has come to, once it has.
+async fn answer_of(shared: &Arc<Shared>, link: &Link, called: Called) -> Response {
+    let outcome = match called {
+        Ok(outcome) => outcome,
         Err(refusal) => return refuse_as(tools::DEFAULT, &refusal),
     };
-    let (answered, waited) = match shared.owner.call(session, command.into(), None) {
+    let (answered, waited) = match outcome {
         Some(Outcome::Answered(answered)) => (Some(answered), false),
         Some(Outcome::Parked(mut parked)) => (parked.answered().await, true),
         None => (None, false),

@@ -6,7 +6,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{answer, asked, object};
+use super::{answer, answer_of, asked, call, has_done, object};
 use crate::engine::agents::{self, AgentView};
 use crate::engine::channels::{self, ChannelView};
 use crate::engine::groups::{self, GroupView, Member};
@@ -110,11 +110,11 @@ pub(in crate::server) async fn retire(
     match asked(request).await {
         Ok(Retire { agent }) => {
             let name = agent.strip_prefix(DEFAULT_PREFIX).unwrap_or(&agent).to_owned();
-            let answer = answer(&shared, &link, agents::Command::Retire { agent }).await;
-            if answer.status().is_success() {
-                shared.api.forget(&name);
-            }
-            answer
+            let called = shared.api.retire(&name, || {
+                let called = call(&shared, &link, agents::Command::Retire { agent });
+                (has_done(&called), called)
+            });
+            answer_of(&shared, &link, called).await
         }
         Err(response) => *response,
     }

@@ -452,12 +452,15 @@ impl Connection {
 
     /// Binds an agent, and answers with a new token of its.
     fn adopt(&self, agent: String) -> Result<Value, engine::Refusal> {
-        let reply = self.say(Said::Adopts { agent })?;
-        let Reply::Bound(view) = &reply else {
-            unreachable!("an agent is bound, not {reply:?}")
+        let adopt = || {
+            let reply = self.say(Said::Adopts { agent })?;
+            let Reply::Bound(view) = &reply else {
+                unreachable!("an agent is bound, not {reply:?}")
+            };
+            Ok::<_, engine::Refusal>((view.agent.clone(), outgoing::binding(view)))
         };
-        let mut data = outgoing::binding(view);
-        data["token"] = self.shared.api.agent_token(&view.agent).into();
+        let (mut data, token) = self.shared.api.with_token(adopt)?;
+        data["token"] = token.into();
         Ok(data)
     }
 

@@ -98,24 +98,27 @@ pub(super) async fn register(asked: Asked) -> Answer {
         ..Registration::default()
     };
     let shared = &asked.shared;
-    drop(Session::open(
-        &shared.owner,
-        Who::Registered(Box::new(registration)),
-    )?);
-    let agent = AgentName::in_project(&workspace, &name).expect("the engine has registered it");
     let created_at = shared.owner.now();
-    let card = Card {
-        kind,
-        persona,
-        metadata,
-        created_at,
+    let register = || {
+        drop(Session::open(
+            &shared.owner,
+            Who::Registered(Box::new(registration)),
+        )?);
+        let agent = AgentName::in_project(&workspace, &name).expect("the engine has registered it");
+        let card = Card {
+            kind,
+            persona,
+            metadata,
+            created_at,
+        };
+        shared.api.cards.keep(&agent, card);
+        Ok::<_, Failure>((agent.clone(), agent))
     };
-    shared.api.cards.keep(&agent, card);
-    let token = shared.api.tokens.issue(Holder::Agent(agent.clone()));
+    let (agent, token) = shared.api.with_token(register)?;
     Ok(Data::created(json!({
         "id": agent_id(&agent),
         "name": agent.local(),
-        "token": token.reveal(),
+        "token": token,
         "status": "online",
         "created_at": created_at.to_string(),
     })))

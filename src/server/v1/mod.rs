@@ -24,7 +24,7 @@ mod trace;
 mod unsupported;
 mod workspaces;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
 use axum::extract::Request;
@@ -49,6 +49,8 @@ pub(super) struct Api {
     cards: agents::Cards,
     observers: observers::Observers,
     sessions: sessions::Sessions,
+    /// Held while an agent is registered or retired, and what is kept of it is made or forgotten.
+    names: Mutex<()>,
 }
 
 impl Api {
@@ -60,24 +62,47 @@ impl Api {
             cards: agents::Cards::default(),
             observers: observers::Observers::default(),
             sessions: sessions::Sessions::default(),
+            names: Mutex::default(),
         }
     }
 }
 
-/// For nodes, which register agents over their connections.
+/// For whoever registers agents: programs, and nodes over their connections.
 impl Api {
-    /// Makes a new token of an agent; the one before is not good any more.
-    pub fn agent_token(&self, agent: &AgentName) -> String {
-        self.tokens.issue(Holder::Agent(agent.clone())).reveal()
+    /// Has an agent registered by `register`, and makes a new token of its; the one before is not good any more. Nobody retires the agent in
+    /// between, which would end its token.
+    ///
+    /// # Errors
+    ///
+    /// Those of `register`; no token was made then.
+    pub fn with_token<R, E>(
+        &self,
+        register: impl FnOnce() -> Result<(AgentName, R), E>,
+    ) -> Result<(R, String), E> {
+        let _names = self.names();
+        let (agent, registered) = register()?;
+        let token = self.tokens.issue(Holder::Agent(agent));
+        Ok((registered, token.reveal()))
     }
 }
 
 /// For the person.
 impl Api {
-    /// Forgets what is kept of an agent that was retired: nobody who takes its name later has to do with that.
-    pub fn forget(&self, agent: &str) {
-        self.tokens.revoke_of_agent(agent);
-        self.cards.forget(agent);
+    /// Retires an agent by `retire`, which tells whether it has, and forgets what is kept of it: nobody who takes its name later has to do with
+    /// that. Nobody takes it in between.
+    pub fn retire<R>(&self, agent: &str, retire: impl FnOnce() -> (bool, R)) -> R {
+        let _names = self.names();
+        let (is_retired, answer) = retire();
+        if is_retired {
+            self.tokens.revoke_of_agent(agent);
+            self.cards.forget(agent);
+        }
+        answer
+    }
+
+    /// Keeps names as they are while this is held.
+    fn names(&self) -> MutexGuard<'_, ()> {
+        self.names.lock().expect("nothing panics while it holds them")
     }
 }
 
@@ -166,5 +191,46 @@ fn matches(template: &str, path: &str) -> bool {
             (Some(part), Some(found)) if part.starts_with('{') || part == found => {}
             _ => return false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn who_takes_the_name_of_an_agent_that_is_being_retired_has_a_token_that_stays_good() {
+        let mut next = 0u128;
+        let api = Api::new(Box::new(move || {
+            next += 1;
+            next.to_be_bytes()
+        }));
+        let agent = || AgentName::new("a").expect("a good name");
+        let register = || {
+            api.with_token(|| Ok::<_, ()>((agent(), ())))
+                .expect("it is one")
+                .1
+        };
+        let before = register();
+        let token = std::thread::scope(|threads| {
+            let (tell, told) = channel();
+            let next = api.retire("a", || {
+                let next = threads.spawn(move || {
+                    let token = register();
+                    // Nobody waits for it any more, if all is well.
+                    let _late = tell.send(());
+                    token
+                });
+                // Its name is free, and what was kept of it not forgotten yet.
+                let _in_time = told.recv_timeout(Duration::from_millis(200));
+                (true, next)
+            });
+            next.join().expect("it is registered")
+        });
+        assert_eq!(api.tokens.holder(before.as_bytes()), None);
+        assert_eq!(api.tokens.holder(token.as_bytes()), Some(Holder::Agent(agent())));
     }
 }
