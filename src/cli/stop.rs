@@ -86,7 +86,11 @@ impl From<StopError> for Failure {
         let text = format!("relay stop: {error}");
         match error {
             StopError::NotThePerson(_) => Self::usage(text),
-            _ => Self::error(text),
+            StopError::Client(_)
+            | StopError::NoPid { .. }
+            | StopError::NotHere { .. }
+            | StopError::Unknown { .. }
+            | StopError::Signal { .. } => Self::error(text),
         }
     }
 }

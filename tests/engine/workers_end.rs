@@ -160,9 +160,11 @@ fn what_a_released_worker_has_not_read_is_its_parent_s_once_it_has_ended() {
 /// Who has what from whom, but for what relay says.
 fn handed_on(relay: &mut Relay) -> Vec<(AgentName, AgentName)> {
     let events = relay.events().into_iter();
-    let handed_on = events.filter_map(|event| match event {
-        Event::HandedOn { from, to, .. } => Some((from, to)),
-        _ => None,
+    let handed_on = events.filter_map(|event| {
+        let Event::HandedOn { from, to, .. } = event else {
+            return None;
+        };
+        Some((from, to))
     });
     handed_on.collect()
 }
