@@ -180,6 +180,8 @@ pub struct Trace {
     pub said: Value,
     /// What the tap had seen by then.
     pub seen: Vec<StepSeen>,
+    /// When it was asked.
+    pub asked_ms: u64,
 }
 
 /// What all hosts write into.

@@ -298,13 +298,13 @@ impl Case<'_> {
                 return Err(format!("{accepted:?}: {}, but {:?}", trace.said, trace.seen));
             }
         }
-        // And what was shown was handed over as it says.
+        // And what had been shown was handed over as it says.
         for shown in &self.history.shown {
             let Some(trace) = self
                 .history
                 .traces
                 .iter()
-                .find(|trace| trace.id.to_string() == shown.id)
+                .find(|trace| trace.id.to_string() == shown.id && shown.at_ms <= trace.asked_ms)
             else {
                 continue;
             };

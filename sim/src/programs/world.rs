@@ -388,14 +388,21 @@ async fn ends(shared: &Shared) {
         .map(|accepted| accepted.id)
         .collect();
     for id in accepted {
+        let asked_ms = now_ms();
         let said = traced(shared, &id.to_string()).await.unwrap_or_default();
         let mut history = shared.log.history();
         // The tap has put down what it had seen when that was asked.
         if let Some(trace) = history.traces.last_mut().filter(|trace| trace.id == id) {
             trace.said = said;
+            trace.asked_ms = asked_ms;
         } else {
             let seen = Vec::new();
-            history.traces.push(Trace { id, said, seen });
+            history.traces.push(Trace {
+                id,
+                said,
+                seen,
+                asked_ms,
+            });
         }
     }
 }

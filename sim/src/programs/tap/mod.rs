@@ -327,6 +327,7 @@ impl ProgramTap {
                         id: traced.id,
                         said: serde_json::Value::Null,
                         seen,
+                        asked_ms: 0,
                     });
                 }
                 Effect::Opened { .. }
