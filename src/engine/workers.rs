@@ -16,6 +16,8 @@ mod lives;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use uuid::Uuid;
+
 use super::io;
 #[cfg(doc)]
 use super::limits::{LAST_LINES_MAX, REASON_BYTES_MAX, WORKER_SILENT_MS, WORKER_START_MS};
@@ -159,6 +161,8 @@ pub struct Start {
     pub worker: WorkerId,
     /// Its name.
     pub agent: AgentName,
+    /// The instance that its sessions are of, unless they have a later one of their own: none of an earlier worker has it.
+    pub instance: Uuid,
     /// Whose it is.
     pub parent: AgentName,
     /// Which agent CLI it is to be: one line of text.

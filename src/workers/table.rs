@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{Config, Files, OpenFiles, Order};
 use crate::engine::DEFAULT_PROJECT;
@@ -264,6 +265,8 @@ pub struct Task {
     pub cli: Cli,
     /// Its name, which is an agent's.
     pub name: String,
+    /// The instance that it is of, where its CLI tells relay none of its own.
+    pub instance: Uuid,
     /// Its project.
     pub project: String,
     /// Who has asked for it, as a message to it is addressed.
@@ -429,11 +432,11 @@ impl Task {
         json!({"permissions": {"allow": ["mcp__relay"]}, "hooks": hooks})
     }
 
-    /// Where relay is reached over streamable HTTP, as this worker.
+    /// Where relay is reached over streamable HTTP, as this worker, and not as a later one of its name.
     fn url(&self) -> String {
         let at = SocketAddr::new(self.host, self.port);
-        let (name, tools) = (&self.name, self.cli.entry().tools);
-        let mut url = format!("http://{at}/mcp?agent={name}&tools={tools}");
+        let (name, tools, instance) = (&self.name, self.cli.entry().tools, self.instance);
+        let mut url = format!("http://{at}/mcp?agent={name}&tools={tools}&instance={instance}");
         if self.project != DEFAULT_PROJECT {
             url += &format!("&project={}", self.project);
         }

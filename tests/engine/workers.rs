@@ -48,10 +48,28 @@ pub fn release(from: &str, worker: &str) -> Command {
     Ask::Release { from, name, reason }.into()
 }
 
+/// The instance of the first worker of a name, of a relay that has just started.
+pub fn first_instance() -> u128 {
+    let millis = u64::try_from(START.as_millis()).expect("it is past");
+    let instance = uuid::Builder::from_unix_timestamp_millis(millis, &[0; 10]);
+    instance.into_uuid().as_u128()
+}
+
+/// What is wanted for the first worker of a name.
 pub fn start(worker: WorkerId, agent: &str, parent: &str) -> Effect {
+    start_of(first_instance(), worker, agent, parent)
+}
+
+/// What is wanted for the next one, in the same moment.
+pub fn start_again(worker: WorkerId, agent: &str, parent: &str) -> Effect {
+    start_of(first_instance() + 1, worker, agent, parent)
+}
+
+pub fn start_of(instance: u128, worker: WorkerId, agent: &str, parent: &str) -> Effect {
     Effect::StartWorker(Box::new(Start {
         worker,
         agent: name(agent),
+        instance: uuid::Uuid::from_u128(instance),
         parent: name(parent),
         cli: "claude".to_owned(),
         task: "run the tests".to_owned(),
@@ -102,10 +120,15 @@ impl Relay {
         self.handle(Input::Worker { worker, happened })
     }
 
-    /// Has pm start a worker, which runs.
+    /// Has pm start a worker, which runs, and may have had others before it.
     pub fn has_worker(&mut self, call: u64, worker: WorkerId, agent: &str) {
         let asked = self.call(A, call, spawn("pm", agent));
-        assert_eq!(asked, [start(worker, agent, "pm")]);
+        let instance = asked.iter().find_map(|effect| match effect {
+            Effect::StartWorker(start) => Some(start.instance.as_u128()),
+            _ => None,
+        });
+        let instance = instance.expect("it is started");
+        assert_eq!(asked, [start_of(instance, worker, agent, "pm")]);
         let runs = self.happens(worker, Happened::Started);
         assert_eq!(runs, [spawned(call, worker, agent, "pm")]);
     }
@@ -299,7 +322,7 @@ fn whoever_waits_for_a_worker_is_told_why_it_did_not_start() {
     // The name is free at once.
     assert_eq!(
         relay.call(A, 2, spawn("pm", "tester")),
-        [start(SECOND, "tester", "pm")]
+        [start_again(SECOND, "tester", "pm")]
     );
 }
 

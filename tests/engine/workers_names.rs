@@ -67,7 +67,7 @@ fn one_worker_of_a_name_lives_at_a_time() {
     relay.happens(FIRST, exited(0, ""));
     assert_eq!(
         relay.call(B, 6, spawn("dev-a", "tester")),
-        [start(SECOND, "tester", "dev-a")]
+        [start_again(SECOND, "tester", "dev-a")]
     );
 }
 
@@ -103,7 +103,10 @@ fn a_worker_is_a_new_generation_of_its_name() {
     let fenced = agents::Refusal::Fenced { agent };
     assert_eq!(
         effects,
-        [refused(2, fenced.clone().into()), start(SECOND, "tester", "pm")]
+        [
+            refused(2, fenced.clone().into()),
+            start_of(own + 1, SECOND, "tester", "pm")
+        ]
     );
     assert_eq!(
         relay.call(OF_WORKER, 4, read("tester")),
@@ -121,6 +124,31 @@ fn a_worker_is_a_new_generation_of_its_name() {
     relay.became();
     relay.call(later, 5, read("tester"));
     assert_eq!(relay.became().len(), 1, "it is ready");
+}
+
+/// Its CLI has the address that it was given, and tells relay no instance of its own: only that one keeps it out.
+#[test]
+fn a_session_of_an_earlier_worker_is_refused_by_the_instance_that_it_was_started_with() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    let mut instance = |call, before: Option<WorkerId>| {
+        before.map(|before| relay.happens(before, exited(0, "")));
+        let effects = relay.call(A, call, spawn("pm", "tester"));
+        let [Effect::StartWorker(start)] = effects.as_slice() else {
+            unreachable!("{effects:?}");
+        };
+        Some(start.instance.as_u128())
+    };
+    let (first, second) = (instance(1, None), instance(2, Some(FIRST)));
+    let agent = name("tester");
+    assert_eq!(
+        relay.register(OF_WORKER, registration("tester", first)),
+        [not_admitted(OF_WORKER, agents::Refusal::Fenced { agent })]
+    );
+    let later = SessionId(9);
+    assert_eq!(
+        relay.register(later, registration("tester", second)),
+        [opened(later, "tester")]
+    );
 }
 
 #[test]
@@ -146,7 +174,7 @@ fn so_many_workers_live_and_so_deep() {
     // Names that go round count all the same.
     assert_eq!(
         relay.call(B, 10, spawn("w2", "w1")),
-        [start(WorkerId(4), "w1", "w2")]
+        [start_again(WorkerId(4), "w1", "w2")]
     );
 }
 

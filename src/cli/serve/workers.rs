@@ -95,6 +95,7 @@ impl Relay {
         let task = Task {
             cli,
             name: name.to_owned(),
+            instance: wanted.instance,
             project: project.to_owned(),
             parent: wanted.parent.seen_from(project).into_owned(),
             text: wanted.task.clone(),

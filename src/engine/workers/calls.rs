@@ -100,7 +100,7 @@ impl Engine {
             return Err(Refusal::TooDeep { depth }.into());
         }
         self.acts(session, &parent, step);
-        self.begin_generation(&agent, registration, step);
+        let instance = self.begin_generation(&agent, registration, step);
         self.workers.made += 1;
         let worker = WorkerId(self.workers.made);
         let until = step.now.plus_millis(WORKER_START_MS);
@@ -134,6 +134,7 @@ impl Engine {
         step.out.push(Effect::StartWorker(Box::new(Start {
             worker,
             agent,
+            instance,
             parent,
             cli,
             task,

@@ -18,13 +18,13 @@ use super::{Became, ExitStatus, Happened, Last, Reply, Stage, Transition, Worker
 /// Beginning.
 impl Engine {
     /// Has a name be a worker's from now on: all sessions that had it are fenced, for good, and whoever registers it as an instance from before
-    /// is refused.
+    /// is refused. Returns the instance of those who have it from now on.
     pub(super) fn begin_generation(
         &mut self,
         agent: &AgentName,
         registration: Registration,
         step: &mut Step<'_>,
-    ) {
+    ) -> Uuid {
         // The process of an earlier worker may have left a hook behind, which says something yet.
         for state in self.sessions.values_mut() {
             if state.agent.as_ref() == Some(agent)
@@ -37,15 +37,16 @@ impl Engine {
         let millis = u64::try_from(step.now.as_millis()).unwrap_or(0);
         let now = uuid::Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid();
         let after = before.map_or(0, |before| before.as_u128().saturating_add(1));
-        let instance = Some(now.max(Uuid::from_u128(after)));
+        let instance = now.max(Uuid::from_u128(after));
         let registration = Registration {
-            instance,
+            instance: Some(instance),
             ..registration
         };
         self.register(agent, registration, step);
         self.is_kept(agent);
         // Nobody has done anything in its name yet: it may never start.
         self.has_not_been_heard_of(agent);
+        instance
     }
 
     /// Takes note that a session has called a tool, or a hook has spoken.

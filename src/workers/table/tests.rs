@@ -6,6 +6,7 @@ fn task(cli: Cli) -> Task {
     Task {
         cli,
         name: "w1".to_owned(),
+        instance: Uuid::from_u128(7),
         project: "default".to_owned(),
         parent: "Lead".to_owned(),
         text: "Run the {model} tests\nand {stop}".to_owned(),
@@ -148,7 +149,8 @@ fn codex_and_opencode_are_given_an_address_that_names_the_worker() {
         token: Some("a-secret-of-20-chars".to_owned()),
         ..task(cli)
     };
-    let url = "http://[::1]:7331/mcp?agent=w1&tools=agent-relay,lift&project=web";
+    let instance = "instance=00000000-0000-0000-0000-000000000007";
+    let url = format!("http://[::1]:7331/mcp?agent=w1&tools=agent-relay,lift&{instance}&project=web");
     let codex = order(&elsewhere(Cli::Codex)).argv;
     let entry = format!(
         "mcp_servers.relay={{ url = \"{url}\", default_tools_approval_mode = \"approve\", bearer_token_env_var = \"RELAY_TOKEN\" }}"
