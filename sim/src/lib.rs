@@ -13,7 +13,7 @@
 //!   [`team`]: those who register; [`projects`]: where several are.
 //! - [`tap`]: what passes in and out of the engine, for the marks; and the seeded bugs.
 //! - [`history`]: what every client saw; [`laws`]: a function a law over it; [`marks`]: what must have happened.
-//! - [`nodes`]: agents that are delivered to, in runs of their own; [`programs`]: agents whose programs show what waits, likewise; [`workers`]: agents that start others, around the engine alone.
+//! - [`nodes`]: agents that are delivered to, in runs of their own; [`programs`]: agents whose programs show what waits, likewise; [`workers`]: agents that start others, around the engine alone and around the whole server.
 //! - [`campaign`]: many seeds; [`shrink`]: a failing plan made smaller.
 
 pub mod agent;

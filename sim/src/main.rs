@@ -62,8 +62,14 @@ enum Command {
     Nodes(Seeds),
     /// Run seeds in which models are shown what waits by the hooks of their programs: many, until the first violation, or one.
     Programs(Seeds),
-    /// Run seeds in which agents start others and end them, around the engine alone: many, until the first violation, or one.
-    Workers(Seeds),
+    /// Run seeds in which agents start others and end them: many, until the first violation, or one.
+    Workers {
+        /// In the whole server, with a network, and not around the engine alone.
+        #[arg(long)]
+        whole: bool,
+        #[command(flatten)]
+        asked: Seeds,
+    },
     /// Make the plan of a failing seed smaller.
     Shrink {
         /// Which.
@@ -184,7 +190,18 @@ fn main() -> ExitCode {
             },
         }
         .carry_out(&asked),
-        Command::Workers(asked) => Suite {
+        Command::Workers { whole: true, asked } => Suite {
+            name: "workers --whole",
+            bugs: workers::whole::bug::Bug::ALL.to_vec(),
+            run: |seed, bug| workers::whole::run_seed(seed, bug).map(|run| (run.trace, run.violations)),
+            campaign: |from, seeds| {
+                let summary = workers::whole::campaign(from, seeds);
+                let (text, missing) = (summary.to_string(), summary.missing());
+                (text, summary.failure, missing)
+            },
+        }
+        .carry_out(&asked),
+        Command::Workers { whole: false, asked } => Suite {
             name: "workers",
             bugs: workers::bug::Bug::ALL.to_vec(),
             run: |seed, bug| workers::run_seed(seed, bug).map(|run| (run.trace, run.violations)),

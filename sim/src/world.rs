@@ -221,6 +221,7 @@ impl World {
             dialect: Dialect::Bare,
             bound_to: None,
             mate: None,
+            address: None,
             mute_max: Duration::from_millis(3 * params.keep_alive_ms + 2 * params.latency_ms_max + 1_000),
             ledger: self.ledger.clone(),
             log: self.log.clone(),

@@ -45,6 +45,8 @@ pub struct Settings {
     pub bound_to: Option<String>,
     /// Who registers by it.
     pub mate: Option<Mate>,
+    /// What its address says in the place of these, not over stdio.
+    pub address: Option<String>,
     /// A stream that is mute for longer is dropped.
     pub mute_max: Duration,
     /// Where sockets tell what they do.
@@ -62,6 +64,9 @@ impl Settings {
     fn query(&self) -> String {
         if let Some(mate) = self.mate {
             return crate::team::query(mate);
+        }
+        if let Some(address) = &self.address {
+            return format!("?{address}");
         }
         let role = self.bound_to.as_ref();
         role.map(|role| format!("?agent={role}")).unwrap_or_default()

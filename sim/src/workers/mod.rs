@@ -2,16 +2,20 @@
 //! connections and calls come when they please, in every order and also late, and names are used again at once.
 //!
 //! - [`world`]: who there is, and what happens. [`laws`]: what must hold of it, counted anew from outside. [`bug`]: the seeded bugs.
+//! - [`whole`]: the same around the whole server, with processes that come to it over the simulated network.
 
 pub mod bug;
 pub mod laws;
+pub mod whole;
 pub mod world;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::laws::{NOTHING_PANICS, Violation};
+use crate::marks::add;
 use bug::Bug;
 use world::World;
 
@@ -69,14 +73,17 @@ pub fn run_seed(seed: u64, bug: Option<Bug>) -> Result<Run, Violation> {
             violations,
         }
     };
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
-        let said = panic.downcast_ref::<String>().cloned();
-        let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Violation {
-            law: NOTHING_PANICS,
-            detail: said.unwrap_or_default(),
-        }
-    })
+    catch_unwind(AssertUnwindSafe(run)).map_err(panicked)
+}
+
+/// Makes a violation of a panic.
+fn panicked(panic: Box<dyn Any + Send>) -> Violation {
+    let said = panic.downcast_ref::<String>().cloned();
+    let said = said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    Violation {
+        law: NOTHING_PANICS,
+        detail: said.unwrap_or_default(),
+    }
 }
 
 /// What came of many seeds.
@@ -87,12 +94,15 @@ pub struct Summary {
     pub marks: BTreeMap<&'static str, u64>,
     /// The first seed that broke something, and what.
     pub failure: Option<(u64, Violation)>,
+    required: &'static [(&'static str, u64)],
+    /// In how many seeds each thing happened.
+    reached: BTreeMap<&'static str, u64>,
 }
 
 impl Summary {
     /// The marks that were to be reached and were not.
     pub fn missing(&self) -> Vec<&'static str> {
-        let due = REQUIRED.iter().filter(|(_, from)| self.seeds >= *from);
+        let due = self.required.iter().filter(|(_, from)| self.seeds >= *from);
         let missing = due.filter(|(mark, _)| !self.marks.contains_key(mark));
         missing.map(|(mark, _)| *mark).collect()
     }
@@ -102,7 +112,8 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} seeds", self.seeds)?;
         for (mark, count) in &self.marks {
-            writeln!(f, "  {count:>8}  {mark}")?;
+            let seeds = self.reached.get(mark).copied().unwrap_or_default();
+            writeln!(f, "  {count:>8}  {mark}, in {seeds} seeds")?;
         }
         for mark in self.missing() {
             writeln!(f, "  not reached: {mark}")?;
@@ -116,16 +127,28 @@ impl fmt::Display for Summary {
 
 /// Runs many seeds, until the first violation.
 pub fn campaign(from: u64, seeds: u64) -> Summary {
+    campaign_of(&REQUIRED, from, seeds, |seed| run_seed(seed, None))
+}
+
+fn campaign_of(
+    required: &'static [(&'static str, u64)],
+    from: u64,
+    seeds: u64,
+    run_seed: impl Fn(u64) -> Result<Run, Violation>,
+) -> Summary {
     let mut summary = Summary {
         seeds: 0,
         marks: BTreeMap::new(),
         failure: None,
+        required,
+        reached: BTreeMap::new(),
     };
     for seed in from..from + seeds {
-        let violation = match run_seed(seed, None) {
+        let violation = match run_seed(seed) {
             Ok(run) => {
-                for (mark, count) in run.marks {
-                    *summary.marks.entry(mark).or_default() += count;
+                add(&mut summary.marks, &run.marks);
+                for mark in run.marks.into_keys() {
+                    *summary.reached.entry(mark).or_default() += 1;
                 }
                 run.violations.into_iter().next()
             }
