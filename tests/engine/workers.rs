@@ -123,9 +123,11 @@ impl Relay {
     /// Has pm start a worker, which runs, and may have had others before it.
     pub fn has_worker(&mut self, call: u64, worker: WorkerId, agent: &str) {
         let asked = self.call(A, call, spawn("pm", agent));
-        let instance = asked.iter().find_map(|effect| match effect {
-            Effect::StartWorker(start) => Some(start.instance.as_u128()),
-            _ => None,
+        let instance = asked.iter().find_map(|effect| {
+            let Effect::StartWorker(start) = effect else {
+                return None;
+            };
+            Some(start.instance.as_u128())
         });
         let instance = instance.expect("it is started");
         assert_eq!(asked, [start_of(instance, worker, agent, "pm")]);
