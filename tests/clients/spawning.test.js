@@ -144,7 +144,9 @@ test('a worker that does not start: who asks for it is told why, and what to do'
   await fails('claude', `${nowhere}: No such file or directory (os error 2); install it, ${other('claude')}`);
   workers.configure({ claude: { command: nowhere } });
   const said = errorText(await pm.call('relay_spawn', { name: 'w1', cli: 'claude', task: 'look' }));
-  assert.match(said, /^Failed to spawn worker: \/.*config\.json: workers\.claude\.command: invalid type: string .*; accepted: \{"workers": \{/);
+  const accepted = 'a program and what follows it, ["PROGRAM", "ARGUMENT", …]';
+  assert.ok(said.endsWith(`.relay/config.json: workers.claude.command is "${nowhere}"; accepted: ${accepted}`), said);
+  assert.match(said, /^Failed to spawn worker: \//);
   assert.deepEqual(workers.processes(), []);
   await workers.are({ w1: 'failed' });
   assert.equal(await pm.text('relay_inbox'), NOTHING);
