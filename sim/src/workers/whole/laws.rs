@@ -108,9 +108,10 @@ impl Case<'_> {
         faults.any(|fault| fault.at_ms <= until_ms && fault.at_ms + fault.for_ms + AFTER_MS >= from_ms)
     }
 
-    /// Tells whether relay may take for read what nobody has seen of an inbox: who had the answer was gone, or gave it up, and the network
-    /// kept that from relay, to which turmoil says it once.
-    fn is_lost_on_the_way(&self, readers: &BTreeSet<String>) -> bool {
+    /// Tells whether nobody may have seen what was in an inbox: an answer that has it was still under way when the inboxes were emptied; or
+    /// relay takes it for read, since who had the answer was gone, or gave it up, and the network kept that from relay, to which turmoil says
+    /// it once.
+    fn is_on_the_way_or_lost(&self, readers: &BTreeSet<String>, drained_ms: u64) -> bool {
         self.history.calls.iter().any(|call| {
             let reads = matches!(call.what, What::Read | What::Ask) && call.came == Came::Unknown;
             let is_one = reads && readers.contains(&self.history.name(call.by));
@@ -118,9 +119,10 @@ impl Case<'_> {
                 By::Worker(number) => self.history.processes[number].ended.map(|(at_ms, _)| at_ms),
                 By::Person | By::Lead(_) => None,
             });
+            let is_under_way = call.sent_ms < drained_ms && ended_ms.is_none_or(|at_ms| at_ms >= drained_ms);
             let on = self.on(call.by);
             let cuts = |kind| kind == FaultKind::Partition { on } || kind == FaultKind::LoseRequests { on };
-            is_one && self.has_fault(call.sent_ms, ended_ms.unwrap_or(u64::MAX), cuts)
+            is_one && (is_under_way || self.has_fault(call.sent_ms, ended_ms.unwrap_or(u64::MAX), cuts))
         })
     }
 
@@ -135,7 +137,8 @@ impl Case<'_> {
         let all = self.history.accepted.iter();
         // What its workers come to then, nobody reads any more.
         for accepted in all.filter(|accepted| accepted.boot == last && accepted.at_ms < drained_ms) {
-            if !self.is_shown(accepted) && !self.is_lost_on_the_way(&self.above(&accepted.to)) {
+            if !self.is_shown(accepted) && !self.is_on_the_way_or_lost(&self.above(&accepted.to), drained_ms)
+            {
                 return Err(format!("{accepted:?} was never read"));
             }
         }
