@@ -165,8 +165,8 @@ pub struct Handed {
     pub id: MessageId,
     /// When.
     pub at_ms: u64,
-    /// It has been confirmed.
-    pub is_confirmed: bool,
+    /// It was undone, and goes out again.
+    pub is_undone: bool,
     /// Which one it is.
     pub handover: u64,
 }

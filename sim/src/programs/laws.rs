@@ -108,13 +108,13 @@ impl Case<'_> {
         .collect()
     }
 
-    /// Tells whether an answer that had it was lost by the network, and counts as heard since its program went on: on one machine, that
-    /// cannot be.
+    /// Tells whether an answer that had it was lost by the network, and counts as heard since its program went on; or is in doubt still, since
+    /// the network has lost the end of the program, too: on one machine, that cannot be.
     fn is_lost_on_the_way(&self, accepted: &Accepted) -> bool {
         let mut handed = self.history.handed.iter();
         handed.any(|handed| {
             handed.id == accepted.id
-                && handed.is_confirmed
+                && !handed.is_undone
                 && self.history.unheard.iter().any(|unheard| {
                     unheard.agent == accepted.agent
                         && (unheard.from_ms..=unheard.until_ms).contains(&handed.at_ms)

@@ -81,7 +81,7 @@ impl ProgramTap {
                 let handed = ids.iter().map(|id| Handed {
                     id: *id,
                     at_ms: now_ms(),
-                    is_confirmed: false,
+                    is_undone: false,
                     handover: handover.0,
                 });
                 self.log.history().handed.extend(handed);
@@ -91,14 +91,15 @@ impl ProgramTap {
             Event::Read { handover, by } => self.step(*handover, "read", Some(*by), None),
             Event::Confirmed { handover, by, .. } => {
                 self.step(*handover, "delivered", Some(*by), None);
-                let mut history = self.log.history();
-                let confirmed = history.handed.iter_mut();
-                confirmed
-                    .filter(|handed| handed.handover == handover.0)
-                    .for_each(|handed| handed.is_confirmed = true);
             }
             Event::Undone { handover, by, .. } => {
                 self.step(*handover, "undone", Some(*by), None);
+                self.log
+                    .history()
+                    .handed
+                    .iter_mut()
+                    .filter(|handed| handed.handover == handover.0)
+                    .for_each(|handed| handed.is_undone = true);
                 let known = self
                     .programs
                     .values_mut()
