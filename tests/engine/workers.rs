@@ -364,6 +364,26 @@ fn a_worker_whose_call_is_cancelled_goes_on() {
 }
 
 #[test]
+fn all_that_wait_for_workers_in_a_session_wait_no_more_once_it_is_closed() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.call(A, 2, spawn("pm", "other"));
+    relay.events();
+    relay.close(A, Ending::Broken);
+    let ended = |call| Event::WaitEnded {
+        call: CallId(call),
+        by: WaitEnd::Cancelled,
+    };
+    let events = relay.events();
+    assert!(
+        [1, 2].iter().all(|call| events.contains(&ended(*call))),
+        "{events:?}"
+    );
+    assert_eq!(relay.happens(FIRST, Happened::Started), []);
+    assert_eq!(relay.happens(SECOND, Happened::Started), []);
+}
+
+#[test]
 fn a_worker_has_so_long_to_start() {
     let mut relay = Relay::told_within(SPACIOUS);
     relay.call(A, 1, spawn("pm", "tester"));
@@ -452,6 +472,37 @@ fn what_has_become_of_a_worker_is_seen_where_its_parent_has_no_room_for_it() {
     };
     assert_eq!(relay.became(), [(FIRST, became, false)]);
     assert_eq!(relay.waits_for("pm").len(), 1);
+}
+
+#[test]
+fn what_is_longer_than_a_message_may_be_is_not_told() {
+    let mut relay = Relay::told_within(Bounds {
+        body_bytes_max: 100,
+        ..SPACIOUS
+    });
+    relay.has_worker(1, FIRST, "tester");
+    relay.became();
+    relay.happens(FIRST, exited(0, &"x".repeat(100)));
+    let became = Became::Exited {
+        status: ExitStatus::Code(0),
+        last_lines: "x".repeat(100),
+        expected: false,
+    };
+    assert_eq!(relay.became(), [(FIRST, became, false)]);
+    assert_eq!(relay.waits_for("pm"), []);
+}
+
+#[test]
+fn who_watches_the_agents_is_told_that_a_worker_has_ended() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    let what = watches::Watched::Agents;
+    relay.call(A, 2, watches::Command::Watch(what).into());
+    let session = A;
+    assert_eq!(
+        relay.happens(FIRST, exited(0, "")),
+        [Effect::Changed { session, what }]
+    );
 }
 
 #[test]

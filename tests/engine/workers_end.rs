@@ -1,8 +1,9 @@
 //! Workers: how they are released, what becomes of what they have not read, and how they end with the relay.
 
 use relay::engine::handling::Handling;
+use relay::engine::limits::WORKER_START_MS;
 use relay::engine::workers::{Became, Command as Ask, ExitStatus, Happened, Refusal as NotDone, WorkerState};
-use relay::engine::{Abilities, WorkerId};
+use relay::engine::{Abilities, NodeId, WorkerId};
 
 use super::workers::*;
 use super::*;
@@ -105,6 +106,21 @@ fn only_a_parent_who_is_above_it_or_the_person_releases_a_worker() {
 }
 
 #[test]
+fn a_worker_does_not_release_itself_though_one_of_its_name_is_above_it() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, spawn("tester", "helper"));
+    relay.happens(SECOND, Happened::Started);
+    relay.happens(FIRST, exited(0, ""));
+    relay.call(B, 3, spawn("helper", "tester"));
+    let (agent, parent) = (name("tester"), name("helper"));
+    assert_eq!(
+        relay.call(B, 4, release("tester", "tester")),
+        [not_done(4, NotDone::NotYours { agent, parent })]
+    );
+}
+
+#[test]
 fn only_a_worker_is_released() {
     let mut relay = Relay::told_within(SPACIOUS);
     relay.has_worker(1, FIRST, "tester");
@@ -118,6 +134,31 @@ fn only_a_worker_is_released() {
         known: vec!["tester".to_owned()],
     };
     assert_eq!(relay.call(A, 3, release("pm", "testr")), [not_done(3, unknown)]);
+}
+
+#[test]
+fn the_person_is_told_of_the_workers_of_all_projects_where_it_names_none() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.open_for_person(PERSONS);
+    relay.call(PERSONS, 2, Ask::Spawn(Box::new(asked(None, "web:helper"))).into());
+    let command = Ask::Release {
+        from: None,
+        name: "testr".to_owned(),
+        reason: None,
+    };
+    let unknown = |known: &[&str]| NotDone::Unknown {
+        given: "testr".to_owned(),
+        known: known.iter().map(|&name| name.to_owned()).collect(),
+    };
+    assert_eq!(
+        relay.call(PERSONS, 3, command.into()),
+        [not_done(3, unknown(&["tester", "web:helper"]))]
+    );
+    assert_eq!(
+        relay.call(A, 4, release("pm", "testr")),
+        [not_done(4, unknown(&["tester"]))]
+    );
 }
 
 #[test]
@@ -308,6 +349,76 @@ fn what_there_is_no_room_for_stays_with_the_worker_until_there_is() {
     relay.call(A, 10, look("pm"));
     relay.settle();
     assert_eq!(relay.waits_for("tester"), []);
+}
+
+/// What the parent is told before it gets what a worker had not read.
+fn follows() -> (String, String) {
+    from_relay("Worker \"tester\" was released. What it had not read follows.")
+}
+
+#[test]
+fn nothing_is_said_of_what_is_too_long_for_the_room_that_the_parent_has() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_bytes_max: 10_000,
+        ..SPACIOUS
+    });
+    relay.has_worker(1, FIRST, "tester");
+    let long = "x".repeat(6_000);
+    relay.call(B, 2, post(Some("dev-a"), "tester", &long));
+    relay.call(B, 3, post(Some("dev-a"), "pm", &long));
+    relay.call(A, 4, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    let it = ("dev-a".to_owned(), long);
+    assert_eq!(relay.waits_for("pm"), std::slice::from_ref(&it));
+    assert_eq!(relay.waits_for("tester"), std::slice::from_ref(&it));
+    relay.call(A, 5, read("pm"));
+    relay.passed(5);
+    relay.call(A, 6, look("pm"));
+    relay.settle();
+    assert_eq!(relay.waits_for("pm"), [follows(), it]);
+}
+
+#[test]
+fn what_a_worker_has_not_read_that_was_late_and_is_released_then_is_its_parent_s_too() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+    relay.timeout_at(WORKER_START_MS);
+    assert_eq!(
+        relay.call(A, 3, release("pm", "tester")),
+        [released(3, FIRST, "tester", "pm")]
+    );
+    relay.happens(FIRST, exited(0, ""));
+    let one = ("dev-a".to_owned(), "one".to_owned());
+    assert_eq!(relay.waits_for("pm"), [follows(), one]);
+}
+
+#[test]
+fn what_a_node_is_to_bring_to_a_released_worker_stays_the_node_s() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.open_for_person(nodes::PERSON);
+    relay.create("fleet", None);
+    relay.bind(NodeId(0), "tester");
+    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+    relay.call(A, 3, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    let one = ("dev-a".to_owned(), "one".to_owned());
+    assert_eq!(relay.waits_for("tester"), [one]);
+    assert_eq!(relay.waits_for("pm"), []);
+}
+
+#[test]
+fn nothing_is_handed_on_while_the_relay_stops() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+    relay.call(A, 3, release("pm", "tester"));
+    relay.handle(Input::Stopping);
+    relay.happens(FIRST, exited(0, ""));
+    let one = ("dev-a".to_owned(), "one".to_owned());
+    assert_eq!(relay.waits_for("tester"), [one]);
+    assert_eq!(relay.waits_for("pm"), []);
 }
 
 #[test]
