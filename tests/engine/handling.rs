@@ -12,7 +12,7 @@ use super::*;
 /// The session of the agent that gives receipts.
 const AGENT: SessionId = SessionId(8);
 
-const HELD: Handling = Handling {
+pub const HELD: Handling = Handling {
     mode: Some(Mode::Manual),
     priority: Priority::Normal,
     deadline: None,

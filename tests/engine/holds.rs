@@ -375,6 +375,23 @@ fn the_person_sees_what_is_held_and_nobody_else_does() {
 }
 
 #[test]
+fn the_person_sees_what_is_held_of_one_moment_as_it_came() {
+    let mut relay = Relay::with_person();
+    relay.hold_all();
+    for (call, n) in [(1, 2), (2, 1)] {
+        relay.handle(Input::Call {
+            session: A,
+            call: CallId(call),
+            random: [n; 16],
+            command: post(Some("pm"), "dev-a", "x"),
+        });
+    }
+    let messages = relay.view().messages;
+    let ids: Vec<_> = messages.iter().map(|held| held.message.id).collect();
+    assert_eq!(ids, [id(2), id(1)].map(MessageId));
+}
+
+#[test]
 fn an_agent_does_not_find_what_is_held_for_it_among_the_latest_messages() {
     let mut relay = Relay::with_person();
     relay.hold("dev-a");

@@ -1,7 +1,7 @@
 //! What holds mean for deadlines, awaited answers, threads, idempotency keys and watches.
 
 use relay::engine::handling::Handling;
-use relay::engine::holds::HeldBy;
+use relay::engine::holds::{Command as Asks, HeldBy, Refusal as No, Whom};
 use relay::engine::trace::Happened;
 use relay::engine::watches::Watched;
 
@@ -21,6 +21,79 @@ fn a_deadline_ends_what_is_held() {
         [Happened::Queued, Happened::Held(HeldBy::To), Happened::Expired]
     );
     assert_eq!(relay.engine.poll_timeout(), None);
+}
+
+#[test]
+fn nothing_is_remembered_of_what_was_allowed_once_all_of_it_has_arrived() {
+    let mut relay = Relay::with_person();
+    relay.hold("dev-a");
+    for n in [1, 2] {
+        relay.post(A, u64::from(n), &message(n, 0, "pm", "dev-a"));
+        relay.allow(n);
+    }
+    relay.call(B, 3, read("dev-a"));
+    relay.passed(3);
+    relay.call(B, 4, look("dev-a"));
+    // The invariants look for what is remembered of nothing.
+    relay.settle();
+    assert_eq!(relay.pending(), [0, 0, 0]);
+}
+
+#[test]
+fn what_is_allowed_passes_to_all_for_whom_it_is_held() {
+    let mut relay = Relay::with_person();
+    relay.hold_all();
+    let to_all = sent(1, 0, "pm", Recipient::everyone(Some(DEFAULT_PROJECT)));
+    relay.post(A, 1, &to_all);
+    relay.allow(1);
+    for (call, agent) in [(2, "dev-a"), (3, "dev-b")] {
+        assert_eq!(relay.call(B, call, read(agent)), [shown(call, [to_all.clone()])]);
+    }
+}
+
+#[test]
+fn of_two_that_are_held_and_whose_ids_begin_alike_none_is_meant() {
+    let mut relay = Relay::with_person();
+    relay.hold_all();
+    for (call, last) in [(1, 1), (2, 2)] {
+        let mut random = [0xab; 16];
+        random[15] = last;
+        relay.handle(Input::Call {
+            session: A,
+            call: CallId(call),
+            random,
+            command: post(Some("pm"), "dev-a", "x"),
+        });
+    }
+    let given = "abababab".to_owned();
+    for asks in [
+        |message| Asks::Allow { message },
+        |message| Asks::Drop { message },
+    ] {
+        let (refused, _) = relay.person_asks(asks(given.clone()));
+        let (given, messages) = (given.clone(), 2);
+        assert_eq!(refused, Err(No::Ambiguous { given, messages }.into()));
+    }
+    assert_eq!(relay.inbox("dev-a").held, 2);
+}
+
+#[test]
+fn the_hold_on_one_that_is_gone_is_lifted() {
+    let mut relay = Relay::with_person();
+    let session = SessionId(30);
+    let transient = agents::Registration {
+        transient: true,
+        ..registration("worker", None)
+    };
+    relay.register(session, transient);
+    relay.hold("worker");
+    relay.close(session, Ending::Orderly);
+    relay.timeout_at(200_000);
+    assert_eq!(others(&relay), Vec::<String>::new());
+    assert_eq!(relay.lift(Some("worker")).0, Some(0));
+    let whom = Whom::Agent("worker".to_owned());
+    let (refused, _) = relay.person_asks(Asks::Lift(whom));
+    assert!(matches!(refused, Err(Refusal::Agents(_))), "{refused:?}");
 }
 
 #[test]

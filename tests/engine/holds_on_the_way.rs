@@ -4,8 +4,8 @@ use relay::engine::holds::HeldBy;
 use relay::engine::limits::NODE_GONE_MS;
 use relay::engine::receipts::{Command as Receipts, Reply as Listed};
 
-use super::handling::until;
-use super::nodes::{ANY, NEXT, NODE, frames};
+use super::handling::{HELD, until};
+use super::nodes::{ANY, NEXT, NODE, PERSON, frames};
 use super::programs::{ENDED, P, RETURNED, SAID, WAITER, shown as surfaced};
 use super::*;
 
@@ -43,6 +43,19 @@ fn what_a_node_was_sent_before_goes_to_it_again_and_is_held_once_the_node_lets_g
     assert_eq!(relay.lift(Some("dev-a")).0, Some(2));
     let both = [again(&nth(1)), again(&nth(2))];
     assert_eq!(relay.call(B, 6, read("dev-a")), [shown(6, both)]);
+}
+
+#[test]
+fn what_passes_that_is_to_wait_for_its_agent_goes_to_no_node_until_it_is_flushed() {
+    let mut relay = Relay::with_node();
+    relay.hold("dev-a");
+    relay.sends(HELD);
+    let (passed, effects) = relay.lift(Some("dev-a"));
+    assert_eq!((passed, numbers(&frames(effects))), (Some(1), vec![]));
+    relay.sends(HELD);
+    let agent = Some("dev-a".to_owned());
+    let flushed = relay.call(PERSON, 9, Receipts::Flush { agent }.into());
+    assert_eq!(numbers(&frames(flushed)), [(0, 1), (1, 2)]);
 }
 
 #[test]
