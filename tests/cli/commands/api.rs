@@ -63,6 +63,16 @@ fn what_is_not_taken_is_named() {
             "unknown kind \"shout\"; known kinds: status, question, directive, free",
         ),
         (
+            "/api/allow",
+            r#"{"message":"3f2a91c0","all":true}"#,
+            "accepted: one of \"message\", \"agent\" and \"all\"",
+        ),
+        (
+            "/api/allow",
+            r#"{"message":"3f2a91c0","agent":"pm"}"#,
+            "accepted: one of \"message\", \"agent\" and \"all\"",
+        ),
+        (
             "/api/read",
             r#"{"wait_seconds":281}"#,
             "\"wait_seconds\" is 281; accepted: 0 to 280",

@@ -64,6 +64,14 @@ fn all_that_is_held_passes_once_the_hold_ends() {
     sent(&relay, "pm", "dev-a", "one");
     sent(&relay, "pm", "dev-a", "two");
     done(&relay, &["hold", "dev-a", "--json"], "{\"deliveries\":2}\n");
+    let listed = ask(relay.port, &["hold"]).assert().code(0);
+    let listed = stdout_of(&listed);
+    assert!(
+        ["all messages are held\n", "one", "two"]
+            .iter()
+            .all(|said| listed.contains(said)),
+        "{listed}"
+    );
     let lifted = "{\"lifted\":true,\"deliveries\":0}\n";
     done(&relay, &["allow", "--all", "--json"], lifted);
     let passes = "what dev-a gets and sends is held no more; 2 deliveries pass\n";

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
 
 use super::super::needs;
 use super::super::support::process::command_of;
@@ -9,8 +10,9 @@ use super::top::Terminal;
 use super::*;
 
 /// What is the person's, and takes no more to be refused.
-const THEIRS: [&[&str]; 11] = [
+const THEIRS: [&[&str]; 12] = [
     &["send", "pm", "x"],
+    &["send", "user", "x"],
     &["read"],
     &["wait"],
     &["flush"],
@@ -61,6 +63,39 @@ fn below_a_program_of_an_agent_nothing_is_the_persons() {
         .assert()
         .code(0);
     assert_eq!(relay.bodies("pm"), ["x", "from a script"]);
+}
+
+#[test]
+fn a_program_of_an_agent_is_seen_further_above_by_its_name_and_by_its_command() {
+    let relay = told();
+    let folder = tempfile::tempdir().expect("there is room");
+    let claude = folder.path().join("claude");
+    fs::copy("/bin/sh", &claude).expect("there is a shell");
+    let program = relay_command().get_program().to_owned();
+    let run = |shell: &std::path::Path, called: &str| {
+        let mut command = command_of(shell);
+        // A shell below it, which is nobody's.
+        command
+            .arg0(called)
+            .args(["-c", "/bin/sh -c '\"$@\"; exit $?' sh \"$@\"; exit $?", "sh"]);
+        command
+            .arg(&program)
+            .args(["send", "pm", "x", "--port", &relay.port.to_string()]);
+        command.env_remove("RELAY_PERSON");
+        let mut command = assert_cmd::Command::from_std(command);
+        reason(&command.timeout(PATIENCE).assert().code(2))
+    };
+    let of_another_command = run(&claude, "sh");
+    assert!(
+        of_another_command.contains(" above it is claude)"),
+        "{of_another_command}"
+    );
+    let of_another_name = run("/bin/sh".as_ref(), "codex");
+    assert!(
+        of_another_name.contains(" above it is codex)"),
+        "{of_another_name}"
+    );
+    assert_eq!(relay.bodies("pm"), [""; 0]);
 }
 
 #[test]
