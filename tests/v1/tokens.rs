@@ -95,9 +95,21 @@ fn the_token_of_a_retired_agent_is_not_good_any_more_though_its_name_is_taken_ag
         );
         answer.status == 200
     });
+    refused(&world.get("/v1/agent", &before), 401, "unauthorized", "not known");
     let after = registered("zed");
     refused(&world.get("/v1/agent", &before), 401, "unauthorized", "not known");
     assert_eq!(world.seen("/v1/agent", &after)["name"], "zed");
+}
+
+#[test]
+fn the_token_of_an_agent_that_is_not_retired_after_all_stays_good() {
+    let world = World::new();
+    let send = Request::post("/api/send", r#"{"to":"web:alice","body":"x"}"#);
+    assert_eq!(world.relay.connect().exchange(&send).status, 200);
+    let retire = Request::post("/api/retire", r#"{"agent":"web:alice"}"#);
+    let refused = world.relay.connect().exchange(&retire);
+    assert_ne!(refused.status, 200, "{refused:?}");
+    assert_eq!(world.seen("/v1/agent", &world.alice)["name"], "alice");
 }
 
 #[test]
