@@ -38,6 +38,34 @@ fn a_worker_is_told_first_who_it_is_and_then_what_to_do() {
 }
 
 #[test]
+fn a_worker_of_a_relay_at_another_address_of_this_machine_is_told_it() {
+    let at = Task {
+        host: "::1".parse().expect("it is one"),
+        ..task(Cli::Claude)
+    };
+    let argv = order(&at).argv;
+    let mcp: Value = serde_json::from_str(&argv[2]).expect("it is JSON");
+    assert_eq!(
+        mcp["mcpServers"]["relay"]["args"],
+        json!(["mcp", "--tools", "agent-relay", "--host", "::1"])
+    );
+    let settings: Value = serde_json::from_str(&argv[4]).expect("it is JSON");
+    assert_eq!(
+        settings["hooks"]["Stop"][1]["hooks"][0]["command"],
+        "'/opt/my relay' hook claude wait --worker --host ::1"
+    );
+}
+
+#[test]
+fn what_stands_before_a_model_that_is_left_out_stays_unless_it_is_an_option() {
+    let config = r#"{"workers": {"codex": {"arguments": ["exec", "{model}", "-m", "{model}", "{prompt}"]}}}"#;
+    let config = Config::parse(Path::new("config.json"), config.as_bytes()).expect("it is one");
+    let order = task(Cli::Codex).order(&config).expect("it names no model");
+    let prompt = task(Cli::Codex).prompt();
+    assert_eq!(order.argv, ["codex", "exec", &prompt]);
+}
+
+#[test]
 fn no_secret_stands_in_a_command_line() {
     for cli in Cli::ALL {
         let task = Task {

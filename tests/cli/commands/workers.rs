@@ -238,6 +238,10 @@ fn a_worker_is_told_who_it_is_and_its_task_which_may_come_from_stdin() {
             .stderr(refused);
     }
     assert_eq!(yard.worker("w2"), Value::Null);
+    // What ends the last line is no part of it.
+    let most = format!("{}\r\n", "x".repeat(64 * 1024));
+    let mut spawn = yard.ask(&["spawn", "w2", "--cli", "claude", "--task", "-"]);
+    spawn.write_stdin(most).assert().code(0).stderr("");
 }
 
 #[test]
@@ -262,6 +266,29 @@ fn what_is_released_ends_and_its_name_can_be_used_again() {
     yard.spawn("w1");
     let answer = "{\"worker\":3,\"name\":\"w1\",\"parent\":\"user\"}\n";
     yard.ask(&release).assert().code(0).stdout(answer);
+}
+
+#[test]
+fn a_parent_is_told_why_its_worker_was_released_and_its_worker_s_worker_works_where_it_does() {
+    let yard = Yard::new("pwd >\"$HERE/$RELAY_AGENT.pwd\"\nexec sleep 600");
+    let below = yard.path("below");
+    fs::create_dir(&below).expect("a directory");
+    yard.ask(&[
+        "spawn", "w1", "--cli", "claude", "--task", "count", "--cwd", "below",
+    ])
+    .assert()
+    .code(0);
+    let asked = json!({"from": "w1", "name": "w2", "cli": "claude", "task": "count"});
+    assert_eq!(yard.post("/api/spawn", &asked).status, 200);
+    for pwd in ["w1.pwd", "w2.pwd"] {
+        assert_eq!(yard.line(pwd), below.display().to_string());
+    }
+    yard.ask(&["release", "w2", "--reason", "too dear"])
+        .assert()
+        .code(0);
+    let peek = stdout_of(&yard.ask(&["peek", "w1"]).assert().code(0));
+    let said = "Worker \"w2\" was released by user: too dear";
+    assert!(peek.contains(said), "{peek}");
 }
 
 #[test]
