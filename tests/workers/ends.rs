@@ -83,6 +83,34 @@ fn what_has_left_a_worker_ends_when_the_worker_is_ended() {
 }
 
 #[test]
+fn what_has_left_a_worker_is_asked_to_end_before_it_is_killed() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run(
+        r#"setsid sh -c 'trap "echo bye >\"\$DIRECTORY/bye\"; exit" TERM; echo >"$DIRECTORY/ready"; while :; do sleep 0.05; done' &
+exec sleep 600"#,
+    );
+    until("it is ready", || !scene.text("ready").is_empty());
+    supervisor.end();
+    assert_eq!(supervisor.last()["status"], json!({"signal": 15}));
+    assert_eq!(scene.text("bye"), "bye\n");
+}
+
+#[test]
+fn what_a_worker_leaves_behind_is_killed_after_its_grace_though_it_goes_on_writing() {
+    let scene = Scene::new();
+    let program = scene.program(
+        r#"sh -c 'trap "" TERM; echo >"$DIRECTORY/ready"; while :; do echo x; sleep 0.1; done' &
+while [ ! -s "$DIRECTORY/ready" ]; do sleep 0.01; done
+exit 3"#,
+    );
+    let mut order = scene.order(&[text(&program)]);
+    order["in_terminal"] = json!(false);
+    let mut supervisor = Supervisor::start(&order);
+    supervisor.started();
+    assert_eq!(supervisor.last()["status"], json!({"code": 3}));
+}
+
+#[test]
 fn a_worker_ends_with_its_relay() {
     let scene = Scene::new();
     let (mut supervisor, pid) = scene.run(&format!("{DAEMON}\nexec sleep 600"));

@@ -7,6 +7,7 @@
 )]
 
 mod attached;
+mod doors;
 mod ends;
 mod logs;
 mod scene;

@@ -119,6 +119,32 @@ fn a_name_is_waited_for_until_the_worker_before_has_ended() {
 }
 
 #[test]
+fn who_waits_for_a_name_can_be_told_to_end() {
+    let scene = Scene::new();
+    let (mut first, _) = scene.run("echo ready; exec sleep 600");
+    until("the first one is ready", || scene.log().contains("ready"));
+    let mut second = Supervisor::start(&scene.order(&["sh", "-c", "echo second"]));
+    second.end();
+    let reason = "it was told to end before it was started";
+    assert_eq!(second.last(), json!({"event": "failed", "reason": reason}));
+    first.end();
+    first.last();
+}
+
+#[test]
+fn a_program_is_told_its_directory_and_not_what_is_taken_out_of_its_environment() {
+    let scene = Scene::new();
+    let mut order = scene.order(&["printenv", "PWD", "RELAY_PERSON"]);
+    // It is set for all that the tests start.
+    order["env"]["RELAY_PERSON"] = json!(null);
+    order["cols"] = json!(1_000);
+    let mut supervisor = Supervisor::start(&order);
+    supervisor.started();
+    let here = text(scene.directory.path());
+    assert_eq!(supervisor.last()["last_lines"], json!([here]));
+}
+
+#[test]
 fn who_is_no_relay_is_told_so() {
     let refused = super::support::process::relay_command()
         .arg("worker")
