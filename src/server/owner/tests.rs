@@ -3,7 +3,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
-use crate::engine::{Engine, Kind, Reason, Status, mail, watches};
+use crate::engine::workers::{Asked, ExitStatus, Happened};
+use crate::engine::{Engine, Kind, Reason, Status, WorkerId, mail, watches, workers};
 use crate::server::recorder::{NOW, engine, random, receipt, recorded};
 use crate::server::requests::Scope;
 
@@ -96,6 +97,37 @@ async fn a_wait_that_ends_before_another_one_is_not_held_up_by_it() {
     let short = park(&owner, other, "dev-a", 1_000);
     assert_eq!(ended(short, begun).await, 3_000);
     assert_eq!(ended(long, begun).await, 10_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_the_end_of_all_workers_waits_for_the_last_and_not_for_one_that_did_not_start() {
+    let (owner, session) = ticking();
+    let _wanted = owner.take_up_workers();
+    let mut starts = Vec::new();
+    for name in ["w1", "w2"] {
+        let asked = Asked {
+            from: Some("pm".to_owned()),
+            name: name.to_owned(),
+            cli: "claude".to_owned(),
+            task: "count".to_owned(),
+            ..Asked::default()
+        };
+        let spawn = workers::Command::Spawn(Box::new(asked));
+        starts.push(owner.call(session, spawn.into(), None));
+    }
+    let happens = |worker, happened| {
+        let worker = WorkerId(worker);
+        owner.report(Input::Worker { worker, happened });
+    };
+    let none_lives = || tokio::time::timeout(Duration::from_secs(1), owner.without_workers());
+    let reason = "it is not there".to_owned();
+    happens(1, Happened::FailedToStart { reason });
+    happens(2, Happened::Started);
+    assert!(none_lives().await.is_err(), "one lives");
+    let status = ExitStatus::Code(0);
+    let last_lines = String::new();
+    happens(2, Happened::Exited { status, last_lines });
+    none_lives().await.expect("the last one has ended");
 }
 
 /// What another thread sees while the lock is held, it leaves to whoever holds it.
