@@ -353,7 +353,7 @@ fn what_there_is_no_room_for_stays_with_the_worker_until_there_is() {
 
 /// What the parent is told before it gets what a worker had not read.
 fn follows() -> (String, String) {
-    from_relay("Worker \"tester\" was released. What it had not read follows.")
+    from_relay("Worker \"tester\" was released, and had not read 1 message(s), which follow.")
 }
 
 #[test]
