@@ -450,6 +450,30 @@ fn how_many_are_handed_on_is_said_as_it_is_and_how_many_stay() {
 }
 
 #[test]
+fn how_many_are_handed_on_is_said_as_it_is_whatever_place_the_number_takes() {
+    let said = |count: usize, rest: usize| {
+        format!(
+            "Worker \"tester\" was released, and had not read 20 message(s): {count} follow, and {rest} stay in its inbox until yours has room for them."
+        )
+    };
+    let metadata = r#"{"worker":"tester","event":"handed_on"}"#;
+    // Ten would fit behind the shortest of these, and one digit more leaves room for nine.
+    let mut relay = Relay::told_within(Bounds {
+        inbox_bytes_max: said(19, 1).len() + metadata.len() + 10 * 10,
+        ..SPACIOUS
+    });
+    relay.has_worker(1, FIRST, "tester");
+    for call in 2..22 {
+        relay.call(B, call, post(Some("dev-a"), "tester", "0123456789"));
+    }
+    assert_eq!(relay.waits_for("tester").len(), 20);
+    relay.call(A, 30, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    let waits = relay.waits_for("pm");
+    assert_eq!((&waits[0], waits.len()), (&from_relay(&said(9, 11)), 1 + 9));
+}
+
+#[test]
 fn nothing_is_said_to_be_handed_on_where_there_is_room_for_that_alone() {
     let mut relay = Relay::told_within(Bounds {
         inbox_bytes_max: 400,

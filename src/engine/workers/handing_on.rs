@@ -61,8 +61,11 @@ impl Engine {
             let bytes = std::iter::once(head).chain(bytes);
             self.how_many_fit(&heir, bytes).saturating_sub(1)
         };
-        // That some stay takes more words, and most where all but one follow.
-        let count = if fit(all) == all { all } else { fit(all - 1) };
+        // That some stay takes more words, and how many digits those take depends on how many it is.
+        let mut count = fit(all);
+        while count > 0 && fit(count) < count {
+            count -= 1;
+        }
         if count == 0 {
             return;
         }
