@@ -200,6 +200,8 @@ fn the_shell_has_the_terminal_back_after_ctrl_z_with_all_of_the_job_until_it_goe
     for command in [command(&relay), launched] {
         terminal.run(&command);
         terminal.shows("connected");
+        // What is drawn comes before the order that hides the cursor.
+        until("the cursor is hidden", || terminal.modes().starts_with("1 0 "));
         let during = terminal.modes();
         for body in ["the first", "the second"] {
             terminal.press(&["C-z"]);
