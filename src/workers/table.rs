@@ -226,7 +226,7 @@ const OPENCODE: Entry = Entry {
 const SIZE: (u16, u16) = (50, 150);
 
 /// What says to a program that an agent calls it, or where its parent's terminal is. A worker is not in there.
-const NOT_INHERITED: [&str; 15] = [
+const NOT_INHERITED: [&str; 16] = [
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_MESSAGING_SOCKET",
@@ -238,6 +238,7 @@ const NOT_INHERITED: [&str; 15] = [
     "OPENCODE",
     "RELAY_HOOKS",
     "RELAY_MODE",
+    "RELAY_PERSON",
     "RELAY_SOCKET",
     "RELAY_TMUX",
     "TMUX",
