@@ -138,7 +138,8 @@ impl Terminal {
         let mut raw = before.clone();
         raw.make_raw();
         let terminal = Self { before };
-        tcsetattr(io::stdin(), OptionalActions::Flush, &raw)?;
+        // What was typed meanwhile is the worker's, or leaves it at once.
+        tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
         draw(ENTER.as_bytes())?;
         Ok(terminal)
     }
