@@ -14,8 +14,19 @@ const VARIABLES: [&str; 5] = [
     "RELAY_PARENT",
 ];
 
-/// The programs of agents, as they are called.
-const PROGRAMS: [&str; 5] = ["claude", "codex", "droid", "gemini", "opencode"];
+/// The programs of agents, as they are called. An editor is none, whose agents have a terminal as its person has.
+const PROGRAMS: [&str; 10] = [
+    "aider",
+    "amp",
+    "claude",
+    "codex",
+    "copilot",
+    "cursor-agent",
+    "droid",
+    "gemini",
+    "opencode",
+    "qwen",
+];
 
 /// What runs a program that is a script.
 const INTERPRETERS: [&str; 4] = ["bun", "deno", "node", "nodejs"];
@@ -41,7 +52,7 @@ pub enum NotThePerson {
         pid: u32,
     },
     /// Nobody sits there.
-    #[error("this runs without a terminal")]
+    #[error("this runs without a terminal (what a script of yours sets is in docs/COMMANDS.md)")]
     NoTerminal,
 }
 
@@ -103,10 +114,11 @@ fn look_at(system: &mut System, pid: Pid) -> Option<&Process> {
 
 /// Returns which agent's program a process is: by its name, by its command, or by the script that it runs.
 fn agent(process: &Process) -> Option<&'static str> {
-    let mut called = process.cmd().iter().filter_map(|part| stem(Path::new(part)));
-    let command = called.next();
+    let mut called = process.cmd().iter().map(Path::new);
+    let command = called.next().and_then(stem);
     let is_script = command.is_some_and(|command| INTERPRETERS.contains(&command));
-    let script = called.find(|part| is_script && !part.starts_with('-'));
+    let is_option = |part: &Path| part.to_string_lossy().starts_with('-');
+    let script = called.find(|part| is_script && !is_option(part)).and_then(stem);
     let names = [process.name().to_str(), command, script];
     PROGRAMS
         .into_iter()

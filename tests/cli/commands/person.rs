@@ -136,7 +136,10 @@ fn without_a_terminal_only_a_script_that_says_so_is_the_persons() {
     for arguments in THEIRS {
         let refused = alone(arguments).env_remove("RELAY_PERSON").assert();
         let said = reason(&refused.code(2).stdout(""));
-        let of_terminal = format!("relay {}: this runs without a terminal, and ", arguments[0]);
+        let of_terminal = format!(
+            "relay {}: this runs without a terminal (what a script of yours sets is in docs/COMMANDS.md), and ",
+            arguments[0]
+        );
         // Where an agent runs these tests, that comes first.
         assert!(
             said.starts_with(&of_terminal) || said.contains(" above it is "),
