@@ -159,7 +159,7 @@ test('the entry point starts relay, and runs the command in place of itself', as
   const command = `
     echo "project $RELAY_PROJECT, pid $$, in $PWD"
     env -u RELAY_PORT relay status --json
-    relay send dev-a "hello"
+    RELAY_PERSON=1 relay send dev-a "hello"
     relay stop
     exit 7`;
   const { code, stdout, stderr } = await call('relay-workspace', ['sh', '-c', command], { RELAY_PORT: String(port) });
