@@ -51,6 +51,7 @@ mod waking;
 mod watching;
 mod workers;
 mod workers_end;
+mod workers_handing_on;
 mod workers_names;
 
 use std::collections::BTreeMap;
