@@ -30,6 +30,19 @@ pub(crate) const TICK: Duration = Duration::from_millis(10);
 /// When every run begins, in seconds of Unix time: 2026-01-01.
 pub(crate) const EPOCH_S: u64 = 1_767_225_600;
 
+/// Makes the network of a seed, on which a message takes so long at most. A run is given up after so much time of its own.
+pub(crate) fn network<'a>(seed: u64, latency_ms_max: u64, given_up: Duration) -> turmoil::Sim<'a> {
+    turmoil::Builder::new()
+        .rng_seed(seed)
+        .epoch(SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S))
+        .tick_duration(TICK)
+        .min_message_latency(Duration::ZERO)
+        .max_message_latency(Duration::from_millis(latency_ms_max))
+        .tcp_capacity(4_096)
+        .simulation_duration(given_up)
+        .build()
+}
+
 /// How long the server gets to find out that all clients are gone: a keep-alive, the patience of its kernel, and some.
 const SETTLE: Duration = Duration::from_secs(45);
 
@@ -156,16 +169,7 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
 impl World {
     fn drive(&self) -> u64 {
         let params = &self.plan.params;
-        let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S);
-        let mut sim = turmoil::Builder::new()
-            .rng_seed(self.plan.seed)
-            .epoch(epoch)
-            .tick_duration(TICK)
-            .min_message_latency(Duration::ZERO)
-            .max_message_latency(Duration::from_millis(params.latency_ms_max))
-            .tcp_capacity(4_096)
-            .simulation_duration(Duration::from_secs(3_600))
-            .build();
+        let mut sim = network(self.plan.seed, params.latency_ms_max, Duration::from_secs(3_600));
         let server = self.clone();
         sim.host(SERVER.0, move || server.clone().serve());
         for number in 0..params.boxes {

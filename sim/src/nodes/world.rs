@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
@@ -32,7 +32,7 @@ use crate::client::{SERVER, now_ms, set_step_ms};
 use crate::marks::Marks;
 use crate::net::{ClientIo, Ledger, SimListener};
 use crate::plan::{Fault, FaultKind};
-use crate::world::{EPOCH_S, Event, Schedule, TICK, box_name, clock, random};
+use crate::world::{Event, Schedule, box_name, clock, network, random};
 
 /// How long all is well at the end: a node may be held for 45 s by one that is gone, and a deferral lasts 10 s.
 const QUIET_MS: u64 = 150_000;
@@ -149,15 +149,7 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
 impl World {
     fn drive(&self) {
         let plan = &self.plan;
-        let mut sim = turmoil::Builder::new()
-            .rng_seed(plan.seed)
-            .epoch(SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S))
-            .tick_duration(TICK)
-            .min_message_latency(Duration::ZERO)
-            .max_message_latency(Duration::from_millis(plan.latency_ms_max))
-            .tcp_capacity(4_096)
-            .simulation_duration(Duration::from_secs(3_600))
-            .build();
+        let mut sim = network(plan.seed, plan.latency_ms_max, Duration::from_secs(3_600));
         let server = self.clone();
         sim.host(SERVER.0, move || server.clone().serve());
         for number in 0..plan.boxes {

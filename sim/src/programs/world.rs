@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use relay::engine::handling::Mode;
 use relay::engine::limits::Bounds;
@@ -29,7 +29,7 @@ use crate::client::{SERVER, now_ms, set_step_ms};
 use crate::marks::Marks;
 use crate::net::{Ledger, SimListener};
 use crate::plan::{Fault, FaultKind};
-use crate::world::{EPOCH_S, Event, Schedule, TICK, box_name, clock, random};
+use crate::world::{Event, Schedule, box_name, clock, network, random};
 
 /// How long all is well at the least before it is looked who is asleep, how long at the most while somebody is, and how often that
 /// is looked at: what a program has shown that is gone, of which nobody tells, comes back after half an hour.
@@ -205,15 +205,7 @@ fn note(plan: &Plan, history: &History, marks: &Marks) {
 impl World {
     fn drive(&self) {
         let plan = &self.shared.plan;
-        let mut sim = turmoil::Builder::new()
-            .rng_seed(plan.seed)
-            .epoch(SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S))
-            .tick_duration(TICK)
-            .min_message_latency(Duration::ZERO)
-            .max_message_latency(Duration::from_millis(plan.latency_ms_max))
-            .tcp_capacity(4_096)
-            .simulation_duration(Duration::from_secs(7_200))
-            .build();
+        let mut sim = network(plan.seed, plan.latency_ms_max, Duration::from_secs(7_200));
         let server = self.clone();
         sim.host(SERVER.0, move || server.clone().serve());
         for number in 0..plan.boxes {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fastrand::Rng;
 use relay::engine::limits::Bounds;
@@ -28,7 +28,7 @@ use crate::marks::Marks;
 use crate::net::{Ledger, SimListener};
 use crate::plan::{Fault, FaultKind, STOP_MS};
 use crate::workers::Run;
-use crate::world::{EPOCH_S, Event, Schedule, TICK, box_name, clock, random};
+use crate::world::{Event, Schedule, TICK, box_name, clock, network, random};
 
 /// How long all is well before the inboxes are emptied: a doubt lasts 20 s, and what the network has cut is given up after 10 s.
 const QUIET_MS: u64 = 50_000;
@@ -120,15 +120,7 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
 impl World {
     fn drive(&self) {
         let plan = &self.shared.plan;
-        let mut sim = turmoil::Builder::new()
-            .rng_seed(plan.seed)
-            .epoch(SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S))
-            .tick_duration(TICK)
-            .min_message_latency(Duration::ZERO)
-            .max_message_latency(Duration::from_millis(plan.latency_ms_max))
-            .tcp_capacity(4_096)
-            .simulation_duration(Duration::from_secs(3_600))
-            .build();
+        let mut sim = network(plan.seed, plan.latency_ms_max, Duration::from_secs(3_600));
         let server = self.clone();
         sim.host(SERVER.0, move || server.clone().serve());
         for number in 0..plan.boxes {
