@@ -1,6 +1,8 @@
 //! Runs in which models are shown what waits by the hooks of their programs: seeds that must hold, mistakes that must be seen, and the
 //! same bytes from the same seed.
 
+mod support;
+
 use std::process::Command;
 
 use sim::programs::bug::Bug;
@@ -8,6 +10,7 @@ use sim::programs::laws::{
     AGAIN, ASLEEP, BOUNDARY, BUSY, HELD, LOST, MARKED, NAMES, ONE_WAKE, OVERTAKEN, ROOM, THIN_AIR, TRACED,
 };
 use sim::programs::{campaign, run_seed};
+use support::{each_is_caught, each_law_reports_one};
 
 /// How many seeds each test run repeats.
 const SEEDS: u64 = 40;
@@ -47,35 +50,14 @@ fn every_seeded_bug_is_caught_within_its_seeds_by_laws_that_are_about_it() {
     let mut listed = BUGS.map(|(bug, ..)| bug);
     listed.sort();
     assert_eq!(listed, Bug::ALL);
-    let mut wrong = Vec::new();
-    for (bug, seeds, laws) in BUGS {
-        let caught = (0..seeds).find_map(|seed| {
-            let violations = match run_seed(seed, Some(bug)) {
-                Ok(run) => run.violations,
-                Err(violation) => vec![violation],
-            };
-            let broken: Vec<_> = violations.iter().map(|violation| violation.law).collect();
-            (!broken.is_empty()).then_some((seed, broken))
-        });
-        let by_these = |broken: &[&str]| broken.iter().all(|law| laws.contains(law));
-        println!("{bug:?}: {caught:?}");
-        if !caught.as_ref().is_some_and(|(_, broken)| by_these(broken)) {
-            wrong.push(format!(
-                "{bug:?} within {seeds} seeds by {laws:?}, but: {caught:?}"
-            ));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    each_is_caught(&BUGS, |seed, bug| {
+        run_seed(seed, Some(bug)).map(|run| run.violations)
+    });
 }
 
 #[test]
 fn every_law_has_a_bug_that_it_reports() {
-    for law in NAMES {
-        assert!(
-            BUGS.iter().any(|(.., laws)| laws.contains(&law)),
-            "{law:?} has none"
-        );
-    }
+    each_law_reports_one(&NAMES, &BUGS);
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Runs in which agents start others and end them: seeds that must hold, mistakes that must be seen, and the same bytes from the same seed.
 
+mod support;
+
 use sim::workers::bug::Bug;
 use sim::workers::laws::{ANSWERED, ENDED, GENERATION, HANDED_ON, NAMES, ONE_ALIVE, RELEASED, TOLD};
 use sim::workers::{campaign, run_seed};
+use support::{each_is_caught, each_law_reports_one};
 
 /// How many seeds each test run repeats.
 const SEEDS: u64 = 400;
@@ -55,33 +58,14 @@ fn every_seeded_bug_is_caught_within_its_seeds_by_laws_that_are_about_it() {
     let mut all = Bug::ALL;
     all.sort();
     assert_eq!(listed, all);
-    let mut wrong = Vec::new();
-    for (bug, seeds, laws) in BUGS {
-        let caught = (0..seeds).find_map(|seed| {
-            let violations = match run_seed(seed, Some(bug)) {
-                Ok(run) => run.violations,
-                Err(violation) => vec![violation],
-            };
-            let broken: Vec<_> = violations.iter().map(|violation| violation.law).collect();
-            (!broken.is_empty()).then_some((seed, broken))
-        });
-        println!("{bug:?}: {caught:?}");
-        let by_these = |broken: &[&str]| broken.iter().all(|law| laws.contains(law));
-        if !caught.as_ref().is_some_and(|(_, broken)| by_these(broken)) {
-            wrong.push(format!(
-                "{bug:?} within {seeds} seeds by {laws:?}, but: {caught:?}"
-            ));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    each_is_caught(&BUGS, |seed, bug| {
+        run_seed(seed, Some(bug)).map(|run| run.violations)
+    });
 }
 
 #[test]
 fn every_law_has_a_bug_that_it_reports() {
-    for law in NAMES {
-        let is_reported = BUGS.iter().any(|(.., laws)| laws.contains(&law));
-        assert!(is_reported, "{law:?} has none");
-    }
+    each_law_reports_one(&NAMES, &BUGS);
 }
 
 /// Most often its first word is taken for the later one's, which another law reports first.
