@@ -11,24 +11,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::json::{Any, PassedOver};
-use crate::tools::text::{is_special, next_special};
+use crate::tools::text::next_special;
 
 /// What has at most so many opening brackets is nested less deeply than serde_json reads, wherever it stands.
 const BRACKETS_MAX: usize = 64;
-
-/// How many bytes of a text are looked at one by one: most texts are short.
-const SHORT: usize = 16;
-
-/// The bytes at which a text ends, or means something else than it says.
-const IS_SPECIAL: [bool; 256] = {
-    let mut are_special = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        are_special[byte] = is_special(byte as u8);
-        byte += 1;
-    }
-    are_special
-};
 
 /// Reads one document. What it returns nothing for is no JSON, or something else than what was asked for; then nothing of the document
 /// can be used.
@@ -68,12 +54,13 @@ impl<'a> Reader<'a> {
     pub fn text(&mut self) -> Option<Cow<'a, str>> {
         self.next_byte()?;
         let inner = self.rest.strip_prefix('"')?;
-        let end = plain_end(inner.as_bytes());
-        if inner.as_bytes().get(end) != Some(&b'"') {
-            return self.escaped_text();
+        match next_special(inner.as_bytes()) {
+            Some(end) if inner.as_bytes()[end] == b'"' => {
+                self.rest = &inner[end + 1..];
+                Some(Cow::Borrowed(&inner[..end]))
+            }
+            Some(_) | None => self.escaped_text(),
         }
-        self.rest = &inner[end + 1..];
-        Some(Cow::Borrowed(&inner[..end]))
     }
 
     /// Passes over a text that is written like this, without escapes.
@@ -139,15 +126,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Finds the first special byte of what begins with a text, or its end.
-fn plain_end(bytes: &[u8]) -> usize {
-    let short = &bytes[..bytes.len().min(SHORT)];
-    if let Some(end) = short.iter().position(|byte| IS_SPECIAL[usize::from(*byte)]) {
-        return end;
-    }
-    next_special(bytes).unwrap_or(bytes.len())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +141,7 @@ mod tests {
     fn a_text_is_read_as_serde_json_reads_it_and_copied_only_if_it_has_escapes() {
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..20_000 {
-            let length = random.usize(0..4 * SHORT);
+            let length = random.usize(0..64);
             let plain = ["a", "b", "é"];
             let others = ["\\n", "\\\"", "\\u00e9", "\\ud800", "\u{1f}", "\""];
             let inner: String = (0..length)

@@ -216,6 +216,9 @@ impl fmt::Write for Escaped<'_> {
 /// How many bytes are looked at together for one that has to be escaped.
 const TOGETHER: usize = 16;
 
+/// How many of a short text's.
+const WORD: usize = size_of::<u64>();
+
 /// Writes a text as the content of a string, with the escapes that serde_json writes.
 fn escape(out: &mut Vec<u8>, text: &str, level: Level) {
     let mut rest = text.as_bytes();
@@ -229,18 +232,46 @@ fn escape(out: &mut Vec<u8>, text: &str, level: Level) {
 
 /// Finds the next byte that has to be escaped.
 pub(crate) fn next_special(bytes: &[u8]) -> Option<usize> {
-    let (chunks, _) = bytes.as_chunks::<TOGETHER>();
+    // Most texts are shorter than what is worth the wide look.
+    let (beginning, rest) = bytes.split_at(bytes.len().min(TOGETHER));
+    if let Some(at) = next_special_by_words(beginning) {
+        return Some(at);
+    }
+    let (chunks, _) = rest.as_chunks::<TOGETHER>();
     // Without a branch for each byte, so that the compiler looks at all of them at once.
     let plain = chunks
         .iter()
         .take_while(|chunk| !chunk.iter().fold(false, |found, byte| found | is_special(*byte)));
-    let from = plain.count() * TOGETHER;
-    let at = bytes[from..].iter().position(|byte| is_special(*byte))?;
-    Some(from + at)
+    let from = beginning.len() + plain.count() * TOGETHER;
+    next_special_by_words(&bytes[from..]).map(|at| from + at)
+}
+
+fn next_special_by_words(bytes: &[u8]) -> Option<usize> {
+    let (words, rest) = bytes.as_chunks::<WORD>();
+    for (at, word) in words.iter().enumerate() {
+        if let Some(within) = special_of_word(*word) {
+            return Some(at * WORD + within);
+        }
+    }
+    let at = rest.iter().position(|byte| is_special(*byte))?;
+    Some(words.len() * WORD + at)
+}
+
+/// Finds the first byte of a word that has to be escaped, by marks in the highest bits of its bytes:
+/// <https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord>. A borrow may mark a byte wrongly, but only one behind
+/// another that is marked.
+fn special_of_word(word: [u8; WORD]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; WORD]);
+    const HIGHEST: u64 = ONES << 7;
+    let word = u64::from_le_bytes(word);
+    let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGHEST;
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let marks = below(word, b' ') | equal(b'"') | equal(b'\\');
+    (marks != 0).then(|| marks.trailing_zeros() as usize / 8)
 }
 
 /// Tells whether a byte has to be escaped.
-pub(crate) const fn is_special(byte: u8) -> bool {
+const fn is_special(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
@@ -310,7 +341,9 @@ mod tests {
                     assert_eq!(next_special(text.as_bytes()), Some(at), "{text:?}");
                 }
             }
-            assert_eq!(next_special("\u{7f}".repeat(length).as_bytes()), None);
+            for plain in ["\u{7f}", "!", "#", "[", "]", " ", "é"] {
+                assert_eq!(next_special(plain.repeat(length).as_bytes()), None, "{plain:?}");
+            }
         }
     }
 
