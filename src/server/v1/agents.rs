@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 use super::asked::{Asked, Session};
 use super::channels;
 use super::envelope::{Answer, Data, Failure};
-use super::tokens::Holder;
 use super::workspaces::of_workspace;
 use crate::engine::agents::{self, AgentView, Registration};
 use crate::engine::{AgentName, Reply, Timestamp, Who, mail, shown};
@@ -159,8 +158,15 @@ pub(super) async fn rotate(asked: Asked) -> Answer {
     let workspace = asked.workspace()?;
     asked.nothing()?;
     let AgentView { name, .. } = named(&asked, &workspace).await?;
-    let token = asked.shared.api.tokens.issue(Holder::Agent(name.clone()));
-    Ok(Data::ok(json!({"name": name.local(), "token": token.reveal()})))
+    let shared = &asked.shared;
+    // Somebody may have retired it meanwhile, and a session is opened only for whoever is there.
+    let still_there = || {
+        let who = Who::Agent(Some(name.to_string()));
+        drop(Session::open(&shared.owner, who)?);
+        Ok::<_, Failure>((name.clone(), ()))
+    };
+    let ((), token) = shared.api.with_token(still_there)?;
+    Ok(Data::ok(json!({"name": name.local(), "token": token})))
 }
 
 /// `POST /v1/agents/heartbeat`: the agent is there.

@@ -69,8 +69,8 @@ impl Api {
 
 /// For whoever registers agents: programs, and nodes over their connections.
 impl Api {
-    /// Has an agent registered by `register`, and makes a new token of its; the one before is not good any more. Nobody retires the agent in
-    /// between, which would end its token.
+    /// Has an agent registered by `register`, or found, and makes a new token of its; the one before is not good any more. Nobody retires the
+    /// agent in between, which would end its token.
     ///
     /// # Errors
     ///
