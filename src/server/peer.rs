@@ -262,6 +262,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_end_of_one_client_is_not_that_of_another() {
+        for place in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(place).expect("a port");
+            let at = listener.local_addr().expect("it listens");
+            let connect = || {
+                let client = TcpStream::connect(at).expect("it listens");
+                (client, listener.accept().expect("a connection").0)
+            };
+            let (gone, mut left) = connect();
+            let (_client, here) = connect();
+            drop(gone);
+            assert_eq!(left.read(&mut [0]).expect("the end"), 0);
+            assert_eq!(has_closed_of(&left), [true; 2]);
+            assert_eq!(has_closed_of(&here), [false; 2]);
+        }
+    }
+
     #[tokio::test]
     async fn what_the_peer_of_a_unix_socket_has_not_read_is_counted() {
         let (own, peer) = tokio::net::UnixStream::pair().expect("a pair of sockets");
