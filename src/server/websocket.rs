@@ -33,17 +33,21 @@ pub(super) async fn write(
 ) -> Result<(), Gone> {
     let messages: Vec<Message> = messages.into_iter().collect();
     let bytes: usize = messages.iter().map(bytes).sum();
-    let patience = SOCKET_WRITE_PATIENCE + Duration::from_millis((bytes / SOCKET_BYTES_PER_MS_MIN) as u64);
     let written = async {
         for message in messages {
             socket.feed(message).await?;
         }
         socket.flush().await
     };
-    match tokio::time::timeout(patience, written).await {
+    match tokio::time::timeout(patience(bytes), written).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(Gone),
     }
+}
+
+/// Returns how long its other end may take for so many bytes.
+fn patience(bytes: usize) -> Duration {
+    SOCKET_WRITE_PATIENCE + Duration::from_millis((bytes / SOCKET_BYTES_PER_MS_MIN) as u64)
 }
 
 /// Returns how long a message is.
@@ -52,5 +56,20 @@ fn bytes(message: &Message) -> usize {
         Message::Text(text) => text.len(),
         Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
         Message::Close(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_end_may_take_longer_for_more_bytes_and_no_longer_than_for_those() {
+        assert_eq!(patience(0), SOCKET_WRITE_PATIENCE);
+        let second = Duration::from_secs(1);
+        assert_eq!(
+            patience(1_000 * SOCKET_BYTES_PER_MS_MIN),
+            SOCKET_WRITE_PATIENCE + second
+        );
     }
 }
