@@ -455,6 +455,23 @@ mod tests {
     }
 
     #[test]
+    fn an_id_is_kept_up_to_a_length_and_a_longer_one_is_refused() {
+        let with_id = |bytes: usize| {
+            let id = "a".repeat(bytes - 2);
+            format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#)
+        };
+        assert!(read(with_id(REQUEST_ID_BYTES_MAX).as_bytes()).is_ok());
+        for bytes in [REQUEST_ID_BYTES_MAX + 1, 2 * REQUEST_ID_BYTES_MAX] {
+            let expected = format!("its \"id\" has {bytes} bytes; accepted: at most {REQUEST_ID_BYTES_MAX}");
+            assert!(
+                said(&with_id(bytes)).ends_with(&expected),
+                "{}",
+                said(&with_id(bytes))
+            );
+        }
+    }
+
+    #[test]
     fn the_place_where_json_breaks_is_shown_without_splitting_a_character() {
         assert_eq!(
             said("{\n  \"jsonrpc\": NaN"),
