@@ -245,3 +245,20 @@ fn an_address_takes_no_kind_of_token_but_those_that_it_is_listed_with() {
     }
     assert!(asked > 100, "{asked} were asked");
 }
+
+#[test]
+fn a_socket_is_opened_with_the_token_in_the_header_too() {
+    let world = World::new();
+    let node = world.own_node(&world.bob);
+    let node = node["token"].as_str().expect("a token");
+    // What is let in and asks for no WebSocket hears just that.
+    for (path, good, bad) in [
+        ("/v1/node/ws", node, &world.key),
+        ("/v1/ws", &world.key, &world.bob),
+    ] {
+        let (status, code, _) = error(&world.get(path, good));
+        assert_eq!((status, code.as_str()), (400, "not_a_websocket"), "{path}");
+        let (status, code, _) = error(&world.get(path, bad));
+        assert!([401, 403].contains(&status), "{path}: {status} {code}");
+    }
+}
