@@ -88,6 +88,14 @@ fn what_is_wrong_with_a_body_is_named_and_nothing_is_done() {
             "accepted: at most 4096",
         ),
         (
+            "/v1/agents",
+            key,
+            json!({"name": "x", "persona": "p".repeat(4_090), "metadata": {"a": 1}}),
+            400,
+            "invalid_request",
+            "\"persona\" and \"metadata\" have 4097 bytes; accepted: at most 4096",
+        ),
+        (
             "/v1/agents/none/rotate-token",
             key,
             json!({}),
