@@ -208,6 +208,22 @@ mod tests {
     }
 
     #[test]
+    fn the_way_to_say_who_relay_is_has_the_name_that_agent_relay_gives_it() {
+        for (auth, expected) in [
+            (Value::Null, "http.none.v1"),
+            (json!({"type": "bearer", "token": "secret"}), "http.bearer.v1"),
+            (
+                json!({"type": "static_headers", "headers": {"x-a": "secret"}}),
+                "http.static_headers.v1",
+            ),
+            (json!({"type": "hmac_sha256", "secret": "secret"}), "http.hmac.v1"),
+        ] {
+            let target = read(json!({"url": "http://127.0.0.1:9/", "auth": auth})).expect("a target");
+            assert_eq!(target.adapter(), expected);
+        }
+    }
+
+    #[test]
     fn what_is_no_auth_is_refused_without_what_it_says() {
         for auth in [
             json!("Bearer hush"),
