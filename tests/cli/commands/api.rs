@@ -53,6 +53,46 @@ fn what_is_not_taken_is_named() {
             "/api/trace takes the JSON {\"message\": id}: missing field `message`",
         ),
         (
+            "/api/agents",
+            r#"{"all":true}"#,
+            "/api/agents takes the JSON {\"project\": project, \"active_only\": boolean}: unknown field `all`",
+        ),
+        (
+            "/api/retire",
+            "{}",
+            "/api/retire takes the JSON {\"agent\": name}: missing field `agent`",
+        ),
+        (
+            "/api/groups",
+            r#"{"all":true}"#,
+            "/api/groups takes the JSON {\"project\": project, \"name\": name}: unknown field `all`",
+        ),
+        (
+            "/api/channels",
+            r#"{"all":true}"#,
+            "/api/channels takes the JSON {\"project\": project, \"name\": name}: unknown field `all`",
+        ),
+        (
+            "/api/hold",
+            r#"{"for":"pm"}"#,
+            "/api/hold takes the JSON {\"agent\": role, \"all\": true or false}: unknown field `for`",
+        ),
+        (
+            "/api/allow",
+            r#"{"for":"pm"}"#,
+            "/api/allow takes the JSON {\"message\": id}, {\"agent\": role}, or {\"all\": true}: unknown field `for`",
+        ),
+        (
+            "/api/drop",
+            r#"{"for":"pm"}"#,
+            "/api/drop takes the JSON {\"message\": id}: unknown field `for`",
+        ),
+        (
+            "/api/mode",
+            r#"{"agent":"pm"}"#,
+            "/api/mode takes the JSON {\"for\": role, \"mode\": mode}: unknown field `agent`",
+        ),
+        (
             "/api/trace",
             r#"{"message":"3f2a91c"}"#,
             "nothing is known of a message \"3f2a91c\"; accepted: the id of one that relay has accepted, or its first 8 or more digits",
