@@ -495,3 +495,32 @@ fn what_is_wrong_with_its_environment_stops_no_turn() {
         }
     }
 }
+
+#[test]
+fn only_a_program_whose_agent_nobody_knows_for_certain_is_who_it_speaks_as() {
+    for (program, reader) in [("claude", "dev-a"), ("codex", "dev-b")] {
+        let relay = told();
+        let path = format!("/hooks/{program}?agent=dev-a&process={PROCESS}");
+        let spoken = json!({
+            "hook_event_name": "PostToolUse", "session_id": "s-1", "tool_name": "mcp__relay__post_message",
+            "tool_input": {"from": "dev-b", "to": "pm", "kind": "free", "body": "x"},
+        });
+        assert_eq!(posted(&relay, &path, &spoken).0, 204);
+        for agent in ["dev-a", "dev-b"] {
+            ask(relay.port, &["send", "--from", "pm", agent, agent])
+                .assert()
+                .code(0);
+        }
+        let (_, text) = posted(
+            &relay,
+            &path,
+            &json!({"hook_event_name": "PostToolUse", "session_id": "s-1"}),
+        );
+        let found = ["dev-a", "dev-b"].map(|agent| text.contains(&format!("| {agent}")));
+        assert_eq!(
+            found,
+            ["dev-a", "dev-b"].map(|agent| agent == reader),
+            "{program}: {text}"
+        );
+    }
+}
