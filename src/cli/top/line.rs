@@ -159,6 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn the_keys_of_a_shell_go_to_either_end_and_take_what_is_before_the_cursor() {
+        let mut line = Line::new("ab");
+        let press = |line: &mut Line, key| pressed(line, &[(KeyCode::Char(key), KeyModifiers::CONTROL)]);
+        press(&mut line, 'a');
+        assert_eq!((line.before(), line.behind()), ("", "ab"));
+        press(&mut line, 'e');
+        assert_eq!((line.before(), line.behind()), ("ab", ""));
+        press(&mut line, 'h');
+        assert_eq!((line.before(), line.behind()), ("a", ""));
+        assert!(!line.press(KeyEvent::new(KeyCode::Char('j'), KeyModifiers::CONTROL)));
+        for key in ['a', 'e', 'h', 'j', 'u', 'w'] {
+            let before = line.text().to_owned();
+            pressed(&mut line, &[(KeyCode::Char(key), KeyModifiers::NONE)]);
+            assert_eq!(line.text(), format!("{before}{key}"));
+        }
+    }
+
+    #[test]
     fn a_paste_has_line_breaks_only_where_there_are_lines() {
         let mut one = Line::default();
         one.insert("a\r\nb\rc");
