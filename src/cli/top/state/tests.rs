@@ -126,6 +126,9 @@ fn enter_opens_a_message_which_is_traced_anew_when_something_becomes_of_it() {
     assert_eq!(state.wishes(), []);
     state.take(became(2));
     assert_eq!(state.wishes(), [Wish::Trace(id(2))]);
+    // It stays as it is when it is opened once more.
+    press(&mut state, &[KeyCode::Enter]);
+    assert_eq!((state.wishes(), state.open.as_ref()), (Vec::new(), Some(&open)));
     // It stays open while others come, and the keys open another one.
     said(&mut state, message(8, "pm", "dev-a", "free", "more"), &[]);
     assert_eq!((chosen(&state), state.open), (id(2), Some(open)));
