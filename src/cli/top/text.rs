@@ -127,6 +127,7 @@ mod tests {
     fn a_line_is_wrapped_between_words_and_goes_on_under_its_beginning() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("  one two three", 9), ["  one two", "  three"]);
+        assert_eq!(wrap("    one two", 7), ["    one", "two"]);
         assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
         assert_eq!(wrap("語語語", 4), ["語語", "語"]);
         assert_eq!(wrap("語語", 1), ["語", "語"]);

@@ -254,7 +254,51 @@ fn laid_out(line: &line::Line, columns: usize) -> (Vec<String>, (usize, usize)) 
 
 #[cfg(test)]
 mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
     use super::*;
+    use crate::cli::top::view::look::Colours;
+
+    /// Draws a prompt in a row of so many columns; returns what it shows, and the column of the cursor.
+    fn prompt(columns: u16, text: &str, about: &str) -> (String, u16) {
+        let look = Look {
+            colours: Colours::Plain,
+            time: |_| String::new(),
+        };
+        let mut terminal = Terminal::new(TestBackend::new(columns, 1)).expect("it is in memory");
+        let drawn = terminal.draw(|frame| {
+            draw_prompt(
+                frame,
+                frame.area(),
+                " agent: ",
+                &line::Line::new(text),
+                about,
+                &look,
+            );
+        });
+        let buffer = drawn.expect("it is in memory").buffer.clone();
+        let cells = buffer.content().iter().map(ratatui::buffer::Cell::symbol);
+        let shown = cells.collect::<String>().trim_end().to_owned();
+        let cursor = terminal.get_cursor_position().expect("it is in memory");
+        (shown, cursor.x)
+    }
+
+    #[test]
+    fn what_there_is_to_say_of_a_prompt_is_said_where_it_has_room_beside_the_line() {
+        for (columns, text, about, shown, cursor) in [
+            (19, "ab", "names", " agent: ab  names", 10),
+            (18, "ab", "names", " agent: ab", 10),
+            (19, "abcdefgh", "", " agent: abcdefgh", 16),
+            (18, "abcdefgh", "", " agent: bcdefgh", 15),
+        ] {
+            assert_eq!(
+                prompt(columns, text, about),
+                (shown.to_owned(), cursor),
+                "{columns}"
+            );
+        }
+    }
 
     #[test]
     fn the_cursor_is_where_the_next_character_goes() {

@@ -405,3 +405,23 @@ fn the_pictures_in_the_document_are_these() {
         "docs/TOP.md does not have the pictures; INSTA_UPDATE=always cargo test -p relay --lib top writes them"
     );
 }
+
+#[test]
+fn between_both_ends_of_the_head_there_is_a_blank_however_narrow_it_is() {
+    let mut state = talking();
+    state.link.place = "a".repeat(200);
+    let look = Look {
+        colours: Colours::None,
+        time,
+    };
+    for columns in 60..200 {
+        let line = header(&state, &look, columns).to_string();
+        let (_, right) = line.split_once(' ').expect("it begins with one");
+        let (left, _) = right.split_once(' ').expect("there is one between them");
+        assert!(
+            left.chars().all(|c| c == 'a' || c == '.' || c == '…') || left == "relay",
+            "{line}"
+        );
+        assert_eq!(width(&line), usize::from(columns));
+    }
+}
