@@ -482,3 +482,21 @@ impl Container {
         left
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shares_the_line_of_an_item_that_is_taken_out_stays_in_it() {
+        for (text, at, left) in [
+            ("[\n  1, 2\n]", 0, "[\n  2\n]"),
+            ("[\n  1, 2\n]", 1, "[\n  1\n]"),
+            ("[\n  1, // one\n  2\n]", 0, "[\n  // one\n  2\n]"),
+            ("[\n  1,\n  2\n]", 0, "[\n  2\n]"),
+            ("[\n  1]", 0, "[]"),
+        ] {
+            assert_eq!(remove(text, &[Step::At(at)]), Ok(left.to_owned()), "{text:?}");
+        }
+    }
+}
