@@ -227,6 +227,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_end_is_noticed_when_it_comes_and_not_before() {
+        let (own, relay) = pair();
+        {
+            let mut ended = Box::pin(own.ended());
+            assert!(futures_util::poll!(&mut ended).is_pending());
+            drop(relay);
+            let patience = std::time::Duration::from_secs(10);
+            tokio::time::timeout(patience, ended)
+                .await
+                .expect("it is noticed");
+        }
+        assert!(!own.is_open());
+    }
+
+    #[tokio::test]
     async fn with_a_byte_held_nothing_is_there_until_more_comes() {
         let (mut own, mut relay) = pair();
         relay.write_all(b"a").await.expect("it is taken");

@@ -462,6 +462,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_result_that_comes_with_the_status_of_an_error_is_none() {
+        let said = |status, body: &str| result_of::<u32>(status, body.as_bytes());
+        assert!(matches!(said(StatusCode::OK, r#"{"result":7}"#), Ok(7)));
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        let Err(AskError::Answered(reason)) = said(status, r#"{"result":7}"#) else {
+            panic!("it is no result");
+        };
+        assert!(reason.contains("status 500"), "{reason}");
+        let Err(AskError::Answered(reason)) = said(status, r#"{"error":{"message":"no"}}"#) else {
+            panic!("it is no result");
+        };
+        assert_eq!(reason, "no");
+    }
+
     fn named(name: &str) -> Identity {
         Identity::named(AgentName::new(name).expect("a name"))
     }

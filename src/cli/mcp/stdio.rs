@@ -275,3 +275,17 @@ async fn write<S: super::Connection>(
     }
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_begun_is_refused_with_its_id_unless_that_is_anothers() {
+        let id = RequestId::Number(7);
+        let refused = Unusable::TooMany.refusal(&id);
+        assert_eq!((refused.id, refused.code), (Value::from(7), -32_603));
+        let refused = Unusable::IdInUse.refusal(&id);
+        assert_eq!((refused.id, refused.code), (Value::Null, -32_600));
+    }
+}
