@@ -88,6 +88,7 @@ mod tests {
         let named = Process::named(&own.name()).expect("it is a name");
         assert_eq!(named, own);
         assert!(named.is_alive());
+        assert_eq!(own.since.is_some(), cfg!(target_os = "linux"), "the system tells");
         let another = Process::named(&format!("{}-1", own.number)).expect("it is a name");
         assert!(
             !another.is_alive() || own.since.is_none(),
