@@ -245,6 +245,26 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Reques
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_token_that_is_shown_in_a_log_says_only_that_it_is_one() {
+        let token = "correct-horse-battery"
+            .parse::<Token>()
+            .expect("it is long enough");
+        assert_eq!(format!("{token:?}"), "Token");
+    }
+
+    #[test]
+    fn who_is_let_in_has_left_the_token_at_the_door() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            AUTHORIZATION,
+            HeaderValue::from_static("Bearer correct-horse-battery"),
+        );
+        headers.insert("host", HeaderValue::from_static("localhost"));
+        hide_token(&mut headers);
+        assert_eq!(headers.keys().collect::<Vec<_>>(), ["host"]);
+    }
+
     fn status(guard: &Guard, headers: &[(&'static str, &str)]) -> Option<u16> {
         let headers = headers.iter().map(|(name, value)| {
             let name = axum::http::HeaderName::from_static(name);
