@@ -278,3 +278,63 @@ fn worker_bytes(became: &Became) -> usize {
         Became::Started | Became::Ready | Became::Late | Became::Silent => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::NodeId;
+
+    fn bytes_of(what: What) -> usize {
+        let (at, places) = (Timestamp::from_millis(0), Places::Many([].into()));
+        Entry { at, what, places }.bytes()
+    }
+
+    fn node_with(agents: &[&str]) -> What {
+        let agent = |name: &&str| AgentName::new(name).expect("a name");
+        let node = NodeView {
+            node: NodeId(1),
+            project: DEFAULT_PROJECT.to_owned(),
+            name: "fleet".to_owned(),
+            own: None,
+            label: None,
+            agents_max: None,
+            agents: agents.iter().map(agent).collect(),
+            pushes: false,
+            is_live: true,
+            created_at: Timestamp::from_millis(0),
+            last_contact: None,
+        };
+        What::Node {
+            node: Box::new(node),
+            is_held: false,
+        }
+    }
+
+    #[test]
+    fn an_event_of_a_session_counts_for_its_kind_and_for_each_value_in_it() {
+        let event = |payload| SessionEvent {
+            agent: AgentName::new("a").expect("a name"),
+            number: 1,
+            kind: "tool".to_owned(),
+            payload,
+            at: Timestamp::from_millis(0),
+        };
+        let one = size_of::<Value>();
+        for (payload, bytes) in [
+            (Value::Null, one),
+            ("text".into(), one + 4),
+            (serde_json::json!([true, 7]), 3 * one),
+            (serde_json::json!({"key": "text"}), 3 * one + 3 + 4),
+        ] {
+            assert_eq!(event(payload.clone()).bytes(), "tool".len() + bytes, "{payload}");
+        }
+    }
+
+    #[test]
+    fn an_event_of_a_node_counts_for_each_of_its_agents() {
+        let one = bytes_of(node_with(&["a"]));
+        assert_eq!(bytes_of(node_with(&[])), 0);
+        assert_eq!(one, size_of::<AgentName>());
+        assert_eq!(bytes_of(node_with(&["a", "b", "c"])), 3 * one);
+    }
+}
