@@ -257,3 +257,33 @@ macro_rules! offer_what_toolsets_have {
 }
 
 pub(crate) use offer_what_toolsets_have;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prompts_are_offered_listed_and_given_where_a_toolset_has_some_and_nowhere_else() {
+        for toolsets in ["lift", "thrum", "agent-relay", "all"] {
+            let toolsets: Toolsets = toolsets.parse().expect("toolsets");
+            let names: Vec<&str> = toolsets.prompts().map(|prompt| prompt.name).collect();
+            let has_some = !names.is_empty();
+            let offered = server_info(toolsets, false).capabilities.prompts;
+            assert_eq!(offered.is_some(), has_some, "{toolsets}");
+            let listed = list_prompts(toolsets).map(|listed| listed.prompts);
+            let listed = listed.map(|all| all.into_iter().map(|prompt| prompt.name).collect::<Vec<_>>());
+            assert_eq!(
+                listed,
+                has_some.then(|| names.iter().map(|&name| name.to_owned()).collect())
+            );
+            for name in &names {
+                assert!(matches!(get_prompt(toolsets, name), Some(Ok(_))), "{name}");
+            }
+            let refused = get_prompt(toolsets, "none").map(|got| got.expect_err("there is none").message);
+            let reason = format!("unknown prompt \"none\"; known prompts: {}", names.join(", "));
+            assert_eq!(refused, has_some.then(|| reason.into()));
+        }
+        let all: Toolsets = "all".parse().expect("toolsets");
+        assert!(all.prompts().next().is_some(), "one of them has some");
+    }
+}
