@@ -222,6 +222,25 @@ mod tests {
     }
 
     #[test]
+    fn a_flag_of_tags_is_one_whose_first_two_are_letters() {
+        let flag = |tags: &str| {
+            let tag = |c| char::from_u32(0xe_0000 + u32::from(c)).expect("a tag");
+            let tags: String = tags.chars().map(tag).collect();
+            format!("🏴{tags}\u{e007f}")
+        };
+        for (tags, is_one) in [
+            ("usca", true),
+            ("fr75", true),
+            ("1fr", false),
+            ("f1r", false),
+            ("fr", false),
+        ] {
+            let flag = flag(tags);
+            assert_eq!(visible(&flag) == flag, is_one, "{tags}");
+        }
+    }
+
+    #[test]
     fn whatever_cannot_be_seen_is_escaped() {
         let ranges = [
             0x00..=0x1f,
