@@ -332,6 +332,25 @@ mod in_this_system {
     }
 
     #[test]
+    fn the_nearest_file_is_found_also_where_it_cannot_be_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("it is there");
+        let deep = root.join("deep");
+        for directory in [root.join(CONFIG), deep.clone()] {
+            std::fs::create_dir_all(directory).expect("a folder");
+        }
+        let (file, read) = nearest_config(&deep).expect("it is there");
+        assert_eq!((file, read.is_err()), (root.join(CONFIG), true));
+        std::fs::create_dir_all(deep.join(".relay")).expect("a folder");
+        std::fs::write(deep.join(CONFIG), "{}").expect("a file");
+        let (file, read) = nearest_config(&deep).expect("it is there");
+        assert_eq!(
+            (file, read.expect("it is a file")),
+            (deep.join(CONFIG), b"{}".to_vec())
+        );
+    }
+
+    #[test]
     fn what_is_no_file_or_too_long_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("file");
