@@ -36,7 +36,10 @@ impl Tail {
             )
             .assert()
             .code(0);
-            tail.lines.recv_timeout(Duration::from_millis(200)).is_ok()
+            let line = tail.lines.recv_timeout(Duration::from_millis(200));
+            let is_news = |line: &String| line.contains("started anew");
+            assert!(!line.as_ref().is_ok_and(is_news), "it has known no other");
+            line.is_ok()
         });
         std::thread::sleep(Duration::from_millis(200));
         tail.lines.try_iter().for_each(drop);
