@@ -151,3 +151,20 @@ async fn show(shared: &Shared, number: u64, to: &mut OwnedWriteHalf) -> std::io:
         changes.mark_unchanged();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_does_not_know_its_size_does_not_decide() {
+        let (shared, wanted) = Shared::new(Screen::new((24, 80)));
+        shared.has_window(0, (30, 100));
+        for unknown in [(0, 0), (0, 80), (24, 0)] {
+            shared.has_window(1, unknown);
+            assert_eq!(*wanted.size.borrow(), Some((30, 100)), "{unknown:?}");
+        }
+        shared.has_window(1, (20, 120));
+        assert_eq!(*wanted.size.borrow(), Some((20, 100)));
+    }
+}

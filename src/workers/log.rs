@@ -251,6 +251,20 @@ mod tests {
     }
 
     #[test]
+    fn another_size_of_the_terminal_is_written_down_where_it_begins() {
+        let (_directory, files) = files();
+        let mut log = Log::begin(files.clone(), (24, 80));
+        assert_eq!(log.write(b"first"), None);
+        assert_eq!(log.resized((30, 100)), None);
+        assert_eq!(log.write(b"second"), None);
+        let text = std::fs::read_to_string(files.log()).expect("it is there");
+        assert!(
+            text.ends_with("\u{1b}[8;24;80tfirst\u{1b}[8;30;100tsecond"),
+            "{text:?}"
+        );
+    }
+
+    #[test]
     fn a_worker_begins_with_an_empty_log_and_goes_on_where_somebody_has_removed_it() {
         let (_directory, files) = files();
         for file in [files.log_before(), files.log()] {

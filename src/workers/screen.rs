@@ -235,6 +235,13 @@ mod tests {
     }
 
     #[test]
+    fn of_the_lines_above_the_screen_no_more_are_kept_than_may_be() {
+        let mut screen = Screen::keeping((2, 10), 3);
+        screen.write(b"1\r\n2\r\n3\r\n4\r\n5\r\n6");
+        assert_eq!(screen.lines(), ["2", "3", "4", "5", "6"]);
+    }
+
+    #[test]
     fn a_log_is_read_as_its_terminal_showed_it() {
         for (text, lines) in [
             ("", vec![]),
