@@ -85,6 +85,15 @@ fn a_log_is_shown_as_the_terminal_showed_it_also_of_one_that_has_ended() {
 }
 
 #[test]
+fn a_line_that_was_never_ended_is_shown_once_its_worker_has() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run("printf 'one\\ntwo'");
+    supervisor.last();
+    let whole = (Some(0), "one\ntwo\n".to_owned(), String::new());
+    assert_eq!(logs(&scene, &["w1", "--follow"]), whole);
+}
+
+#[test]
 fn a_log_is_followed_until_its_worker_has_ended() {
     let scene = Scene::new();
     let (mut supervisor, _) = scene.run("echo one; while [ ! -e go ]; do sleep 0.01; done; echo two");
