@@ -294,6 +294,27 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_connects_says_whether_it_is_there_and_a_web_hook_does_not() {
+        let node = |pushes, is_live| NodeView {
+            node: crate::engine::NodeId(1),
+            project: "web".to_owned(),
+            name: "fleet".to_owned(),
+            own: None,
+            label: None,
+            agents_max: None,
+            agents: Vec::new(),
+            pushes,
+            is_live,
+            created_at: Timestamp::from_millis(0),
+            last_contact: None,
+        };
+        for is_there in [true, false] {
+            assert_eq!(is_live(&node(false, is_there)), Some(is_there));
+            assert_eq!(is_live(&node(true, is_there)), None);
+        }
+    }
+
+    #[test]
     fn a_relay_that_is_full_is_within_the_bound() {
         let bounds = Bounds::default();
         let (name, project) = ("x".repeat(AGENT_NAME_BYTES_MAX), "x".repeat(AGENT_NAME_BYTES_MAX));

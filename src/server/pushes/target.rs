@@ -258,5 +258,7 @@ mod tests {
         assert!(told(json!({"auth": {"type": "x"}})).contains("\"hmac_sha256\""));
         let long = format!("http://127.0.0.1/{}", "x".repeat(PUSH_URL_BYTES_MAX));
         assert!(told(json!({"url": long})).contains("accepted: at most 2048"));
+        let longest = &long[..PUSH_URL_BYTES_MAX];
+        assert!(read(json!({"url": longest})).is_ok());
     }
 }

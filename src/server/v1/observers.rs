@@ -476,3 +476,18 @@ fn moment(what: &str, given: &str) -> Result<Timestamp, Failure> {
     })?;
     Ok(Timestamp::from_millis(read.timestamp_millis()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_expires_later_than_now() {
+        let now = Timestamp::from_millis(1_777_732_321_000);
+        let at = |ms| expiry(&Timestamp::from_millis(ms).to_string(), now).is_ok();
+        assert_eq!(
+            [1_777_732_320_999, 1_777_732_321_000, 1_777_732_321_001].map(at),
+            [false, false, true]
+        );
+    }
+}

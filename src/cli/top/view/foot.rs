@@ -193,3 +193,33 @@ fn is_held(state: &State) -> bool {
     let chosen = state.stream.chosen().and_then(Entry::message);
     chosen.is_some_and(|(_, steps)| steps.values().any(|step| *step == Step::Held))
 }
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::cli::top::scene::talking;
+    use crate::cli::top::view::look::Colours;
+
+    fn keys(columns: u16) -> String {
+        let look = Look {
+            colours: Colours::Plain,
+            time: |_| String::new(),
+        };
+        let mut terminal = Terminal::new(TestBackend::new(columns, 1)).expect("it is in memory");
+        let drawn = terminal.draw(|frame| draw_keys(frame, frame.area(), &talking(), false, &look));
+        let buffer = drawn.expect("it is in memory").buffer.clone();
+        let cells = buffer.content().iter().map(ratatui::buffer::Cell::symbol);
+        cells.collect()
+    }
+
+    #[test]
+    fn all_keys_are_told_where_they_just_have_room_and_else_without_those_that_others_tell() {
+        let all = " Tab pane  Enter trace  / search  f filter  s send  ? help  q quit ";
+        assert_eq!(keys(67), all);
+        assert_eq!(keys(66).trim_end(), all.replace(" s send ", "").trim_end());
+        assert_eq!(keys(10), " ? help  q", "and how to leave");
+    }
+}
