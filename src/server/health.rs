@@ -315,6 +315,14 @@ mod tests {
     }
 
     #[test]
+    fn whole_seconds_are_counted_and_none_before_their_time() {
+        let between = |from, to| seconds_between(Timestamp::from_millis(from), Timestamp::from_millis(to));
+        assert_eq!(between(1_000, 8_999), 7);
+        assert_eq!(between(1_000, 1_999), 0);
+        assert_eq!(between(9_000, 1_000), 0);
+    }
+
+    #[test]
     fn a_relay_that_is_full_is_within_the_bound() {
         let bounds = Bounds::default();
         let (name, project) = ("x".repeat(AGENT_NAME_BYTES_MAX), "x".repeat(AGENT_NAME_BYTES_MAX));
