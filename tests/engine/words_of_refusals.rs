@@ -1,0 +1,170 @@
+//! What callers read of refusals that are about more than a message and its names: each says what was wrong, and what would be accepted.
+
+use relay::engine::absence::Absence;
+use relay::engine::agents::Use;
+use relay::engine::holds::HeldBy;
+use relay::engine::{actions, holds, nodes, receipts, records};
+use relay::tools::{DEFAULT, messages};
+
+use super::*;
+
+#[track_caller]
+fn assert_said(refusal: impl Into<Refusal>, text: &str) {
+    assert_eq!(DEFAULT.refused(&refusal.into()), text);
+}
+
+fn given() -> String {
+    "12ab".to_owned()
+}
+
+#[test]
+fn what_the_person_asks_of_holds_is_refused_in_these_words() {
+    use holds::Refusal as No;
+    for (refusal, text) in [
+        (
+            No::OnlyThePerson,
+            "only the person holds messages, and lets them pass",
+        ),
+        (
+            No::NotThePerson,
+            "user is you, and what you send and get is never held; accepted: the name of an agent",
+        ),
+        (
+            No::NotHeld { given: given() },
+            "no message \"12ab\" is held; accepted: the id of one that is, or its first 8 or more digits",
+        ),
+        (
+            No::Ambiguous {
+                given: given(),
+                messages: 2,
+            },
+            "2 messages that are held have ids that begin with \"12ab\"; give more of it",
+        ),
+        (
+            No::TooMany { holds: 3 },
+            "as many agents are held already as are accepted: 3; let one go, or hold all",
+        ),
+    ] {
+        assert_said(refusal, text);
+    }
+}
+
+#[test]
+fn who_goes_back_to_messages_is_refused_in_these_words() {
+    assert_said(
+        records::Refusal::OnlyThePerson,
+        "only the person goes back to messages in another's stead",
+    );
+    assert_said(
+        records::Refusal::TooManyReactions { reactions: 3 },
+        "there are 3 reactions to this message, and no room for another one; take one back, or send a message",
+    );
+    assert_said(
+        trace::Refusal::OnlyThePerson,
+        "what happened to a message is shown to the person alone: relay trace ID",
+    );
+    assert_said(
+        trace::Refusal::Ambiguous {
+            given: given(),
+            messages: 2,
+        },
+        "the ids of 2 messages begin with \"12ab\"; accepted: more digits of one, or all",
+    );
+    assert_said(
+        receipts::Refusal::ReasonTooLong { bytes: 5_000 },
+        &format!(
+            "the reason has 5000 bytes; accepted: at most {}",
+            relay::engine::limits::REASON_BYTES_MAX
+        ),
+    );
+    assert_said(
+        receipts::Refusal::DeferredForTooLong { ms_max: 7_200_000 },
+        "a delivery is deferred for at most 2 hours",
+    );
+}
+
+#[test]
+fn who_asks_for_actions_and_nodes_is_refused_in_these_words() {
+    let unknown = |known: &[&str]| actions::Refusal::Unknown {
+        given: "diff".to_owned(),
+        known: known.iter().map(ToString::to_string).collect(),
+    };
+    assert_said(
+        unknown(&[]),
+        "no action \"diff\", nor any other; register it first",
+    );
+    assert_said(
+        unknown(&["build", "sum"]),
+        "no action \"diff\"; there is build, sum",
+    );
+    assert_said(
+        actions::Refusal::TooManyOpen { open: 3 },
+        "3 invocations wait for their answers, and there is no room for another one; ask again later",
+    );
+    assert_said(nodes::Refusal::Unknown, "there is no such node; make it first");
+    assert_said(
+        nodes::Refusal::InstanceConflict { silent_ms: 30_000 },
+        "another instance of this node is connected; it is superseded once it has been silent for 30 s",
+    );
+}
+
+#[test]
+fn who_retires_an_agent_is_told_what_uses_it_and_how_much_of_it() {
+    for (by, text) in [
+        (
+            Use::Messages(1),
+            "1 message waits for \"qa\" or may come back to it; read it first: relay read qa",
+        ),
+        (
+            Use::Messages(2),
+            "2 messages wait for \"qa\" or may come back to it; read them first: relay read qa",
+        ),
+        (
+            Use::Held(1),
+            "1 message for \"qa\" is held; drop it, or let it pass and read it, first: relay hold lists what is held",
+        ),
+        (
+            Use::Held(2),
+            "2 messages for \"qa\" are held; drop them, or let them pass and read them, first: relay hold lists what is held",
+        ),
+        (Use::Sessions(1), "\"qa\" has an open session; end it first"),
+        (Use::Sessions(2), "\"qa\" has 2 open sessions; end them first"),
+        (Use::Worker, "\"qa\" is a worker that lives; release it first"),
+    ] {
+        let agent = name("qa");
+        assert_said(agents::Refusal::InUse { agent, by }, text);
+    }
+}
+
+#[test]
+fn a_sender_is_told_for_which_hold_its_message_is_held() {
+    let held = |by, others| {
+        let agent = name("dev-a");
+        messages::absence_text(&Absence::Held { by, agent, others })
+    };
+    let says = |what: &str| {
+        format!("the person holds {what}, and has not let it pass yet; the message waits until then")
+    };
+    for (by, others, what) in [
+        (HeldBy::All, 2, "all messages"),
+        (HeldBy::From, 0, "what dev-a sends"),
+        (HeldBy::To, 0, "what is sent to dev-a"),
+        (HeldBy::To, 1, "what is sent to dev-a and one other recipient"),
+        (HeldBy::To, 2, "what is sent to dev-a and 2 other recipients"),
+    ] {
+        assert_eq!(held(by, others), says(what));
+    }
+}
+
+#[test]
+fn of_many_names_32_are_listed_and_the_others_are_counted() {
+    let unknown = |count: usize| groups::Refusal::UnknownGroup {
+        name: "crew".to_owned(),
+        known: (0..count).map(|n| format!("g{n:02}")).collect(),
+    };
+    let listed: Vec<String> = (0..32).map(|n| format!("g{n:02}")).collect();
+    let listed = format!("unknown group \"crew\"; known groups: {}", listed.join(", "));
+    assert_said(unknown(32), &listed);
+    assert_said(unknown(34), &format!("{listed} and 2 more"));
+    assert_said(unknown(0), "unknown group \"crew\"; known groups: none");
+}
