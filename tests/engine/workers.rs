@@ -449,9 +449,24 @@ fn of_what_a_worker_wrote_the_last_lines_are_kept_and_of_a_reason_its_beginning(
     };
     assert_eq!(*last_lines, "é".repeat(LAST_LINES_BYTES_MAX / 2));
 
+    // No part of a character is left of one that is cut.
+    relay.has_worker(4, WorkerId(3), "tester");
+    relay.became();
+    relay.happens(
+        WorkerId(3),
+        exited(0, &format!("{}x", "é".repeat(LAST_LINES_BYTES_MAX))),
+    );
+    let [(_, Became::Exited { last_lines, .. }, true)] = &relay.became()[..] else {
+        panic!("it has exited");
+    };
+    assert_eq!(
+        *last_lines,
+        format!("{}x", "é".repeat(LAST_LINES_BYTES_MAX / 2 - 1))
+    );
+
     relay.call(A, 3, spawn("pm", "tester"));
     let reason = "é".repeat(REASON_BYTES_MAX);
-    let effects = relay.happens(WorkerId(3), Happened::FailedToStart { reason });
+    let effects = relay.happens(WorkerId(4), Happened::FailedToStart { reason });
     assert_eq!(effects, [failed(3, &"é".repeat(REASON_BYTES_MAX / 2))]);
 }
 

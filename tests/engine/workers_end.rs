@@ -280,3 +280,20 @@ fn all_workers_end_with_the_relay_and_whoever_waits_for_one_is_answered() {
     assert_eq!(relay.became().len(), 3);
     assert_eq!(relay.waits_for("pm"), []);
 }
+
+#[test]
+fn what_is_said_of_a_worker_s_end_may_be_as_long_as_any_message() {
+    let told = |body_bytes_max: usize| {
+        let mut relay = Relay::told_within(Bounds {
+            body_bytes_max,
+            ..SPACIOUS
+        });
+        relay.has_worker(1, FIRST, "tester");
+        relay.events();
+        relay.happens(FIRST, exited(0, ""));
+        relay.went_out().map(|(message, _)| message.bytes())
+    };
+    let bytes = told(SPACIOUS.body_bytes_max).expect("there is room");
+    assert_eq!(told(bytes), Some(bytes));
+    assert_eq!(told(bytes - 1), None);
+}

@@ -336,3 +336,99 @@ fn nothing_is_said_to_be_handed_on_where_there_is_room_for_that_alone() {
     assert_eq!(relay.waits_for("pm").len(), before.len() + 1);
     assert_eq!(relay.waits_for("tester").len(), 1);
 }
+
+#[test]
+fn what_the_parent_has_read_makes_room_for_what_is_handed_on_and_for_no_more() {
+    let said = "Worker \"tester\" was released, and had not read 5 message(s): 4 follow, and 1 stay in its inbox until yours has room for them.";
+    let metadata = r#"{"worker":"tester","event":"handed_on"}"#;
+    let text = "0123456789".repeat(10);
+    let bytes = said.len() + metadata.len() + 4 * text.len();
+    // What tells of it and four messages fit, and not one more, or not one byte more.
+    for (inbox_messages_max, inbox_bytes_max) in [(5, SPACIOUS.inbox_bytes_max), (9, bytes)] {
+        let mut relay = Relay::told_within(Bounds {
+            inbox_messages_max,
+            inbox_bytes_max,
+            ..SPACIOUS
+        });
+        relay.has_worker(1, FIRST, "tester");
+        for call in 2..7 {
+            relay.call(B, call, post(Some("dev-a"), "tester", &text));
+        }
+        for call in 7..10 {
+            relay.call(B, call, post(Some("dev-a"), "pm", "read"));
+        }
+        relay.call(A, 10, release("pm", "tester"));
+        relay.call(A, 11, read("pm"));
+        relay.passed(11);
+        relay.call(A, 12, look("pm"));
+        relay.happens(FIRST, exited(0, ""));
+        let waits = relay.waits_for("pm");
+        assert_eq!((&waits[0], waits.len()), (&from_relay(said), 1 + 4));
+        assert_eq!(relay.waits_for("tester").len(), 1);
+    }
+}
+
+#[test]
+fn the_trace_of_a_message_says_once_that_it_was_handed_on() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.open_for_person(tracing::PERSON);
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+    relay.call(B, 3, post(Some("dev-a"), "tester", "two"));
+    relay.call(A, 4, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    for n in 1..=2 {
+        let moments = tracing::traced(&mut relay, n).expect("it is known").moments;
+        let happened = moments
+            .into_iter()
+            .map(|moment| (moment.agent.to_string(), moment.seq.0, moment.what));
+        let (from, place) = (name("tester"), u64::from(n));
+        // What tells of them is the first that pm gets.
+        assert_eq!(
+            happened.collect::<Vec<_>>(),
+            [
+                ("tester".to_owned(), place - 1, trace::Happened::Queued),
+                ("pm".to_owned(), place, trace::Happened::HandedOn { from })
+            ]
+        );
+    }
+}
+
+#[test]
+fn one_message_and_what_tells_of_it_may_take_the_last_two_places() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_messages_max: 5,
+        ..SPACIOUS
+    });
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+    for call in 3..6 {
+        relay.call(B, call, post(Some("dev-a"), "pm", "before"));
+    }
+    relay.call(A, 6, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    let one = ("dev-a".to_owned(), "one".to_owned());
+    assert_eq!(relay.waits_for("pm")[3..], [follows(), one]);
+}
+
+#[test]
+fn nothing_is_handed_on_to_places_that_what_was_read_may_come_back_to() {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_messages_max: 4,
+        ..SPACIOUS
+    });
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+    for call in 3..6 {
+        relay.call(B, call, post(Some("dev-a"), "pm", "before"));
+    }
+    relay.call(A, 6, release("pm", "tester"));
+    relay.call(A, 7, read("pm"));
+    relay.passed(7);
+    relay.call(A, 8, look("pm"));
+    relay.happens(FIRST, exited(0, ""));
+    assert_eq!(relay.waits_for("pm"), []);
+    relay.settle();
+    let one = ("dev-a".to_owned(), "one".to_owned());
+    assert_eq!(relay.waits_for("pm"), [follows(), one]);
+}

@@ -1,8 +1,8 @@
 //! Workers: which names they may have, how many there may be, and that nobody is called as the relay is.
 
 use relay::engine::limits::{MODEL_BYTES_MAX, TASK_BYTES_MAX, WORKER_DEPTH_MAX};
-use relay::engine::workers::{Asked, Command as Ask, Refusal as NotDone};
-use relay::engine::{RELAY, WorkerId};
+use relay::engine::workers::{Asked, Command as Ask, Happened, Refusal as NotDone};
+use relay::engine::{RELAY, RandomBytes, WorkerId};
 
 use super::workers::*;
 use super::*;
@@ -344,4 +344,86 @@ fn a_worker_that_has_not_spoken_counts_as_never_there_and_is_not_active() {
         (false, None),
         "what the one before did is not its own"
     );
+}
+
+#[test]
+fn what_a_worker_was_started_with_is_what_is_known_of_its_agent() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    let asked = Asked {
+        cwd: Some("/tmp/tests".to_owned()),
+        ..asked(Some("pm"), "tester")
+    };
+    relay.call(A, 1, Ask::Spawn(Box::new(asked)).into());
+    let effects = relay.call(A, 2, list(None, false));
+    let [
+        Effect::Reply {
+            result: Ok(Reply::Agents(agents::Reply::Listed { agents, .. })),
+            ..
+        },
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}");
+    };
+    let tester = agents.iter().find(|agent| agent.name == name("tester"));
+    let profile = agents::Profile {
+        cli: Some("claude".to_owned()),
+        parent: Some("pm".to_owned()),
+        cwd: Some("/tmp/tests".to_owned()),
+        ..agents::Profile::default()
+    };
+    assert_eq!(tester.map(|agent| agent.profile.clone()), Some(profile));
+}
+
+#[test]
+fn what_relay_says_of_a_worker_has_an_id_of_its_own_whatever_was_drawn() {
+    for drawn in [[0; 16], [0xff; 16]] {
+        let ids = ids_of_news(drawn);
+        assert_eq!(ids.len(), 2);
+        assert_ne!(ids[0], ids[1]);
+    }
+}
+
+/// Has relay say two things of one worker, for which that was drawn, and returns the ids of the messages.
+fn ids_of_news(drawn: RandomBytes) -> Vec<MessageId> {
+    let mut relay = Relay::told_within(Bounds {
+        inbox_messages_max: 4,
+        ..SPACIOUS
+    });
+    relay.handle(Input::Call {
+        session: A,
+        call: CallId(1),
+        random: drawn,
+        command: spawn("pm", "tester"),
+    });
+    relay.happens(FIRST, Happened::Started);
+    for call in 2..6 {
+        relay.call(B, call, post(Some("dev-a"), "tester", "one of four"));
+    }
+    relay.call(A, 6, release("pm", "tester"));
+    relay.happens(FIRST, exited(0, ""));
+    // There was room for three, and now there is for the fourth.
+    relay.call(A, 7, read("pm"));
+    relay.passed(7);
+    relay.call(A, 8, look("pm"));
+    relay.settle();
+    let events = relay.events().into_iter();
+    events
+        .filter_map(|event| {
+            let Event::Accepted { message, .. } = event else {
+                return None;
+            };
+            (message.from == AgentName::relay()).then_some(message.id)
+        })
+        .collect()
+}
+
+#[test]
+fn a_worker_that_lives_is_shown_with_the_rest_and_no_other() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    let living = relay.engine.overview().workers;
+    let agents: Vec<AgentName> = living.into_iter().map(|worker| worker.agent).collect();
+    assert_eq!(agents, [name("tester")]);
+    relay.happens(FIRST, exited(0, ""));
+    assert_eq!(relay.engine.overview().workers, []);
 }
