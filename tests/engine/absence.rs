@@ -2,7 +2,7 @@
 
 use relay::engine::absence::{Absence, Absent};
 use relay::engine::limits::{ACTIVE_MS, NODE_GONE_MS};
-use relay::engine::receipts;
+use relay::engine::{nodes, receipts};
 use serde_json::json;
 
 use relay::engine::handling::Mode;
@@ -266,4 +266,17 @@ fn what_a_node_shows_waits_for_no_program() {
     relay.timeout_at(NODE_GONE_MS);
     let gone = told(&mut relay).expect("its node is gone");
     assert!(matches!(gone, Absence::NodeGone { .. }), "{gone:?}");
+}
+
+#[test]
+fn an_agent_that_its_node_has_had_messages_for_is_not_missed_once_it_is_bound_no_more() {
+    let mut relay = on_a_node();
+    relay.connect(NODE, None);
+    assert_eq!(told_of(&mut relay, "dev-a"), None);
+    let unbind = nodes::Command::Unbind {
+        node: FIRST,
+        agent: "dev-a".to_owned(),
+    };
+    relay.call(PERSON, 1, unbind.into());
+    assert_eq!(told_of(&mut relay, "dev-a"), None);
 }

@@ -537,3 +537,20 @@ fn what_a_lost_node_did_another_may_offer() {
     relay.offers(NODE, vec![offer("test", false)]);
     assert_eq!(out(&relay.invokes(1, "test")), [(NODE, inv(1))]);
 }
+
+#[test]
+fn what_an_action_says_of_itself_may_take_all_the_room_that_there_is() {
+    let mut relay = Relay::with_action();
+    let longest = || Some("x".repeat(SCHEMA_BYTES_MAX).into());
+    let description = Description {
+        text: "x".repeat(ROOMY.description_bytes_max),
+        input_schema: longest(),
+        output_schema: longest(),
+        available_to: Some(["pm", "dev-a", "dev-b"].map(str::to_owned).to_vec()),
+        ..sum()
+    };
+    assert!(matches!(
+        relay.registers(PERSON, description)[..],
+        [Effect::Reply { result: Ok(_), .. }]
+    ));
+}

@@ -173,6 +173,11 @@ fn a_node_takes_no_more_agents_than_it_says() {
         relay.said(NODE, Said::Has { agents }),
         no_node(NoNode::Full { agents: 2 })
     );
+    let agents = vec!["dev-a".to_owned()];
+    assert_eq!(
+        relay.said(NODE, Said::Has { agents }),
+        [answered(Answer::Has(vec![binding(0)]))]
+    );
     assert_eq!(relay.bind(FIRST, "dev-a"), [answered(Answer::Bound(binding(0)))]);
 }
 
@@ -218,8 +223,10 @@ fn an_agents_own_node_has_it_again_whichever_way_another_lets_go() {
     relay.bind(FIRST, "dev-a");
     assert_eq!(relay.agents_of(NodeId(1)), []);
     let agent = "dev-a".to_owned();
-    assert_eq!(relay.said(NODE, Said::Drops { agent }), noted());
+    let drops = Said::Drops { agent };
+    assert_eq!(relay.said(NODE, drops.clone()), noted());
     assert_eq!(relay.agents_of(NodeId(1)), [name("dev-a")]);
+    assert_eq!(relay.said(NODE, drops), noted(), "it is done already");
     relay.bind(FIRST, "dev-a");
     let agents = Vec::new();
     relay.said(NODE, Said::Has { agents });
@@ -299,5 +306,72 @@ fn only_the_person_makes_nodes_and_only_a_node_speaks_as_one() {
             session: NEXT,
             result
         }]
+    );
+}
+
+#[test]
+fn an_agent_that_a_node_adopts_is_of_the_node_s_project() {
+    let mut relay = Relay::with_node();
+    let create = Asked::Create {
+        project: "web".to_owned(),
+        name: "fleet".to_owned(),
+        label: None,
+        agents_max: None,
+        pushes: false,
+    };
+    let (web, _, _) = node_in(&relay.asked(PERSON, create));
+    relay.connect_as(web, NEXT);
+    let agent = "worker".to_owned();
+    let adopted = relay.said(NEXT, Said::Adopts { agent });
+    let bound = BindingView {
+        agent: name("web:worker"),
+        ..binding(0)
+    };
+    assert_eq!(adopted, [answered(Answer::Bound(bound))]);
+}
+
+#[test]
+fn a_node_is_found_again_by_whoever_says_no_label_or_the_same() {
+    let mut relay = Relay::told();
+    relay.open_for_person(PERSON);
+    let create = |label: Option<&str>| Asked::Create {
+        project: DEFAULT_PROJECT.to_owned(),
+        name: "fleet".to_owned(),
+        label: label.map(str::to_owned),
+        agents_max: None,
+        pushes: false,
+    };
+    let made = node_in(&relay.asked(PERSON, create(Some("my laptop"))));
+    assert_eq!(node_in(&relay.asked(PERSON, create(Some("my laptop")))), made);
+    assert_eq!(node_in(&relay.asked(PERSON, create(None))), made);
+    let known = Some("my laptop".to_owned());
+    let other = relay.asked(PERSON, create(Some("server")));
+    assert_eq!(other, no_node(NoNode::OtherLabel { known }));
+}
+
+#[test]
+fn an_agents_own_node_may_name_it() {
+    let mut relay = with_own_node();
+    relay.connect_as(NodeId(1), NEXT);
+    let agent = "dev-a".to_owned();
+    assert_eq!(
+        relay.said(NEXT, Said::Adopts { agent }),
+        [answered(Answer::Bound(binding(0)))]
+    );
+}
+
+#[test]
+fn a_node_may_have_agents_of_the_roster_however_few_others_may_be() {
+    let mut relay = Relay::told_within(Bounds {
+        agents_max: 2,
+        ..ROOMY
+    });
+    relay.open_for_person(PERSON);
+    relay.create("fleet", None);
+    relay.connect(NODE, None);
+    let agents = vec!["dev-a".to_owned()];
+    assert_eq!(
+        relay.said(NODE, Said::Has { agents }),
+        [answered(Answer::Has(vec![binding(0)]))]
     );
 }

@@ -8,8 +8,8 @@ use relay::engine::limits::INVOCATION_MS;
 use relay::engine::nodes::{Refusal as NoNode, Said};
 
 use super::actions::{
-    CALLER, CALLERS_NODE, HANDLER, SECOND, by_agent, ended, inv, offer, out, refused_as, said, sent, show,
-    sum, told,
+    CALLER, CALLERS_NODE, HANDLER, SECOND, by_agent, by_node, ended, inv, offer, out, refused_as, said, sent,
+    show, sum, told,
 };
 use super::nodes::{ANY, FIRST, NEXT, NODE, NONE, PERSON, noted};
 use super::*;
@@ -344,4 +344,46 @@ fn bounds_refuse_what_is_open_and_forget_what_has_ended() {
     relay.ends(HANDLER, 3, Ok(&"x".repeat(90)));
     relay.ends(HANDLER, 2, Ok("1"));
     assert_eq!(relay.progress(2), ended(0, Ok("1")));
+}
+
+#[test]
+fn what_has_ended_is_kept_as_long_as_its_bytes_and_those_of_its_answer_have_room() {
+    let mut relay = Relay::with_action();
+    let kept = |relay: &mut Relay, number| {
+        let shown = relay.asks(CALLER, show("default", number));
+        matches!(shown[..], [Effect::Reply { result: Ok(_), .. }])
+    };
+    relay.invokes_as(CALLER, 1, "sum", "{}");
+    relay.ends(HANDLER, 1, Ok(&"x".repeat(80)));
+    let first = relay.invocation(1);
+    assert_eq!(first.bytes(), 3 + 2 + 80);
+    // As many as may be: 100.
+    relay.invokes_as(CALLER, 2, "sum", &"x".repeat(12));
+    assert!(kept(&mut relay, 1));
+    relay.ends(HANDLER, 2, Err("no"));
+    assert_eq!(relay.invocation(2).bytes(), 3 + 12 + 2);
+    relay.invokes_as(CALLER, 3, "sum", "");
+    assert!(!kept(&mut relay, 1), "it ended first");
+    assert!(kept(&mut relay, 2));
+    assert_eq!(relay.invocation(3).bytes(), 3);
+}
+
+#[test]
+fn what_a_node_itself_is_asked_ends_by_what_that_node_says_and_no_other() {
+    let mut relay = Relay::with_action();
+    let unknown = |number| NoAction::UnknownInvocation {
+        given: inv(number).to_string(),
+    };
+    relay.registers(PERSON, by_node("deploy", FIRST));
+    relay.invokes(1, "deploy");
+    assert_eq!(relay.node_ends(CALLERS_NODE, 1, Ok("1")), refused_as(unknown(1)));
+    relay.node_ends(NODE, 1, Ok("1"));
+    assert_eq!(relay.progress(1), ended(0, Ok("1")));
+    // Nor by what the target of another one has taken.
+    relay.invokes(2, "deploy");
+    let hook = relay.pushes_to("hook");
+    relay.connect_as(hook, SessionId(11));
+    let refused = relay.said(SessionId(11), asked(2, Err("HTTP 500")));
+    assert_eq!(refused, refused_as(unknown(2)));
+    assert_eq!(relay.progress(2), sent(NODE));
 }

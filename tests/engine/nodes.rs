@@ -561,3 +561,13 @@ fn the_node_gets_what_nobody_has_acknowledged_when_it_is_full() {
     relay.acknowledge(NODE, "dev-a", 1);
     assert_eq!(relay.posts(3..=3), [(NODE, 3, nth(3))]);
 }
+
+#[test]
+fn an_instance_takes_the_place_of_a_connection_that_has_said_of_none() {
+    let mut relay = Relay::with_node();
+    let effects = relay.connect(NEXT, instance("one"));
+    assert!(
+        effects.contains(&Effect::Superseded { session: NODE }),
+        "{effects:?}"
+    );
+}

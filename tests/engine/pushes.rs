@@ -451,6 +451,13 @@ fn what_is_said_of_what_is_over_changes_nothing() {
     relay.goes_on();
     relay.fails(2, &"é".repeat(REASON_BYTES_MAX));
     assert_eq!(relay.failing().expect("twice").error.len(), REASON_BYTES_MAX);
+    relay.goes_on();
+    relay.fails(2, &format!("x{}", "é".repeat(REASON_BYTES_MAX)));
+    assert_eq!(
+        relay.failing().expect("again").error.len(),
+        REASON_BYTES_MAX - 1,
+        "no part of a character"
+    );
     // Another node does not say so of its frames.
     let mut relay = Relay::with_node();
     relay.posts(1..=1);

@@ -3,6 +3,7 @@
 use relay::engine::agents::{Command as Agents, Registration, Use};
 use relay::engine::limits::TRANSIENT_MS;
 
+use super::actions::by_agent;
 use super::nodes::PERSON;
 use super::*;
 
@@ -194,4 +195,16 @@ fn only_the_person_retires() {
             [refused(call, not_yours.into())]
         );
     }
+}
+
+#[test]
+fn an_agent_that_handles_an_action_stays() {
+    let mut relay = with_qa();
+    relay.close(QA, Ending::Orderly);
+    relay.registers(PERSON_S, by_agent("test", "qa"));
+    let action = "test".to_owned();
+    assert_eq!(
+        relay.call(PERSON_S, 1, retire("qa")),
+        in_use(1, "qa", Use::Action(action))
+    );
 }
