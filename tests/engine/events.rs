@@ -292,3 +292,19 @@ fn the_news_of_the_start_is_handed_over_like_a_message() {
     };
     assert_eq!(relay.events(), [told]);
 }
+
+#[test]
+fn an_acceptance_tells_the_place_in_each_inbox() {
+    let mut relay = Relay::told();
+    relay.register(EXCHANGE, registration("qa", None));
+    relay.post(A, 1, &message(1, 0, "pm", "dev-b"));
+    relay.events();
+    relay.call(A, 2, post(Some("pm"), "*", "to all"));
+    let places = relay.events().into_iter().find_map(|event| {
+        let Event::Accepted { places, .. } = event else {
+            return None;
+        };
+        Some(places.as_slice().to_vec())
+    });
+    assert_eq!(places, Some(vec![Seq(0), Seq(1), Seq(0)]));
+}

@@ -180,3 +180,40 @@ fn whoever_watches_an_inbox_is_told_of_what_passes_and_not_of_what_is_held() {
     assert!(!relay.post(A, 2, &nth(1)).contains(&changed));
     assert_eq!(relay.allow(1), [changed]);
 }
+
+#[test]
+fn who_awaits_one_answer_gets_one_of_two_that_pass_together() {
+    let mut relay = Relay::with_person();
+    relay.hold("dev-a");
+    let options = mail::PostOptions {
+        await_ms: Some(WAIT_MS),
+        ..mail::PostOptions::default()
+    };
+    relay.post_with(A, 1, &nth(1), Some(options));
+    let (first, second) = (message(2, 0, "dev-a", "pm"), message(3, 1, "dev-a", "pm"));
+    relay.post(B, 2, &first);
+    relay.post(B, 3, &second);
+    let (_, effects) = relay.lift(Some("dev-a"));
+    let [
+        Effect::Reply {
+            call: CallId(1),
+            result: Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })),
+            ..
+        },
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(**deliveries, [first]);
+    assert_eq!(relay.call(C, 4, read("pm")), [shown(4, [second])]);
+}
+
+#[test]
+fn whether_all_is_held_is_shown() {
+    let mut relay = Relay::with_person();
+    assert!(!relay.engine.overview().holds_all);
+    relay.hold_all();
+    assert!(relay.engine.overview().holds_all);
+    relay.lift(None);
+    assert!(!relay.engine.overview().holds_all);
+}

@@ -1,6 +1,7 @@
 //! Going back to messages: who is shown one, and what is said about it.
 
 use relay::engine::limits::EMOJI_BYTES_MAX;
+use relay::engine::receipts::{self, Receipt};
 use relay::engine::records::{Command as Asked, Of, Range, Reaction, Record, Refusal as No, Reply as Answer};
 use relay::engine::trace::ShownTo;
 use relay::engine::{News, Told};
@@ -314,7 +315,9 @@ fn a_list_has_the_newest_first_within_its_range() {
         after: Some(id(1).to_string()),
         limit: 2,
     };
-    assert_eq!(relay.finds(Of::All, range), Ok(ids(&[4, 3])));
+    assert_eq!(relay.finds(Of::All, range.clone()), Ok(ids(&[4, 3])));
+    let between = Range { limit: 100, ..range };
+    assert_eq!(relay.finds(Of::All, between), Ok(ids(&[4, 3, 2])));
     assert_eq!(relay.finds(Of::Sender(name("dev-a")), all()), Ok(Vec::new()));
     let ends = |one: &str, other: &str| Of::Between(one.to_owned(), other.to_owned());
     assert_eq!(relay.finds(ends("dev-a", "pm"), all()), Ok(ids(&[5, 4, 3, 2, 1])));
@@ -366,9 +369,10 @@ fn what_is_forgotten_by_its_bytes_is_not_found() {
         ..ROOMY
     });
     relay.open_for_person(PERSON);
-    for (call, body) in [(1, "aaa"), (2, "bb"), (3, "c")] {
-        relay.call(B, call, post(Some("pm"), "dev-a", body));
-    }
+    relay.call(B, 1, post(Some("pm"), "dev-a", "aaa"));
+    relay.call(B, 2, post(Some("pm"), "dev-a", "bb"));
+    assert!(relay.shows(1, ShownTo::Person).is_ok(), "as many as may be");
+    relay.call(B, 3, post(Some("pm"), "dev-a", "c"));
     assert_eq!(relay.shows(1, ShownTo::Person), Err(unknown(1)));
     assert!(relay.shows(2, ShownTo::Person).is_ok());
     relay.call(B, 4, post(Some("pm"), "dev-a", "longer than all of it"));
@@ -400,4 +404,63 @@ fn a_name_is_mentioned_as_a_word_of_its_own() {
     assert!(asks("@pm", &elsewhere) && asks("@web:pm", &elsewhere) && asks("@default:pm", &name("pm")));
     assert!(!asks("@web:pm", &name("pm")) && !asks("@pm-2", &name("pm")));
     assert_eq!(mentioned(""), [""; 0]);
+}
+
+#[test]
+fn each_of_several_readers_stands_where_it_read_first() {
+    let mut relay = relay();
+    relay.call(A, 1, post(Some("pm"), "*", "to all"));
+    let readers = |relay: &mut Relay| relay.shows(1, ShownTo::Person).expect("it is shown").readers;
+    relay.now = START.plus_millis(10);
+    relay.mark(DEV_B, 1).expect("it is its own");
+    relay.now = START.plus_millis(20);
+    relay.mark(DEV_A, 1).expect("it is its own");
+    let both = [
+        (name("dev-b"), START.plus_millis(10)),
+        (name("dev-a"), START.plus_millis(20)),
+    ];
+    assert_eq!(readers(&mut relay), both);
+    // It gets what it marked.
+    relay.now = START.plus_millis(30);
+    relay.call(A, 2, read("dev-b"));
+    relay.passed(2);
+    relay.call(A, 3, look("pm"));
+    relay.settle();
+    assert_eq!(readers(&mut relay), both);
+}
+
+#[test]
+fn what_its_agent_could_not_handle_has_no_reader() {
+    let mut relay = Relay::with_node().with_speakers();
+    relay.post(B, 1, &nth(1));
+    let receipt = Receipt::Failed {
+        reason: None,
+        retryable: false,
+    };
+    let message = id(1).to_string();
+    relay.call(DEV_A, 2, receipts::Command::Give { message, receipt }.into());
+    assert!(
+        relay
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::Confirmed { by: Sign::Failed, .. }))
+    );
+    assert_eq!(relay.shows(1, ShownTo::Person).expect("it is shown").readers, []);
+}
+
+#[test]
+fn what_goes_to_many_is_shown_to_each_of_them_and_what_is_held_to_none_it_is_held_for() {
+    let mut relay = relay();
+    relay.hold("dev-a");
+    relay.call(A, 1, post(Some("pm"), "*", "to all"));
+    assert!(relay.shows(1, as_agent("dev-b")).is_ok());
+    assert_eq!(relay.shows(1, as_agent("dev-a")), Err(unknown(1)));
+    relay.allow(1);
+    assert!(relay.shows(1, as_agent("dev-a")).is_ok());
+    // What passes to one does not pass to another.
+    relay.hold("dev-b");
+    relay.call(A, 2, post(Some("pm"), "*", "to all"));
+    relay.lift(Some("dev-b"));
+    assert!(relay.shows(2, as_agent("dev-b")).is_ok());
+    assert_eq!(relay.shows(2, as_agent("dev-a")), Err(unknown(2)));
 }

@@ -1,10 +1,12 @@
 //! What happened to a message is shown to the person: whole, or not at all.
 
+use relay::engine::handling::{Handling, Mode};
 use relay::engine::trace::{Happened, Moment, ShownTo, Traced};
+use relay::engine::{holds, records};
 
 use super::*;
 
-const PERSON: SessionId = SessionId(7);
+pub const PERSON: SessionId = SessionId(7);
 
 /// A relay with a session of the person's.
 fn with_person(bounds: Bounds) -> Relay {
@@ -312,4 +314,87 @@ fn a_message_is_shown_whole_to_those_who_sent_it_and_to_those_who_got_it_their_o
     let beginning = &given[..8];
     let mut effects = relay.call(PERSON, 1_000, shown_to(beginning, ShownTo::Agent(name("pm"))));
     assert_eq!(effects.pop(), Some(reply(1_000, Err(unknown(beginning)))));
+}
+
+#[test]
+fn what_becomes_of_one_message_is_not_what_becomes_of_another() {
+    let mut relay = with_person(ROOMY);
+    let whom = || holds::Whom::Agent("dev-a".to_owned());
+    relay.call(PERSON, 1, holds::Command::Hold(whom()).into());
+    let deadline = mail::PostOptions {
+        handling: Handling {
+            deadline: Some(START.plus_millis(10)),
+            ..Handling::default()
+        },
+        ..mail::PostOptions::default()
+    };
+    relay.post(B, 2, &nth(1));
+    relay.post(B, 3, &nth(2));
+    relay.post(B, 4, &nth(3));
+    relay.post_with(B, 5, &nth(4), Some(deadline));
+    let to_all = sent(5, 0, "pm", Recipient::everyone(Some(DEFAULT_PROJECT)));
+    relay.post(B, 8, &to_all);
+    let message = id(2).to_string();
+    relay.call(PERSON, 6, holds::Command::Allow { message }.into());
+    let message = id(3).to_string();
+    relay.call(PERSON, 7, holds::Command::Drop { message }.into());
+    relay.timeout_at(10);
+    let of_each: Vec<Vec<Happened>> = (1..=4)
+        .map(|n| {
+            let traced = traced(&mut relay, n).expect("it is known");
+            traced.moments.into_iter().map(|moment| moment.what).collect()
+        })
+        .collect();
+    let held = || vec![Happened::Queued, Happened::Held(holds::HeldBy::To)];
+    let ends = |what: Happened| [held(), vec![what]].concat();
+    assert_eq!(
+        of_each,
+        [
+            held(),
+            ends(Happened::Allowed),
+            ends(Happened::Dropped),
+            ends(Happened::Expired)
+        ]
+    );
+}
+
+#[test]
+fn how_one_message_is_brought_is_not_how_another_is() {
+    let mut relay = with_person(ROOMY);
+    relay.post(B, 1, &nth(1));
+    let (agent, mode) = (Some("dev-a".to_owned()), Some(Mode::Manual));
+    relay.call(PERSON, 2, agents::Command::Mode { agent, mode }.into());
+    relay.post(B, 3, &nth(2));
+    let brought = |relay: &mut Relay, n: u8| {
+        let moments = traced(relay, n).expect("it is known").moments.into_iter();
+        moments.map(|moment| moment.what).collect::<Vec<_>>()
+    };
+    assert_eq!(brought(&mut relay, 1), [Happened::Queued]);
+    assert_eq!(
+        brought(&mut relay, 2),
+        [Happened::Queued, Happened::Brought(Mode::Manual)]
+    );
+}
+
+#[test]
+fn a_mark_is_in_the_trace_of_its_message_for_who_got_it_and_no_other() {
+    let mut relay = with_person(ROOMY);
+    for (session, agent) in [(EXCHANGE, "dev-a"), (SessionId(5), "dev-b")] {
+        relay.open(session, Carrier::Exchange, Some(agent));
+    }
+    relay.call(B, 1, post(Some("pm"), "#ops", "all stop"));
+    relay.post(B, 2, &nth(2));
+    relay.post(B, 3, &nth(3));
+    for (session, n) in [(SessionId(5), 1), (EXCHANGE, 2)] {
+        let message = id(n).to_string();
+        let marked = relay.call(session, 4, records::Command::Mark { message }.into());
+        assert!(matches!(marked[..], [Effect::Reply { result: Ok(_), .. }]));
+    }
+    let happened = |relay: &mut Relay, n: u8| {
+        let moments = traced(relay, n).expect("it is known").moments.into_iter();
+        moments.map(|moment| moment.what).collect::<Vec<_>>()
+    };
+    assert_eq!(happened(&mut relay, 1), [], "it is in nobody's inbox");
+    assert_eq!(happened(&mut relay, 2), [Happened::Queued, Happened::Marked]);
+    assert_eq!(happened(&mut relay, 3), [Happened::Queued]);
 }
