@@ -189,6 +189,13 @@ fn an_agent_s_name_goes_before_a_role_and_a_role_before_a_group() {
     let lint = of_role("lint", registration("lint", None));
     relay.register(SessionId(15), lint);
     assert_eq!(send(&mut relay, "pm", "lint"), told("lint", &["lint"], &[]));
+    let helper = of_role("lint", registration("helper", None));
+    relay.register(SessionId(16), helper);
+    let expected = told("lint", &["lint"], &[role("lint")]);
+    assert_eq!(send(&mut relay, "pm", "lint"), expected);
+    everybody(&mut relay, "qa");
+    let expected = told("qa", &["qa"], &[group("qa")]);
+    assert_eq!(send(&mut relay, "pm", "qa"), expected);
 }
 
 #[test]

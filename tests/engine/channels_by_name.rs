@@ -259,3 +259,31 @@ fn a_join_of_the_channel_of_all_agents_changes_nothing() {
     assert_eq!(ask(&mut relay, PM, join("general")), joined(all, true));
     assert_eq!(relay.events(), []);
 }
+
+#[test]
+fn a_channel_s_name_is_known_and_nothing_else_has_one() {
+    for (channel, local) in [("general", "general"), ("web:ops", "ops")] {
+        let (project, name) = channel.split_once(':').unwrap_or((DEFAULT_PROJECT, channel));
+        let channel = ChannelName::in_project(project, name).expect("a good name");
+        assert_eq!(Recipient::channel(&channel).channel_name(), Some(local));
+    }
+    let agent = Recipient::agent(&name("dev-a"));
+    assert_eq!(
+        (agent.channel_name(), agent.as_agent()),
+        (None, Some(name("dev-a")))
+    );
+    let all = Recipient::everyone(None);
+    assert_eq!((all.channel_name(), all.as_agent()), (None, None));
+}
+
+#[test]
+fn a_topic_may_take_all_the_room_that_there_is() {
+    let mut relay = Relay::told();
+    relay.open(EXCHANGE, Carrier::Exchange, Some("pm"));
+    let topic = "x".repeat(ROOMY.description_bytes_max);
+    let made = relay.call(EXCHANGE, 1, make("ops", &topic).into());
+    assert!(
+        matches!(made[..], [Effect::Reply { result: Ok(_), .. }]),
+        "{made:?}"
+    );
+}

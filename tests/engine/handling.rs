@@ -456,3 +456,26 @@ fn the_trace_tells_how_it_was_to_be_brought_and_that_it_has_expired() {
     let happened: Vec<_> = traced.moments.iter().map(|moment| moment.what.clone()).collect();
     assert_eq!(happened, [Happened::Queued, Happened::Expired]);
 }
+
+#[test]
+fn a_mode_and_a_priority_are_known_by_their_words() {
+    let modes = [
+        ("immediate", Mode::Immediate),
+        ("next-message", Mode::NextMessage),
+        ("next-tool-call", Mode::NextToolCall),
+        ("on-idle", Mode::OnIdle),
+        ("manual", Mode::Manual),
+    ];
+    for (word, mode) in modes {
+        assert_eq!(Mode::named(word), Ok(mode));
+        assert_eq!(mode.to_string(), word);
+    }
+    let unknown =
+        "unknown mode \"later\"; known modes: immediate, next-message, next-tool-call, on-idle, manual";
+    assert_eq!(Mode::named("later"), Err(unknown.to_owned()));
+    for (word, priority) in [("normal", Priority::Normal), ("urgent", Priority::Urgent)] {
+        assert_eq!(Priority::parse(word), Some(priority));
+        assert_eq!(priority.as_str(), word);
+    }
+    assert_eq!(Priority::parse("high"), None);
+}

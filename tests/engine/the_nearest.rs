@@ -105,3 +105,13 @@ fn the_nearest_are_those_that_differ_the_least() {
         assert_eq!(known.names, all, "{asked}");
     }
 }
+
+#[test]
+fn where_not_all_are_listed_it_is_said_of_how_many_they_are_the_nearest() {
+    let known = |count| {
+        let names = names(&["pm", "dev-a"]);
+        Known { names, count }.to_string()
+    };
+    assert_eq!(known(2), "pm, dev-a");
+    assert_eq!(known(9), "pm, dev-a (the nearest of 9)");
+}

@@ -417,3 +417,20 @@ fn who_answers_an_older_message_counts_on_from_the_latest() {
         reply_to(2),
     );
 }
+
+#[test]
+fn what_answers_a_message_or_goes_on_in_its_thread_is_a_reply() {
+    let is_reply = |context: Option<Context>| {
+        let message = context.map_or(nth(2), |context| within(context, &nth(2))).message;
+        (message.is_reply(), message.answers())
+    };
+    let first = Some(MessageId(id(1)));
+    assert_eq!(is_reply(None), (false, None));
+    assert_eq!(is_reply(Some(thread("design", 0))), (false, None));
+    assert_eq!(is_reply(Some(thread(&id(1).to_string(), 1))), (true, first));
+    let in_another = Context {
+        thread: Some("design".to_owned()),
+        ..answer(1, 1, 1)
+    };
+    assert_eq!(is_reply(Some(in_another)), (true, first));
+}

@@ -250,3 +250,14 @@ fn a_worker_is_spawned_and_released_in_the_words_of_the_document() {
     let waits = tool("relay_spawn").waits.of_call(|_| None);
     assert_eq!(waits, Some(std::time::Duration::from_secs(30)));
 }
+
+#[test]
+fn how_many_messages_are_wanted_is_a_whole_number_in_its_range() {
+    let mut relay = relay();
+    for limit in [json!(1.5), json!(0), json!(1e9)] {
+        let told = refusal(&mut relay, BOB, 1, "relay_inbox", json!({"limit": limit}));
+        assert!(told.starts_with("Error: \"limit\" is "), "{told}");
+    }
+    let read = text(&mut relay, BOB, 2, "relay_inbox", json!({"limit": 1.0}));
+    assert_eq!(read, "No messages in inbox.");
+}
