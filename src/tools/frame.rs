@@ -564,4 +564,26 @@ mod tests {
             assert!(text.contains(&format!("\n| {code}\n")), "{text}");
         }
     }
+
+    #[test]
+    fn what_turns_text_around_and_what_nobody_sees_is_written_as_its_number() {
+        for (hidden, written) in [
+            ("\u{202a}", "\\u{202a}"),
+            ("\u{202e}", "\\u{202e}"),
+            ("\u{2066}", "\\u{2066}"),
+            ("\u{2069}", "\\u{2069}"),
+            ("\u{e0000}", "\\u{e0000}"),
+            ("\u{e007f}", "\\u{e007f}"),
+        ] {
+            assert_eq!(defanged(&format!("a{hidden}b")), format!("a{written}b"));
+        }
+        assert_eq!(defanged("a\u{202f}b\tc"), "a\u{202f}b\tc");
+    }
+
+    #[test]
+    fn what_relay_writes_is_known_by_its_beginning() {
+        let text = framed(&shown(vec![delivery(name("dev-b"), "hi", None)], 0), None);
+        assert!(begins(&text), "{text}");
+        assert!(!begins("hi [relay"));
+    }
 }
