@@ -7,6 +7,8 @@
 
 #[path = "bridge/agent.rs"]
 mod agent;
+#[path = "bridge/connections.rs"]
+mod connections;
 #[path = "bridge/presence.rs"]
 mod presence;
 #[path = "bridge/quirks.rs"]
