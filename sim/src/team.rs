@@ -307,7 +307,9 @@ pub fn read(of: &str, answer: &Value, notice: Option<String>) -> Outcome {
         id: text(&message["message_id"]),
         from: whole(project_of(of), &text(&message["from"])),
         // It stands there only where it is not the reader's name.
-        to: message["to"].as_str().unwrap_or(of).to_owned(),
+        to: message["to"]
+            .as_str()
+            .map_or_else(|| of.to_owned(), |to| whole(project_of(of), to)),
         kind: relay::engine::Kind::Free.as_str().to_owned(),
         body: text(&message["content"]),
         redelivered: message["redelivered"] == true,
@@ -349,7 +351,7 @@ fn in_words(of: &str, id: String, head: &str, body: &str) -> Seen {
     Seen {
         id,
         from,
-        to: channel.unwrap_or_default().to_owned(),
+        to: channel.map_or_else(String::new, |channel| whole(project_of(of), channel)),
         kind: relay::engine::Kind::Free.as_str().to_owned(),
         body: body.to_owned(),
         redelivered: words.any(|word| word == "(redelivered)"),

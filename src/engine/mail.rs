@@ -171,6 +171,8 @@ pub enum Reply {
         deliveries: Vec<Delivery>,
         /// What stands aside there, oldest first, with for which hold: shown to the person alone.
         held: Vec<(Delivery, HeldBy)>,
+        /// The project of whose inbox it is, if it is not the default one: names are seen from there.
+        project: Option<Box<str>>,
     },
     /// The message that was asked for.
     Found {
@@ -437,7 +439,11 @@ impl Engine {
         } else {
             Vec::new()
         };
-        Reply::Seen { deliveries, held }
+        Reply::Seen {
+            deliveries,
+            held,
+            project: seen_from(agent),
+        }
     }
 
     /// Takes note of a read that is carried out: the reader is there, and joins the channel that it asks for.
@@ -469,7 +475,7 @@ impl Engine {
         } = self.hand_over(session, agent, filter, step);
         Answer {
             reply: Reply::Messages {
-                project: (agent.project() != DEFAULT_PROJECT).then(|| agent.project().into()),
+                project: seen_from(agent),
                 earlier,
                 deliveries,
                 restarted: notice.then_some(started_at),
@@ -515,4 +521,9 @@ impl Engine {
         let is_there = matching.next().is_some();
         is_there || (inbox.notice_due && filter.answers.is_none() && self.tells(session, agent))
     }
+}
+
+/// Returns the project from which names are seen in an agent's inbox, if it is not the default one.
+fn seen_from(agent: &AgentName) -> Option<Box<str>> {
+    (agent.project() != DEFAULT_PROJECT).then(|| agent.project().into())
 }

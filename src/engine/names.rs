@@ -309,6 +309,17 @@ impl Recipient {
         &self.text
     }
 
+    /// Returns what somebody in a project calls it.
+    pub fn seen_from(&self, project: &str) -> Cow<'_, str> {
+        match self.text.split_once(':').unwrap_or((DEFAULT_PROJECT, &self.text)) {
+            (own, local) if own == project => local.into(),
+            (DEFAULT_PROJECT, local) if !SHARED.contains(&local) => {
+                format!("{DEFAULT_PROJECT}:{local}").into()
+            }
+            (_, _) => self.as_str().into(),
+        }
+    }
+
     /// Returns what it is.
     pub fn by(&self) -> ResolvedBy {
         self.by

@@ -394,7 +394,7 @@ fn mail(reply: &Reply) -> Vec<u8> {
             let each = object.member("kinds");
             each.array(kinds, |json, kind| json.plain(kind.as_str()));
         }),
-        Reply::Seen { deliveries, held } => object(|object| {
+        Reply::Seen { deliveries, held, .. } => object(|object| {
             tools::holds::write_inbox(deliveries, held, object.member("messages"));
         }),
         Reply::Messages {

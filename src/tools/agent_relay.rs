@@ -5,6 +5,8 @@
 mod resources;
 mod workers;
 
+use std::borrow::Cow;
+
 use resources::{agents_to_json, inbox_to_json, project_to_json};
 use workers::{RELAY_RELEASE, RELAY_SPAWN};
 
@@ -346,7 +348,7 @@ const SHOWN_BEFORE: &str = " (shown before)";
 fn in_words(delivery: &Delivery, project: &str, mark: &str) -> String {
     let message = &delivery.message;
     let (id, from, body) = (message.id, message.from.seen_from(project), &message.body);
-    let channel = channel(delivery)
+    let channel = channel(delivery, project)
         .map(|channel| format!(" [{channel}]"))
         .unwrap_or_default();
     let thread = message
@@ -364,10 +366,10 @@ fn again(delivery: &Delivery) -> &'static str {
     }
 }
 
-/// Returns the channel that a message was sent to.
-fn channel(delivery: &Delivery) -> Option<&str> {
+/// Returns the channel that a message was sent to, as it is called in a project.
+fn channel<'a>(delivery: &'a Delivery, project: &str) -> Option<Cow<'a, str>> {
     let to = &delivery.message.to;
-    (to.by() == ResolvedBy::Channel).then(|| to.as_str())
+    (to.by() == ResolvedBy::Channel).then(|| to.seen_from(project))
 }
 
 fn seen_from(project: Option<&str>) -> &str {

@@ -469,7 +469,7 @@ fn write_message(delivery: &Delivery, project: &str, json: &mut Json<'_>) {
             }
         }
         if message.to.by() != crate::engine::ResolvedBy::Name {
-            object.member("to").plain(message.to.as_str());
+            object.member("to").plain(&message.to.seen_from(project));
         }
         if delivery.redelivered {
             object.member("redelivered").boolean(true);

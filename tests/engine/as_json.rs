@@ -202,7 +202,7 @@ fn each_thing_that_happens_to_a_message_has_its_word_and_what_there_is_to_say_of
 }
 
 /// What a session reads of one of Agent Relay's resources.
-fn resource(relay: &mut Relay, session: SessionId, uri: &str) -> Value {
+pub fn resource(relay: &mut Relay, session: SessionId, uri: &str) -> Value {
     let mut resources = AGENT_RELAY.resources.iter();
     let resource = resources.find(|resource| resource.uri == uri).expect("it is one");
     let effects = relay.call(session, 900, (resource.to_command)());

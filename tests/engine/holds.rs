@@ -353,7 +353,15 @@ fn the_person_sees_what_is_held_and_nobody_else_does() {
     };
     let seen = |call, held: Vec<(Delivery, HeldBy)>| {
         let deliveries = Vec::new();
-        reply(call, Ok(Reply::Mail(mail::Reply::Seen { deliveries, held })))
+        let project = None;
+        reply(
+            call,
+            Ok(Reply::Mail(mail::Reply::Seen {
+                deliveries,
+                held,
+                project,
+            })),
+        )
     };
     let both = vec![(nth(1), HeldBy::To), (to_all, HeldBy::To)];
     assert_eq!(relay.call(PERSON, 3, peek("dev-a")), [seen(3, both)]);

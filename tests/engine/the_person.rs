@@ -32,6 +32,7 @@ fn seen(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
         Ok(Reply::Mail(mail::Reply::Seen {
             deliveries,
             held: Vec::new(),
+            project: None,
         })),
     )
 }

@@ -6,6 +6,7 @@ use relay::tools::agent_relay::AGENT_RELAY;
 use relay::tools::{ToolResult, Toolsets};
 use serde_json::{Value, json};
 
+use super::as_json::resource;
 use super::through_the_tools::called_with;
 use super::*;
 
@@ -61,6 +62,50 @@ fn refusal(relay: &mut Relay, session: SessionId, call: u64, tool: &str, value: 
     let (texts, is_error) = called(relay, session, call, tool, value);
     assert_eq!((texts.len(), is_error), (1, true), "{texts:?}");
     texts.concat()
+}
+
+/// A channel of the default project is another one than its namesake of the reader's project.
+#[test]
+fn what_comes_from_another_project_is_called_so_that_its_reader_can_answer_there() {
+    let mut relay = relay();
+    relay.register(C, registration("web:ui", None));
+    called(&mut relay, C, 902, "relay_inbox", json!({}));
+    relay.passed(902);
+    for (call, to) in [(1, "default:#build"), (2, "#build")] {
+        let message = json!({"to": to, "message": "here"});
+        text(&mut relay, C, call, "relay_send", message);
+    }
+    for (call, to) in [(3, "#build"), (4, "web:#build"), (5, "web:ui")] {
+        let message = json!({"to": to, "message": "there"});
+        text(&mut relay, ALICE, call, "relay_send", message);
+    }
+    let calls = [
+        ("default:Alice", Some("default:#build")),
+        ("default:Alice", Some("#build")),
+        ("default:Alice", None),
+    ];
+    let shown: Vec<_> = resource(&mut relay, C, "relay://inbox")
+        .as_array()
+        .expect("messages")
+        .iter()
+        .map(|message| (message["from"].clone(), message.get("channel").cloned()))
+        .collect();
+    let expected = calls.map(|(from, channel)| (json!(from), channel.map(|channel| json!(channel))));
+    assert_eq!(shown, expected);
+    let read = text(&mut relay, C, 6, "relay_inbox", json!({}));
+    let heads: Vec<_> = read
+        .lines()
+        .filter_map(|line| line.split_once("] From "))
+        .collect();
+    let heads: Vec<_> = heads.into_iter().map(|(_, head)| head).collect();
+    assert_eq!(
+        heads,
+        [
+            "default:Alice [default:#build]:",
+            "default:Alice [#build]:",
+            "default:Alice:"
+        ]
+    );
 }
 
 #[test]

@@ -340,3 +340,30 @@ fn groups_are_made_filled_looked_at_and_ended() {
         "Error: unknown group \"crew\"; known groups: none"
     );
 }
+
+#[test]
+fn where_a_message_was_sent_is_called_as_its_readers_project_calls_it() {
+    let mut relay = relay_told();
+    for (call, session, to) in [
+        (1, UI, "default:#build"),
+        (2, PM, "web:@designer"),
+        (3, PM, "#build"),
+        (4, PM, "*:*"),
+    ] {
+        called(
+            &mut relay,
+            session,
+            call,
+            "send_message",
+            json!({"to": to, "content": "text"}),
+        );
+    }
+    let (_, read) = called(&mut relay, UI, 5, "check_messages", json!({}));
+    let read = read.expect("messages");
+    let to = read["messages"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|message| &message["to"]);
+    assert_eq!(to.collect::<Vec<_>>(), ["@designer", "default:#build", "*:*"]);
+}

@@ -1,6 +1,6 @@
 //! What the resources of Agent Relay show, in JSON.
 
-use super::{VERSION, You, channel, you};
+use super::{VERSION, You, channel, seen_from, you};
 use crate::engine::{Reply, agents, mail};
 use crate::tools::messages;
 use crate::tools::text::Json;
@@ -34,17 +34,21 @@ pub(super) fn agents_to_json(reply: &Reply, json: &mut Json<'_>) {
 }
 
 pub(super) fn inbox_to_json(reply: &Reply, json: &mut Json<'_>) {
-    let Reply::Mail(mail::Reply::Seen { deliveries, .. }) = reply else {
+    let Reply::Mail(mail::Reply::Seen {
+        deliveries, project, ..
+    }) = reply
+    else {
         unreachable!("a look is answered with messages, not {reply:?}");
     };
+    let project = seen_from(project.as_deref());
     json.array(deliveries.iter().take(INBOX_SHOWN), |json, delivery| {
         let message = &delivery.message;
         json.object(|object| {
             object.member("id").plain(&message.id.to_string());
-            object.member("from").plain(message.from.as_str());
+            object.member("from").plain(&message.from.seen_from(project));
             object.member("content").string(&message.body);
-            if let Some(channel) = channel(delivery) {
-                object.member("channel").plain(channel);
+            if let Some(channel) = channel(delivery, project) {
+                object.member("channel").plain(&channel);
             }
             if let Some(thread) = message.thread() {
                 object.member("thread").string(thread);

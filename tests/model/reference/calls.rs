@@ -269,7 +269,11 @@ impl Model {
             Vec::new()
         };
         self.marks.reach_if(!held.is_empty(), HoldMark::PeeksAtHeld);
-        let seen = mail::Reply::Seen { deliveries, held };
+        let seen = mail::Reply::Seen {
+            deliveries,
+            held,
+            project: (agent.project() != relay::engine::DEFAULT_PROJECT).then(|| agent.project().into()),
+        };
         Ok(vec![reply(call, Ok(Reply::Mail(seen)))])
     }
 }
