@@ -11,7 +11,9 @@ mod words;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
-use relay::engine::limits::{Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS};
+use relay::engine::limits::{
+    Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS, THREAD_BYTES_MAX,
+};
 use relay::engine::mail::Second;
 use relay::engine::{
     CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, Reply, Roster, SessionId, Sign,

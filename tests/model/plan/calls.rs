@@ -97,14 +97,15 @@ impl Plan {
 
     fn key(&mut self) -> String {
         if self.rng.percent(self.illegal) {
-            let long = self.rng.pick(&[0, IDEMPOTENCY_KEY_BYTES_MAX + 1]);
-            return "x".repeat(long);
+            let max = IDEMPOTENCY_KEY_BYTES_MAX;
+            return "x".repeat(self.rng.pick(&[0, max, max + 1]));
         }
         self.rng.pick(&["one", "two", "three", "four"]).to_owned()
     }
 
     fn options(&mut self) -> mail::PostOptions {
-        let threads = ["one", "two", "", "a\nb"];
+        let [longest, too_long] = [0, 1].map(|more| "t".repeat(THREAD_BYTES_MAX + more));
+        let threads = ["one", "two", "", "a\nb", &longest, &too_long];
         let legal = if self.rng.percent(self.illegal) {
             threads.len()
         } else {

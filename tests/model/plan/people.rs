@@ -66,7 +66,7 @@ impl Plan {
     }
 
     fn illegal_registration(&mut self, registration: Registration) -> Registration {
-        let long = "x".repeat(PROFILE_BYTES_MAX + 1);
+        let long = "x".repeat(PROFILE_BYTES_MAX + self.rng.index(2));
         let bad = self.rng.pick(&["", "a b", "agent", PERSON]).to_owned();
         match self.rng.below(4) {
             0 => Registration {

@@ -18,10 +18,7 @@ impl Model {
         };
         if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
             self.marks.reach(Mark::BadKey);
-            let mut given: String = key.chars().take(80).collect();
-            if key.chars().count() > 80 {
-                given.push('\u{2026}');
-            }
+            let given = cut(key);
             return Err(Refusal::Mail(mail::Refusal::InvalidKey { given }));
         }
         let mine = |keyed: &&Keyed| keyed.from == *from && keyed.key == *key;
@@ -43,7 +40,7 @@ impl Model {
         }
         if keyed.said != said(post) {
             self.marks.reach(Mark::KeyOfOtherContent);
-            let key = key.clone();
+            let key = cut(key);
             return Err(Refusal::Mail(mail::Refusal::OtherContent { key }));
         }
         self.marks.reach(Mark::PostedBefore);
@@ -96,4 +93,13 @@ pub(super) fn said(post: &Post) -> Said {
     } = &post.options;
     let belongs = [thread, reply_to, metadata].map(Clone::clone);
     (post.to.clone(), post.kind, post.body.clone(), belongs)
+}
+
+/// Leaves the first 80 characters of a text.
+fn cut(text: &str) -> String {
+    let mut cut: String = text.chars().take(80).collect();
+    if text.chars().count() > 80 {
+        cut.push('\u{2026}');
+    }
+    cut
 }
