@@ -8,6 +8,7 @@ mod history;
 mod order;
 mod posts;
 mod recipients;
+mod spoiled;
 mod waits;
 mod wanted;
 
@@ -74,27 +75,66 @@ pub struct Broken {
 
 type Verdict = Result<(), Broken>;
 
+/// A law: what it is called, and what judges by it.
+type Law = (&'static str, fn(&History<'_>, &Bounds) -> Verdict);
+
+const ANSWERED: &str = "every call is answered once";
+const WAITS: &str = "every wait ends in time";
+const REFUSED: &str = "what is refused changes nothing";
+const SPEAKS: &str = "a session speaks only for whom it may";
+const LOOK: &str = "a look takes nothing";
+const ALONE: &str = "a read that is to wait alone does";
+const FENCED: &str = "a fenced session gets nothing";
+const POSTED: &str = "what is accepted is what was posted";
+const MEANT: &str = "who gets a message is who was meant when it was accepted";
+const AWAITED: &str = "an answer goes to who asked";
+const THIN_AIR: &str = "nothing comes from thin air";
+const ORDER: &str = "inboxes are first in first out";
+const EARLIER: &str = "what is shown as read was read";
+const REPEATED: &str = "a message is repeated only after an undone reply and says so";
+const START: &str = "the start is told until it is known to have arrived";
+const LOST: &str = "nothing is lost";
+const CANCELLED: &str = "only so many may be cancelled";
+const BOUNDS: &str = "bounds hold and inboxes use all their room";
+
+/// Goes from what others rest on to what rests on it.
+const LAWS: [Law; 18] = [
+    (ANSWERED, |history, _| history.every_call_is_answered_once()),
+    (WAITS, |history, _| history.every_wait_ends_in_time()),
+    (REFUSED, |history, _| history.what_is_refused_changes_nothing()),
+    (SPEAKS, |history, _| {
+        history.a_session_speaks_only_for_whom_it_may()
+    }),
+    (LOOK, |history, _| history.a_look_takes_nothing()),
+    (ALONE, |history, _| history.a_read_that_is_to_wait_alone_does()),
+    (FENCED, |history, _| history.a_fenced_session_gets_nothing()),
+    (POSTED, |history, _| history.what_is_accepted_is_what_was_posted()),
+    (MEANT, |history, _| {
+        history.who_gets_a_message_is_who_was_meant_when_it_was_accepted()
+    }),
+    (AWAITED, |history, _| history.an_answer_goes_to_who_asked()),
+    (THIN_AIR, |history, _| history.nothing_comes_from_thin_air()),
+    (ORDER, |history, _| history.inboxes_are_first_in_first_out()),
+    (EARLIER, |history, _| history.what_is_shown_as_read_was_read()),
+    (REPEATED, |history, _| {
+        history.a_message_is_repeated_only_after_an_undone_reply_and_says_so()
+    }),
+    (START, |history, _| {
+        history.the_start_is_told_until_it_is_known_to_have_arrived()
+    }),
+    (LOST, |history, _| history.nothing_is_lost()),
+    (CANCELLED, |history, bounds| {
+        history.only_so_many_may_be_cancelled(bounds)
+    }),
+    (BOUNDS, |history, bounds| {
+        history.bounds_hold_and_inboxes_use_all_their_room(bounds)
+    }),
+];
+
 /// Judges a history that ends with every inbox being read by a new session.
 pub fn judge(steps: &[Step], bounds: &Bounds) -> Verdict {
     let history = History::of(steps);
-    history.every_call_is_answered_once()?;
-    history.every_wait_ends_in_time()?;
-    history.what_is_refused_changes_nothing()?;
-    history.a_session_speaks_only_for_whom_it_may()?;
-    history.a_look_takes_nothing()?;
-    history.a_read_that_is_to_wait_alone_does()?;
-    history.a_fenced_session_gets_nothing()?;
-    history.what_is_accepted_is_what_was_posted()?;
-    history.who_gets_a_message_is_who_was_meant_when_it_was_accepted()?;
-    history.an_answer_goes_to_who_asked()?;
-    history.nothing_comes_from_thin_air()?;
-    history.inboxes_are_first_in_first_out()?;
-    history.what_is_shown_as_read_was_read()?;
-    history.a_message_is_repeated_only_after_an_undone_reply_and_says_so()?;
-    history.the_start_is_told_until_it_is_known_to_have_arrived()?;
-    history.nothing_is_lost()?;
-    history.only_so_many_may_be_cancelled(bounds)?;
-    history.bounds_hold_and_inboxes_use_all_their_room(bounds)
+    LAWS.iter().try_for_each(|(_, law)| law(&history, bounds))
 }
 
 /// The laws.

@@ -198,8 +198,13 @@ impl Run {
     }
 
     /// Makes everything happen, and at last shows everything that is left.
-    fn go(&mut self, mut check: impl FnMut(&Engine, &Step)) {
-        for _ in 0..STEPS {
+    fn go(&mut self, check: impl FnMut(&Engine, &Step)) {
+        self.go_on(STEPS, check);
+    }
+
+    /// The same for a run of another length.
+    fn go_on(&mut self, steps: usize, mut check: impl FnMut(&Engine, &Step)) {
+        for _ in 0..steps {
             let due = self.engine.poll_timeout().map(|(at, _)| at);
             let event = self.plan.next(due);
             self.step(event, &mut check);

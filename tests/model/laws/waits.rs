@@ -123,7 +123,7 @@ impl History<'_> {
     }
 
     /// Goes through the reads of the same inbox that wait when another call is made, without those in its agent's stead.
-    fn waits_beside(&self, at: usize, other: &Asked) -> impl Iterator<Item = &Asked<'_>> {
+    pub(super) fn waits_beside(&self, at: usize, other: &Asked) -> impl Iterator<Item = &Asked<'_>> {
         let agent = self.speaker(other.session, other.command);
         let of_inbox = self.calls.iter().filter(move |(_, asked)| {
             let reader = self.speaker(asked.session, asked.command);
