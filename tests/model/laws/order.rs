@@ -102,7 +102,8 @@ impl History<'_> {
                 "more is shown as read than is asked for".to_owned()
             })?;
             let before = shown.step.saturating_sub(1);
-            let all_are_kept = handed(shown.step).count() <= RECENT_MAX;
+            let bytes: usize = handed(shown.step).map(|d| d.message.bytes()).sum();
+            let all_are_kept = handed(shown.step).count() <= RECENT_MAX && bytes <= RECENT_BYTES_MAX;
             let least = handed(before).filter(is_meant).count().min(room);
             holds(shown.step, !all_are_kept || shown.earlier.len() >= least, || {
                 format!("{least} were handed over, and {} are shown", shown.earlier.len())

@@ -190,8 +190,8 @@ impl Plan {
             }
             let digit = |at: usize| usize::from(message.as_bytes().get(at).copied().unwrap_or(0));
             let shown_to = match digit(2) % 10 {
-                0 | 1 => ShownTo::Project(["default", "web", "nowhere"][digit(3) % 3].to_owned()),
-                2..=5 => ShownTo::Agent(whole(&self.names[digit(3) % self.names.len()])),
+                0..4 => ShownTo::Project(["default", "web", "nowhere"][digit(3) % 3].to_owned()),
+                4..=6 => ShownTo::Agent(whole(&self.names[digit(3) % self.names.len()])),
                 _ => ShownTo::Person,
             };
             return trace::Command::Trace { message, shown_to }.into();
