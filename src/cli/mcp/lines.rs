@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use rmcp::model::ClientJsonRpcMessage;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -153,17 +154,77 @@ pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Refused> {
     };
     let json = match serde_json::from_slice::<Value>(line) {
         Ok(json) => json,
-        Err(error) => {
-            return Err(Refused {
-                id: Value::Null,
-                code: -32700,
-                reason: format!("the line is no JSON: {error}"),
-            });
-        }
+        Err(error) => return Err(unreadable_line(line, &error)),
     };
     tracing::debug!(%unreadable, "JSON, but no message");
     let reason = "the line is no JSON-RPC 2.0 message; accepted: {\"jsonrpc\": \"2.0\", \"id\": text or integer, \"method\": text, \"params\": object}, without id if no answer is wanted";
     let id = json.get("id").filter(|id| id.is_string() || id.is_i64());
     let id = id.filter(|_| json.get("method").is_some_and(Value::is_string));
     Err(Refused::no_message(id.cloned().unwrap_or_default(), reason))
+}
+
+/// Says why a line is not read. What is JSON by its grammar is answered with its id, for whoever has asked waits for that: half of a
+/// surrogate pair, as a text has it that was cut by UTF-16 units, or more levels than serde_json takes.
+fn unreadable_line(line: &[u8], error: &serde_json::Error) -> Refused {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        id: Value,
+        #[serde(rename = "method")]
+        _method: IgnoredAny,
+    }
+    match serde_json::from_slice::<Head>(line) {
+        Ok(Head { id, .. }) if id.is_string() || id.is_i64() => {
+            Refused::no_message(id, format!("the line cannot be read: {error}"))
+        }
+        Ok(_) | Err(_) => Refused {
+            id: Value::Null,
+            code: -32700,
+            reason: format!("the line is no JSON: {error}"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: String) -> (Value, i32, String) {
+        let refused = message(&Line::Whole(line.into())).expect_err("it is refused");
+        (refused.id, refused.code, refused.reason)
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_is_refused_by_its_id() {
+        let call = |id: &str, text: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"a","arguments":{{"a":{text}}}}}}}"#
+            )
+        };
+        let half = "the line cannot be read: unexpected end of hex escape at line 1 column ";
+        for (id, text, reason) in [
+            ("7", r#""\ud83d""#.to_owned(), half),
+            (
+                r#""x""#,
+                r#""green \ud83d.""#.to_owned(),
+                "the line cannot be read: ",
+            ),
+            (
+                "8",
+                format!("{}{}", "[".repeat(130), "]".repeat(130)),
+                "the line cannot be read: recursion limit",
+            ),
+        ] {
+            let (refused_id, code, said) = refused(call(id, &text));
+            assert_eq!((refused_id.to_string().as_str(), code), (id, -32600), "{said}");
+            assert!(said.starts_with(reason), "{said}");
+        }
+        for line in [
+            call("7", r#""\ud83d"#),
+            call("1.5", r#""\ud83d""#),
+            r#"{"id":7,"a":"\ud83d"}"#.to_owned(),
+        ] {
+            let (id, code, said) = refused(line);
+            assert_eq!((id, code), (Value::Null, -32700), "{said}");
+        }
+    }
 }
