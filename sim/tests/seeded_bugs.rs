@@ -1,12 +1,13 @@
 //! The simulation sees: every seeded bug is caught within a stated number of seeds by laws that are about it, and every
 //! law has a bug that it alone reports.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+#[expect(dead_code, reason = "here each law has a bug that it alone reports")]
+mod support;
 
 use sim::campaign::run_seed;
 use sim::laws;
 use sim::tap::Bug;
+use support::each_is_caught;
 
 const ORDER: &str = "a reply is in the order of acceptance";
 const OVERTAKEN: &str = "no message overtakes another";
@@ -93,18 +94,6 @@ const BUGS: [(Bug, u64, &[&str]); 49] = [
     (Bug::BridgeNeverBreaksOff, 50, &[LOST, START]),
 ];
 
-/// Finds the first seed that breaks laws, and which.
-fn first_violations(bug: Bug, seeds: u64) -> Option<(u64, Vec<&'static str>)> {
-    (0..seeds).find_map(|seed| {
-        let violations = match run_seed(seed, Some(bug)) {
-            Ok(run) => run.violations,
-            Err(violation) => vec![violation],
-        };
-        let laws: Vec<_> = violations.iter().map(|violation| violation.law).collect();
-        (!laws.is_empty()).then_some((seed, laws))
-    })
-}
-
 #[test]
 fn every_seeded_bug_is_in_the_table() {
     let mut listed = BUGS.map(|(bug, ..)| bug);
@@ -126,22 +115,7 @@ fn every_law_has_a_bug_that_it_alone_reports() {
 
 #[test]
 fn every_seeded_bug_is_caught_within_its_seeds_by_laws_that_are_about_it() {
-    let next = AtomicUsize::new(0);
-    let wrong = Mutex::new(Vec::new());
-    let work = || {
-        while let Some((bug, seeds, laws)) = BUGS.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let caught = first_violations(*bug, *seeds);
-            let by_these = |reported: &[&str]| reported.iter().all(|law| laws.contains(law));
-            if !caught.as_ref().is_some_and(|(_, reported)| by_these(reported)) {
-                let line = format!("{bug:?} within {seeds} seeds by {laws:?}, but: {caught:?}");
-                wrong.lock().expect("no panic").push(line);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(work);
-        scope.spawn(work);
+    each_is_caught(&BUGS, |seed, bug| {
+        run_seed(seed, Some(bug)).map(|run| run.violations)
     });
-    let wrong = wrong.into_inner().expect("no panic");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,6 +1,8 @@
 //! What the tests of the suites share: that each mistake which is made on purpose is seen, by the laws about it.
 
 use std::fmt::Debug;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sim::laws::Violation;
 
@@ -12,25 +14,32 @@ pub type Caught<'a, Bug> = (Bug, u64, &'a [&'a str]);
 /// # Panics
 ///
 /// When one is not.
-pub fn each_is_caught<Bug: Copy + Debug>(
+pub fn each_is_caught<Bug: Copy + Debug + Sync>(
     bugs: &[Caught<'_, Bug>],
-    run: impl Fn(u64, Bug) -> Result<Vec<Violation>, Violation>,
+    run: impl Fn(u64, Bug) -> Result<Vec<Violation>, Violation> + Sync,
 ) {
-    let mut wrong = Vec::new();
-    for &(bug, seeds, laws) in bugs {
-        let caught = (0..seeds).find_map(|seed| {
-            let violations = run(seed, bug).unwrap_or_else(|violation| vec![violation]);
-            let broken: Vec<_> = violations.iter().map(|violation| violation.law).collect();
-            (!broken.is_empty()).then_some((seed, broken))
-        });
-        println!("{bug:?}: {caught:?}");
-        let by_these = |broken: &[&str]| broken.iter().all(|law| laws.contains(law));
-        if !caught.as_ref().is_some_and(|(_, broken)| by_these(broken)) {
-            wrong.push(format!(
-                "{bug:?} within {seeds} seeds by {laws:?}, but: {caught:?}"
-            ));
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(&(bug, seeds, laws)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let caught = (0..seeds).find_map(|seed| {
+                let violations = run(seed, bug).unwrap_or_else(|violation| vec![violation]);
+                let broken: Vec<_> = violations.iter().map(|violation| violation.law).collect();
+                (!broken.is_empty()).then_some((seed, broken))
+            });
+            println!("{bug:?}: {caught:?}");
+            let by_these = |broken: &[&str]| broken.iter().all(|law| laws.contains(law));
+            if !caught.as_ref().is_some_and(|(_, broken)| by_these(broken)) {
+                let line = format!("{bug:?} within {seeds} seeds by {laws:?}, but: {caught:?}");
+                wrong.lock().expect("no panic").push(line);
+            }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    let wrong = wrong.into_inner().expect("no panic");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
