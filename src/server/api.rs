@@ -320,14 +320,6 @@ fn call(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Command>) 
     Ok(shared.owner.call(session, command.into(), None))
 }
 
-/// Tells whether a call that is answered at once has done what it was to.
-fn has_done(called: &Called) -> bool {
-    matches!(
-        called,
-        Ok(Some(Outcome::Answered(Answered { answer: Ok(_), .. })))
-    )
-}
-
 /// Answers what a call has come to, once it has.
 async fn answer_of(shared: &Arc<Shared>, link: &Link, called: Called) -> Response {
     let outcome = match called {

@@ -139,7 +139,7 @@ struct Shared {
     boot: Uuid,
     /// When it began.
     started_at: Timestamp,
-    api: v1::Api,
+    api: Arc<v1::Api>,
     streams: sse::Streams,
     orphans: Arc<Orphans>,
     guard: Guard,
@@ -171,17 +171,14 @@ pub async fn serve<L: Listener>(
     config: Config,
     stop: CancellationToken,
 ) -> Result<Unread, Broken> {
-    let owner = Arc::new(Owner::new(
-        config.engine,
-        config.clock,
-        config.message_random,
-        config.log,
-    ));
+    let api = Arc::new(v1::Api::new(config.token_random));
+    let owner = Owner::new(config.engine, config.clock, config.message_random, config.log);
+    let owner = Arc::new(owner.telling_who_goes(api.forgetting()));
     let boot = owner.overview().1.boot;
     let shared = Arc::new(Shared {
         boot: boot.id,
         started_at: boot.started_at,
-        api: v1::Api::new(config.token_random),
+        api,
         owner: Arc::clone(&owner),
         streams: sse::Streams::new(config.stream_random),
         orphans: Arc::new(Orphans::new(config.notes)),

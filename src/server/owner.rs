@@ -7,21 +7,19 @@
 //!
 //! Each line in the order in which its locks may be taken while those before them are held:
 //!
-//! - a connection's state ([`super::wire`]), the engine's ([`Owner::lock`]), the reports' queue;
+//! - the names of the API ([`super::v1`]), a connection's state ([`super::wire`]), the engine's ([`Owner::lock`]), the reports' queue;
 //! - a connection's state, the calls that wait ([`super::orphans`]);
-//! - what is known of a stream's client ([`super::sse`]), the stream's outbox;
-//! - what is known of a stream's client, the calls that wait;
-//! - the table of streams, a stream's outbox;
-//! - the table of streams, the calls that wait;
+//! - what is known of a stream's client ([`super::sse`]), or the table of streams, then the stream's outbox, or the calls that wait;
 //! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked;
-//! - the engine's, what observers read ([`super::observers`]), under which nothing else is locked;
-//! - what agents say of their sessions ([`super::v1`]), what observers read, under which nothing else is locked;
+//! - the engine's, what agents say of their sessions ([`super::v1`]), what observers read ([`super::observers`]), under which nothing else is locked;
+//! - the names, or the engine's, or what is known of observers, then the tokens, or the cards, under which nothing else is locked;
 //! - each other table of the API alone, with none held before it or after it.
 //!
 //! What a connection saw goes through the queue: [`Owner::report`] may be called from a `Drop`, also by a thread that holds
 //! the engine's lock, and never waits for it. Whoever holds that lock carries out what is in the queue, before its own
 //! step and once more after it has let go; so a report is never left lying.
 
+mod gone;
 mod nodes;
 mod programs;
 mod timers;
@@ -48,6 +46,7 @@ use crate::engine::{
     Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who,
 };
 
+pub use gone::Gone;
 pub use nodes::Outgoing;
 pub use programs::ProgramKey;
 pub use workers::Wanted;
@@ -63,6 +62,7 @@ pub struct Owner {
     clock: Clock,
     log: MessageLog,
     journal: Journal,
+    gone: Gone,
     rearm: Notify,
     numbers: AtomicU64,
     broken: CancellationToken,
@@ -190,6 +190,7 @@ impl Owner {
             clock,
             log,
             journal: Journal::new(now),
+            gone: Box::new(|_| {}),
             rearm: Notify::new(),
             numbers: AtomicU64::new(0),
             broken: CancellationToken::new(),
@@ -469,6 +470,7 @@ impl Owner {
                     programs.closed(session);
                 }
                 Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
+                Effect::Note(Event::Gone { agent }) => (self.gone)(&agent),
                 Effect::Note(
                     Event::Parked { call, .. }
                     | Event::StandsBy { call, .. }

@@ -83,6 +83,19 @@ impl World {
         data(&response)
     }
 
+    /// Retires an agent, as the person does.
+    fn retire(&self, agent: &str) {
+        // The session of an agent's call ends in its own time.
+        support::until("the end of its sessions", || {
+            let request = Request::post("/api/retire", json!({"agent": agent}).to_string());
+            let answer = self.relay.connect().exchange(&request);
+            let is_retired = answer.status == 200;
+            let reason = answer.json()["error"].to_string();
+            assert!(is_retired || reason.contains("session"), "{answer:?}");
+            is_retired
+        });
+    }
+
     /// Takes what is in an agent's inbox, as the person does.
     fn bodies(&self, agent: &str) -> Vec<String> {
         let asked = Request::post("/api/read", json!({"for": agent}).to_string());

@@ -140,3 +140,20 @@ fn the_latest_are_kept_and_no_more_than_the_bound() {
     let next = world.done(PATH, &world.bob, &json!({"type": "second"}));
     assert_eq!(next["sequence"], 2, "it counts on");
 }
+
+#[test]
+fn what_a_retired_agent_said_of_its_session_is_not_shown_as_that_of_the_next_of_its_name() {
+    let world = World::new();
+    for kind in ["first", "second"] {
+        world.done(PATH, &world.bob, &json!({"type": kind}));
+    }
+    let path = "/v1/agents/alice/events";
+    world.done(path, &world.alice, &json!({"type": "x"}));
+    world.retire("web:bob");
+    world.done("/v1/agents", &world.key, &json!({"name": "bob"}));
+    assert_eq!(world.seen(PATH, &world.key), json!([]));
+    let said = world.done(PATH, &world.key, &json!({"type": "third"}));
+    assert_eq!(said["sequence"], 1);
+    let others = world.seen(path, &world.alice);
+    assert_eq!(others.as_array().map(Vec::len), Some(1), "{others}");
+}

@@ -81,21 +81,13 @@ fn the_token_of_a_retired_agent_is_not_good_any_more_though_its_name_is_taken_ag
     };
     let before = registered("zed");
     assert_eq!(world.seen("/v1/agent", &before)["name"], "zed");
-    // The session of that call ends in its own time.
-    crate::support::until("the end of its sessions", || {
-        let request = Request::post("/api/retire", r#"{"agent":"web:zed"}"#);
-        let answer = world.relay.connect().exchange(&request);
-        assert!(
-            answer.status == 200
-                || answer.json()["error"]
-                    .as_str()
-                    .expect("a reason")
-                    .contains("session"),
-            "{answer:?}"
-        );
-        answer.status == 200
-    });
-    refused(&world.get("/v1/agent", &before), 401, "unauthorized", "not known");
+    world.retire("web:zed");
+    refused(
+        &world.get("/v1/agent", &before),
+        401,
+        "unauthorized",
+        "its agent has gone",
+    );
     let after = registered("zed");
     refused(&world.get("/v1/agent", &before), 401, "unauthorized", "not known");
     assert_eq!(world.seen("/v1/agent", &after)["name"], "zed");

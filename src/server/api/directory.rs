@@ -6,7 +6,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{answer, answer_of, asked, call, has_done, object};
+use super::{answer, answer_of, asked, call, object};
 use crate::engine::agents::{self, AgentView};
 use crate::engine::channels::{self, ChannelView};
 use crate::engine::groups::{self, GroupView, Member};
@@ -15,9 +15,6 @@ use crate::server::Shared;
 use crate::server::wire::Link;
 use crate::tools::messages;
 use crate::tools::text::{Json, Object};
-
-/// What may stand before the name of an agent of the default project, and is no part of it.
-const DEFAULT_PREFIX: &str = "default:";
 
 /// What `POST /api/agents` takes.
 #[derive(Deserialize)]
@@ -109,11 +106,8 @@ pub(in crate::server) async fn retire(
 ) -> Response {
     match asked(request).await {
         Ok(Retire { agent }) => {
-            let name = agent.strip_prefix(DEFAULT_PREFIX).unwrap_or(&agent).to_owned();
-            let called = shared.api.retire(&name, || {
-                let called = call(&shared, &link, agents::Command::Retire { agent });
-                (has_done(&called), called)
-            });
+            let retire = agents::Command::Retire { agent };
+            let called = shared.api.retire(|| call(&shared, &link, retire));
             answer_of(&shared, &link, called).await
         }
         Err(response) => *response,

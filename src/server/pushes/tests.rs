@@ -19,7 +19,7 @@ fn shared() -> Arc<Shared> {
         owner,
         boot: uuid::Uuid::nil(),
         started_at: NOW,
-        api: v1::Api::new(Box::new(|| [0; 16])),
+        api: Arc::new(v1::Api::new(Box::new(|| [0; 16]))),
         streams: sse::Streams::new(Box::new(|| [1; 16])),
         orphans: Arc::new(Orphans::new(Box::new(String::new()))),
         guard: Guard { port: 0, token: None },

@@ -60,7 +60,7 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
         shared: Arc::new(Shared {
             sockets: tokio_util::task::TaskTracker::new(),
             started_at: crate::engine::Timestamp::from_millis(0),
-            api: crate::server::v1::Api::new(Box::new(|| [0; 16])),
+            api: Arc::new(crate::server::v1::Api::new(Box::new(|| [0; 16]))),
             owner,
             boot: id,
             streams: Streams::new(Box::new(|| [1; 16])),

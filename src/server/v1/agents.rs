@@ -1,20 +1,21 @@
 //! Agents of a workspace, and their tokens. An agent that is registered here is one like any other: all toolsets see it.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::asked::{Asked, Session};
-use super::channels;
 use super::envelope::{Answer, Data, Failure};
 use super::workspaces::of_workspace;
+use super::{Api, channels};
 use crate::engine::agents::{self, AgentView, Registration};
 use crate::engine::{AgentName, Reply, Timestamp, Who, mail, shown};
 use crate::server::limits::{AGENT_CARD_BYTES_MAX, AGENT_CARDS_MAX};
 use crate::server::nodes::agent_id;
+use crate::server::owner::Owner;
 
 /// What agents have said of themselves here; relay itself asks for none of it.
 #[derive(Default)]
@@ -22,27 +23,28 @@ pub(super) struct Cards(Mutex<BTreeMap<AgentName, Card>>);
 
 /// What one agent said.
 #[derive(Clone)]
-struct Card {
-    kind: String,
-    persona: Option<String>,
-    metadata: Map<String, Value>,
-    created_at: Timestamp,
+pub(super) struct Card {
+    pub kind: String,
+    pub persona: Option<String>,
+    pub metadata: Map<String, Value>,
+    pub created_at: Timestamp,
 }
 
 impl Cards {
-    fn of(&self, agent: &AgentName) -> Option<Card> {
+    /// Returns the card of an agent, if there is one.
+    pub fn of(&self, agent: &AgentName) -> Option<Card> {
         let cards = self.0.lock().expect("nothing panics while it holds them");
         cards.get(agent).cloned()
     }
 
     /// Forgets a card, if there is one.
-    pub fn forget(&self, agent: &str) {
+    pub fn forget(&self, agent: &AgentName) {
         let mut cards = self.0.lock().expect("nothing panics while it holds them");
         cards.remove(agent);
     }
 
     /// Keeps a card; at the bound, none: what the agent said of itself is then not shown.
-    fn keep(&self, agent: &AgentName, card: Card) {
+    pub fn keep(&self, agent: &AgentName, card: Card) {
         let mut cards = self.0.lock().expect("nothing panics while it holds them");
         if cards.len() < AGENT_CARDS_MAX || cards.contains_key(agent) {
             cards.insert(agent.clone(), card);
@@ -159,14 +161,17 @@ pub(super) async fn rotate(asked: Asked) -> Answer {
     asked.nothing()?;
     let AgentView { name, .. } = named(&asked, &workspace).await?;
     let shared = &asked.shared;
-    // Somebody may have retired it meanwhile, and a session is opened only for whoever is there.
-    let still_there = || {
-        let who = Who::Agent(Some(name.to_string()));
-        drop(Session::open(&shared.owner, who)?);
-        Ok::<_, Failure>((name.clone(), ()))
-    };
-    let ((), token) = shared.api.with_token(still_there)?;
-    Ok(Data::ok(json!({"name": name.local(), "token": token})))
+    match rotated(&shared.api, &shared.owner, &name)? {
+        Some(token) => Ok(Data::ok(json!({"name": name.local(), "token": token}))),
+        None => Err(unknown(&asked, &workspace, name.local()).await),
+    }
+}
+
+/// Makes a new token of an agent; none if it is not there any more.
+pub(super) fn rotated(api: &Api, owner: &Arc<Owner>, agent: &AgentName) -> Result<Option<String>, Failure> {
+    // Not one of the agent's, which would be heard of, and in use.
+    let session = Session::open(owner, Who::Agent(None))?;
+    api.rotate(agent, || session.sees(agent))
 }
 
 /// `POST /v1/agents/heartbeat`: the agent is there.
@@ -215,11 +220,19 @@ async fn view_of(asked: &Asked, workspace: &str, name: &str) -> Result<AgentView
             return Ok(*view);
         }
     }
-    let known = of_workspace(asked, workspace).await?;
+    Err(unknown(asked, workspace, name).await)
+}
+
+/// Says that there is no such agent.
+async fn unknown(asked: &Asked, workspace: &str, name: &str) -> Failure {
+    let known = match of_workspace(asked, workspace).await {
+        Ok(known) => known,
+        Err(failure) => return failure,
+    };
     let known: Vec<&str> = known.iter().map(|view| view.name.local()).take(8).collect();
     let (name, workspace, known) = (shown(name), shown(workspace), known.join(", "));
     let reason = format!("no agent {name:?} in the workspace {workspace:?}; some that there are: {known}");
-    Err(Failure::new(StatusCode::NOT_FOUND, "agent_not_found", reason))
+    Failure::new(StatusCode::NOT_FOUND, "agent_not_found", reason)
 }
 
 /// An agent with its channels.

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::envelope::Failure;
 use super::tokens::{Holder, Kind};
-use crate::engine::{AgentName, Carrier, Command, Ending, Reply, SessionId, Timestamp, Who, shown};
+use crate::engine::{AgentName, Carrier, Command, Ending, Reply, SessionId, Timestamp, Who, agents, shown};
 use crate::server::Shared;
 use crate::server::accept::json_body;
 use crate::server::http::collect_body;
@@ -363,15 +363,27 @@ pub(super) fn moment(field: &str, given: &str) -> Result<Timestamp, Failure> {
 
 /// A session of the engine's that lasts for one request.
 pub(super) struct Session<'a> {
-    owner: &'a Owner,
+    owner: &'a Arc<Owner>,
     id: SessionId,
 }
 
 impl<'a> Session<'a> {
     /// Opens it; an agent that it registers stays.
-    pub fn open(owner: &'a Owner, who: Who) -> Result<Self, Failure> {
+    pub fn open(owner: &'a Arc<Owner>, who: Who) -> Result<Self, Failure> {
         let (id, _) = owner.open(Carrier::Exchange, who)?;
         Ok(Self { owner, id })
+    }
+
+    /// Tells whether an agent is there.
+    pub fn sees(&self, agent: &AgentName) -> Result<bool, Failure> {
+        let agent = agent.clone();
+        let outcome = self
+            .owner
+            .call(self.id, agents::Command::Find { agent }.into(), None);
+        let Some(Outcome::Answered(Answered { answer, .. })) = outcome else {
+            unreachable!("this session is open, and whoever looks does not wait")
+        };
+        Ok(!matches!(answer?, Reply::Agents(agents::Reply::Found(None))))
     }
 }
 

@@ -34,6 +34,7 @@ use axum::routing::{MethodFilter, get, on, post};
 
 use super::Shared;
 use super::http::collect_body;
+use super::owner::Gone;
 use super::random::Random;
 use crate::engine::AgentName;
 pub(super) use asked::Shown;
@@ -49,7 +50,7 @@ pub(super) struct Api {
     cards: agents::Cards,
     observers: observers::Observers,
     sessions: sessions::Sessions,
-    /// Held while an agent is registered or retired, and what is kept of it is made or forgotten.
+    /// Held while an agent is registered and what is kept of it is made, or while one is retired.
     names: Mutex<()>,
 }
 
@@ -86,21 +87,46 @@ impl Api {
     }
 }
 
-/// For the person.
+/// For the person, and for whoever runs a workspace.
 impl Api {
-    /// Retires an agent by `retire`, which tells whether it has, and forgets what is kept of it: nobody who takes its name later has to do with
-    /// that. Nobody takes it in between.
-    pub fn retire<R>(&self, agent: &str, retire: impl FnOnce() -> (bool, R)) -> R {
+    /// Makes a new token of an agent that was there, which `is_there` then looks for once more: it may have gone meanwhile, and that ends only
+    /// what it had by then. None if it is not there; the token before is not good any more, either way.
+    ///
+    /// # Errors
+    ///
+    /// Those of `is_there`; the new token is not good then.
+    pub fn rotate<E>(
+        &self,
+        agent: &AgentName,
+        is_there: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<Option<String>, E> {
         let _names = self.names();
-        let (is_retired, answer) = retire();
-        if is_retired {
-            self.tokens.revoke_of_agent(agent);
-            self.cards.forget(agent);
+        let token = self.tokens.issue(Holder::Agent(agent.clone()));
+        let looked = is_there();
+        if matches!(looked, Ok(true)) {
+            return Ok(Some(token.reveal()));
         }
-        answer
+        self.tokens.revoke_of_agent(agent);
+        looked.map(|_| None)
     }
 
-    /// Keeps names as they are while this is held.
+    /// Retires an agent by `retire`, not between an agent's registration and its token.
+    pub fn retire<R>(&self, retire: impl FnOnce() -> R) -> R {
+        let _names = self.names();
+        retire()
+    }
+
+    /// Makes what forgets all that is kept of an agent, once it goes: nobody who takes its name later has to do with that.
+    pub fn forgetting(self: &Arc<Self>) -> Gone {
+        let api = Arc::clone(self);
+        Box::new(move |agent| {
+            api.tokens.revoke_of_agent(agent);
+            api.cards.forget(agent);
+            api.sessions.forget(agent);
+        })
+    }
+
+    /// Keeps whoever is registered here, or asked for here to be retired, waiting while this is held.
     fn names(&self) -> MutexGuard<'_, ()> {
         self.names.lock().expect("nothing panics while it holds them")
     }
@@ -195,42 +221,4 @@ fn matches(template: &str, path: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn who_takes_the_name_of_an_agent_that_is_being_retired_has_a_token_that_stays_good() {
-        let mut next = 0u128;
-        let api = Api::new(Box::new(move || {
-            next += 1;
-            next.to_be_bytes()
-        }));
-        let agent = || AgentName::new("a").expect("a good name");
-        let register = || {
-            api.with_token(|| Ok::<_, ()>((agent(), ())))
-                .expect("it is one")
-                .1
-        };
-        let before = register();
-        let token = std::thread::scope(|threads| {
-            let (tell, told) = channel();
-            let next = api.retire("a", || {
-                let next = threads.spawn(move || {
-                    let token = register();
-                    // Nobody waits for it any more, if all is well.
-                    let _late = tell.send(());
-                    token
-                });
-                // Its name is free, and what was kept of it not forgotten yet.
-                let _in_time = told.recv_timeout(Duration::from_millis(200));
-                (true, next)
-            });
-            next.join().expect("it is registered")
-        });
-        assert_eq!(api.tokens.holder(before.as_bytes()), None);
-        assert_eq!(api.tokens.holder(token.as_bytes()), Some(Holder::Agent(agent())));
-    }
-}
+mod tests;

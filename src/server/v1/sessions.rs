@@ -27,14 +27,17 @@ const TYPE_BYTES_MAX: usize = 128;
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<Said>);
 
+/// What is kept of it.
 #[derive(Default)]
-struct Said {
+pub(super) struct Said {
     /// The oldest first.
     latest: VecDeque<Arc<SessionEvent>>,
     /// The bytes of what they say.
     bytes: usize,
     /// How many each agent has said.
     said: BTreeMap<AgentName, u64>,
+    /// How many agents have gone.
+    gone: u64,
 }
 
 /// What `POST /v1/agents/:name/events` takes.
@@ -46,14 +49,25 @@ struct Say {
 }
 
 impl Sessions {
-    fn said(&self) -> MutexGuard<'_, Said> {
+    /// Forgets what an agent has said, which has gone.
+    pub fn forget(&self, agent: &AgentName) {
+        self.said().forget(agent);
+    }
+
+    /// Locks what is kept, unless an agent has gone since one was known to be there: it may be that one.
+    fn while_there(&self, known: &Known) -> Option<MutexGuard<'_, Said>> {
+        Some(self.said()).filter(|said| said.gone == known.gone)
+    }
+
+    /// Locks what is kept.
+    pub fn said(&self) -> MutexGuard<'_, Said> {
         self.0.lock().expect("nothing panics while it holds them")
     }
 }
 
 impl Said {
     /// Draws the next number of an agent.
-    fn number(&mut self, agent: &AgentName) -> u64 {
+    pub fn number(&mut self, agent: &AgentName) -> u64 {
         if self.said.len() >= SESSION_COUNTERS_MAX && !self.said.contains_key(agent) {
             let kept: BTreeSet<&AgentName> = self.latest.iter().map(|event| &event.agent).collect();
             self.said.retain(|other, _| kept.contains(other));
@@ -73,11 +87,24 @@ impl Said {
             self.bytes -= oldest.bytes();
         }
     }
+
+    fn forget(&mut self, agent: &AgentName) {
+        self.gone += 1;
+        // Who has said nothing has no events.
+        if self.said.remove(agent).is_some() {
+            let Self { latest, bytes, .. } = self;
+            latest.retain(|event| {
+                let stays = event.agent != *agent;
+                *bytes -= if stays { 0 } else { event.bytes() };
+                stays
+            });
+        }
+    }
 }
 
 /// `POST /v1/agents/:name/events`.
 pub(super) async fn say(asked: Asked) -> Answer {
-    let agent = agent(&asked).await?;
+    let mut known = known_agent(&asked).await?;
     let Say { r#type, payload } = asked.json()?;
     let kind = observers::checked("type", r#type, TYPE_BYTES_MAX)?;
     let payload = payload.unwrap_or_else(|| json!({}));
@@ -88,7 +115,13 @@ pub(super) async fn say(asked: Asked) -> Answer {
     }
     let owner = &asked.shared.owner;
     let at = owner.now();
-    let mut said = asked.shared.api.sessions.said();
+    let mut said = loop {
+        if let Some(said) = asked.shared.api.sessions.while_there(&known) {
+            break said;
+        }
+        known = known_agent(&asked).await?;
+    };
+    let agent = known.agent;
     let event = Arc::new(SessionEvent {
         number: said.number(&agent),
         agent,
@@ -127,6 +160,18 @@ pub(super) async fn list(asked: Asked) -> Answer {
     Ok(Data::ok(own.iter().map(|event| row(event)).collect()))
 }
 
+/// An agent that was there after so many had gone.
+struct Known {
+    agent: AgentName,
+    gone: u64,
+}
+
+async fn known_agent(asked: &Asked) -> Result<Known, Failure> {
+    let gone = asked.shared.api.sessions.said().gone;
+    let agent = agent(asked).await?;
+    Ok(Known { agent, gone })
+}
+
 /// Returns whose session is meant: its own by an agent's token, any of the workspace by its key.
 async fn agent(asked: &Asked) -> Result<AgentName, Failure> {
     let holder = asked.holder()?;
@@ -160,17 +205,51 @@ mod tests {
     use super::*;
     use crate::engine::Timestamp;
 
-    #[test]
-    fn an_agent_of_which_nothing_is_kept_is_forgotten_when_there_are_too_many() {
-        let mut said = Said::default();
-        let agent = |n: usize| AgentName::new(&format!("a{n}")).expect("a good name");
-        let kept = |agent: AgentName, number: u64| SessionEvent {
+    fn agent(n: usize) -> AgentName {
+        AgentName::new(&format!("a{n}")).expect("a good name")
+    }
+
+    fn kept(agent: AgentName, number: u64) -> SessionEvent {
+        SessionEvent {
             agent,
             number,
             kind: "x".to_owned(),
             payload: Value::Null,
             at: Timestamp::from_millis(0),
+        }
+    }
+
+    #[test]
+    fn what_an_agent_has_said_is_forgotten_and_makes_room_once_it_has_gone() {
+        let mut said = Said::default();
+        for (who, number) in [(0, 1), (1, 1), (0, 2)] {
+            assert_eq!(said.number(&agent(who)), number);
+            said.keep(Arc::new(kept(agent(who), number)));
+        }
+        said.forget(&agent(0));
+        let left: Vec<&AgentName> = said.latest.iter().map(|event| &event.agent).collect();
+        assert_eq!(left, [&agent(1)]);
+        assert_eq!(said.bytes, kept(agent(1), 1).bytes());
+        assert_eq!([0, 1].map(|n| said.number(&agent(n))), [1, 2]);
+    }
+
+    #[test]
+    fn who_was_there_before_an_agent_went_is_looked_for_once_more() {
+        let sessions = Sessions::default();
+        let known = |gone| Known {
+            agent: agent(0),
+            gone,
         };
+        assert!(sessions.while_there(&known(0)).is_some());
+        // One that has said nothing goes, and may be the one that is about to.
+        sessions.forget(&agent(0));
+        assert!(sessions.while_there(&known(0)).is_none());
+        assert!(sessions.while_there(&known(1)).is_some());
+    }
+
+    #[test]
+    fn an_agent_of_which_nothing_is_kept_is_forgotten_when_there_are_too_many() {
+        let mut said = Said::default();
         for n in 0..SESSION_COUNTERS_MAX {
             assert_eq!(said.number(&agent(n)), 1);
         }

@@ -167,7 +167,7 @@ impl Tokens {
     }
 
     /// Ends the token of an agent, if it has one.
-    pub fn revoke_of_agent(&self, agent: &str) {
+    pub fn revoke_of_agent(&self, agent: &AgentName) {
         let mut table = self.table();
         if let Some(hash) = table.of_agents.remove(agent) {
             table.issued.remove(&hash);
@@ -290,7 +290,7 @@ mod tests {
         let tokens = tokens();
         let [gone, other] = ["a", "b"].map(|name| tokens.issue(agent(name)).reveal());
         for _ in 0..2 {
-            tokens.revoke_of_agent("a");
+            tokens.revoke_of_agent(&AgentName::new("a").expect("a good name"));
         }
         assert_eq!(tokens.holder(gone.as_bytes()), None);
         assert_eq!(tokens.holder(other.as_bytes()), Some(agent("b")));
