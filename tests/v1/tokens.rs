@@ -89,7 +89,12 @@ fn the_token_of_a_retired_agent_is_not_good_any_more_though_its_name_is_taken_ag
         "its agent has gone",
     );
     let after = registered("zed");
-    refused(&world.get("/v1/agent", &before), 401, "unauthorized", "not known");
+    refused(
+        &world.get("/v1/agent", &before),
+        401,
+        "unauthorized",
+        "its agent has gone",
+    );
     assert_eq!(world.seen("/v1/agent", &after)["name"], "zed");
 }
 

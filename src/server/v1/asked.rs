@@ -119,7 +119,7 @@ impl Asked {
             ));
         };
         self.shared.api.tokens.holder(token).ok_or_else(|| {
-            unauthorized("this token is not known, or not any more: relay keeps them until it stops, and an agent's until it is rotated")
+            unauthorized("this token is not known, or not any more: it was rotated or revoked, its agent has gone, more were made than relay keeps, or relay was started again")
         })
     }
 
