@@ -396,8 +396,10 @@ fn target_text(settings: &Settings, cli: Option<&str>) -> String {
         add("instance", Some(&instance.to_string()));
         add("transient", transient.then_some("1"));
         add("cli", cli);
-        let directory = directory.as_deref();
-        add("cwd", directory.filter(|path| path.len() <= DIRECTORY_BYTES_MAX));
+        // The relay refuses whoever tells another.
+        let can_be_told =
+            |path: &&str| path.len() <= DIRECTORY_BYTES_MAX && !path.chars().any(char::is_control);
+        add("cwd", directory.as_deref().filter(can_be_told));
     }
     let query = query.finish();
     if query.is_empty() {
@@ -567,11 +569,20 @@ mod tests {
     }
 
     #[test]
-    fn a_working_directory_is_told_if_its_path_is_text_and_not_too_long() {
+    fn a_working_directory_is_told_if_its_path_is_one_line_of_text_and_not_too_long() {
         let mut alice = settings(Some(named("Alice")), "agent-relay");
-        for (directory, told) in [(None, false), (Some(1_025), false), (Some(1_024), true)] {
-            alice.directory = directory.map(|length| "\u{1}".repeat(length));
-            assert_eq!(target_text(&alice, None).contains("&cwd="), told, "{directory:?}");
+        for (directory, told) in [
+            (None, false),
+            (Some(" ".repeat(1_024)), true),
+            (Some(" ".repeat(1_025)), false),
+            (Some("/é".repeat(341)), true),
+            (Some("/a\u{1}".to_owned()), false),
+            (Some("/a\nb".to_owned()), false),
+            (Some("/\u{85}".to_owned()), false),
+        ] {
+            alice.directory = directory;
+            let target = target_text(&alice, None);
+            assert_eq!(target.contains("&cwd="), told, "{target}");
             // Whatever it is, it makes an address.
             let _ = Relay::new(alice.clone(), Tcp(alice.address));
         }
