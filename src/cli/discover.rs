@@ -194,7 +194,8 @@ pub enum DiscoverError {
 }
 
 /// Finds out which relay is meant, in this order: the place that was `named`; `RELAY_SOCKET`; `RELAY_PROJECT`; the nearest
-/// `.relay/config.json`; the live socket of this user's projects, if there is one; port 7331. An empty variable is none.
+/// `.relay/config.json`; the live socket of this user's projects, if there is one; port 7331. An empty variable is none,
+/// and so is an empty text in a file.
 ///
 /// Whether somebody listens at what was found is known of a socket that no other says only.
 ///
@@ -330,7 +331,7 @@ fn config(file: &Path, system: &impl System) -> Result<Option<Config>, String> {
     };
     let text = |name: &str| match said.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
         Some(other) => Err(format!("{name} is {}", shown(&other.to_string()))),
     };
     Ok(Some(Config {

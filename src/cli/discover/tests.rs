@@ -129,6 +129,20 @@ fn an_empty_variable_is_none() {
 }
 
 #[test]
+fn an_empty_text_in_a_file_is_none() {
+    let mut world = World::new();
+    let near = "/top/tree/.relay/config.json";
+    world.file("/top/.relay/config.json", r#"{"project": "above"}"#);
+    world.file(near, r#"{"socketPath": "", "project": ""}"#);
+    assert_eq!(
+        world.discover(),
+        of("above", config_at("/top/.relay/config.json"))
+    );
+    world.file(near, r#"{"socketPath": "", "project": "near"}"#);
+    assert_eq!(world.discover(), of("near", config_at(near)));
+}
+
+#[test]
 fn a_path_that_is_not_absolute_counts_from_where_it_was_said() {
     let mut world = World::new();
     world.file(
