@@ -199,3 +199,70 @@ fn an_agent_that_listens_can_call_meanwhile_and_is_told_of_each_resource_after_a
     relay.kill_and_restart();
     is_told_of_both(&alice);
 }
+
+/// A request to be told of the changes of an agent's inbox.
+fn listen(id: u64) -> String {
+    let params = json!({"notifications": {"resourceSubscriptions": [INBOX]}, "_meta": meta()});
+    request(id, "subscriptions/listen", &params)
+}
+
+#[test]
+fn a_request_to_listen_with_the_id_of_another_is_refused_and_disturbs_neither() {
+    let relay = Relay::start();
+    let mut alice = Agent::start_silent(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
+    let told_of_inbox = |alice: &Agent| assert_eq!(alice.heard()["params"]["uri"], INBOX);
+    let is_refused = |alice: &mut Agent, line: &str| {
+        alice.write(line);
+        let refused = alice.heard();
+        assert_eq!(
+            (&refused["id"], &refused["error"]["code"]),
+            (&Value::Null, &json!(-32600)),
+            "{refused}"
+        );
+    };
+    let status = json!({"name": "relay_status", "arguments": {}, "_meta": meta()});
+    relay.signal("STOP");
+    alice.write(&request(1, "tools/call", &status));
+    is_refused(&mut alice, &listen(1));
+    relay.signal("CONT");
+    assert!(!reply_of(&alice.heard()).is_error);
+    alice.write(&listen(2));
+    assert_eq!(
+        alice.heard()["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    told_of_inbox(&alice);
+    is_refused(&mut alice, &listen(2));
+    is_refused(
+        &mut alice,
+        &request(2, "server/discover", &json!({"_meta": meta()})),
+    );
+    is_refused(&mut alice, r#"{"jsonrpc":"1.0","id":2,"method":"ping"}"#);
+    send_to_alice(&mut bridge(relay.port, "Bob"));
+    told_of_inbox(&alice);
+}
+
+#[test]
+fn requests_to_listen_are_bounded_and_make_room_when_they_are_cancelled() {
+    let mut alice = Agent::start_silent(free_port(), &["--agent", "Alice", "--tools", "agent-relay"]);
+    for id in 1..=512 {
+        alice.write(&listen(id));
+        assert_eq!(
+            alice.heard()["method"],
+            "notifications/subscriptions/acknowledged"
+        );
+    }
+    alice.write(&listen(513));
+    let refused = alice.heard();
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&json!(513), &json!(-32603)),
+        "{refused}"
+    );
+    alice.write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
+    alice.write(&listen(513));
+    assert_eq!(
+        alice.heard()["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+}

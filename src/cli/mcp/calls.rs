@@ -3,7 +3,7 @@
 //! It knows no protocol. Whoever takes a connection out of it decides what the relay is told: dropped here, it is
 //! broken off, unless the agent has shown that it read the answer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::{Pin, pin};
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -51,6 +51,8 @@ pub struct Calls<S> {
 
 struct State<S> {
     under_way: BTreeMap<String, Call<S>>,
+    /// The requests to listen that were neither answered nor cancelled.
+    listens: BTreeSet<String>,
     /// Of answers that stdout has taken, the oldest first.
     kept: VecDeque<Kept<S>>,
     /// The latest requests whose answers count as read, the oldest first: [`KEPT_MAX`] at the most.
@@ -108,6 +110,7 @@ impl<S> Default for Calls<S> {
     fn default() -> Self {
         let state = State {
             under_way: BTreeMap::new(),
+            listens: BTreeSet::new(),
             kept: VecDeque::new(),
             confirmed: VecDeque::new(),
             idle: None,
@@ -137,15 +140,8 @@ impl<S: Connection> Calls<S> {
     ///
     /// Why the request cannot be carried out; nothing was noted.
     pub fn begin(&self, id: &RequestId) -> Result<(), Unusable> {
-        let key = key(id);
         let mut state = self.lock();
-        state.confirm_read();
-        if state.under_way.contains_key(&key) {
-            return Err(Unusable::IdInUse);
-        }
-        if state.under_way.len() == UNDER_WAY_MAX {
-            return Err(Unusable::TooMany);
-        }
+        let key = state.admit(id)?;
         state.count += 1;
         let call = Call {
             stage: Stage::Read,
@@ -156,9 +152,22 @@ impl<S: Connection> Calls<S> {
         Ok(())
     }
 
+    /// Notes a request to listen, as [`Calls::begin`] does another. It is under way until the agent cancels it or leaves:
+    /// it has no turn, and nothing waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Calls::begin`].
+    pub fn begin_to_listen(&self, id: &RequestId) -> Result<(), Unusable> {
+        let mut state = self.lock();
+        let key = state.admit(id)?;
+        state.listens.insert(key);
+        Ok(())
+    }
+
     /// Tells whether an id is that of a request which is not answered yet.
     pub fn is_under_way(&self, id: &Value) -> bool {
-        self.lock().under_way.contains_key(&id.to_string())
+        self.lock().is_under_way(&id.to_string())
     }
 
     /// Waits until the calls of the lines before are answered, then notes that the relay is asked. Returns a connection
@@ -204,6 +213,7 @@ impl<S: Connection> Calls<S> {
         let key = key(id);
         let mut state = self.lock();
         let Some(call) = state.under_way.remove(&key) else {
+            state.listens.remove(&key);
             return;
         };
         if let Stage::Answered(connection) = call.stage {
@@ -226,6 +236,9 @@ impl<S: Connection> Calls<S> {
     pub fn cancel(&self, id: &RequestId) -> bool {
         let key = key(id);
         let mut state = self.lock();
+        if state.listens.remove(&key) {
+            return false;
+        }
         if let Some(call) = state.under_way.remove(&key) {
             self.settled.notify_one();
             self.passed.notify_waiters();
@@ -244,7 +257,7 @@ impl<S: Connection> Calls<S> {
         self.ended.send_replace(Some(Instant::now()));
     }
 
-    /// Waits until stdout has taken the answers to all requests, or until nothing more can be expected.
+    /// Waits until stdout has taken the answers to all requests but those to listen, or until nothing more can be expected.
     pub async fn all_settled(&self) {
         let ended = self.ended.borrow().unwrap_or_else(Instant::now);
         // Answers that say so are still written.
@@ -311,6 +324,27 @@ impl<S: Connection> Calls<S> {
 }
 
 impl<S: Connection> State<S> {
+    /// Takes the arrival of a request for the sign that it is, and returns the request's key.
+    ///
+    /// # Errors
+    ///
+    /// Why the request cannot be carried out.
+    fn admit(&mut self, id: &RequestId) -> Result<String, Unusable> {
+        self.confirm_read();
+        let key = key(id);
+        if self.is_under_way(&key) {
+            return Err(Unusable::IdInUse);
+        }
+        if self.under_way.len() + self.listens.len() == UNDER_WAY_MAX {
+            return Err(Unusable::TooMany);
+        }
+        Ok(key)
+    }
+
+    fn is_under_way(&self, key: &str) -> bool {
+        self.under_way.contains_key(key) || self.listens.contains(key)
+    }
+
     /// Notes that the relay is asked, if it is the call's turn.
     fn begins(&mut self, key: &str) -> bool {
         let Some(number) = self.under_way.get(key).map(|call| call.number) else {

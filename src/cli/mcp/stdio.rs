@@ -137,9 +137,13 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
         match &message {
             JsonRpcMessage::Request(request) => {
                 self.greeted = true;
-                // Such a request is answered when it is cancelled, and by no other end.
-                let stays = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
-                if !stays && let Err(unusable) = self.calls.begin(&request.id) {
+                let listens = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
+                let begun = if listens {
+                    self.calls.begin_to_listen(&request.id)
+                } else {
+                    self.calls.begin(&request.id)
+                };
+                if let Err(unusable) = begun {
                     self.refuse(&unusable.refusal(&request.id));
                     return None;
                 }

@@ -1,6 +1,7 @@
 //! The bridge between in-memory pipes and a relay of a few lines, which notes how each connection ended.
 
 mod late;
+mod listens;
 mod presence;
 mod stream;
 mod told;
