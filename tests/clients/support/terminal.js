@@ -57,9 +57,9 @@ export class Terminal {
   }
 
   /** Waits until `is` is true of the screen. */
-  async shows(is, what) {
+  async shows(is, what, limitMs = LIMIT_MS) {
     let screen;
-    await until(async () => is((screen = await this.screen())), () => `${what}; the screen:\n${screen}`);
+    await until(async () => is((screen = await this.screen())), () => `${what}; the screen:\n${screen}`, limitMs);
     return screen;
   }
 
