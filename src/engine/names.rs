@@ -103,6 +103,18 @@ fn in_project(project: &str, mark: &str, name: &str) -> Arc<str> {
     }
 }
 
+/// Returns what somebody in a project calls what has a whole name: the project stands before it if it is another, unless all share it.
+fn seen_from<'a>(whole: &'a str, project: &str, is_shared: bool) -> Cow<'a, str> {
+    let (own, local) = whole.split_once(':').unwrap_or((DEFAULT_PROJECT, whole));
+    if own == project || is_shared {
+        local.into()
+    } else if own == DEFAULT_PROJECT {
+        format!("{DEFAULT_PROJECT}:{local}").into()
+    } else {
+        whole.into()
+    }
+}
+
 /// Makes a type of names, each of something in a project; one of them may be the same from all projects.
 macro_rules! qualified {
     ($(#[$doc:meta])* $type:ident, $noun:literal $(, $shared:expr)?) => {
@@ -155,13 +167,7 @@ macro_rules! qualified {
 
             /// Returns what somebody in a project calls it: the project stands before it if it is another.
             pub fn seen_from(&self, project: &str) -> Cow<'_, str> {
-                if self.project() == project $(|| $shared.contains(&self.as_str()))? {
-                    self.local().into()
-                } else if self.project() == DEFAULT_PROJECT {
-                    format!("{DEFAULT_PROJECT}:{self}").into()
-                } else {
-                    self.as_str().into()
-                }
+                seen_from(&self.0, project, false $(|| $shared.contains(&self.as_str()))?)
             }
         }
 
@@ -311,13 +317,7 @@ impl Recipient {
 
     /// Returns what somebody in a project calls it.
     pub fn seen_from(&self, project: &str) -> Cow<'_, str> {
-        match self.text.split_once(':').unwrap_or((DEFAULT_PROJECT, &self.text)) {
-            (own, local) if own == project => local.into(),
-            (DEFAULT_PROJECT, local) if !SHARED.contains(&local) => {
-                format!("{DEFAULT_PROJECT}:{local}").into()
-            }
-            (_, _) => self.as_str().into(),
-        }
+        seen_from(&self.text, project, SHARED.contains(&self.as_str()))
     }
 
     /// Returns what it is.

@@ -308,6 +308,28 @@ impl<'a> History<'a> {
         admitted.agent.clone()
     }
 
+    /// Returns the hand-over in the answer to a call, which a step has given, if there is one.
+    pub(super) fn handover(&self, reply: usize, call: CallId) -> Option<relay::engine::HandoverId> {
+        let mut effects = self.steps[reply].all_effects.iter();
+        effects.find_map(|effect| match effect {
+            Effect::Reply {
+                call: answered,
+                handover,
+                ..
+            } if *answered == call => *handover,
+            Effect::Reply { .. }
+            | Effect::Opened { .. }
+            | Effect::Changed { .. }
+            | Effect::Deliver { .. }
+            | Effect::Tell { .. }
+            | Effect::Invoke { .. }
+            | Effect::Superseded { .. }
+            | Effect::StartWorker(_)
+            | Effect::EndWorker { .. }
+            | Effect::Note(_) => None,
+        })
+    }
+
     /// Reads off the inputs after a reply what became of it, and since when it was read. That its room was needed, by a post or by
     /// what was read later, is the one thing that is told by the effects; whether it was, the bounds' law says.
     pub(super) fn fate(
@@ -319,26 +341,7 @@ impl<'a> History<'a> {
         let Some(admitted) = self.sessions.get(&session) else {
             return (Fate::Open, None);
         };
-        let handover = self.steps[reply]
-            .all_effects
-            .iter()
-            .find_map(|effect| match effect {
-                Effect::Reply {
-                    call: answered,
-                    handover,
-                    ..
-                } if *answered == call => *handover,
-                Effect::Reply { .. }
-                | Effect::Opened { .. }
-                | Effect::Changed { .. }
-                | Effect::Deliver { .. }
-                | Effect::Tell { .. }
-                | Effect::Invoke { .. }
-                | Effect::Superseded { .. }
-                | Effect::StartWorker(_)
-                | Effect::EndWorker { .. }
-                | Effect::Note(_) => None,
-            });
+        let handover = self.handover(reply, call);
         let gives_way = |step: &Step| {
             let needs_room = step.all_effects.iter().any(|effect| {
                 matches!(

@@ -158,23 +158,6 @@ fn room_was_not_needed(history: &History<'_>, spoiled: &mut Spoiled) -> Option<(
     Some(())
 }
 
-fn handover(history: &History<'_>, shown: &Shown<'_>) -> Option<relay::engine::HandoverId> {
-    let mut effects = history.steps[shown.step].all_effects.iter();
-    effects.find_map(|effect| match effect {
-        Effect::Reply { call, handover, .. } if *call == shown.call => *handover,
-        Effect::Reply { .. }
-        | Effect::Opened { .. }
-        | Effect::Changed { .. }
-        | Effect::Deliver { .. }
-        | Effect::Tell { .. }
-        | Effect::Invoke { .. }
-        | Effect::Superseded { .. }
-        | Effect::StartWorker(_)
-        | Effect::EndWorker { .. }
-        | Effect::Note(_) => None,
-    })
-}
-
 /// Confirms a younger reply in the stead of the one that was confirmed early.
 fn confirm_a_younger(history: &History<'_>, spoiled: &mut Spoiled, by_post: bool) -> Option<()> {
     let younger = |shown: &Shown<'_>, at: usize| {
@@ -188,7 +171,7 @@ fn confirm_a_younger(history: &History<'_>, spoiled: &mut Spoiled, by_post: bool
         !shown.deliveries.is_empty() && younger(shown, at).is_some()
     })?;
     let at = shown.ends();
-    let [older, younger] = [shown, younger(shown, at)?].map(|shown| handover(history, shown));
+    let [older, younger] = [shown, younger(shown, at)?].map(|shown| history.handover(shown.step, shown.call));
     let (older, younger) = (older?, younger?);
     for step in &mut spoiled.steps[at..] {
         for effect in &mut step.all_effects {
