@@ -321,8 +321,7 @@ impl Asked {
             None => None,
         };
         let Some(Answered { answer, .. }) = answered else {
-            let reason = "the call was cancelled";
-            return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", reason));
+            return Err(cancelled());
         };
         Ok(answer?)
     }
@@ -338,6 +337,12 @@ pub(super) fn not_accepted(parameter: &str, value: &str, accepted: &str) -> Fail
     let value = shown(value);
     let reason = format!("query parameter {parameter:?} is {value:?}; accepted, once: {accepted}");
     Failure::invalid(reason)
+}
+
+/// Says that the engine has no answer, as while relay stops.
+fn cancelled() -> Failure {
+    let reason = "the call was cancelled";
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", reason)
 }
 
 fn observes_alone() -> Failure {
@@ -381,7 +386,7 @@ impl<'a> Session<'a> {
             .owner
             .call(self.id, agents::Command::Find { agent }.into(), None);
         let Some(Outcome::Answered(Answered { answer, .. })) = outcome else {
-            unreachable!("this session is open, and whoever looks does not wait")
+            return Err(cancelled());
         };
         Ok(!matches!(answer?, Reply::Agents(agents::Reply::Found(None))))
     }
