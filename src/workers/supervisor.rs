@@ -128,8 +128,9 @@ async fn begin(order: Order, orders: &mut Orders, ends: &mut Ends) -> Result<Wor
     let files = &order.files;
     let in_directory = |error| format!("cannot keep its log and its socket: {error}");
     files.make_directory().map_err(in_directory)?;
-    // While it waits for its name it can be told to end, as later.
+    // While it waits for its name it can be told to end, as later. One that is free it has at once.
     let name = tokio::select! {
+        biased;
         name = lock(files) => name.map_err(in_directory)?,
         _ = orders.next_line() => return Err(NOT_WANTED.to_owned()),
         () = ends.next() => return Err(NOT_WANTED.to_owned()),
