@@ -6,7 +6,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -34,10 +33,11 @@ use super::discover::{DiscoverError, Found, Source, Way, discover_here};
 use super::health::Health;
 use super::ourselves;
 use super::place::{MaybePlace, Place};
+use super::socket::{connect_to_socket, is_nobody};
 use crate::server::{HEALTH_BYTES_MAX, Token};
 
 /// How long a connection may take: to another machine it goes over a network.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long what has the port may take to say what it is.
 const HEALTH_PATIENCE: Duration = Duration::from_secs(5);
@@ -416,31 +416,6 @@ pub async fn health_of(found: &Found, token: Option<Token>) -> Result<(Health, S
     let asked = Asked { way, token };
     let mut sender = asked.begin(stream).await?;
     asked.look(&mut sender).await
-}
-
-/// Connects to a unix socket.
-///
-/// # Errors
-///
-/// The system's, or that another user's process listens there, who could read what is said.
-pub async fn connect_to_socket(socket: &Path) -> io::Result<UnixStream> {
-    let stream = UnixStream::connect(socket).await?;
-    let listener = stream.peer_cred()?.uid();
-    let own = rustix::process::geteuid().as_raw();
-    if listener == own {
-        return Ok(stream);
-    }
-    let reason =
-        format!("user {listener} listens there, not user {own}; relay asks its own user's relay only");
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, reason))
-}
-
-/// Tells whether a connection to a unix socket failed because nobody listens there.
-pub fn is_nobody(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory
-    )
 }
 
 /// Which relay is asked, and with which secret.

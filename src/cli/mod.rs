@@ -35,6 +35,7 @@ mod register;
 mod release;
 mod send;
 mod serve;
+mod socket;
 mod spawn;
 mod status;
 mod stop;

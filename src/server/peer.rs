@@ -81,9 +81,8 @@ pub fn has_read_all(own: &tokio::net::UnixStream) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     match unread_by_peer(own) {
-        Ok(bytes) => bytes == 0,
-        Err(error) => {
-            tracing::debug!(%error, "the kernel cannot be asked what a peer has read");
+        Some(bytes) => bytes == 0,
+        None => {
             let mut polled = [PollFd::new(own, PollFlags::empty())];
             poll(&mut polled, Some(&Timespec::default())).is_ok()
                 && polled[0].revents().contains(PollFlags::HUP)
@@ -96,13 +95,28 @@ pub fn has_read_all(_own: &tokio::net::UnixStream) -> bool {
     false
 }
 
-/// Asks the kernel how much memory the bytes take that the peer of a unix socket has not read; zero if there are none.
+/// Returns how many bytes of memory is taken by what the peer of a unix socket has not read, zero if there is nothing; none
+/// where the system cannot tell.
+#[cfg(target_os = "linux")]
+pub fn unread_by_peer(own: &tokio::net::UnixStream) -> Option<u32> {
+    let asked = asked_for_unread(own);
+    asked
+        .inspect_err(|error| tracing::debug!(%error, "the kernel cannot be asked what a peer has read"))
+        .ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn unread_by_peer(_own: &tokio::net::UnixStream) -> Option<u32> {
+    None
+}
+
+/// Asks the kernel for it.
 ///
 /// # Errors
 ///
 /// The system's.
 #[cfg(target_os = "linux")]
-fn unread_by_peer(own: impl std::os::fd::AsFd) -> std::io::Result<u32> {
+fn asked_for_unread(own: impl std::os::fd::AsFd) -> std::io::Result<u32> {
     use netlink_packet_sock_diag::SockDiagMessage;
     use netlink_packet_sock_diag::unix::nlas::Nla;
     use netlink_packet_sock_diag::unix::{ShowFlags, StateFlags, UnixRequest};

@@ -128,17 +128,28 @@ impl Drop for SocketFile {
 
 /// Tells whether a process listens on a socket; also where it has so much to do that it accepts nothing for the moment.
 pub fn is_live(path: &Path) -> bool {
-    matches!(knock(path), Ok(()) | Err(ErrorKind::WouldBlock))
+    matches!(knock(path), Ok(true))
 }
 
-/// Connects, and hangs up. Returns why that is not possible.
-fn knock(path: &Path) -> Result<(), ErrorKind> {
-    let connected = SockAddr::unix(path).and_then(|address| {
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        socket.set_nonblocking(true)?;
-        socket.connect(&address)
-    });
-    connected.map_err(|error| error.kind())
+/// Connects, and hangs up. Returns whether a process listens there, be it that it accepts nothing for the moment.
+///
+/// # Errors
+///
+/// The system's: it does not tell.
+fn knock(path: &Path) -> io::Result<bool> {
+    match connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(false),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(true),
+        connected => connected.map(|()| true),
+    }
+}
+
+/// Connects, without waiting, and hangs up.
+fn connect(path: &Path) -> io::Result<()> {
+    let address = SockAddr::unix(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.connect(&address)
 }
 
 /// Makes a directory that only this user can look into.
@@ -182,7 +193,7 @@ fn remove_dead(path: &Path) -> Result<(), SocketFileError> {
     if !found.file_type().is_socket() {
         return Err(SocketFileError::NoSocket { path: path_there });
     }
-    if knock(path) != Err(ErrorKind::ConnectionRefused) {
+    if knock(path).map_err(SocketFileError::of(path))? {
         return Err(SocketFileError::Taken { path: path_there });
     }
     std::fs::remove_file(path).map_err(SocketFileError::of(path))
@@ -250,11 +261,25 @@ mod tests {
         let address = SockAddr::unix(&path).expect("it is short");
         busy.bind(&address).expect("nothing is there");
         busy.listen(0).expect("it is bound");
-        while knock(&path).is_ok() {}
-        assert_eq!(knock(&path), Err(ErrorKind::WouldBlock));
+        while connect(&path).is_ok() {}
+        let full = connect(&path).expect_err("it accepts nothing");
+        assert_eq!(full.kind(), ErrorKind::WouldBlock);
         assert!(is_live(&path));
         let second = SocketFile::listen(&path);
         assert!(matches!(second, Err(SocketFileError::Taken { .. })), "{second:?}");
+        assert!(path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_does_not_tell_whether_somebody_listens_stays_and_the_reason_is_told() {
+        let (_directory, path) = place();
+        std::fs::create_dir_all(path.parent().expect("it has one")).expect("there is room");
+        let _other_kind = std::os::unix::net::UnixDatagram::bind(&path).expect("nothing is there");
+        let refused = SocketFile::listen(&path);
+        assert!(
+            matches!(&refused, Err(SocketFileError::System { path: about, .. }) if *about == path),
+            "{refused:?}"
+        );
         assert!(path.exists());
     }
 

@@ -12,6 +12,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::connections::Listener;
 use super::limits::ACKNOWLEDGE_PATIENCE;
+use super::peer::unread_by_peer;
 use super::socket_file::SocketFile;
 use super::wire::SocketState;
 
@@ -89,8 +90,17 @@ pub enum DoorIo {
 /// `TCP_USER_TIMEOUT` is to a port.
 pub struct Local {
     stream: UnixStream,
-    /// Runs while there is no room for what is to be written.
-    stuck: Option<Pin<Box<Sleep>>>,
+    /// There is no room for what is to be written.
+    stuck: Option<Stuck>,
+}
+
+/// A write that waits for room. There is some once a good part of what was written before is taken: a slow peer may be
+/// longer at that.
+struct Stuck {
+    /// When the peer has to have taken something.
+    timer: Pin<Box<Sleep>>,
+    /// What it had not taken when the timer was started, if the system tells.
+    unread: Option<u32>,
 }
 
 impl Local {
@@ -104,11 +114,21 @@ impl Local {
             self.stuck = None;
             return written;
         }
-        let stuck = self
-            .stuck
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + ACKNOWLEDGE_PATIENCE)));
-        let timed_out = || Err(io::ErrorKind::TimedOut.into());
-        stuck.as_mut().poll(cx).map(|()| timed_out())
+        let unread = || unread_by_peer(&self.stream);
+        let stuck = self.stuck.get_or_insert_with(|| Stuck {
+            timer: Box::pin(tokio::time::sleep(ACKNOWLEDGE_PATIENCE)),
+            unread: unread(),
+        });
+        while stuck.timer.as_mut().poll(cx).is_ready() {
+            let now = unread();
+            let has_taken = now.zip(stuck.unread).is_some_and(|(now, before)| now < before);
+            if !has_taken {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            stuck.unread = now;
+            stuck.timer.as_mut().reset(Instant::now() + ACKNOWLEDGE_PATIENCE);
+        }
+        Poll::Pending
     }
 }
 

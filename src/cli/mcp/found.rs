@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use super::connection::{Connect, Connection};
 use super::held::Held;
 use super::system::Tcp;
-use crate::cli::client::{connect_to_socket, is_nobody};
 use crate::cli::discover::{DiscoverError, Found, Source, Way, discover_here};
+use crate::cli::socket::{connect_to_socket, is_nobody};
 
 /// Why no relay can be asked, and what is to be done, in words for an agent.
 #[derive(Debug, Clone, thiserror::Error)]

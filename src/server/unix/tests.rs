@@ -122,6 +122,30 @@ async fn a_peer_that_takes_nothing_for_ten_seconds_has_broken_the_connection() {
     drop(peer);
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn a_slow_peer_that_takes_too_little_to_make_room_is_waited_for() {
+    let (own, mut peer) = pair();
+    let mut own = DoorIo::Local(own);
+    let writing = tokio::spawn(async move {
+        let began = Instant::now();
+        let bytes = vec![0; 16 * 1024 * 1024];
+        let error = own.write_all(&bytes).await.expect_err("it stops reading");
+        (error.kind(), began.elapsed())
+    });
+    let mut buffer = vec![0; 40 * 1024];
+    for _ in 0..3 {
+        tokio::time::sleep(ACKNOWLEDGE_PATIENCE * 9 / 10).await;
+        peer.read_exact(&mut buffer).await.expect("it is open");
+    }
+    let (error, after) = writing.await.expect("no panic");
+    // The last look that finds less is the third.
+    assert_eq!(
+        (error, after),
+        (io::ErrorKind::TimedOut, 4 * ACKNOWLEDGE_PATIENCE)
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_takes_a_little_now_and_then_is_waited_for() {
     let (own, mut peer) = pair();
