@@ -35,7 +35,7 @@ pub(super) const UNSUPPORTED: &[Unsupported] = &[
     },
     Unsupported {
         name: "to change or remove an agent",
-        why: STAYS,
+        why: "an agent stays until relay stops, or until the person lets it go with relay retire NAME",
         routes: &[("PATCH", "/v1/agents/{name}"), ("DELETE", "/v1/agents/{name}")],
     },
     Unsupported {
