@@ -19,13 +19,15 @@ const BRACKETS_MAX: usize = 64;
 /// Reads one document. What it returns nothing for is no JSON, or something else than what was asked for; then nothing of the document
 /// can be used.
 pub(super) struct Reader<'a> {
-    rest: &'a str,
+    document: &'a str,
+    /// How many bytes of it were read; whole characters.
+    read: usize,
 }
 
 impl<'a> Reader<'a> {
     /// Begins to read.
     pub fn new(document: &'a str) -> Self {
-        Self { rest: document }
+        Self { document, read: 0 }
     }
 
     /// Reads the end of the document.
@@ -36,28 +38,30 @@ impl<'a> Reader<'a> {
     /// Reads an object: `member` gets each key, and reads its value. Two keys may be equal.
     pub fn object(&mut self, mut member: impl FnMut(&mut Self, Cow<'a, str>) -> Option<()>) -> Option<()> {
         self.mark(b'{')?;
-        if self.mark(b'}').is_some() {
-            return Some(());
+        if self.next_byte()? == b'}' {
+            return self.mark(b'}');
         }
         loop {
             let key = self.text()?;
             self.mark(b':')?;
             member(self, key)?;
-            if self.mark(b'}').is_some() {
-                return Some(());
+            match self.next_byte()? {
+                b',' => self.read += 1,
+                _ => return self.mark(b'}'),
             }
-            self.mark(b',')?;
         }
     }
 
     /// Reads a text, without a copy if it was written without escapes.
     pub fn text(&mut self) -> Option<Cow<'a, str>> {
-        self.next_byte()?;
-        let inner = self.rest.strip_prefix('"')?;
+        if self.next_byte()? != b'"' {
+            return None;
+        }
+        let inner = &self.document[self.read + 1..];
         match next_special(inner.as_bytes()) {
-            Some(end) if inner.as_bytes()[end] == b'"' => {
-                self.rest = &inner[end + 1..];
-                Some(Cow::Borrowed(&inner[..end]))
+            Some(length) if inner.as_bytes()[length] == b'"' => {
+                self.read += length + 2;
+                Some(Cow::Borrowed(&inner[..length]))
             }
             Some(_) | None => self.escaped_text(),
         }
@@ -66,8 +70,9 @@ impl<'a> Reader<'a> {
     /// Passes over a text that is written like this, without escapes.
     pub fn exactly(&mut self, text: &str) -> Option<()> {
         self.mark(b'"')?;
-        self.rest = self.rest.strip_prefix(text)?.strip_prefix('"')?;
-        Some(())
+        let rest = self.rest().strip_prefix(text)?;
+        // In a text, a space stands for itself.
+        rest.starts_with('"').then(|| self.read += text.len() + 1)
     }
 
     /// Reads any value, with no key twice in it; none either if it may be nested too deeply.
@@ -91,20 +96,16 @@ impl<'a> Reader<'a> {
     /// Returns the first byte of what comes next.
     pub fn next_byte(&mut self) -> Option<u8> {
         loop {
-            match self.rest.as_bytes().first()? {
-                b' ' | b'\t' | b'\n' | b'\r' => self.rest = &self.rest[1..],
-                byte => return Some(*byte),
+            match *self.document.as_bytes().get(self.read)? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.read += 1,
+                byte => return Some(byte),
             }
         }
     }
 
     /// Passes over one of the marks between the values, if it comes next.
     fn mark(&mut self, mark: u8) -> Option<()> {
-        if self.next_byte()? != mark {
-            return None;
-        }
-        self.rest = &self.rest[1..];
-        Some(())
+        (self.next_byte()? == mark).then(|| self.read += 1)
     }
 
     fn shallow(&mut self) -> Option<&'a RawValue> {
@@ -119,10 +120,14 @@ impl<'a> Reader<'a> {
     }
 
     fn by_serde<T: Deserialize<'a>>(&mut self) -> Option<T> {
-        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter();
+        let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter();
         let value = values.next()?.ok()?;
-        self.rest = &self.rest[values.byte_offset()..];
+        self.read += values.byte_offset();
         Some(value)
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.document[self.read..]
     }
 }
 

@@ -232,29 +232,41 @@ fn escape(out: &mut Vec<u8>, text: &str, level: Level) {
 
 /// Finds the next byte that has to be escaped.
 pub(crate) fn next_special(bytes: &[u8]) -> Option<usize> {
-    // Most texts are shorter than what is worth the wide look.
-    let (beginning, rest) = bytes.split_at(bytes.len().min(TOGETHER));
-    if let Some(at) = next_special_by_words(beginning) {
-        return Some(at);
-    }
-    let (chunks, _) = rest.as_chunks::<TOGETHER>();
-    // Without a branch for each byte, so that the compiler looks at all of them at once.
-    let plain = chunks
-        .iter()
-        .take_while(|chunk| !chunk.iter().fold(false, |found, byte| found | is_special(*byte)));
-    let from = beginning.len() + plain.count() * TOGETHER;
-    next_special_by_words(&bytes[from..]).map(|at| from + at)
-}
-
-fn next_special_by_words(bytes: &[u8]) -> Option<usize> {
-    let (words, rest) = bytes.as_chunks::<WORD>();
-    for (at, word) in words.iter().enumerate() {
+    let (words, _) = bytes.as_chunks();
+    // Most texts, and what stands before the quote that ends one, are shorter than what is worth the wide look.
+    let few = words.len().min(TOGETHER / WORD);
+    for (at, word) in words[..few].iter().enumerate() {
         if let Some(within) = special_of_word(*word) {
             return Some(at * WORD + within);
         }
     }
-    let at = rest.iter().position(|byte| is_special(*byte))?;
-    Some(words.len() * WORD + at)
+    if words.len() == few {
+        special_of_end(bytes)
+    } else {
+        special_of_long(bytes)
+    }
+}
+
+fn special_of_long(bytes: &[u8]) -> Option<usize> {
+    let (chunks, _) = bytes.as_chunks::<TOGETHER>();
+    // Without a branch for each byte, so that the compiler looks at all of them at once.
+    let plain = chunks
+        .iter()
+        .take_while(|chunk| !chunk.iter().fold(false, |found, byte| found | is_special(*byte)));
+    let plain = plain.count() * TOGETHER;
+    let (words, _) = bytes[plain..].as_chunks();
+    let mut marked = words.iter().enumerate();
+    marked
+        .find_map(|(at, word)| Some(plain + at * WORD + special_of_word(*word)?))
+        .or_else(|| special_of_end(bytes))
+}
+
+/// Finds it behind the last whole word of a text, before which there is none.
+fn special_of_end(bytes: &[u8]) -> Option<usize> {
+    match bytes.last_chunk() {
+        Some(word) => Some(bytes.len() - WORD + special_of_word(*word)?),
+        None => bytes.iter().position(|byte| is_special(*byte)),
+    }
 }
 
 /// Finds the first byte of a word that has to be escaped, by marks in the highest bits of its bytes:
