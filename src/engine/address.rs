@@ -8,7 +8,8 @@
 //! | `*`, `@everyone` | all agents of the project |
 //! | `*:*` | all agents of all projects |
 //!
-//! Each of them but the last may have `project:` before it; without, the sender's own project is meant. Of anything but a message
+//! Each of them but the last may have `project:` before it; without, the sender's own project is meant. Where a relay is one project's
+//! own, the name of that project means the default one ([`Home`]). Of anything but a message
 //! to one agent its sender gets no copy, and neither do transient agents whose sessions have ended. The person gets what is sent to
 //! `user` and nothing else.
 
@@ -43,6 +44,33 @@ pub enum Target {
     Everyone,
     /// `*:*`.
     AllProjects,
+}
+
+/// Which project a relay is the own one of, if it is one's: whoever names that project to it means the default one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Home(Option<Box<str>>);
+
+impl Home {
+    /// The relay is this project's; the default one needs no other name.
+    pub fn of(project: &str) -> Self {
+        Self((project != DEFAULT_PROJECT).then(|| project.into()))
+    }
+
+    /// Returns the project that is meant where one is named.
+    pub fn meant<'a>(&self, project: &'a str) -> &'a str {
+        match self.0.as_deref() {
+            Some(own) if own == project => DEFAULT_PROJECT,
+            Some(_) | None => project,
+        }
+    }
+
+    /// Takes what somebody in the project `own` has written apart: the project that is meant, his own if none is named, and what stands
+    /// behind its name.
+    pub fn parted<'a>(&self, own: &'a str, written: &'a str) -> (&'a str, &'a str) {
+        let (project, name) = written.split_once(':').unwrap_or((own, written));
+        (self.meant(project), name)
+    }
 }
 
 /// What stands in an address that is more than a name.
@@ -168,7 +196,7 @@ impl Engine {
             Err(_) if !to.contains(MARKS) => return Err(self.unknown(from.project(), to)),
             Err(invalid) => return Err(invalid.into()),
         };
-        let project = project.as_deref().unwrap_or(from.project());
+        let project = self.home.meant(project.as_deref().unwrap_or(from.project()));
         let (to, mut agents, joins) = match target {
             Target::Name(name) => return self.resolve_name(from, project, &name, to),
             Target::Role(role) => {

@@ -354,8 +354,10 @@ impl Engine {
             && name != bound.local()
         {
             let name = self.known(name)?;
-            let bound = bound.clone();
-            return Err(Refusal::NotYou { named, name, bound });
+            if name != *bound {
+                let bound = bound.clone();
+                return Err(Refusal::NotYou { named, name, bound });
+            }
         }
         if *fenced {
             let agent = bound.clone();
@@ -383,10 +385,12 @@ impl Engine {
 
     /// Finds the agent of a whole name, or the person.
     pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
-        match self.inboxes.get_key_value(name) {
-            Some((agent, _)) => Ok(agent.clone()),
-            None => Err(self.unknown(DEFAULT_PROJECT, name)),
+        if let Some((agent, _)) = self.inboxes.get_key_value(name) {
+            return Ok(agent.clone());
         }
+        let (project, local) = self.home.parted(DEFAULT_PROJECT, name);
+        let agent = self.agent_in(project, local);
+        agent.ok_or_else(|| self.unknown(DEFAULT_PROJECT, name))
     }
 
     /// Finds the agent of a name that somebody in a project has written, or the person. The name of an agent of another project has
@@ -395,7 +399,7 @@ impl Engine {
         if name == PERSON {
             return Ok(AgentName::person());
         }
-        let (project, local) = name.split_once(':').unwrap_or((project, name));
+        let (project, local) = self.home.parted(project, name);
         let agent = self.agent_in(project, local);
         agent.ok_or_else(|| self.unknown(project, name))
     }
@@ -510,7 +514,7 @@ impl Engine {
         match command {
             Command::List { project, active_only } => {
                 let project = project.filter(|project| !project.is_empty());
-                let asked = project.as_deref().unwrap_or(own);
+                let asked = self.home.meant(project.as_deref().unwrap_or(own));
                 if asked != "*" {
                     check_name("project", asked)?;
                 }

@@ -142,7 +142,7 @@ impl Engine {
         match command {
             Command::Make { name, topic } => {
                 let agent = self.member_to_be(session)?;
-                let name = channel_name(agent.project(), &name)?;
+                let name = self.channel_name(agent.project(), &name)?;
                 if self.groups.has_channel(&name) {
                     return Err(Refusal::ChannelExists { name }.into());
                 }
@@ -158,7 +158,7 @@ impl Engine {
             }
             Command::Join { name } => {
                 let agent = self.member_to_be(session)?;
-                let name = channel_name(agent.project(), &name)?;
+                let name = self.channel_name(agent.project(), &name)?;
                 self.room_for_channel(&name)?;
                 let already = !self.groups.channel(&name, &agent, self).1;
                 if !already {
@@ -214,9 +214,9 @@ impl Engine {
         self.check_not_fenced(session)?;
         let own = self.sessions[&session].agent.as_ref();
         let own = own.map_or(DEFAULT_PROJECT, AgentName::project);
-        let project = project.unwrap_or_else(|| own.to_owned());
-        check_name("project", &project)?;
-        Ok(project)
+        let project = self.home.meant(project.as_deref().unwrap_or(own));
+        check_name("project", project)?;
+        Ok(project.to_owned())
     }
 
     /// Makes an agent a member of a channel that is there or may be made.
@@ -241,6 +241,20 @@ impl Engine {
         Reply::Joined { channel, already }
     }
 
+    /// Reads the name of a channel as somebody in a project has written it.
+    pub(super) fn channel_name(&self, project: &str, given: &str) -> Result<ChannelName, agents::Refusal> {
+        let bare = given.strip_prefix('#').unwrap_or(given);
+        let (project, bare) = match bare.contains(':') {
+            true => {
+                let (project, name) = self.home.parted(project, bare);
+                (project, name.strip_prefix('#').unwrap_or(name))
+            }
+            false => (project, bare),
+        };
+        check_name("channel", bare)?;
+        Ok(ChannelName::in_project(project, bare)?)
+    }
+
     fn channel_view(&self, name: &ChannelName) -> Result<ChannelView, agents::Refusal> {
         match self.groups.channel_named(name) {
             Some(channel) => Ok(channel.view(name)),
@@ -261,15 +275,4 @@ impl Engine {
                 .collect(),
         })
     }
-}
-
-/// Reads the name of a channel as somebody in a project has written it.
-pub(super) fn channel_name(project: &str, given: &str) -> Result<ChannelName, agents::Refusal> {
-    let bare = given.strip_prefix('#').unwrap_or(given);
-    let (project, bare) = match bare.split_once(":#").or_else(|| bare.split_once(':')) {
-        Some((project, bare)) => (project, bare),
-        None => (project, bare),
-    };
-    check_name("channel", bare)?;
-    Ok(ChannelName::in_project(project, bare)?)
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::agents::{self, NamedAs};
-use super::channels::{Channel, channel_name};
+use super::channels::Channel;
 use super::io::{self, Outcome};
 use super::names::{AgentName, ChannelName, GroupName, Role, SessionId, check_name, shown};
 use super::time::Timestamp;
@@ -411,7 +411,7 @@ impl Engine {
                 Reply::Removed { group, member }
             }
             Command::List { project } => {
-                let project = project.as_deref().unwrap_or(by.project());
+                let project = self.home.meant(project.as_deref().unwrap_or(by.project()));
                 check_name("project", project).map_err(agents::Refusal::from)?;
                 let of_project = self.groups.groups.iter();
                 let of_project = of_project.filter(|(name, _)| name.project() == project);
@@ -433,7 +433,7 @@ impl Engine {
         description: String,
         now: Timestamp,
     ) -> Result<Reply, io::Refusal> {
-        let name = group_name(by, name)?;
+        let name = self.group_name(by, name)?;
         if self.groups.has_group(name.as_str()) {
             return Err(Refusal::Exists { name }.into());
         }
@@ -459,7 +459,7 @@ impl Engine {
     }
 
     fn look(&self, by: &AgentName, name: &str, expand: bool) -> Result<Reply, io::Refusal> {
-        if let (project, EVERYONE) = parted(by, name) {
+        if let (project, EVERYONE) = self.parted(by, name) {
             check_name("project", project).map_err(agents::Refusal::from)?;
             let agents: Vec<AgentName> = self.of_project(project).collect();
             return Ok(Reply::Seen {
@@ -490,7 +490,7 @@ impl Engine {
 
     /// Finds a group that may be changed.
     fn group(&self, by: &AgentName, name: &str) -> Result<GroupName, io::Refusal> {
-        let group = group_name(by, name)?;
+        let group = self.group_name(by, name)?;
         if self.groups.has_group(group.as_str()) {
             return Ok(group);
         }
@@ -501,6 +501,22 @@ impl Engine {
             known: known.map(|name| name.local().to_owned()).collect(),
         };
         Err(refusal.into())
+    }
+
+    /// Checks the name of a group that is to be changed, and makes it whole.
+    fn group_name(&self, by: &AgentName, name: &str) -> Result<GroupName, io::Refusal> {
+        let (project, name) = self.parted(by, name);
+        if name == EVERYONE {
+            return Err(Refusal::Protected.into());
+        }
+        let name = GroupName::in_project(project, name);
+        Ok(name.map_err(agents::Refusal::from)?)
+    }
+
+    /// Takes a group's name apart: its project, or else the caller's own, and what is left without the `@`.
+    fn parted<'a>(&self, by: &'a AgentName, name: &'a str) -> (&'a str, &'a str) {
+        let (project, name) = self.home.parted(by.project(), name);
+        (project, name.strip_prefix('@').unwrap_or(name))
     }
 
     /// Finds whom a new member means: an agent has to be there.
@@ -523,7 +539,7 @@ impl Engine {
         match member {
             Named::Agent(name) => {
                 let name = name.strip_prefix('@').unwrap_or(&name);
-                let (project, name) = name.split_once(':').unwrap_or((by.project(), name));
+                let (project, name) = self.home.parted(by.project(), name);
                 Ok(Member::Agent(AgentName::in_project(project, name)?))
             }
             Named::Role(role) => {
@@ -535,7 +551,7 @@ impl Engine {
 
     /// Finds a channel that somebody in a project has written, which must be there.
     pub(super) fn known_channel(&self, project: &str, name: &str) -> Result<ChannelName, io::Refusal> {
-        let channel = channel_name(project, name)?;
+        let channel = self.channel_name(project, name)?;
         if self.groups.has_channel(&channel) {
             return Ok(channel);
         }
@@ -561,20 +577,4 @@ impl Group {
             members: self.members.len(),
         }
     }
-}
-
-/// Checks the name of a group that is to be changed, and makes it whole.
-fn group_name(by: &AgentName, name: &str) -> Result<GroupName, io::Refusal> {
-    let (project, name) = parted(by, name);
-    if name == EVERYONE {
-        return Err(Refusal::Protected.into());
-    }
-    let name = GroupName::in_project(project, name);
-    Ok(name.map_err(agents::Refusal::from)?)
-}
-
-/// Takes a group's name apart: its project, or else the caller's own, and what is left without the `@`.
-fn parted<'a>(by: &'a AgentName, name: &'a str) -> (&'a str, &'a str) {
-    let (project, name) = name.split_once(':').unwrap_or((by.project(), name));
-    (project, name.strip_prefix('@').unwrap_or(name))
 }

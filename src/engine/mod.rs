@@ -79,6 +79,7 @@ pub mod workers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use actions::Actions;
+use address::Home;
 use agents::Agent;
 pub use events::{Event, Places, WaitEnd};
 pub use frames::{Frame, News, Told};
@@ -117,6 +118,8 @@ pub struct Engine {
     roster: Roster,
     /// Where it is reached, as it is shown.
     place: String,
+    /// The project whose own it is.
+    home: Home,
     /// Those of the roster, and those that were registered.
     agents: BTreeMap<AgentName, Agent>,
     /// The agents that have said which role they have.
@@ -209,6 +212,7 @@ impl Engine {
             boot,
             bounds,
             place: String::new(),
+            home: Home::default(),
             agents: roster.names().iter().map(agent).collect(),
             roles: BTreeMap::new(),
             leaving: BTreeSet::new(),
@@ -236,6 +240,12 @@ impl Engine {
     #[must_use]
     pub fn reached_at(self, place: String) -> Self {
         Self { place, ..self }
+    }
+
+    /// Says which project's own the relay is, if it is one's.
+    #[must_use]
+    pub fn at_home_in(self, home: Home) -> Self {
+        Self { home, ..self }
     }
 
     /// Returns the agents that are always there.

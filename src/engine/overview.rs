@@ -1,5 +1,6 @@
 //! The whole state as a person may see it. Looks and changes nothing; knows nothing of how it is shown.
 
+use super::address::Home;
 use super::handling::Mode;
 use super::nodes::{BindingView, NodeView};
 use super::programs::Activity;
@@ -11,6 +12,8 @@ use super::{AgentName, Boot, Carrier, Engine, SessionId, Timestamp};
 pub struct Overview {
     /// This start.
     pub boot: Boot,
+    /// Which project's own the relay is.
+    pub home: Home,
     /// All that are open, in the order of their numbers.
     pub sessions: Vec<SessionView>,
     /// One for each agent, in the order of the roster, then of the names, and then the person's.
@@ -106,6 +109,7 @@ impl Engine {
         });
         Overview {
             boot: self.boot,
+            home: self.home.clone(),
             sessions: sessions.collect(),
             inboxes: inboxes.collect(),
             holds_all: self.holds.on_all(),

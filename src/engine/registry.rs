@@ -22,7 +22,7 @@ impl Engine {
             transient: _,
             is_new,
         } = registration;
-        let project = project.as_deref().unwrap_or(DEFAULT_PROJECT);
+        let project = self.home.meant(project.as_deref().unwrap_or(DEFAULT_PROJECT));
         let agent = AgentName::in_project(project, name)?;
         if agent.local() == PERSON {
             return Err(self.refuse_person(NamedAs::Session));

@@ -137,6 +137,7 @@ impl Health {
     fn new(now: Timestamp, overview: &Overview, port: u16) -> Self {
         let Overview {
             boot,
+            home: _,
             sessions,
             inboxes,
             holds_all,

@@ -91,7 +91,8 @@ pub use v1::reference as api_reference;
 pub use wire::SocketState;
 pub use workers::{NoStarter, Reports, Starter};
 
-use crate::engine::{Class, Refusal, Roster, Timestamp};
+use crate::engine::address::Home;
+use crate::engine::{Class, Overview, Refusal, Roster, Timestamp};
 use crate::tools::{self, Toolsets};
 use dispatch::Dispatch;
 use http::RmcpService;
@@ -144,6 +145,8 @@ struct Shared {
     orphans: Arc<Orphans>,
     guard: Guard,
     roster: Roster,
+    /// Which project's own the relay is.
+    home: Home,
     /// Of a session that asks for none.
     toolsets: Toolsets,
     keep_alive: Duration,
@@ -174,7 +177,7 @@ pub async fn serve<L: Listener>(
     let api = Arc::new(v1::Api::new(config.token_random));
     let owner = Owner::new(config.engine, config.clock, config.message_random, config.log);
     let owner = Arc::new(owner.telling_who_goes(api.forgetting()));
-    let boot = owner.overview().1.boot;
+    let Overview { boot, home, .. } = owner.overview().1;
     let shared = Arc::new(Shared {
         boot: boot.id,
         started_at: boot.started_at,
@@ -185,6 +188,7 @@ pub async fn serve<L: Listener>(
         guard: config.guard,
         toolsets: tools::DEFAULT,
         roster: config.roster,
+        home,
         keep_alive: config.keep_alive,
         pushes: pushes::Pushes::new(config.push_allow, config.network),
         doors: hooks::Doors::default(),

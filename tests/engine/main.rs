@@ -19,6 +19,7 @@ mod handling;
 mod holds;
 mod holds_besides;
 mod holds_on_the_way;
+mod home;
 mod idempotency;
 mod inputs_for_nothing;
 mod invocations;

@@ -1,5 +1,7 @@
 //! The person beside the roster: an inbox that no agent reads, and a look at everything.
 
+use relay::engine::address::Home;
+
 use super::*;
 
 const PERSON: SessionId = SessionId(7);
@@ -230,6 +232,7 @@ fn the_overview_tells_who_waits_what_is_unread_and_what_is_in_doubt() {
             id: id(0),
             started_at: START,
         },
+        home: Home::default(),
         sessions: vec![
             session(A, &[]),
             session(B, &[]),

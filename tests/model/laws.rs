@@ -26,7 +26,7 @@ use relay::engine::{
     mail,
 };
 
-use crate::plan::Event;
+use crate::plan::{self, Event};
 
 use history::{Asked, Copy, Fate, History, Inbox, Shown};
 use wanted::wait_ms;
@@ -130,6 +130,11 @@ const LAWS: [Law; 18] = [
         history.bounds_hold_and_inboxes_use_all_their_room(bounds)
     }),
 ];
+
+/// Tells whether the laws may judge the run of a seed: they know nothing of holds, and no project by two names.
+pub fn may_judge(seed: u64) -> bool {
+    !plan::holds::is_held(seed) && !plan::has_home(seed)
+}
 
 /// Judges a history that ends with every inbox being read by a new session.
 pub fn judge(steps: &[Step], bounds: &Bounds) -> Verdict {

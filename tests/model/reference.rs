@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use relay::engine::address::Home;
 use relay::engine::agents::{NamedAs, Profile, Registration};
 use relay::engine::limits::{
     ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX,
@@ -51,6 +52,8 @@ use watches::Changed;
 /// The whole state, as naive as it can be.
 pub struct Model {
     boot: Boot,
+    /// The project whose own the relay is.
+    home: Option<&'static str>,
     bounds: Bounds,
     roster: Roster,
     /// Those of the roster, and those that were registered, in any order.
@@ -342,12 +345,19 @@ impl Doubt {
 
 /// What the engine offers, too.
 impl Model {
-    pub fn new(now: Timestamp, roster: Roster, bounds: Bounds, random: [u8; 16]) -> Self {
+    pub fn new(
+        now: Timestamp,
+        roster: Roster,
+        bounds: Bounds,
+        home: Option<&'static str>,
+        random: [u8; 16],
+    ) -> Self {
         let id = version_4(random);
         let agents: Vec<Agent> = roster.names().iter().map(Agent::new).collect();
         let names = roster.names().iter().cloned().chain([AgentName::person()]);
         Self {
             boot: Boot { id, started_at: now },
+            home,
             bounds,
             notices: names.map(Notice::new).collect(),
             roster,
@@ -513,6 +523,7 @@ impl Model {
         let names = self.everybody();
         Overview {
             boot: self.boot,
+            home: self.home.map_or_else(Home::default, Home::of),
             sessions,
             inboxes: names.iter().map(|agent| self.inbox_view(agent)).collect(),
             holds_all: self.holds_all,

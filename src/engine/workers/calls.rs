@@ -67,7 +67,7 @@ impl Engine {
         check_text("model", model.as_deref(), MODEL_BYTES_MAX)?;
         check_text("cwd", cwd.as_deref(), PROFILE_BYTES_MAX)?;
         check_length("task", &task, TASK_BYTES_MAX)?;
-        let (project, local) = name.split_once(':').unwrap_or((parent.project(), &name));
+        let (project, local) = self.home.parted(parent.project(), &name);
         if project != parent.project() && !parent.is_person() {
             let (given, own) = (shown(&name), parent.project().to_owned());
             return Err(Refusal::OtherProject { given, own }.into());
@@ -188,7 +188,7 @@ impl Engine {
         let by = self.speaker(session, NamedAs::Sender, from)?.into_agent();
         let reason = reason.filter(|reason| !reason.trim().is_empty());
         check_text("reason", reason.as_deref(), REASON_BYTES_MAX)?;
-        let (project, local) = name.split_once(':').unwrap_or((by.project(), name));
+        let (project, local) = self.home.parted(by.project(), name);
         let Some(agent) = self.agent_in(project, local) else {
             return Err(self.unknown_worker(&by, name).into());
         };

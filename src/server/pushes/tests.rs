@@ -24,6 +24,7 @@ fn shared() -> Arc<Shared> {
         orphans: Arc::new(Orphans::new(Box::new(String::new()))),
         guard: Guard { port: 0, token: None },
         roster: Roster::default(),
+        home: crate::engine::address::Home::default(),
         toolsets: DEFAULT,
         keep_alive: Duration::from_secs(15),
         doors: crate::server::hooks::Doors::default(),

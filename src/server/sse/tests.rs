@@ -67,6 +67,7 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
             orphans: Arc::new(Orphans::new(Box::new(String::new()))),
             guard: Guard { port: 0, token: None },
             roster: Roster::default(),
+            home: crate::engine::address::Home::default(),
             toolsets: DEFAULT,
             keep_alive,
             doors: crate::server::hooks::Doors::default(),

@@ -152,7 +152,7 @@ impl Asked {
         let named = self.named();
         match named.split_once(':') {
             None => Ok(named),
-            Some((project, name)) if project == workspace => Ok(name),
+            Some((project, name)) if self.shared.home.meant(project) == workspace => Ok(name),
             Some((project, _)) => {
                 let reason = format!(
                     "{:?} is in the workspace {:?}, and this token is of {workspace:?}; use a token of that workspace",

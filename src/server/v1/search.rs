@@ -13,6 +13,7 @@ use super::envelope::{Answer, Data, Failure};
 use super::events::forbidden;
 use super::tokens::{Holder, Kind};
 use super::{channels, records};
+use crate::engine::address::Home;
 use crate::engine::records::{Of, Range, Record};
 use crate::engine::trace::ShownTo;
 use crate::engine::{AgentName, ChannelName, Message, ResolvedBy, Timestamp};
@@ -47,7 +48,9 @@ pub(super) async fn search(asked: Asked) -> Answer {
         channel: channel
             .map(|name| channels::named(&name, &who.workspace))
             .transpose()?,
-        from: from.map(|name| sender(&name, &who.workspace)).transpose()?,
+        from: from
+            .map(|name| sender(&name, &who.workspace, &asked.shared.home))
+            .transpose()?,
     };
     let limit = limit_of(limit, SEARCH_SHOWN, RECORDS_SHOWN_MAX)?;
     let mut kept = Kept::between(before, after);
@@ -282,11 +285,11 @@ fn result(message: &Message, workspace: &str) -> Value {
 }
 
 /// Reads the name of an agent as it is seen from a workspace; the person has one, too.
-fn sender(given: &str, workspace: &str) -> Result<AgentName, Failure> {
+fn sender(given: &str, workspace: &str, home: &Home) -> Result<AgentName, Failure> {
     if given == AgentName::person().as_str() {
         return Ok(AgentName::person());
     }
-    let (project, name) = given.split_once(':').unwrap_or((workspace, given));
+    let (project, name) = home.parted(workspace, given);
     AgentName::in_project(project, name).map_err(Failure::invalid)
 }
 

@@ -67,7 +67,7 @@ pub(super) async fn create(asked: Asked) -> Answer {
     let Create { name } = asked.json()?;
     let made = make(&asked, &name).await?;
     let json = json!({
-        "workspace_id": id(&name),
+        "workspace_id": id(&made.name),
         "api_key": made.key,
         "created_at": made.at.to_string(),
     });
@@ -85,7 +85,7 @@ pub(super) async fn key(asked: Asked) -> axum::response::Response {
         let Key { workspace } = asked.json()?;
         let workspace = workspace.as_deref().unwrap_or(DEFAULT_PROJECT);
         let made = make(&asked, workspace).await?;
-        Ok::<Value, Failure>(json!({"workspace": workspace, "key": made.key}))
+        Ok::<Value, Failure>(json!({"workspace": made.name, "key": made.key}))
     };
     match answer.await {
         Ok(json) => axum::Json(json).into_response(),
@@ -95,6 +95,7 @@ pub(super) async fn key(asked: Asked) -> axum::response::Response {
 
 /// A workspace that is there, with a new key.
 struct Made {
+    name: String,
     key: String,
     at: Timestamp,
     existed: bool,
@@ -103,6 +104,7 @@ struct Made {
 async fn make(asked: &Asked, name: &str) -> Result<Made, Failure> {
     check_name("workspace", name)
         .map_err(|error| Failure::new(StatusCode::BAD_REQUEST, "invalid_name", error))?;
+    let name = asked.shared.home.meant(name);
     let there = since(asked, name).await?;
     let (at, existed) = match there {
         Some(at) => (at, true),
@@ -110,6 +112,7 @@ async fn make(asked: &Asked, name: &str) -> Result<Made, Failure> {
     };
     let key = asked.shared.api.tokens.issue(Holder::Workspace(name.to_owned()));
     Ok(Made {
+        name: name.to_owned(),
         key: key.reveal(),
         at,
         existed,
@@ -141,7 +144,7 @@ pub(super) async fn of_workspace(asked: &Asked, workspace: &str) -> Result<Vec<a
 /// `GET /v1/workspaces/by-name/:name`.
 pub(super) async fn by_name(asked: Asked) -> Answer {
     asked.nothing()?;
-    let name = asked.named();
+    let name = asked.shared.home.meant(asked.named());
     let known = match check_name("workspace", name) {
         Ok(()) => since(&asked, name).await?,
         Err(_) => None,

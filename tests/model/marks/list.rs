@@ -249,6 +249,10 @@ marks! { Mark:
     ToAllProjects,
     /// An address names another project than the sender's.
     ToAnotherProject,
+    /// An address names the project whose own the relay is.
+    ToHomeByItsName,
+    /// Somebody registers as an agent of that project.
+    RegisteredByHomesName,
     /// A name means a role.
     ToRole,
     /// An address can only mean a role.

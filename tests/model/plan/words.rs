@@ -23,14 +23,21 @@ impl Plan {
         }
     }
 
-    /// Draws the whole name of an agent; in some runs the first one more often, so that its inbox is a busy place.
+    /// Draws the whole name of an agent, on a project's own relay sometimes with that of a project that it need not have; in some runs the first one more often, so that its inbox is a busy place.
     pub(super) fn agent(&mut self) -> String {
         let at = if self.rng.percent(self.busy) {
             0
         } else {
             self.rng.index(self.names.len())
         };
-        self.names[at].clone()
+        let name = self.names[at].clone();
+        match self.home {
+            Some(home) if !name.contains(':') && self.rng.percent(40) => {
+                let project = self.rng.pick(&[home, home, "default"]);
+                format!("{project}:{name}")
+            }
+            Some(_) | None => name,
+        }
     }
 
     /// Draws an address that may mean many.

@@ -33,6 +33,9 @@ impl Model {
             [project, "agent", role, hash] => (project, vec!["agent", role, hash]),
             _ => return Err(self.no_address(from, address)),
         };
+        self.marks
+            .reach_if(self.home == Some(project), Mark::ToHomeByItsName);
+        let project = self.project(project);
         let has_project = parts.len() == 2 || parts.len() == 4;
         if has_project && !is_name(project) {
             return Err(self.no_address(from, address));
@@ -67,6 +70,15 @@ impl Model {
                 self.by_name(from, project, whom.strip_prefix('@').unwrap_or(whom), address)
             }
             _ => Err(self.no_address(from, address)),
+        }
+    }
+
+    /// Returns the project that is meant by a name of one: on its own relay that of all who name none.
+    pub(super) fn project<'a>(&self, named: &'a str) -> &'a str {
+        if self.home == Some(named) {
+            "default"
+        } else {
+            named
         }
     }
 

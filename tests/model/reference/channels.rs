@@ -17,7 +17,7 @@ impl Model {
         let answer = match command {
             Ask::Make { name, topic } => {
                 let agent = self.member_to_be(open)?;
-                let name = written(agent.project(), &name)?;
+                let name = self.written(agent.project(), &name)?;
                 if self.is_channel(&name) {
                     self.marks.reach(Mark::ChannelExists);
                     return Err(Refusal::Groups(No::ChannelExists { name }));
@@ -41,7 +41,7 @@ impl Model {
             }
             Ask::Join { name } => {
                 let agent = self.member_to_be(open)?;
-                let name = written(agent.project(), &name)?;
+                let name = self.written(agent.project(), &name)?;
                 self.judge_channel(&agent, Some(&name))?;
                 let already = self.of_channel(&name).contains(&agent) || name.local() == "general";
                 self.marks.reach_if(already, Mark::ChannelJoinedAgain);
@@ -74,13 +74,14 @@ impl Model {
                     return Err(self.fenced(open));
                 }
                 let project = project.unwrap_or_else(|| own_project(open));
-                names(&[("project", &project)])?;
+                let project = self.project(&project);
+                names(&[("project", project)])?;
                 let of_project = self.channels.iter().map(|channel| &channel.name);
                 let of_project = of_project.filter(|name| name.project() == project).cloned();
                 let mut of_project: Vec<ChannelName> = of_project.collect();
                 of_project.sort();
                 self.marks.reach_if(of_project.len() > 1, Mark::ChannelsListed);
-                let general = ChannelName::in_project(&project, "general").expect("a name");
+                let general = ChannelName::in_project(project, "general").expect("a name");
                 of_project.insert(0, general);
                 Answer::Listed {
                     channels: of_project.iter().map(|name| self.channel_view(name)).collect(),
@@ -135,7 +136,7 @@ impl Model {
 
     /// Finds a channel that has to be there, as somebody in a project has written it.
     pub(super) fn channel_to_read(&mut self, project: &str, given: &str) -> Result<ChannelName, Refusal> {
-        let channel = written(project, given)?;
+        let channel = self.written(project, given)?;
         if self.is_channel(&channel) {
             return Ok(channel);
         }
@@ -148,20 +149,20 @@ impl Model {
         let name = format!("#{}", channel.local());
         Err(Refusal::Groups(No::UnknownChannel { name, known }))
     }
+
+    /// Makes the name of a channel whole.
+    fn written(&self, project: &str, given: &str) -> Result<ChannelName, Refusal> {
+        let bare = given.strip_prefix('#').unwrap_or(given);
+        let (project, local) = match bare.split_once(':') {
+            Some((project, local)) => (self.project(project), local.strip_prefix('#').unwrap_or(local)),
+            None => (project, bare),
+        };
+        names(&[("channel", local), ("project", project)])?;
+        Ok(ChannelName::in_project(project, local).expect("both are names"))
+    }
 }
 
 fn own_project(open: &Open) -> String {
     let agent = open.agent.as_ref();
     agent.map_or("default", |agent| agent.project()).to_owned()
-}
-
-/// Makes the name of a channel whole.
-fn written(project: &str, given: &str) -> Result<ChannelName, Refusal> {
-    let bare = given.strip_prefix('#').unwrap_or(given);
-    let (project, local) = match bare.split_once(':') {
-        Some((project, local)) => (project, local.strip_prefix('#').unwrap_or(local)),
-        None => (project, bare),
-    };
-    names(&[("channel", local), ("project", project)])?;
-    Ok(ChannelName::in_project(project, local).expect("both are names"))
 }

@@ -43,7 +43,7 @@ impl Model {
                 Answer::Removed { group, member }
             }
             Ask::List { project } => {
-                let project = project.as_deref().unwrap_or(by.project());
+                let project = self.project(project.as_deref().unwrap_or(by.project()));
                 names(&[("project", project)])?;
                 let mut of_project = self.groups.clone();
                 of_project.retain(|group| group.name.project() == project);
@@ -109,7 +109,7 @@ impl Model {
     }
 
     fn look(&mut self, by: &AgentName, name: &str, expand: bool) -> Result<Answer, Refusal> {
-        let (project, local) = parts(by, name);
+        let (project, local) = self.parts(by, name);
         if local == "everyone" {
             names(&[("project", project)])?;
             let agents = self.of_project(project);
@@ -164,7 +164,7 @@ impl Model {
     }
 
     fn group_name(&mut self, by: &AgentName, given: &str) -> Result<GroupName, Refusal> {
-        let (project, local) = parts(by, given);
+        let (project, local) = self.parts(by, given);
         if local == "everyone" {
             self.marks.reach(Mark::EveryoneIsProtected);
             return Err(Refusal::Groups(No::Protected));
@@ -192,7 +192,7 @@ impl Model {
     fn former_member(&self, by: &AgentName, member: Named) -> Result<Member, Refusal> {
         match member {
             Named::Agent(name) => {
-                let (project, local) = parts(by, name.strip_prefix('@').unwrap_or(&name));
+                let (project, local) = self.parts(by, name.strip_prefix('@').unwrap_or(&name));
                 names(&[("project", project), ("role", local)])?;
                 let agent = AgentName::in_project(project, local).expect("both are names");
                 Ok(Member::Agent(agent))
@@ -227,6 +227,15 @@ impl Model {
         agents
     }
 
+    /// The project that stands before a name, or else the caller's own, and the name without its `@`.
+    fn parts<'a>(&self, by: &'a AgentName, given: &'a str) -> (&'a str, &'a str) {
+        let (project, name) = match given.split_once(':') {
+            Some((project, name)) => (self.project(project), name),
+            None => (by.project(), given),
+        };
+        (project, name.strip_prefix('@').unwrap_or(name))
+    }
+
     /// Takes an agent that is gone out of all groups and channels.
     pub(super) fn leave_all(&mut self, name: &AgentName) {
         let member = Member::Agent(name.clone());
@@ -255,13 +264,4 @@ fn view(group: &Group) -> GroupView {
         created_by: Some(group.created_by.clone()),
         members: group.members.len(),
     }
-}
-
-/// The project that stands before a name, or else the caller's own, and the name without its `@`.
-fn parts<'a>(by: &'a AgentName, given: &'a str) -> (&'a str, &'a str) {
-    let (project, name) = match given.split_once(':') {
-        Some(parts) => parts,
-        None => (by.project(), given),
-    };
-    (project, name.strip_prefix('@').unwrap_or(name))
 }

@@ -102,7 +102,7 @@ impl Model {
             }
             agents::Command::List { project, active_only } => {
                 let asked = project.as_deref().filter(|project| !project.is_empty());
-                let asked = asked.unwrap_or(own);
+                let asked = self.project(asked.unwrap_or(own));
                 if asked != "*" {
                     names(&[("project", asked)])?;
                 }
@@ -179,7 +179,10 @@ impl Model {
             };
             return self.named(posting, name);
         };
-        let its_own = given.is_none_or(|name| name == bound.as_str() || name == bound.local());
+        let its_own = given.is_none_or(|name| {
+            let is_whole = self.known(name).is_ok_and(|known| known == *bound);
+            is_whole || name == bound.as_str() || name == bound.local()
+        });
         if !its_own {
             let name = self.named(posting, given.expect("it is another"))?;
             self.marks.reach(if posting {
@@ -196,8 +199,10 @@ impl Model {
         }
         self.marks.reach(match given {
             None => Mark::BoundLeftOut,
-            Some(name) if name == bound.as_str() => Mark::BoundNamedItself,
-            Some(_) => Mark::BoundNamedItselfWithoutProject,
+            Some(name) if name == bound.local() && name != bound.as_str() => {
+                Mark::BoundNamedItselfWithoutProject
+            }
+            Some(_) => Mark::BoundNamedItself,
         });
         Ok(bound.clone())
     }
@@ -224,17 +229,16 @@ impl Model {
         Refusal::Agents(agents::Refusal::Person { named, known })
     }
 
-    /// Finds who has that whole name.
+    /// Finds who has that whole name, in which the default project may be named.
     pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
-        let mut names = self.everybody().into_iter();
-        let found = names.find(|agent| agent.as_str() == name);
-        found.ok_or_else(|| self.unknown("default", name))
+        let found = self.known_from("default", name);
+        found.map_err(|_| self.unknown("default", name))
     }
 
     /// Finds whom somebody in a project means by a name: one of its own, of another if that stands before it, or the person.
     pub(super) fn known_from(&self, project: &str, name: &str) -> Result<AgentName, Refusal> {
         let (project, local) = match name.split_once(':') {
-            Some(parts) => parts,
+            Some((project, local)) => (self.project(project), local),
             None => (project, name),
         };
         let mut names = self.everybody().into_iter();
@@ -272,6 +276,9 @@ impl Model {
             ..
         } = registration;
         let project = project.as_deref().unwrap_or("default");
+        self.marks
+            .reach_if(self.home == Some(project), Mark::RegisteredByHomesName);
+        let project = self.project(project);
         if let Err(refusal) = names(&[("project", project), ("role", name)]) {
             self.marks.reach(Mark::RegisteredNoName);
             return Err(refusal);
