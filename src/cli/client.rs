@@ -33,6 +33,7 @@ use super::discover::{DiscoverError, Found, Source, Way, discover_here};
 use super::health::Health;
 use super::ourselves;
 use super::place::{MaybePlace, Place};
+use super::project::Project;
 use super::socket::{connect_to_socket, is_nobody};
 use crate::server::{HEALTH_BYTES_MAX, Token};
 
@@ -58,9 +59,18 @@ pub struct At {
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
     token: Option<Token>,
+
+    /// The project whose own relay it is, if an option says so and no place is named.
+    #[arg(skip)]
+    project: Option<Project>,
 }
 
 impl At {
+    /// The same for an agent of a project.
+    pub fn of_project(self, project: Option<Project>) -> Self {
+        Self { project, ..self }
+    }
+
     /// Returns the relay's place, if it is named.
     pub fn named(&self) -> Option<Place> {
         self.place.named()
@@ -215,7 +225,7 @@ impl Client {
     ///
     /// As [`Self::connect`]; that it is not known which relay is meant, or that the one that was found is not at its port on 127.0.0.1.
     pub async fn find(at: &At) -> Result<Self, ClientError> {
-        let found = discover_here(at.place.named())?;
+        let found = discover_here(at.place.named(), at.project.as_ref())?;
         if let Way::Tcp(place) = &found.way {
             return Self::connect(place, at.token.clone()).await;
         }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::discover::{DiscoverError, Found, Source, discover_here, nearest_config};
+use super::discover::{DiscoverError, Found, Source, discover_here, nearest_config, project_here};
 use super::identity::choice::{Identities, UnknownAgent};
 use super::messages::write_stdout;
 use super::place::MaybePlace;
-use super::project::DataDirectory;
+use super::project::{DataDirectory, Project};
 use super::{End, Failure, ourselves};
 use crate::terminal::visible;
 use crate::workers::{self, Cli};
@@ -48,6 +48,8 @@ impl From<ConfigError> for Failure {
 /// What relay would use.
 struct Used {
     found: Found,
+    /// The project that the agent would belong to; none if only the relay says it.
+    project: Option<Project>,
     /// Whose bridge one that is started here would be, and what is known of it; none if nothing says so.
     agent: Option<String>,
     /// Whether a token is sent to the relay. Which one is nobody's business here.
@@ -79,7 +81,8 @@ pub fn run(args: &Config) -> Result<End, Failure> {
 }
 
 fn look(args: &Config) -> Result<Used, ConfigError> {
-    let found = discover_here(args.place.named())?;
+    let found = discover_here(args.place.named(), None)?;
+    let project = project_here(None)?.or_else(|| found.project.clone());
     // A working directory that is gone holds nothing.
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -95,6 +98,7 @@ fn look(args: &Config) -> Result<Used, ConfigError> {
     };
     Ok(Used {
         found,
+        project,
         agent,
         token: variable("RELAY_TOKEN").is_some(),
         data: DataDirectory::by(variable).map(|data| data.root().to_owned()),
@@ -199,7 +203,7 @@ impl Used {
     fn file(&self) -> Option<&Path> {
         match &self.found.source {
             Source::Config(file) => Some(file),
-            Source::Socket | Source::Project | Source::Scan | Source::Port => None,
+            Source::Socket | Source::Option | Source::Project | Source::Scan | Source::Port => None,
         }
     }
 
@@ -209,7 +213,7 @@ impl Used {
             relay["file"] = json!(file.to_string_lossy());
         }
         let mut used = json!({"relay": relay, "token": self.token, "workers": self.workers.json()});
-        let project = self.found.project.as_ref().map(ToString::to_string);
+        let project = self.project.as_ref().map(ToString::to_string);
         let data = self
             .data
             .as_deref()
@@ -227,8 +231,7 @@ impl Used {
     }
 
     fn text(&self) -> String {
-        let project = self.found.project.as_ref();
-        let project = project.map_or_else(
+        let project = self.project.as_ref().map_or_else(
             || "not known before relay is asked".to_owned(),
             ToString::to_string,
         );

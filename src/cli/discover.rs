@@ -1,4 +1,5 @@
-//! Which relay is meant by who names none: the one and only place where that is looked for, in an order that is told.
+//! Which relay is meant by who names none, and which project an agent belongs to: the one and only place where that is looked for, in an
+//! order that is told.
 //!
 //! It knows the environment, the working directory and the file system only as they are handed in, and connects to nothing.
 
@@ -20,6 +21,9 @@ const SOCKET: &str = "RELAY_SOCKET";
 /// Names a project.
 const PROJECT: &str = "RELAY_PROJECT";
 
+/// Does so where an agent is started.
+const OPTION: &str = "--project";
+
 /// What a directory tree says of its relay.
 const CONFIG: &str = ".relay/config.json";
 
@@ -34,6 +38,13 @@ pub struct Surroundings<'a, S> {
     pub directory: &'a Path,
     /// The file system.
     pub system: &'a S,
+}
+
+impl<S> Surroundings<'_, S> {
+    /// Returns what a variable says; an empty one says nothing.
+    fn said_by(&self, variable: &str) -> Option<OsString> {
+        (self.variable)(variable).filter(|value| !value.is_empty())
+    }
 }
 
 /// What is asked of the file system.
@@ -75,6 +86,8 @@ impl fmt::Display for Way {
 pub enum Source {
     /// The variable that names a socket.
     Socket,
+    /// The option that names a project.
+    Option,
     /// The variable that names a project.
     Project,
     /// This file.
@@ -90,6 +103,7 @@ impl Source {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Socket => SOCKET,
+            Self::Option => OPTION,
             Self::Project => PROJECT,
             Self::Config(_) => "config",
             Self::Scan => "scan",
@@ -102,7 +116,7 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Socket | Self::Project => f.write_str(self.name()),
+            Self::Socket | Self::Option | Self::Project => f.write_str(self.name()),
             Self::Config(file) => file.display().fmt(f),
             Self::Scan => f.write_str("its socket, the only live one"),
             Self::Port => f.write_str("its port"),
@@ -133,8 +147,8 @@ impl Found {
 
     /// Says what is to be done where nobody listens on the socket that was found.
     pub fn advice(&self, program: &str) -> String {
-        match self.command(program) {
-            Some(command) => format!("start it with: {command}"),
+        match self.start(program) {
+            Some(start) => format!("start it with: {start}"),
             None => {
                 format!(
                     "start that relay again, or name the socket of another with {SOCKET}, or its project with {PROJECT}"
@@ -143,13 +157,20 @@ impl Found {
         }
     }
 
-    /// Returns the command that starts a relay on the socket that was found, if one does.
-    pub fn command(&self, program: &str) -> Option<String> {
+    /// Returns the command that starts a relay on the socket that was found, if one does. Whoever asks for a project by the option is told
+    /// how else to be in it.
+    pub fn start(&self, program: &str) -> Option<String> {
         let project = self.project.as_ref()?;
-        if *project == Project::default() {
-            return Some(format!("{program} serve"));
+        let mut start = format!("{program} serve");
+        if *project != Project::default() {
+            start += &format!(" --project {project}");
         }
-        Some(format!("{program} serve --project {project}"))
+        if self.source == Source::Option {
+            start += &format!(
+                "; or, to be in project {project} on a relay that serves several, name that relay with --port or {SOCKET}"
+            );
+        }
+        Some(start)
     }
 }
 
@@ -193,9 +214,9 @@ pub enum DiscoverError {
     },
 }
 
-/// Finds out which relay is meant, in this order: the place that was `named`; `RELAY_SOCKET`; `RELAY_PROJECT`; the nearest
-/// `.relay/config.json`; the live socket of this user's projects, if there is one; port 7331. An empty variable is none,
-/// and so is an empty text in a file.
+/// Finds out which relay is meant, in this order: the place that was `named`; `RELAY_SOCKET`; the project that is `asked` for, or else that
+/// of `RELAY_PROJECT`, by its socket; the nearest `.relay/config.json`; the live socket of this user's projects, if there is one; port 7331.
+/// An empty variable is none, and so is an empty text in a file.
 ///
 /// Whether somebody listens at what was found is known of a socket that no other says only.
 ///
@@ -204,22 +225,27 @@ pub enum DiscoverError {
 /// [`DiscoverError`]: what says something says it wrong, or several relays run.
 pub fn discover<S: System>(
     named: Option<Place>,
+    asked: Option<&Project>,
     around: &Surroundings<'_, S>,
 ) -> Result<Found, DiscoverError> {
     if let Some(place) = named {
         return Ok(Found::at(place));
     }
     let data = DataDirectory::by(around.variable);
-    let of_variable = |name| (around.variable)(name).filter(|value| !value.is_empty());
-    if let Some(socket) = of_variable(SOCKET) {
+    if let Some(socket) = around.said_by(SOCKET) {
         let socket = around.directory.join(socket);
         return Ok(at_socket(socket, Source::Socket, data.as_ref()));
     }
-    if let Some(name) = of_variable(PROJECT) {
-        return of_project(&name.to_string_lossy(), Source::Project, data.as_ref());
+    if let Some((project, source)) = said_of_project(asked, around)? {
+        return at_socket_of(project, source, data.as_ref());
     }
-    if let Some(found) = configured(around, data.as_ref())? {
-        return Ok(found);
+    if let Some((directory, file, config)) = configured(around)? {
+        let source = Source::Config(file);
+        return match (config.socket_path, config.project) {
+            (Some(socket), _) => Ok(at_socket(directory.join(socket), source, data.as_ref())),
+            (None, Some(project)) => at_socket_of(project, source, data.as_ref()),
+            (None, None) => unreachable!("such a file is passed by"),
+        };
     }
     let live = data.as_ref().map(|data| live_sockets(data, around.system));
     let mut live = live.unwrap_or_default();
@@ -242,17 +268,55 @@ fn at_socket(socket: PathBuf, source: Source, data: Option<&DataDirectory>) -> F
     Found { way, source, project }
 }
 
-fn of_project(name: &str, source: Source, data: Option<&DataDirectory>) -> Result<Found, DiscoverError> {
-    let said_by = || match &source {
-        Source::Config(file) => file.display().to_string(),
-        Source::Socket | Source::Project | Source::Scan | Source::Port => source.name().to_owned(),
-    };
-    let project: Project = name.parse().map_err(|reason| DiscoverError::Project {
-        said_by: said_by(),
-        reason,
-    })?;
+/// Finds out which project an agent belongs to that is started here: the one that is `asked` for; else that of `RELAY_PROJECT`; else that of
+/// the nearest `.relay/config.json`, also where that names a socket; else none, which is the own one of the relay that it asks.
+///
+/// # Errors
+///
+/// [`DiscoverError`]: what says something says it wrong.
+pub fn project_of_agent<S: System>(
+    asked: Option<&Project>,
+    around: &Surroundings<'_, S>,
+) -> Result<Option<Project>, DiscoverError> {
+    if let Some((project, _)) = said_of_project(asked, around)? {
+        return Ok(Some(project));
+    }
+    Ok(configured(around)?.and_then(|(_, _, config)| config.project))
+}
+
+/// Returns the project that an option or the variable names, and which of them; the option is told from the variable where they differ.
+fn said_of_project<S: System>(
+    asked: Option<&Project>,
+    around: &Surroundings<'_, S>,
+) -> Result<Option<(Project, Source)>, DiscoverError> {
+    let said = around.said_by(PROJECT);
+    let said = said.map(|name| name.to_string_lossy().into_owned());
+    Ok(match (asked, said) {
+        (Some(asked), Some(said)) if said == asked.as_str() => Some((asked.clone(), Source::Project)),
+        (Some(asked), _) => Some((asked.clone(), Source::Option)),
+        (None, Some(said)) => Some((named_by(PROJECT.to_owned(), &said)?, Source::Project)),
+        (None, None) => None,
+    })
+}
+
+/// Reads the name of a project that stands somewhere.
+fn named_by(said_by: String, name: &str) -> Result<Project, DiscoverError> {
+    name.parse()
+        .map_err(|reason| DiscoverError::Project { said_by, reason })
+}
+
+fn at_socket_of(
+    project: Project,
+    source: Source,
+    data: Option<&DataDirectory>,
+) -> Result<Found, DiscoverError> {
     let Some(data) = data else {
-        let said_by = said_by();
+        let said_by = match &source {
+            Source::Config(file) => file.display().to_string(),
+            Source::Socket | Source::Option | Source::Project | Source::Scan | Source::Port => {
+                source.name().to_owned()
+            }
+        };
         return Err(DiscoverError::NoData { said_by, project });
     };
     Ok(Found {
@@ -263,9 +327,9 @@ fn of_project(name: &str, source: Source, data: Option<&DataDirectory>) -> Resul
 }
 
 /// What a directory tree says of its relay; a socket's path counts from the directory that holds `.relay`.
-struct Config {
+struct Config<P = Project> {
     socket_path: Option<PathBuf>,
-    project: Option<String>,
+    project: Option<P>,
 }
 
 /// Goes through the directories that may hold such a file, the nearest first: from the working directory upward. A git work tree is looked
@@ -277,24 +341,26 @@ fn holders<S: System>(directory: &Path, system: &S) -> impl Iterator<Item = Path
     })
 }
 
-/// Looks for the nearest file that says which relay is meant.
+/// Looks for the nearest file that says which relay is meant; returns the directory that holds `.relay`, the file, and what it says.
 fn configured<S: System>(
     around: &Surroundings<'_, S>,
-    data: Option<&DataDirectory>,
-) -> Result<Option<Found>, DiscoverError> {
+) -> Result<Option<(PathBuf, PathBuf, Config)>, DiscoverError> {
     for directory in holders(around.directory, around.system) {
         let file = directory.join(CONFIG);
-        let config = match config(&file, around.system) {
-            Ok(Some(config)) => config,
+        let said = match config(&file, around.system) {
+            Ok(Some(said)) => said,
             Ok(None) => continue,
             Err(reason) => return Err(DiscoverError::Config { file, reason }),
         };
-        let source = Source::Config(file);
-        if let Some(socket) = config.socket_path {
-            return Ok(Some(at_socket(directory.join(socket), source, data)));
-        }
-        if let Some(project) = config.project {
-            return of_project(&project, source, data).map(Some);
+        let project = said
+            .project
+            .map(|name| named_by(file.display().to_string(), &name));
+        let config = Config {
+            socket_path: said.socket_path,
+            project: project.transpose()?,
+        };
+        if config.socket_path.is_some() || config.project.is_some() {
+            return Ok(Some((directory, file, config)));
         }
     }
     Ok(None)
@@ -312,7 +378,7 @@ pub fn nearest_config(directory: &Path) -> Option<(PathBuf, io::Result<Vec<u8>>)
 }
 
 /// Reads a file that may not be there.
-fn config(file: &Path, system: &impl System) -> Result<Option<Config>, String> {
+fn config(file: &Path, system: &impl System) -> Result<Option<Config<String>>, String> {
     let bytes = match system.read(file) {
         Ok(bytes) => bytes,
         Err(error) if is_absent(&error) => return Ok(None),
@@ -389,15 +455,27 @@ impl System for ThisSystem {
 /// # Errors
 ///
 /// As [`discover`].
-pub fn discover_here(named: Option<Place>) -> Result<Found, DiscoverError> {
+pub fn discover_here(named: Option<Place>, asked: Option<&Project>) -> Result<Found, DiscoverError> {
+    here(|around| discover(named, asked, around))
+}
+
+/// Finds out which project an agent belongs to in this process's surroundings.
+///
+/// # Errors
+///
+/// As [`project_of_agent`].
+pub fn project_here(asked: Option<&Project>) -> Result<Option<Project>, DiscoverError> {
+    here(|around| project_of_agent(asked, around))
+}
+
+fn here<T>(looks: impl FnOnce(&Surroundings<'_, ThisSystem>) -> T) -> T {
     // A working directory that is gone holds nothing.
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-    let around = Surroundings {
+    looks(&Surroundings {
         variable: &|name| std::env::var_os(name),
         directory: &directory,
         system: &ThisSystem,
-    };
-    discover(named, &around)
+    })
 }
 
 #[cfg(test)]

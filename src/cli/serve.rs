@@ -17,6 +17,7 @@ use super::health::Health;
 use super::place::{DEFAULT_PORT, Place};
 use super::project::{DataDirectory, Project, project};
 use super::{ourselves, own_program, unread_text};
+use crate::engine::address::Home;
 use crate::engine::limits::Bounds;
 use crate::engine::{Engine, InvalidRoster, Roster};
 use crate::server::{
@@ -51,7 +52,7 @@ pub struct Serve {
     #[arg(long, value_name = "ROLES", default_value = "pm,dev-a,dev-b", value_parser = roster)]
     roles: Roster,
 
-    /// The project whose unix socket it listens on beside the port.
+    /// The project whose own relay it is: its unix socket is listened on beside the port, and it means those who name no project.
     #[arg(
         long,
         value_name = "PROJECT",
@@ -154,7 +155,9 @@ async fn listen_and_serve(args: Serve, open_files: OpenFiles) -> Result<(), Serv
         },
         ..Bounds::default()
     };
-    let engine = Engine::new(clock(), args.roles.clone(), bounds, message_random()).reached_at(place);
+    let engine = Engine::new(clock(), args.roles.clone(), bounds, message_random())
+        .reached_at(place)
+        .at_home_in(Home::of(args.project.as_str()));
     let banner = format!(
         "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
         args.port,
@@ -165,6 +168,7 @@ async fn listen_and_serve(args: Serve, open_files: OpenFiles) -> Result<(), Serv
         host: args.host,
         port: args.port,
         token: args.token.clone(),
+        project: args.project.clone(),
         directory: std::env::current_dir().ok(),
         open_files,
         program: own_program(),

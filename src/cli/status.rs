@@ -59,7 +59,7 @@ pub fn run(args: &Status) -> Result<End, Failure> {
 }
 
 async fn told(args: &Status) -> Result<String, StatusError> {
-    let found = discover_here(args.place.named()).map_err(ClientError::from)?;
+    let found = discover_here(args.place.named(), None).map_err(ClientError::from)?;
     let (health, json) = health_of(&found, args.token.clone()).await?;
     if !args.json {
         return Ok(visible_lines(&text(&health, &found)));

@@ -105,16 +105,65 @@ fn lift_alone_looks_for_no_name_in_identity_files_but_for_the_role_of_one_that_i
         (vec!["--agent", "pm"], pm),
         (vec!["--agent-id", "pm", "--tools", "lift"], pm),
         (vec!["--agent", "pm", "--agent-id", "pm"], pm),
-        (vec!["--agent", "pm", "--project", "web"], pm),
     ] {
         let (target, _) = asked_for(project.path(), &arguments, &[("THRUM_NAME", "qa")]);
         assert_eq!(without_instance(&target), expected, "{arguments:?}");
     }
-    let variables = [("RELAY_AGENT", "dev-a"), ("RELAY_PROJECT", "web")];
-    let (target, _) = asked_for(project.path(), &[], &variables);
+    let (target, _) = asked_for(project.path(), &[], &[("RELAY_AGENT", "dev-a")]);
     assert_eq!(target, "/mcp?agent=dev-a");
+    let variables = [("RELAY_AGENT", "dev-a"), ("RELAY_PROJECT", "")];
     let (target, _) = asked_for(project.path(), &["--agent-id", "pm", "--project="], &variables);
     assert_eq!(without_instance(&target), pm);
+}
+
+#[test]
+fn an_agent_is_of_the_project_of_an_option_a_variable_or_a_file_whichever_says_one_first() {
+    let project = project(&[]);
+    let variable = ("RELAY_PROJECT", "variable");
+    for (arguments, variables, file, of) in [
+        (vec![], vec![], "{}", ""),
+        (vec![], vec![], r#"{"project": "file"}"#, "&project=file"),
+        (
+            vec![],
+            vec![],
+            r#"{"project": "file", "socketPath": "s"}"#,
+            "&project=file",
+        ),
+        (
+            vec![],
+            vec![variable],
+            r#"{"project": "file"}"#,
+            "&project=variable",
+        ),
+        (
+            vec!["--project", "option"],
+            vec![variable],
+            r#"{"project": "file"}"#,
+            "&project=option",
+        ),
+        // What is empty says nothing.
+        (
+            vec!["--project="],
+            vec![variable],
+            r#"{"project": "file"}"#,
+            "&project=variable",
+        ),
+        (
+            vec!["--project="],
+            vec![("RELAY_PROJECT", "")],
+            r#"{"project": "file"}"#,
+            "&project=file",
+        ),
+    ] {
+        fs::write(project.path().join(".relay/config.json"), file).expect("a file");
+        for (tools, told) in [("lift", ""), ("thrum", "&tools=thrum")] {
+            let arguments = [&["--agent", "dev-a", "--tools", tools], &arguments[..]].concat();
+            let (target, _) = asked_for(project.path(), &arguments, &variables);
+            assert_eq!(target, format!("/mcp?agent=dev-a{of}{told}"), "{file}");
+        }
+        // Who has no name says whole names.
+        assert_eq!(asked_for(project.path(), &arguments, &variables).0, "/mcp");
+    }
 }
 
 #[test]

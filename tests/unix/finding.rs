@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// An empty directory to work in.
-fn place() -> tempfile::TempDir {
+pub fn place() -> tempfile::TempDir {
     tempfile::tempdir().expect("the system has room for a directory")
 }
 
@@ -22,7 +22,7 @@ fn status(directory: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> (
 }
 
 /// Writes `.relay/config.json` into a directory.
-fn configure(directory: &Path, config: &Value) -> PathBuf {
+pub fn configure(directory: &Path, config: &Value) -> PathBuf {
     fs::create_dir_all(directory.join(".relay")).expect("there is room");
     let file = directory.join(".relay/config.json");
     fs::write(&file, config.to_string()).expect("there is room");

@@ -10,6 +10,7 @@
 mod agent;
 mod delivery;
 mod finding;
+mod projects;
 mod socket;
 #[expect(dead_code, reason = "each test file uses a part of what they share")]
 #[path = "../support/mod.rs"]

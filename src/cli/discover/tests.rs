@@ -58,12 +58,29 @@ impl World {
     }
 
     fn discover_at(&self, named: Option<Place>) -> Result<Found, DiscoverError> {
-        let around = Surroundings {
+        self.look(|around| discover(named, None, around))
+    }
+
+    /// Finds the relay of an agent for which a project is asked, and the agent's project.
+    fn of_agent(
+        &self,
+        named: Option<Place>,
+        asked: Option<&str>,
+    ) -> Result<(Found, Option<String>), DiscoverError> {
+        let asked = asked.map(project);
+        self.look(|around| {
+            let found = discover(named, asked.as_ref(), around)?;
+            let project = project_of_agent(asked.as_ref(), around)?;
+            Ok((found, project.map(|project| project.to_string())))
+        })
+    }
+
+    fn look<T>(&self, looks: impl FnOnce(&Surroundings<'_, Self>) -> T) -> T {
+        looks(&Surroundings {
             variable: &|name| self.variables.get(name).map(OsString::from),
             directory: Path::new("/top/tree/deep"),
             system: self,
-        };
-        discover(named, &around)
+        })
     }
 }
 
@@ -119,6 +136,109 @@ fn each_source_comes_before_the_next_one() {
     world.set(SOCKET, "/tmp/own.sock");
     assert_eq!(world.discover(), at("/tmp/own.sock", Source::Socket));
     assert_eq!(world.discover_at(Some(place(4000))), Ok(Found::at(place(4000))));
+}
+
+#[test]
+fn an_option_a_variable_and_a_file_that_name_a_project_mean_the_same() {
+    let near = "/top/tree/.relay/config.json";
+    let mut by_file = World::new();
+    by_file.file(near, r#"{"project": "web"}"#);
+    let mut by_variable = World::new();
+    by_variable.set(PROJECT, "web");
+    let by_option = World::new();
+    for (world, asked, source) in [
+        (&by_option, Some("web"), Source::Option),
+        (&by_variable, None, Source::Project),
+        (&by_variable, Some("web"), Source::Project),
+        (&by_file, None, config_at(near)),
+        (&by_file, Some("web"), Source::Option),
+    ] {
+        let found = world.of_agent(None, asked).expect("found");
+        assert_eq!(found, (of("web", source).expect("found"), Some("web".to_owned())));
+        // Who names a place is there in the same project.
+        let found = world.of_agent(Some(place(4000)), asked).expect("found");
+        assert_eq!(found, (Found::at(place(4000)), Some("web".to_owned())));
+    }
+}
+
+#[test]
+fn an_option_comes_before_a_variable_and_that_before_a_file() {
+    let mut world = World::new();
+    let near = "/top/tree/.relay/config.json";
+    world.runs("running");
+    assert_eq!(
+        world.of_agent(None, None),
+        of("running", Source::Scan).map(|found| (found, None)),
+        "the relay's own"
+    );
+    world.file("/top/.relay/config.json", r#"{"project": "above"}"#);
+    world.file(near, r#"{"project": "near"}"#);
+    let named = |found: Result<Found, _>, project: &str| found.map(|found| (found, Some(project.to_owned())));
+    assert_eq!(
+        world.of_agent(None, None),
+        named(of("near", config_at(near)), "near")
+    );
+    world.set(PROJECT, "variable");
+    assert_eq!(
+        world.of_agent(None, None),
+        named(of("variable", Source::Project), "variable")
+    );
+    assert_eq!(
+        world.of_agent(None, Some("option")),
+        named(of("option", Source::Option), "option")
+    );
+    // A socket that is named says nothing of the agent's project.
+    world.set(SOCKET, "/tmp/own.sock");
+    assert_eq!(
+        world.of_agent(None, Some("option")),
+        named(at("/tmp/own.sock", Source::Socket), "option")
+    );
+    assert_eq!(
+        world.of_agent(None, None),
+        named(at("/tmp/own.sock", Source::Socket), "variable")
+    );
+    world.set(PROJECT, "");
+    assert_eq!(
+        world.of_agent(None, None),
+        named(at("/tmp/own.sock", Source::Socket), "near")
+    );
+}
+
+#[test]
+fn a_file_that_names_a_socket_may_name_the_agents_project_too() {
+    let mut world = World::new();
+    let near = "/top/tree/.relay/config.json";
+    world.file("/top/.relay/config.json", r#"{"project": "above"}"#);
+    for (text, project) in [
+        (
+            r#"{"socketPath": "/tmp/own.sock", "project": "near"}"#,
+            Some("near"),
+        ),
+        // One file says both.
+        (r#"{"socketPath": "/tmp/own.sock"}"#, None),
+    ] {
+        world.file(near, text);
+        let found = at("/tmp/own.sock", config_at(near)).expect("found");
+        assert_eq!(
+            world.of_agent(None, None),
+            Ok((found, project.map(str::to_owned))),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_nobody_has_to_look_at_may_be_broken() {
+    let mut world = World::new();
+    world.file("/top/tree/.relay/config.json", "{");
+    assert_eq!(
+        world.discover_at(Some(place(4000))),
+        Ok(Found::at(place(4000))),
+        "no agent is meant"
+    );
+    assert!(world.of_agent(Some(place(4000)), None).is_err());
+    let found = (Found::at(place(4000)), Some("web".to_owned()));
+    assert_eq!(world.of_agent(Some(place(4000)), Some("web")), Ok(found));
 }
 
 #[test]
@@ -307,6 +427,10 @@ fn where_nobody_listens_it_is_said_how_to_start_a_relay_there() {
         (of("default", Source::Scan), "start it with: relay serve"),
         (of("a", Source::Project), "start it with: relay serve --project a"),
         (
+            of("a", Source::Option),
+            "start it with: relay serve --project a; or, to be in project a on a relay that serves several, name that relay with --port or RELAY_SOCKET",
+        ),
+        (
             at("/tmp/own.sock", Source::Socket),
             "start that relay again, or name the socket of another with RELAY_SOCKET, or its project with RELAY_PROJECT",
         ),
@@ -341,7 +465,7 @@ mod in_this_system {
             directory: &root.join("other/deep"),
             system: &ThisSystem,
         };
-        let found = discover(None, &around).expect("it is there");
+        let found = discover(None, None, &around).expect("it is there");
         assert_eq!(found.source, Source::Config(root.join("main").join(CONFIG)));
     }
 

@@ -163,7 +163,7 @@ async fn ask(place: Option<Place>, sent: &Sent, token: Option<&Token>) -> Result
     let other = |error: &dyn std::error::Error| NoAnswer::Other(error.to_string());
     let found = match place {
         Some(place) => Found::at(place),
-        None => discover_here(None).map_err(|error| other(&error))?,
+        None => discover_here(None, None).map_err(|error| other(&error))?,
     };
     let token = match sent {
         Sent::None => None,

@@ -27,11 +27,13 @@ use tokio::time::timeout;
 use self::detached::Waiter;
 use self::wait::{is_interactive, settles, stand_by};
 use super::client::{At, Client, ClientError};
+use super::discover::{DiscoverError, project_here};
 use super::install::has_claude_hooks;
 use super::messages::{check_stdout, write_stdout};
+use super::or_none::OrNone;
 use super::project::Project;
 use super::{End, Failure, block_on, say};
-use crate::engine::{DEFAULT_PROJECT, handling};
+use crate::engine::handling;
 use crate::process::Process;
 use crate::server::hooks;
 
@@ -60,9 +62,13 @@ pub struct Hook {
     )]
     agent: String,
 
-    /// The project that the agent belongs to.
-    #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true, value_parser = super::project::project)]
-    project: Project,
+    /// The project that the agent belongs to, and whose own relay it asks, unless a port, a host or RELAY_SOCKET names another.
+    #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true)]
+    project: OrNone<Project>,
+
+    /// The project that the agent belongs to, whatever says so.
+    #[arg(skip)]
+    of: Option<Project>,
 
     /// Do nothing where `relay install` has put hooks into the settings of Claude Code, which runs those of its plugins beside them.
     #[arg(long)]
@@ -106,11 +112,18 @@ enum Mode {
 }
 
 /// Carries an event, or stands by.
-pub fn run(args: &Hook) -> Result<End, Failure> {
+pub fn run(args: Hook) -> Result<End, Failure> {
     let has_own = std::env::var_os("RELAY_HOOKS").is_some_and(|whose| whose == "worker");
     if args.plugin && has_claude_hooks() || has_own && !args.worker {
         return Ok(End::Done);
     }
+    let args = &match args.found() {
+        Ok(args) => args,
+        Err(error) => {
+            say(&format!("relay hook: {error}"));
+            return Ok(End::Done);
+        }
+    };
     let process = args.program.process();
     match args.mode {
         None => {
@@ -191,6 +204,16 @@ fn read_event() -> std::io::Result<Vec<u8>> {
 }
 
 impl Hook {
+    /// Finds out which project the agent belongs to.
+    fn found(self) -> Result<Self, DiscoverError> {
+        let asked = self.project.0.clone();
+        Ok(Self {
+            of: project_here(asked.as_ref())?,
+            at: self.at.of_project(asked),
+            ..self
+        })
+    }
+
     /// Returns how the agent is to be brought what its senders say nothing of, if that is said.
     fn mode(&self) -> Result<Option<handling::Mode>, String> {
         let said = Some(self.brings.as_str()).filter(|said| !said.is_empty());
@@ -257,8 +280,8 @@ fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
     if !args.agent.is_empty() {
         query.append_pair("agent", &args.agent);
     }
-    if args.project.as_str() != DEFAULT_PROJECT {
-        query.append_pair("project", args.project.as_str());
+    if let Some(project) = &args.of {
+        query.append_pair("project", project.as_str());
     }
     if let Ok(Some(mode)) = args.mode() {
         query.append_pair("mode", mode.as_str());

@@ -11,6 +11,8 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Project;
+
 /// Makes connections to the relay.
 pub trait Connect: Send + Sync + 'static {
     /// What it makes.
@@ -22,6 +24,11 @@ pub trait Connect: Send + Sync + 'static {
     ///
     /// [`io::ErrorKind::ConnectionRefused`] when nothing listens; any other when the relay cannot be reached.
     fn connect(&self) -> impl Future<Output = io::Result<Self::Connection>> + Send;
+
+    /// Returns the project that the agent belongs to, if it was found out when the relay was.
+    fn project(&self) -> Option<Project> {
+        None
+    }
 }
 
 /// A connection to the relay. A new one is broken off when it ends, however the process ends: the relay then takes back

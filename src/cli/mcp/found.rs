@@ -1,4 +1,5 @@
-//! Connections to the relay that is found: at the place that was named, or by looking for it.
+//! Connections to the relay that is found: at the place that was named, or by looking for it. With it is found which project the agent
+//! belongs to.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +13,9 @@ use tokio::net::TcpStream;
 use super::connection::{Connect, Connection};
 use super::held::Held;
 use super::system::Tcp;
-use crate::cli::discover::{DiscoverError, Found, Source, Way, discover_here};
+use crate::cli::discover::{DiscoverError, Found, Source, Way, discover_here, project_here};
+use crate::cli::place::Place;
+use crate::cli::project::Project;
 use crate::cli::socket::{connect_to_socket, is_nobody};
 
 /// Why no relay can be asked, and what is to be done, in words for an agent.
@@ -23,8 +26,8 @@ pub enum NoneFound {
     NotRunning {
         /// The same in words, with what is to be done.
         reason: String,
-        /// What starts a relay there, if it is known.
-        command: Option<String>,
+        /// What starts a relay there, if it is known, and what else there is to do.
+        start: Option<String>,
     },
     /// It is not known which relay is meant, or there is no way to it.
     #[error("{0}")]
@@ -35,26 +38,59 @@ pub enum NoneFound {
 /// started later, or elsewhere, is found too. But one that was found as the only live one is waited for: another that
 /// runs alone now may be another project's.
 pub struct Finder {
+    asked: Asked,
     /// Where a relay is that is reached over a port.
     address: SocketAddr,
-    /// It was named, so that no other is looked for.
-    is_named: bool,
     /// The command that is this program.
     program: String,
-    /// What was found last.
-    last: Mutex<Option<Found>>,
+    last: Mutex<Option<Last>>,
+}
+
+/// What the agent was started with.
+pub struct Asked {
+    /// Where its relay is, so that no other is looked for.
+    pub place: Option<Place>,
+    /// Its project.
+    pub project: Option<Project>,
+}
+
+/// What was found last.
+#[derive(Clone)]
+struct Last {
+    found: Found,
+    /// The project that the agent belongs to.
+    project: Option<Project>,
 }
 
 impl Finder {
     /// Looks for nothing yet.
-    pub fn new(address: SocketAddr, is_named: bool, program: String) -> Self {
+    pub fn new(asked: Asked, address: SocketAddr, program: String) -> Self {
         let last = Mutex::default();
         Self {
+            asked,
             address,
-            is_named,
             program,
             last,
         }
+    }
+
+    /// Finds out which relay is meant now, where another was found before, and in which project.
+    fn look(&self, last: Option<Last>) -> Result<Last, DiscoverError> {
+        let asked = self.asked.project.as_ref();
+        let found = match (discover_here(self.asked.place.clone(), asked), last) {
+            // Where nothing names a relay, one that happens to be alone is not another's substitute.
+            (
+                Ok(Found {
+                    source: Source::Scan | Source::Port,
+                    ..
+                })
+                | Err(DiscoverError::Several { .. }),
+                Some(last),
+            ) if last.found.source == Source::Scan => last.found,
+            (found, _) => found?,
+        };
+        let project = project_here(asked)?;
+        Ok(Last { found, project })
     }
 
     async fn open(&self, way: &Way) -> io::Result<Stream> {
@@ -72,7 +108,7 @@ impl Finder {
         let Found { way, source, .. } = found;
         let how = match source {
             Source::Scan => "found as the only live one".to_owned(),
-            Source::Socket | Source::Project | Source::Config(_) | Source::Port => {
+            Source::Socket | Source::Option | Source::Project | Source::Config(_) | Source::Port => {
                 format!("named by {source}")
             }
         };
@@ -83,14 +119,14 @@ impl Finder {
             let advice = found.advice(&self.program);
             NoneFound::NotRunning {
                 reason: format!("Relay is not running on {way}, {how}; {advice}"),
-                command: found.command(&self.program),
+                start: found.start(&self.program),
             }
         } else {
             NoneFound::NoWay(format!("relay cannot be reached at {way}, {how}: {error}"))
         })
     }
 
-    fn last(&self) -> std::sync::MutexGuard<'_, Option<Found>> {
+    fn last(&self) -> std::sync::MutexGuard<'_, Option<Last>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -99,31 +135,22 @@ impl Connect for Finder {
     type Connection = Stream;
 
     async fn connect(&self) -> io::Result<Stream> {
-        if self.is_named {
-            return Tcp(self.address).connect().await.map(Stream::Tcp);
-        }
         let last = self.last().clone();
-        if let Some(found) = &last
+        if let Some(Last { found, .. }) = &last
             && let Ok(stream) = self.open(&found.way).await
         {
             return Ok(stream);
         }
-        let found = match (discover_here(None), last) {
-            // Where nothing names a relay, one that happens to be alone is not another's substitute.
-            (
-                Ok(Found {
-                    source: Source::Scan | Source::Port,
-                    ..
-                })
-                | Err(DiscoverError::Several { .. }),
-                Some(last),
-            ) if last.source == Source::Scan => last,
-            (found, _) => found.map_err(|error| io::Error::other(NoneFound::NoWay(error.to_string())))?,
-        };
-        let opened = self.open(&found.way).await;
-        let stream = opened.map_err(|error| self.explained(&found, error))?;
-        *self.last() = Some(found);
+        let looked = self.look(last);
+        let looked = looked.map_err(|error| io::Error::other(NoneFound::NoWay(error.to_string())))?;
+        let opened = self.open(&looked.found.way).await;
+        let stream = opened.map_err(|error| self.explained(&looked.found, error))?;
+        *self.last() = Some(looked);
         Ok(stream)
+    }
+
+    fn project(&self) -> Option<Project> {
+        self.last().as_ref()?.project.clone()
     }
 }
 

@@ -37,7 +37,6 @@ mod updates;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::ArgAction;
@@ -52,9 +51,10 @@ pub use super::project::Project;
 pub use connection::{Connect, Connection};
 
 use super::identity::choice::{Identities, UnknownAgent};
-use super::place::DEFAULT_PORT;
+use super::or_none::OrNone;
+use super::place::{DEFAULT_PORT, Place};
 use super::{End, Failure};
-use crate::engine::{AgentName, InvalidName, RandomBytes, Timestamp};
+use crate::engine::{AgentName, RandomBytes, Timestamp};
 use crate::server::{Token, wall_clock};
 use crate::tools::Toolsets;
 use bridge::Bridge;
@@ -85,7 +85,7 @@ pub struct Mcp {
     )]
     agent: Vec<OrNone<AgentName>>,
 
-    /// The project that the agent belongs to.
+    /// The project that the agent belongs to, and whose own relay it asks, unless a port, a host or RELAY_SOCKET names another.
     #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true)]
     project: OrNone<Project>,
 
@@ -98,28 +98,6 @@ pub struct Mcp {
     token: Option<Token>,
 }
 
-/// A value that may be left empty, as that of a variable that is not set is.
-#[derive(Debug, Clone)]
-struct OrNone<T>(Option<T>);
-
-impl FromStr for OrNone<AgentName> {
-    type Err = InvalidName;
-
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
-        let given = Some(text).filter(|text| !text.is_empty());
-        given.map(AgentName::new).transpose().map(Self)
-    }
-}
-
-impl FromStr for OrNone<Project> {
-    type Err = InvalidName;
-
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
-        let given = Some(text).filter(|text| !text.is_empty());
-        given.map(str::parse).transpose().map(Self)
-    }
-}
-
 /// What a bridge is started with.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -127,7 +105,7 @@ pub struct Settings {
     pub address: SocketAddr,
     /// Who the agent is, if it is bound to a name.
     pub identity: Option<Identity>,
-    /// The project that the agent belongs to, if it is not the default one.
+    /// The project that the agent belongs to, where [`Connect`] finds out none; the relay's own one if it is none.
     pub project: Option<Project>,
     /// The tools that the agent asks for.
     pub toolsets: Toolsets,
@@ -193,10 +171,15 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
     let mut random = super::serve::system_random()?;
     let is_named = args.host.is_some() || args.port.is_some();
     let host = args.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let settings = Settings {
-        address: SocketAddr::new(host, args.port.unwrap_or(DEFAULT_PORT)),
-        identity,
+    let address = SocketAddr::new(host, args.port.unwrap_or(DEFAULT_PORT));
+    let asked = found::Asked {
+        place: is_named.then(|| Place::from(address)),
         project: args.project.0,
+    };
+    let settings = Settings {
+        address,
+        identity,
+        project: None,
         toolsets: args.tools,
         directory: working_directory(),
         instance: instance(wall_clock()(), random()),
@@ -207,7 +190,7 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let connect = found::Finder::new(settings.address, is_named, settings.program.clone());
+    let connect = found::Finder::new(asked, address, settings.program.clone());
     let bridging = run(tokio::io::stdin(), system::Stdout::new(), settings, connect);
     let result = runtime.block_on(bridging);
     // A read of stdin that never returns holds up nothing.

@@ -42,8 +42,8 @@ const DIRECTORY_BYTES_MAX: usize = 1_024;
 pub struct Relay<C> {
     connect: C,
     settings: Settings,
-    /// What every request is for.
-    target: RwLock<Uri>,
+    /// What the agent's program is called, once it has said so and is to be told.
+    cli: RwLock<Option<String>>,
     /// The agent's program has said what it is.
     introduced: CancellationToken,
 }
@@ -91,7 +91,7 @@ impl<C: Connect> Relay<C> {
     pub fn new(settings: Settings, connect: C) -> Self {
         Self {
             connect,
-            target: RwLock::new(target(&settings, None)),
+            cli: RwLock::default(),
             introduced: CancellationToken::new(),
             settings,
         }
@@ -105,11 +105,8 @@ impl<C: Connect> Relay<C> {
     /// Takes note of which program the agent is, as it calls itself in its handshake.
     pub fn introduce(&self, program: &str) {
         if self.registers() {
-            let target = target(&self.settings, Some(&cli(program)));
-            *self
-                .target
-                .write()
-                .expect("nothing panics while it holds the address") = target;
+            let mut known = self.cli.write().expect("nothing panics while it holds the name");
+            *known = Some(cli(program));
         }
         self.introduced.cancel();
     }
@@ -229,12 +226,7 @@ impl<C: Connect> Relay<C> {
 
     fn request(&self, message: Bytes) -> Request<Full<Bytes>> {
         let Settings { token, session, .. } = &self.settings;
-        let target = self
-            .target
-            .read()
-            .expect("nothing panics while it holds the address")
-            .clone();
-        let mut request = Request::post(target)
+        let mut request = Request::post(self.target())
             .header(HOST, self.authority())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream")
@@ -246,6 +238,14 @@ impl<C: Connect> Relay<C> {
         request
             .body(Full::new(message))
             .expect("the parts of the request are checked when the bridge starts")
+    }
+
+    /// What a request is for that is sent now.
+    fn target(&self) -> Uri {
+        let project = self.connect.project().or_else(|| self.settings.project.clone());
+        let cli = self.cli.read().expect("nothing panics while it holds the name");
+        let target = target_text(&self.settings, project.as_ref(), cli.as_deref()).parse();
+        target.expect("whatever is not plain in a query is percent-encoded, and nothing in it is long")
     }
 
     /// The address and port that requests are for.
@@ -262,9 +262,9 @@ impl<C: Connect> Relay<C> {
     pub fn words(&self, trouble: &AskError, toolset: &Toolset) -> String {
         let reason = match trouble {
             AskError::NotRunning => return self.not_running(toolset),
-            AskError::NoneFound(NoneFound::NotRunning { reason, command }) => {
-                return match (toolset.not_running, command) {
-                    (Some(words), Some(command)) => words(command),
+            AskError::NoneFound(NoneFound::NotRunning { reason, start }) => {
+                return match (toolset.not_running, start) {
+                    (Some(words), Some(start)) => words(start),
                     (Some(_) | None, _) => reason.clone(),
                 };
             }
@@ -326,13 +326,6 @@ fn of_exchange(error: ExchangeError) -> AskError {
     }
 }
 
-/// Writes what requests are for: who asks, and for which tools. An agent with a role, one that is transient and one with the tools of
-/// agent-relay are registered by it, with what tells them apart from others of the name.
-fn target(settings: &Settings, cli: Option<&str>) -> Uri {
-    let target = target_text(settings, cli).parse();
-    target.expect("whatever is not plain in a query is percent-encoded, and nothing in it is long")
-}
-
 /// Returns who is made known to the relay, if anybody is.
 fn registered(settings: &Settings) -> Option<&Identity> {
     let known = |own: &&Identity| settings.toolsets.register() || own.role.is_some() || own.transient;
@@ -358,10 +351,11 @@ fn cli(program: &str) -> String {
     )
 }
 
-fn target_text(settings: &Settings, cli: Option<&str>) -> String {
+/// Writes what requests are for: who asks, and for which tools. An agent with a role, one that is transient and one with the tools of
+/// agent-relay are registered by it, with what tells them apart from others of the name.
+fn target_text(settings: &Settings, project: Option<&Project>, cli: Option<&str>) -> String {
     let Settings {
         identity,
-        project,
         toolsets,
         directory,
         instance,
@@ -384,10 +378,8 @@ fn target_text(settings: &Settings, cli: Option<&str>) -> String {
         add("role", role.as_ref().map(Label::as_str).or(unknown));
         add("module", module.as_ref().map(Label::as_str));
     }
-    // The roster, beside which lift's agents are, belongs to the default project.
-    let of_agent = project
-        .as_ref()
-        .filter(|_| identity.is_some() && *toolsets != Toolsets::default());
+    // Who has no name of its own says whole names.
+    let of_agent = project.filter(|_| identity.is_some());
     add("project", of_agent.map(Project::as_str));
     if *toolsets != Toolsets::default() {
         add("tools", Some(&toolsets.to_string()));
@@ -479,6 +471,10 @@ mod tests {
         assert_eq!(reason, "no");
     }
 
+    fn text_of(settings: &Settings) -> String {
+        target_text(settings, settings.project.as_ref(), None)
+    }
+
     fn named(name: &str) -> Identity {
         Identity::named(AgentName::new(name).expect("a name"))
     }
@@ -494,19 +490,19 @@ mod tests {
     #[test]
     fn lift_alone_asks_for_a_name_at_the_most() {
         let mut settings = settings(None, "lift");
-        assert_eq!(target_text(&settings, None), "/mcp");
+        assert_eq!(text_of(&settings), "/mcp");
         settings.identity = Some(named("pm"));
-        assert_eq!(target_text(&settings, None), "/mcp?agent=pm");
+        assert_eq!(text_of(&settings), "/mcp?agent=pm");
         settings.project = project("Web_1");
-        assert_eq!(target_text(&settings, None), "/mcp?agent=pm");
+        assert_eq!(text_of(&settings), "/mcp?agent=pm&project=Web_1");
         settings.identity = None;
-        assert_eq!(target_text(&settings, None), "/mcp");
+        assert_eq!(text_of(&settings), "/mcp");
     }
 
     #[test]
     fn an_agent_with_a_role_is_registered_and_one_without_is_not() {
         let unknown = settings(Some(named("furiosa")), "thrum");
-        assert_eq!(target_text(&unknown, None), "/mcp?agent=furiosa&tools=thrum");
+        assert_eq!(text_of(&unknown), "/mcp?agent=furiosa&tools=thrum");
         let known = Identity {
             role: label("implementer"),
             module: label("auth"),
@@ -516,7 +512,7 @@ mod tests {
         known.project = project("web");
         let expected = "/mcp?agent=furiosa&role=implementer&module=auth&project=web&tools=lift%2Cthrum";
         assert_eq!(
-            target_text(&known, None),
+            text_of(&known),
             format!("{expected}&{INSTANCE}&cwd=%2Fa+b%2F%C3%A9")
         );
     }
@@ -525,19 +521,19 @@ mod tests {
     fn the_tools_of_agent_relay_register_whoever_has_them() {
         let alice = settings(Some(named("Alice")), "agent-relay");
         let expected = format!("/mcp?agent=Alice&role=&tools=agent-relay&{INSTANCE}&cwd=%2Fa+b%2F%C3%A9");
-        assert_eq!(target_text(&alice, None), expected);
+        assert_eq!(text_of(&alice), expected);
         let all = settings(Some(named("Alice")), "all");
         assert_eq!(
-            target_text(&all, None),
+            text_of(&all),
             expected.replace("agent-relay", "lift%2Cthrum%2Cagent-relay")
         );
         let transient = settings(Some(Identity::of_process(4711)), "agent-relay");
         let expected =
             format!("/mcp?agent=mcp-4711&role=&tools=agent-relay&{INSTANCE}&transient=1&cwd=%2Fa+b%2F%C3%A9");
-        assert_eq!(target_text(&transient, None), expected);
+        assert_eq!(text_of(&transient), expected);
         let other_tools = settings(Some(Identity::of_process(4711)), "thrum");
         let expected = expected.replace("role=&tools=agent-relay", "tools=thrum");
-        assert_eq!(target_text(&other_tools, None), expected);
+        assert_eq!(text_of(&other_tools), expected);
     }
 
     #[test]
@@ -546,7 +542,7 @@ mod tests {
             settings(Some(named("Alice")), "agent-relay"),
             Tcp("127.0.0.1:9".parse().expect("an address")),
         );
-        let target = || relay.target.read().expect("it is there").to_string();
+        let target = || relay.target().to_string();
         assert!(!target().contains("cli="));
         for (program, expected) in [
             ("claude-code", "&cli=claude"),
@@ -562,10 +558,7 @@ mod tests {
             Tcp("127.0.0.1:9".parse().expect("an address")),
         );
         lift.introduce("claude-code");
-        assert_eq!(
-            lift.target.read().expect("it is there").to_string(),
-            "/mcp?agent=pm"
-        );
+        assert_eq!(lift.target().to_string(), "/mcp?agent=pm");
     }
 
     #[test]
@@ -581,10 +574,10 @@ mod tests {
             (Some("/\u{85}".to_owned()), false),
         ] {
             alice.directory = directory;
-            let target = target_text(&alice, None);
+            let target = text_of(&alice);
             assert_eq!(target.contains("&cwd="), told, "{target}");
             // Whatever it is, it makes an address.
-            let _ = Relay::new(alice.clone(), Tcp(alice.address));
+            let _ = Relay::new(alice.clone(), Tcp(alice.address)).target();
         }
     }
 }

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::super::discover::nearest_config;
-use super::super::project::DataDirectory;
-use crate::engine::WorkerId;
+use super::super::project::{DataDirectory, Project};
 use crate::engine::workers::{ExitStatus, Happened, Start};
+use crate::engine::{DEFAULT_PROJECT, WorkerId};
 use crate::server::{Reports, Starter, Token};
 use crate::workers::{Cli, Config, Directories, Event, Files, OpenFiles, Order, Status, Task, start};
 
@@ -29,6 +29,8 @@ pub struct Relay {
     pub port: u16,
     /// What it asks for.
     pub token: Option<Token>,
+    /// The project whose own it is.
+    pub project: Project,
     /// The directory that it was started in; none if that was gone already.
     pub directory: Option<PathBuf>,
     /// How many files it might have open before it raised that for itself; its workers are given that.
@@ -88,16 +90,20 @@ impl Relay {
                     .to_owned(),
             );
         };
-        let project = wanted.agent.project();
+        let project = match wanted.agent.project() {
+            // As it is called where this relay is one of several.
+            DEFAULT_PROJECT => self.project.clone(),
+            other => other.parse().expect("an agent's project is one"),
+        };
         let name = wanted.agent.local();
-        let files = data.project(&project.parse().expect("an agent's project is one"));
+        let files = data.project(&project);
         remove_ended(&files);
         let task = Task {
             cli,
             name: name.to_owned(),
             instance: wanted.instance,
-            project: project.to_owned(),
-            parent: wanted.parent.seen_from(project).into_owned(),
+            project: project.to_string(),
+            parent: wanted.parent.seen_from(wanted.agent.project()).into_owned(),
             text: wanted.task.clone(),
             model: wanted.model.clone(),
             cwd: cwd.map_err(|error| error.to_string())?,

@@ -88,3 +88,30 @@ fn a_worker_may_have_as_many_files_open_as_relay_before_it_raised_that() {
     assert_ne!(of_relay[3], "512");
     assert_eq!(yard.line("limits"), format!("512 {}", of_relay[4]));
 }
+
+#[test]
+fn a_worker_of_a_projects_own_relay_is_told_that_project_and_its_log_is_the_projects() {
+    let yard = Yard::new(
+        "echo \"$RELAY_AGENT $RELAY_PROJECT $RELAY_PARENT $RELAY_PORT\" >\"$HERE/who\"\necho here\nexec sleep 600",
+    );
+    let own = Relay::start_in(&yard.top, &["--project", "web"]);
+    for name in ["web:w1", "w2"] {
+        let spawn = ["spawn", name, "--cli", "claude", "--task", "count"];
+        ask(own.port, &spawn).current_dir(&yard.top).assert().code(0);
+        let local = name.trim_start_matches("web:");
+        let who = format!("{local} web user {}", own.port);
+        until("it has been told", || yard.line("who") == who);
+        let logs = |arguments: &[&str]| {
+            let mut logs = relay(arguments);
+            logs.env("XDG_DATA_HOME", own.runtime.path());
+            logs.output().expect("the built relay can be started").stdout
+        };
+        for arguments in [
+            &["logs", local][..],
+            &["logs", local, "--project", "web"],
+            &["logs", &format!("web:{local}")],
+        ] {
+            until("it has a log", || logs(arguments) == b"here\n");
+        }
+    }
+}

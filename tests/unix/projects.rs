@@ -1,0 +1,291 @@
+//! What a project is: the same whatever names it, and at its own relay the same as none.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::finding::{configure, place};
+use super::*;
+use support::http::Request;
+use support::session::Session;
+
+/// A directory with a relay's data, and one to work in.
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = place();
+        fs::create_dir(directory.path().join("work")).expect("there is room");
+        Self { directory }
+    }
+
+    fn work(&self) -> std::path::PathBuf {
+        self.directory.path().join("work")
+    }
+
+    fn data(&self) -> (&'static str, &str) {
+        ("XDG_DATA_HOME", text(self.directory.path()))
+    }
+
+    fn serve(&self, project: &str) -> Relay {
+        Relay::start_with(&["--project", project], &[self.data()])
+    }
+
+    fn socket(&self, project: &str) -> String {
+        let socket = format!("relay/projects/{project}/relay.sock");
+        self.directory.path().join(socket).display().to_string()
+    }
+
+    fn command(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Command {
+        let mut command = command(&self.work(), &[&[self.data()], variables].concat());
+        command.args(arguments);
+        command
+    }
+
+    /// An agent with the tools of Agent Relay.
+    fn agent(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Agent {
+        let ace = ["mcp", "--tools", "agent-relay", "--agent", "Ace"];
+        let mut agent = Agent::start_by(self.command(variables, &[&ace, arguments].concat()));
+        // It is there from its first call on, at the latest.
+        assert!(!inbox(&mut agent).is_error);
+        agent
+    }
+}
+
+fn inbox(agent: &mut Agent) -> support::session::Reply {
+    agent.call("relay_inbox", &json!({}))
+}
+
+/// Has an agent over HTTP, that names no project, and one over stdio send to each other; the one over HTTP writes `Ace` so.
+fn meet(relay: &Relay, agent: &mut Agent, address: &str) {
+    let mut session = relay.session(Way::Http);
+    let sent = session.call(
+        "post_message",
+        &json!({"from": "pm", "to": address, "kind": "free", "body": "are you there"}),
+    );
+    assert!(!sent.is_error, "{address}: {sent:?}");
+    let got = inbox(agent);
+    assert!(
+        got.texts[0].contains("From pm") && got.texts[0].contains("are you there"),
+        "{got:?}"
+    );
+    for to in ["pm", "web:pm", "default:pm"] {
+        let sent = agent.call("relay_send", &json!({"to": to, "message": format!("here, {to}")}));
+        assert!(!sent.is_error, "{sent:?}");
+        assert!(bodies(&mut session, "pm").contains(&format!("here, {to}")));
+    }
+}
+
+fn bodies(session: &mut Session, role: &str) -> Vec<String> {
+    session.read(role).bodies()
+}
+
+#[test]
+fn an_agent_is_with_those_who_name_no_project_whatever_names_the_relays_own() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    // Another one runs, so that nobody is found as the only one.
+    let other = place.serve("other");
+    let port = relay.port.to_string();
+    let socket = place.socket("web");
+    let by_file = |place: &Place, config: Value| drop(configure(&place.work(), &config));
+    by_file(&place, json!({}));
+    for (variables, arguments, config) in [
+        (vec![("RELAY_PROJECT", "web")], vec![], json!({})),
+        (vec![], vec!["--project", "web"], json!({})),
+        (vec![], vec![], json!({"project": "web"})),
+        (vec![], vec![], json!({"project": "web", "socketPath": socket})),
+        (vec![], vec!["--project", "web", "--port", &port], json!({})),
+        (
+            vec![("RELAY_PROJECT", "web"), ("RELAY_PORT", &port)],
+            vec![],
+            json!({}),
+        ),
+        (
+            vec![("RELAY_SOCKET", &*socket)],
+            vec![],
+            json!({"project": "web"}),
+        ),
+        (
+            vec![("RELAY_PROJECT", "other")],
+            vec!["--project", "web"],
+            json!({"project": "other"}),
+        ),
+    ] {
+        by_file(&place, config.clone());
+        let mut agent = place.agent(&variables, &arguments);
+        for address in ["Ace", "web:Ace", "default:Ace"] {
+            meet(&relay, &mut agent, address);
+        }
+        let who = agent.call("relay_who", &json!({"project": "web"}));
+        assert!(
+            who.texts[0].contains("- Ace (") && who.texts[0].contains("- pm ("),
+            "{who:?}"
+        );
+        agent.end();
+    }
+    assert_eq!(other.pending(), json!({"pm": 0, "dev-a": 0, "dev-b": 0}));
+}
+
+#[test]
+fn a_role_is_held_by_whoever_names_the_relays_own_project() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    for tools in ["lift", "thrum", "all"] {
+        let arguments = ["mcp", "--tools", tools, "--agent", "dev-a"];
+        let mut agent = Agent::start_by(place.command(&[("RELAY_PROJECT", "web")], &arguments));
+        relay.session(Way::Http).post("pm", "web:dev-a", tools);
+        let reading = match tools {
+            "thrum" => ("check_messages", json!({})),
+            _ => ("read_messages", json!({})),
+        };
+        let got = agent.call(reading.0, &reading.1);
+        assert!(got.texts[0].contains(&format!("\"{tools}\"")), "{got:?}");
+        agent.end();
+    }
+}
+
+#[test]
+fn over_http_the_relays_own_project_is_the_same_as_none() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    for way in support::session::WAYS {
+        let mut named = Session::open(relay.port, way, Some("dev-a&project=web"));
+        let body = format!("over {way:?}");
+        relay.session(way).post("pm", "dev-a", &body);
+        let got = named.call("read_messages", &json!({}));
+        assert_eq!(got.bodies().last(), Some(&body), "{got:?}");
+        let mut made = Session::open(relay.port, way, Some("eve&role=reviewer&project=web"));
+        relay.session(way).post("pm", "eve", &body);
+        let got = made.call("read_messages", &json!({}));
+        assert_eq!(got.bodies().last(), Some(&body), "{got:?}");
+    }
+}
+
+#[test]
+fn another_project_is_another_namespace_of_a_relay_that_is_named() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    let (port, socket) = (relay.port.to_string(), place.socket("web"));
+    for (variables, arguments) in [
+        (vec![], vec!["--project", "api", "--port", &port]),
+        (vec![("RELAY_PROJECT", "api"), ("RELAY_PORT", &*port)], vec![]),
+        (vec![("RELAY_SOCKET", &*socket)], vec!["--project", "api"]),
+    ] {
+        let mut agent = place.agent(&variables, &arguments);
+        let mut session = relay.session(Way::Http);
+        let unknown = session.call(
+            "post_message",
+            &json!({"from": "pm", "to": "web:Ace", "kind": "free", "body": "x"}),
+        );
+        assert!(unknown.is_error, "{unknown:?}");
+        session.post("pm", "api:Ace", "over there");
+        let got = inbox(&mut agent);
+        assert!(got.texts[0].contains("From default:pm"), "{got:?}");
+        let sent = agent.call("relay_send", &json!({"to": "web:pm", "message": "here"}));
+        assert!(!sent.is_error, "{sent:?}");
+        assert!(bodies(&mut session, "pm").contains(&"here".to_owned()));
+        agent.end();
+        let mut health = relay.health();
+        assert_eq!(health["pending"]["Ace"].take(), Value::Null, "it is of api alone");
+    }
+}
+
+#[test]
+fn whoever_asks_for_a_project_whose_relay_does_not_run_is_told_both_ways_out() {
+    let place = Place::new();
+    let _only = place.serve("other");
+    let program = env!("CARGO_BIN_EXE_relay");
+    let ways = format!(
+        "{program} serve --project api; or, to be in project api on a relay that serves several, name that relay with --port or \
+         RELAY_SOCKET"
+    );
+    let mut lift = Agent::start_by(place.command(&[], &["mcp", "--project", "api"]));
+    let socket = place.socket("api");
+    let expected = format!("Relay is not running on {socket}, named by --project; start it with: {ways}");
+    assert_eq!(lift.read("pm").texts, [expected]);
+    let arguments = [
+        "mcp",
+        "--project",
+        "api",
+        "--tools",
+        "agent-relay",
+        "--agent",
+        "Ace",
+    ];
+    let mut ace = Agent::start_by(place.command(&[], &arguments));
+    let expected = format!("Error: Relay daemon is not running. Start with: {ways}");
+    assert_eq!(inbox(&mut ace).texts, [expected]);
+}
+
+#[test]
+fn an_agent_is_of_the_project_of_the_file_that_has_led_it_to_its_relay() {
+    let place = Place::new();
+    let [mut first, second] = ["first", "second"].map(|project| place.serve(project));
+    configure(&place.work(), &json!({"project": "first"}));
+    let mut agent = place.agent(&[], &[]);
+    configure(&place.work(), &json!({"project": "second"}));
+    first.session(Way::Http).post("pm", "Ace", "at the first");
+    assert!(inbox(&mut agent).texts[0].contains("at the first"));
+    first.kill();
+    assert!(!inbox(&mut agent).is_error);
+    second.session(Way::Http).post("pm", "Ace", "at the second");
+    assert!(inbox(&mut agent).texts[0].contains("at the second"));
+}
+
+#[test]
+fn a_hook_shows_what_comes_for_the_agent_of_its_project() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    let _other = place.serve("other");
+    let port = relay.port.to_string();
+    for (variables, arguments, config) in [
+        (vec![("RELAY_PROJECT", "web")], vec![], json!({})),
+        (vec![], vec!["--project", "web"], json!({})),
+        (vec![], vec![], json!({"project": "web"})),
+        (vec![], vec!["--port", &port], json!({"project": "web"})),
+    ] {
+        configure(&place.work(), &config);
+        relay.session(Way::Http).post("pm", "dev-a", "for its model");
+        let mut hook = place.command(&variables, &["hook", "claude", "--agent", "dev-a"]);
+        hook.args(&arguments).env("CLAUDE_PID", "4711");
+        hook.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut hook = hook.spawn().expect("the built relay can be started");
+        let event = json!({"session_id": "s-1", "hook_event_name": "PostToolUse"}).to_string();
+        let mut stdin = hook.stdin.take().expect("it is piped");
+        stdin.write_all(event.as_bytes()).expect("it reads");
+        drop(stdin);
+        let output = hook.wait_with_output().expect("it ends");
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("for its model"), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_person_and_programs_name_the_relays_own_project_too() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    let told = |arguments: &[&str]| {
+        let output = place.command(&[("RELAY_PERSON", "1")], arguments).output();
+        let output = output.expect("the built relay can be started");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    told(&["send", "web:dev-a", "hello"]);
+    assert_eq!(relay.bodies("dev-a"), ["hello"]);
+    let agents = told(&["agents", "--project", "web", "--json"]);
+    assert_eq!(agents, told(&["agents", "--project", "default", "--json"]));
+    assert!(agents.contains("dev-b"), "{agents}");
+    let key = told(&["key", "--workspace", "web"]);
+    let listed = Request::get("/v1/agents").with("Authorization", &format!("Bearer {}", key.trim()));
+    let listed = relay.connect().exchange(&listed);
+    assert!(listed.text().contains("\"dev-b\""), "{}", listed.text());
+    let named = Request::get("/v1/agents/web:dev-b").with("Authorization", &format!("Bearer {}", key.trim()));
+    assert_eq!(relay.connect().exchange(&named).status, 200);
+}
