@@ -289,3 +289,25 @@ fn a_person_and_programs_name_the_relays_own_project_too() {
     let named = Request::get("/v1/agents/web:dev-b").with("Authorization", &format!("Bearer {}", key.trim()));
     assert_eq!(relay.connect().exchange(&named).status, 200);
 }
+
+#[test]
+fn doctor_looks_for_the_relay_of_the_project_that_an_entry_names() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    let _other = place.serve("other");
+    let entry = |project: &str| {
+        let arguments = ["mcp", "--project", project];
+        let servers = json!({"relay": {"command": env!("CARGO_BIN_EXE_relay"), "args": arguments}});
+        let file = place.work().join(".mcp.json");
+        fs::write(file, json!({"mcpServers": servers}).to_string()).expect("there is room");
+        let home = ("HOME", text(place.directory.path()));
+        let output = place.command(&[home], &["doctor", "--json"]).output();
+        let output = output.expect("the built relay can be started");
+        let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        told.to_string()
+    };
+    let socket = place.socket("nowhere");
+    assert!(entry("nowhere").contains(&format!("relay is not running on {socket}")));
+    let version = relay.health()["version"].clone();
+    assert!(entry("web").contains(&format!("\"reachable\":{version}")));
+}

@@ -9,6 +9,7 @@ use crate::cli::client::{ClientError, health_of};
 use crate::cli::discover::{Found, Way, discover_here};
 use crate::cli::install::json::Json;
 use crate::cli::place::{DEFAULT_PORT, Place};
+use crate::cli::project::Project;
 use crate::server::Token;
 
 /// An entry for relay among the servers of an editor.
@@ -55,7 +56,7 @@ pub async fn configured(seen: &Seen, server: &Json, token: Option<&Token>) -> Co
     let file = seen.target.path.clone();
     let (leads_to, place) = way(server);
     let answer = match &place {
-        Ok(place) => ask(place.clone(), &sent(server), token).await,
+        Ok(place) => ask(place.clone(), project(server).as_ref(), &sent(server), token).await,
         Err(reason) => Err(NoAnswer::Other(reason.clone())),
     };
     let (reachable, error, lacks_token) = match answer {
@@ -88,6 +89,31 @@ fn way(server: &Json) -> (String, Result<Option<Place>, String>) {
             place.ok_or_else(|| "its address is none; accepted: http://HOST:PORT/sse or /mcp".to_owned());
         return (address.to_owned(), place);
     }
+    let command = command(server);
+    if command.is_empty() {
+        return (
+            String::new(),
+            Err("it names neither an address nor a command".to_owned()),
+        );
+    }
+    let place = match option(&command, "--port").map(str::parse) {
+        None => Ok(None),
+        Some(Ok(port)) => Ok(Some(Place {
+            port,
+            ..Place::default()
+        })),
+        Some(Err(_)) => Err("its --port is none; accepted: a number from 1 to 65535".to_owned()),
+    };
+    (command.join(" "), place)
+}
+
+/// Returns the project that the bridge of an entry is told.
+fn project(server: &Json) -> Option<Project> {
+    option(&command(server), "--project")?.parse().ok()
+}
+
+/// Returns the program that an entry starts, and what follows it.
+fn command(server: &Json) -> Vec<String> {
     let program = server.get("command");
     let words = |value: Option<&Json>| -> Vec<String> {
         let texts = value.and_then(Json::as_list).unwrap_or_default().iter();
@@ -102,22 +128,13 @@ fn way(server: &Json) -> (String, Result<Option<Place>, String>) {
         .collect();
     command.extend(words(program));
     command.extend(words(server.get("args")));
-    if command.is_empty() {
-        return (
-            String::new(),
-            Err("it names neither an address nor a command".to_owned()),
-        );
-    }
-    let named = command.iter().skip_while(|word| *word != "--port").nth(1);
-    let place = match named.map(|port| port.parse()) {
-        None => Ok(None),
-        Some(Ok(port)) => Ok(Some(Place {
-            port,
-            ..Place::default()
-        })),
-        Some(Err(_)) => Err("its --port is none; accepted: a number from 1 to 65535".to_owned()),
-    };
-    (command.join(" "), place)
+    command
+}
+
+/// Returns what stands behind an option.
+fn option<'a>(command: &'a [String], name: &str) -> Option<&'a str> {
+    let said = command.iter().skip_while(|word| *word != name).nth(1);
+    said.map(String::as_str)
 }
 
 /// Reads the host and the port of an address, whatever variables are in its query.
@@ -159,11 +176,16 @@ fn sent(server: &Json) -> Sent {
 }
 
 /// Asks a relay for its version, with the token that an entry sends; `token` is the one that its program would find in its environment.
-async fn ask(place: Option<Place>, sent: &Sent, token: Option<&Token>) -> Result<String, NoAnswer> {
+async fn ask(
+    place: Option<Place>,
+    project: Option<&Project>,
+    sent: &Sent,
+    token: Option<&Token>,
+) -> Result<String, NoAnswer> {
     let other = |error: &dyn std::error::Error| NoAnswer::Other(error.to_string());
     let found = match place {
         Some(place) => Found::at(place),
-        None => discover_here(None, None).map_err(|error| other(&error))?,
+        None => discover_here(None, project).map_err(|error| other(&error))?,
     };
     let token = match sent {
         Sent::None => None,

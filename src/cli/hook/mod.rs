@@ -265,7 +265,7 @@ fn tell_person(what: &str) {
 
 fn shows_nothing(args: &Hook, error: &ClientError) -> String {
     let advice = if matches!(error, ClientError::Refused { .. }) && !args.agent.is_empty() {
-        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT"
+        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT or .relay/config.json"
     } else {
         ""
     };
