@@ -171,11 +171,22 @@ fn another_project_is_another_namespace_of_a_relay_that_is_named() {
     let place = Place::new();
     let relay = place.serve("web");
     let (port, socket) = (relay.port.to_string(), place.socket("web"));
-    for (variables, arguments) in [
-        (vec![], vec!["--project", "api", "--port", &port]),
-        (vec![("RELAY_PROJECT", "api"), ("RELAY_PORT", &*port)], vec![]),
-        (vec![("RELAY_SOCKET", &*socket)], vec!["--project", "api"]),
+    for (variables, arguments, config) in [
+        (vec![], vec!["--project", "api", "--port", &port], json!({})),
+        (
+            vec![("RELAY_PROJECT", "api"), ("RELAY_PORT", &*port)],
+            vec![],
+            json!({}),
+        ),
+        (
+            vec![("RELAY_SOCKET", &*socket)],
+            vec!["--project", "api"],
+            json!({}),
+        ),
+        (vec![], vec!["--port", &port], json!({"project": "api"})),
+        (vec![], vec![], json!({"project": "api", "socketPath": socket})),
     ] {
+        configure(&place.work(), &config);
         let mut agent = place.agent(&variables, &arguments);
         let mut session = relay.session(Way::Http);
         let unknown = session.call(
@@ -237,34 +248,55 @@ fn an_agent_is_of_the_project_of_the_file_that_has_led_it_to_its_relay() {
     assert!(inbox(&mut agent).texts[0].contains("at the second"));
 }
 
+/// Runs the hook of Claude Code for dev-a after a tool, and returns what it wrote to stdout and to stderr.
+fn hooked(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> [String; 2] {
+    let mut hook = place.command(variables, &["hook", "claude", "--agent", "dev-a"]);
+    hook.args(arguments).env("CLAUDE_PID", "4711");
+    hook.stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut hook = hook.spawn().expect("the built relay can be started");
+    let event = json!({"session_id": "s-1", "hook_event_name": "PostToolUse"}).to_string();
+    let mut stdin = hook.stdin.take().expect("it is piped");
+    stdin.write_all(event.as_bytes()).expect("it reads");
+    drop(stdin);
+    let output = hook.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("text"))
+}
+
 #[test]
 fn a_hook_shows_what_comes_for_the_agent_of_its_project() {
     let place = Place::new();
     let relay = place.serve("web");
     let _other = place.serve("other");
     let port = relay.port.to_string();
-    for (variables, arguments, config) in [
-        (vec![("RELAY_PROJECT", "web")], vec![], json!({})),
-        (vec![], vec!["--project", "web"], json!({})),
-        (vec![], vec![], json!({"project": "web"})),
-        (vec![], vec!["--port", &port], json!({"project": "web"})),
+    for (variables, arguments, project) in [
+        (vec![("RELAY_PROJECT", "web")], vec![], ""),
+        (vec![], vec!["--project", "web"], ""),
+        (vec![], vec![], "web"),
+        (vec![], vec!["--port", &*port], "web"),
     ] {
-        configure(&place.work(), &config);
+        configure(&place.work(), &json!({"project": project}));
         relay.session(Way::Http).post("pm", "dev-a", "for its model");
-        let mut hook = place.command(&variables, &["hook", "claude", "--agent", "dev-a"]);
-        hook.args(&arguments).env("CLAUDE_PID", "4711");
-        hook.stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut hook = hook.spawn().expect("the built relay can be started");
-        let event = json!({"session_id": "s-1", "hook_event_name": "PostToolUse"}).to_string();
-        let mut stdin = hook.stdin.take().expect("it is piped");
-        stdin.write_all(event.as_bytes()).expect("it reads");
-        drop(stdin);
-        let output = hook.wait_with_output().expect("it ends");
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(told.contains("for its model"), "{arguments:?}: {output:?}");
+        let [told, said] = hooked(&place, &variables, &arguments);
+        assert!(told.contains("for its model"), "{arguments:?}: {told} {said}");
     }
+    // In another project there is no such agent.
+    for (variables, arguments, project) in [
+        (vec![("RELAY_PROJECT", "api")], vec!["--port", &*port], "web"),
+        (vec![], vec!["--project", "api", "--port", &port], "web"),
+        (vec![], vec!["--port", &port], "api"),
+    ] {
+        configure(&place.work(), &json!({"project": project}));
+        let [told, said] = hooked(&place, &variables, &arguments);
+        assert_eq!(told, "");
+        assert!(said.contains("unknown role \"api:dev-a\""), "{said}");
+    }
+    fs::write(place.work().join(".relay/config.json"), "{").expect("there is room");
+    let [told, said] = hooked(&place, &[], &["--port", &port]);
+    assert_eq!(told, "");
+    assert!(said.contains(".relay/config.json: line 1"), "{said}");
 }
 
 #[test]
@@ -283,11 +315,20 @@ fn a_person_and_programs_name_the_relays_own_project_too() {
     assert_eq!(agents, told(&["agents", "--project", "default", "--json"]));
     assert!(agents.contains("dev-b"), "{agents}");
     let key = told(&["key", "--workspace", "web"]);
-    let listed = Request::get("/v1/agents").with("Authorization", &format!("Bearer {}", key.trim()));
-    let listed = relay.connect().exchange(&listed);
-    assert!(listed.text().contains("\"dev-b\""), "{}", listed.text());
-    let named = Request::get("/v1/agents/web:dev-b").with("Authorization", &format!("Bearer {}", key.trim()));
-    assert_eq!(relay.connect().exchange(&named).status, 200);
+    relay.session(Way::Http).post("pm", "#general", "said there");
+    for (target, shown) in [
+        ("/v1/agents", "\"dev-b\""),
+        ("/v1/agents/web:dev-b", "\"dev-b\""),
+        ("/v1/workspaces/by-name/web", "\"name\":\"default\""),
+        ("/v1/search?q=there&from=web:pm", "said there"),
+    ] {
+        let request = Request::get(target).with("Authorization", &format!("Bearer {}", key.trim()));
+        let answer = relay.connect().exchange(&request);
+        assert!(
+            answer.status == 200 && answer.text().contains(shown),
+            "{answer:?}"
+        );
+    }
 }
 
 #[test]
