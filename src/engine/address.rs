@@ -52,9 +52,9 @@ pub enum Target {
 pub struct Home(Option<Box<str>>);
 
 impl Home {
-    /// The relay is this project's; the default one needs no other name.
+    /// The relay is this project's.
     pub fn of(project: &str) -> Self {
-        Self((project != DEFAULT_PROJECT).then(|| project.into()))
+        Self(Some(project.into()))
     }
 
     /// Returns the project that is meant where one is named.
