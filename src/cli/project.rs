@@ -52,14 +52,6 @@ impl Project {
     }
 }
 
-/// Takes the name of a project; an empty one, from a variable that is not set, is the default's.
-pub fn project(text: &str) -> Result<Project, InvalidName> {
-    if text.is_empty() {
-        return Ok(Project::default());
-    }
-    text.parse()
-}
-
 /// relay's part of the directory in which this user's programs keep their data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataDirectory(PathBuf);
@@ -152,7 +144,6 @@ mod tests {
             let said = bad.parse::<Project>().expect_err(bad).to_string();
             assert!(said.contains("1 to 32 of A-Z, a-z, 0-9"), "{said}");
         }
-        assert_eq!(project(""), Ok(Project::default()));
     }
 
     #[test]

@@ -13,9 +13,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Client, ClientError};
+use super::discover::{DiscoverError, project_here};
 use super::health::Health;
+use super::or_none::OrNone;
 use super::place::{DEFAULT_PORT, Place};
-use super::project::{DataDirectory, Project, project};
+use super::project::{DataDirectory, Project};
 use super::{ourselves, own_program, unread_text};
 use crate::engine::address::Home;
 use crate::engine::limits::Bounds;
@@ -52,15 +54,16 @@ pub struct Serve {
     #[arg(long, value_name = "ROLES", default_value = "pm,dev-a,dev-b", value_parser = roster)]
     roles: Roster,
 
-    /// The project whose own relay it is: its unix socket is listened on beside the port, and it means those who name no project.
+    /// The project whose own relay it is: its unix socket is listened on beside the port, and it means those who name no project
+    /// [default: that of the nearest .relay/config.json, or else default].
     #[arg(
         long,
         value_name = "PROJECT",
         env = "RELAY_PROJECT",
-        default_value = "default",
-        value_parser = project
+        default_value = "",
+        hide_default_value = true
     )]
-    project: Project,
+    project: OrNone<Project>,
 
     /// How many times agents may answer each other in a thread before you have to say something in it, by relay send --thread.
     #[arg(long, value_name = "TURNS", default_value_t = Bounds::default().hops_max)]
@@ -82,6 +85,9 @@ pub enum ServeError {
         /// As given.
         host: IpAddr,
     },
+    /// It is not known which project's own relay it is.
+    #[error("relay serve: {0}")]
+    Project(#[from] DiscoverError),
     /// Something listens there already.
     #[error("relay already running? kill it with: kill $(lsof -ti:{port})\nport {port}: {found}")]
     PortInUse {
@@ -115,15 +121,16 @@ pub fn run(args: Serve) -> Result<(), ServeError> {
     if !args.host.is_loopback() && args.token.is_none() {
         return Err(ServeError::NeedsToken { host: args.host });
     }
+    let project = project_here(args.project.0.as_ref())?.unwrap_or_default();
     let open_files = raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(listen_and_serve(args, open_files));
+    let result = runtime.block_on(listen_and_serve(args, project, open_files));
     // A log line that is still being written to a stdout that nobody reads holds up nothing.
     runtime.shutdown_background();
     result
 }
 
-async fn listen_and_serve(args: Serve, open_files: OpenFiles) -> Result<(), ServeError> {
+async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) -> Result<(), ServeError> {
     let address = SocketAddr::new(args.host, args.port);
     let listener = match listen(address) {
         Ok(listener) => listener,
@@ -132,7 +139,7 @@ async fn listen_and_serve(args: Serve, open_files: OpenFiles) -> Result<(), Serv
     if let Some(other) = other_loopback_taken(address).await {
         return Err(taken(&args, other).await);
     }
-    let local = local(&args.project);
+    let local = local(&project);
     let place = match &local {
         Some((socket, _)) => socket.path().display().to_string(),
         None => address.to_string(),
@@ -157,7 +164,7 @@ async fn listen_and_serve(args: Serve, open_files: OpenFiles) -> Result<(), Serv
     };
     let engine = Engine::new(clock(), args.roles.clone(), bounds, message_random())
         .reached_at(place)
-        .at_home_in(Home::of(args.project.as_str()));
+        .at_home_in(Home::of(project.as_str()));
     let banner = format!(
         "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
         args.port,
@@ -168,7 +175,7 @@ async fn listen_and_serve(args: Serve, open_files: OpenFiles) -> Result<(), Serv
         host: args.host,
         port: args.port,
         token: args.token.clone(),
-        project: args.project.clone(),
+        project,
         directory: std::env::current_dir().ok(),
         open_files,
         program: own_program(),

@@ -153,8 +153,8 @@ impl Relay {
     }
 
     /// Starts a relay in a directory, which may say by a file of its own what that relay does.
-    pub fn start_in(directory: &Path, arguments: &[&str]) -> Self {
-        let mut relay = Self::begin(free_port(), Some(directory.to_owned()), arguments, &[]);
+    pub fn start_in(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut relay = Self::begin(free_port(), Some(directory.to_owned()), arguments, environment);
         relay.read_stdout();
         relay
     }

@@ -36,7 +36,7 @@ impl Yard {
         fs::create_dir(config.parent().expect("it lies in one")).expect("a directory");
         fs::write(&config, json!({"workers": workers}).to_string()).expect("a file");
         let top = directory.path().canonicalize().expect("it is there");
-        let relay = Relay::start_in(&top, &[]);
+        let relay = Relay::start_in(&top, &[], &[]);
         ask(relay.port, &["read"]).assert().code(3);
         Self {
             _directory: directory,

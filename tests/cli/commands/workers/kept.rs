@@ -94,7 +94,7 @@ fn a_worker_of_a_projects_own_relay_is_told_that_project_and_its_log_is_the_proj
     let yard = Yard::new(
         "echo \"$RELAY_AGENT $RELAY_PROJECT $RELAY_PARENT $RELAY_PORT\" >\"$HERE/who\"\necho here\nexec sleep 600",
     );
-    let own = Relay::start_in(&yard.top, &["--project", "web"]);
+    let own = Relay::start_in(&yard.top, &["--project", "web"], &[]);
     for name in ["web:w1", "w2"] {
         let spawn = ["spawn", name, "--cli", "claude", "--task", "count"];
         ask(own.port, &spawn).current_dir(&yard.top).assert().code(0);
