@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use crate::client::{Answer, Ask, Losses, PATIENCE, Pipe, Session, Settings, Told, now_ms};
 use crate::history::{Asked, Belongs, Filter, Outcome, Record, Seen, TOLD};
+use crate::plan::projects::{project_of, whole};
 use crate::plan::{Action, AgentPlan, Call, Dialect, Illegal, Params, Step, Transport};
 use crate::stdio::is_trouble;
 use crate::tap::Bug;
@@ -559,11 +560,13 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
         Asked::Read { of, .. } if first.is_object() => {
             team::read(of, &first, texts.get(1).map(|&text| text.to_owned()))
         }
-        Asked::Read { .. } => {
+        Asked::Read { of, .. } => {
+            // As the reader's project calls them, also where somebody else reads in its stead.
+            let whole = |name: String| whole(project_of(of), &name);
             let seen = first.as_array().expect("an array").iter().map(|message| Seen {
                 id: text(message, "id"),
-                from: text(message, "from"),
-                to: text(message, "to"),
+                from: whole(text(message, "from")),
+                to: whole(text(message, "to")),
                 kind: text(message, "kind"),
                 body: text(message, "body"),
                 redelivered: message["redelivered"] == true,

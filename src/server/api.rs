@@ -27,7 +27,7 @@ use crate::engine::handling::Mode;
 use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::mail::{Command, PostOptions, Reply, Second};
 use crate::engine::trace::ShownTo;
-use crate::engine::{self, Kind, Who, agents, receipts, shown};
+use crate::engine::{self, DEFAULT_PROJECT, Kind, Who, agents, receipts, shown};
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
@@ -394,7 +394,8 @@ fn mail(reply: &Reply) -> Vec<u8> {
             restarted,
             ..
         } => object(|object| {
-            messages::write(deliveries, object.member("messages"));
+            // Whosever inbox it is, the person reads it, who is in the default project.
+            messages::write(deliveries, DEFAULT_PROJECT, object.member("messages"));
             match restarted {
                 Some(at) => messages::write_time(*at, object.member("restarted")),
                 None => object.member("restarted").null(),

@@ -156,7 +156,7 @@ fn write_message(delivery: &Delivery, project: &str, (at, count): (usize, usize)
         write!(head, "{} from the agent {from}", message.kind)
     };
     if message.to.by() != ResolvedBy::Name {
-        let _ = write!(head, " to {}", message.to);
+        let _ = write!(head, " to {}", message.to.seen_from(project));
     }
     let _ = write!(head, ", {}, id {}", message.ts, message.id);
     if let Some(thread) = message.thread() {
@@ -487,14 +487,17 @@ mod tests {
         let channel = ChannelName::new("build").expect("a name");
         Arc::get_mut(&mut message.message).expect("nobody else has it").to = Recipient::channel(&channel);
         let id = uuid::Uuid::nil();
-        for (to, from) in [(name("dev-a"), "web:user"), (in_project("dev-a"), "user")] {
+        for (to, from, sent_to) in [
+            (name("dev-a"), "web:user", "#build"),
+            (in_project("dev-a"), "user", "default:#build"),
+        ] {
             let shown = Shown {
                 agent: to,
                 ..shown(vec![message.clone()], 0)
             };
             let text = framed(&shown, None);
             let head = format!(
-                "[relay] 1 of 1: urgent, question from the agent {from} to #build, 2026-05-02T14:30:00.000Z, id {id}, \
+                "[relay] 1 of 1: urgent, question from the agent {from} to {sent_to}, 2026-05-02T14:30:00.000Z, id {id}, \
                  in the thread \"the [\\\\relay] plan\""
             );
             assert_eq!(text.lines().nth(1), Some(&*head));

@@ -1,9 +1,9 @@
-//! The JSON form of what the person holds.
+//! The JSON form of what the person holds. The person reads it, who is in the default project: names are whole.
 
 use super::messages;
 use super::text::{Json, Object};
 use crate::engine::holds::{HeldBy, HeldMessage, Reply, View};
-use crate::engine::{AgentName, Delivery, Message};
+use crate::engine::{AgentName, DEFAULT_PROJECT, Delivery, Message};
 
 /// Writes the answer to what the person asks about holds: `{"all", "agents", "messages"}`, where each message has `"held"`, a list of
 /// `{"agent", "by"}`; or `{"deliveries": n}`, with `"lifted"` if a hold was to be lifted; or `{"id", "agents"}` of one message that was let
@@ -30,7 +30,7 @@ pub fn write_inbox(waiting: &[Delivery], held: &[(Delivery, HeldBy)], json: &mut
     all.sort_by_key(|(delivery, _)| delivery.seq);
     json.array(all, |json, (delivery, by)| {
         json.object(|object| {
-            messages::write_delivery(delivery, object);
+            messages::write_delivery(delivery, DEFAULT_PROJECT, object);
             if let Some(by) = by {
                 object.member("held").plain(by.as_str());
             }
@@ -49,7 +49,7 @@ fn write_view(view: &View, object: &mut Object<'_>) {
     object.member("messages").array(messages, |json, held| {
         let HeldMessage { message, deliveries } = held;
         json.object(|object| {
-            messages::write_message(message, object);
+            messages::write_message(message, DEFAULT_PROJECT, object);
             object.member("held").array(deliveries, |json, (agent, by)| {
                 json.object(|object| {
                     object.member("agent").plain(agent.as_str());

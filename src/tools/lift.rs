@@ -4,7 +4,7 @@ use super::refusals::refused;
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::handling::{Handling, Mode};
 use crate::engine::mail::PostOptions;
-use crate::engine::{Command, Kind, Reply, mail};
+use crate::engine::{Command, DEFAULT_PROJECT, Kind, Reply, mail};
 
 /// The toolset. Its list stays under 4 kB with the largest roster, and its instructions under 1 kB: both stand in every
 /// session's context.
@@ -162,12 +162,14 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Messages {
         deliveries,
         restarted,
+        project,
         ..
     }) = reply
     else {
         unreachable!("a read is answered with messages, not {reply:?}");
     };
-    texts.json(|json| messages::write(deliveries, json));
+    let project = project.as_deref().unwrap_or(DEFAULT_PROJECT);
+    texts.json(|json| messages::write(deliveries, project, json));
     messages::tell_of_start(*restarted, texts);
 }
 

@@ -9,8 +9,9 @@ use crate::engine::{AgentName, Context, Delivery, Message, Timestamp};
 const FRAME_BYTES: usize = 320;
 
 /// Writes deliveries as the JSON array of the source design, each `{"id", "from", "to", "kind", "body", "ts"}`, with `"thread"`,
-/// `"reply_to"` and `"metadata"` on one that has them, and `"redelivered": true` on one that may have been seen before.
-pub fn write(deliveries: &[Delivery], json: &mut Json<'_>) {
+/// `"reply_to"` and `"metadata"` on one that has them, and `"redelivered": true` on one that may have been seen before. `project` is
+/// the reader's: names are written so that it can answer to them. Seen from the default one, they are whole.
+pub fn write(deliveries: &[Delivery], project: &str, json: &mut Json<'_>) {
     // An eighth more for what has to be escaped in it.
     let room = |body: &str| body.len() + body.len() / 8 + FRAME_BYTES;
     json.reserve(
@@ -20,26 +21,26 @@ pub fn write(deliveries: &[Delivery], json: &mut Json<'_>) {
             .sum(),
     );
     json.array(deliveries, |json, delivery| {
-        json.object(|object| write_delivery(delivery, object));
+        json.object(|object| write_delivery(delivery, project, object));
     });
 }
 
 /// Writes one of them.
-pub fn write_delivery(delivery: &Delivery, object: &mut Object<'_>) {
-    write_message(&delivery.message, object);
+pub fn write_delivery(delivery: &Delivery, project: &str, object: &mut Object<'_>) {
+    write_message(&delivery.message, project, object);
     if delivery.redelivered {
         object.member("redelivered").boolean(true);
     }
 }
 
-/// Writes what was sent.
-pub fn write_message(message: &Message, object: &mut Object<'_>) {
+/// Writes what was sent, with names as they are called in a project.
+pub fn write_message(message: &Message, project: &str, object: &mut Object<'_>) {
     let mut id = uuid::Uuid::encode_buffer();
     object
         .member("id")
         .plain(message.id.0.hyphenated().encode_lower(&mut id));
-    object.member("from").plain(message.from.as_str());
-    object.member("to").plain(message.to.as_str());
+    object.member("from").plain(&message.from.seen_from(project));
+    object.member("to").plain(&message.to.seen_from(project));
     object.member("kind").plain(message.kind.as_str());
     object.member("body").string(&message.body);
     write_time(message.ts, object.member("ts"));

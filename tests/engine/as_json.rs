@@ -45,7 +45,7 @@ fn a_message_says_what_it_belongs_to() {
     let delivery = within(context, &nth(1));
     let more = json!({"thread": "design", "reply_to": ONE, "metadata": {"pages": [1, 2]}});
     assert_eq!(
-        written(|json| messages::write(&[delivery, nth(1)], json)),
+        written(|json| messages::write(&[delivery, nth(1)], DEFAULT_PROJECT, json)),
         json!([with(first(), &more), first()])
     );
 }
@@ -87,6 +87,34 @@ fn an_inbox_shows_what_is_held_where_it_stands() {
     let held = json!({"redelivered": true, "held": "all"});
     let second = json!({"id": "02020202-0202-4202-8202-020202020202", "body": "body 2"});
     assert_eq!(inbox, json!([with(first(), &held), with(first(), &second)]));
+}
+
+/// The person is in the default project, whosever inbox it looks into.
+#[test]
+fn the_person_is_shown_whole_names() {
+    let message = Message {
+        from: name("web:dev-a"),
+        to: Recipient::agent(&name("web:ui")),
+        ..Message::clone(&nth(1).message)
+    };
+    let delivery = Delivery {
+        message: Arc::new(message),
+        ..nth(1)
+    };
+    let held = HeldMessage {
+        message: Arc::clone(&delivery.message),
+        deliveries: Vec::new(),
+    };
+    let view = Answer::Listed(Box::new(View {
+        all: false,
+        agents: Vec::new(),
+        messages: vec![held],
+    }));
+    let whole = with(first(), &json!({"from": "web:dev-a", "to": "web:ui"}));
+    let inbox = written(|json| holds::write_inbox(&[delivery], &[], json));
+    assert_eq!(inbox, json!([whole]));
+    let listed = written(|json| json.object(|object| holds::write(&view, object)));
+    assert_eq!(listed["messages"], json!([with(whole, &json!({"held": []}))]));
 }
 
 /// What is shown of one thing that happened to a message.

@@ -1,6 +1,7 @@
 //! The tools from arguments to texts, on an engine.
 
-use relay::tools::{DEFAULT, InvalidCall, Tool, ToolResult, Toolsets};
+use relay::engine::surfacing;
+use relay::tools::{DEFAULT, InvalidCall, Tool, ToolResult, Toolsets, frame};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -221,4 +222,86 @@ fn a_wait_is_rounded_to_milliseconds() {
         let read = Command::Mail(mail::Command::read_all(None, wait_ms));
         assert_eq!(asked("read_messages", value), Ok(read));
     }
+}
+
+/// Where messages to an agent of another project come from: an agent of the default one that has a namesake in the reader's, one of
+/// the reader's own, one of a third one, and the person. `ui` is one of `web`.
+fn relay_with_namesakes() -> Relay {
+    let mut relay = Relay::told();
+    for (session, agent) in [(11, "web:ui"), (12, "web:dev-a"), (13, "api:dev-a")] {
+        relay.register(SessionId(session), registration(agent, None));
+    }
+    relay.open_for_person(SessionId(14));
+    for (call, session) in (900..).zip([11, 12, 13]) {
+        relay.call(SessionId(session), call, mail::Command::read_all(None, 0).into());
+        relay.passed(call);
+    }
+    for (call, session, from) in [
+        (1, A, Some("dev-a")),
+        (2, SessionId(12), None),
+        (3, SessionId(13), None),
+        (4, SessionId(14), None),
+    ] {
+        relay.call(session, call, post(from, "web:ui", "ready?"));
+    }
+    relay
+}
+
+#[test]
+fn a_name_that_is_read_is_an_address_for_its_reader() {
+    let mut relay = relay_with_namesakes();
+    let ui = SessionId(11);
+    let (texts, _, _) = called_with(&mut relay, DEFAULT, ui, 5, "read_messages", json!({}));
+    let read: Value = serde_json::from_str(&texts[0]).expect("JSON");
+    let read = read.as_array().expect("a list");
+    let names: Vec<_> = read
+        .iter()
+        .map(|message| (&message["from"], &message["to"]))
+        .collect();
+    let to = &json!("ui");
+    let from = ["default:dev-a", "dev-a", "api:dev-a", "user"].map(|name| json!(name));
+    assert_eq!(names, from.each_ref().map(|from| (from, to)));
+    for (call, (from, inbox)) in (6..).zip(from.iter().zip(["dev-a", "web:dev-a", "api:dev-a", "user"])) {
+        let answer = json!({"to": from, "kind": "free", "body": "yes"});
+        called_with(&mut relay, DEFAULT, ui, call, "post_message", answer);
+        let pending = relay.engine.status().pending;
+        let unread = pending.iter().find(|(agent, _)| agent.as_str() == inbox);
+        assert_eq!(unread.map(|(_, count)| *count), Some(1), "{from} is {inbox}");
+    }
+}
+
+#[test]
+fn where_a_message_to_several_was_sent_is_an_address_for_its_reader() {
+    let mut relay = Relay::told();
+    let ui = SessionId(11);
+    relay.register(ui, registration("web:ui", None));
+    relay.call(ui, 1, post(None, "default:#build", "here"));
+    for (call, to) in [(2, "#build"), (3, "web:#general"), (4, "*:*")] {
+        relay.call(A, call, post(Some("pm"), to, "text"));
+    }
+    let effects = relay.call(ui, 5, mail::Command::read_all(None, 0).into());
+    let Some(Effect::Reply {
+        result: Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })),
+        ..
+    }) = effects.last()
+    else {
+        panic!("{effects:?}");
+    };
+    let shown = surfacing::Shown {
+        agent: name("web:ui"),
+        deliveries: Arc::clone(deliveries),
+        left: 0,
+    };
+    let framed = frame::framed(&shown, None);
+    let heads = framed
+        .lines()
+        .filter_map(|line| line.split_once(" default:pm to "));
+    let heads: Vec<_> = heads.filter_map(|(_, to)| to.split(',').next()).collect();
+    relay.lost(5);
+    let (texts, _, _) = called_with(&mut relay, DEFAULT, ui, 6, "read_messages", json!({}));
+    let read: Value = serde_json::from_str(&texts[0]).expect("JSON");
+    let read = read.as_array().expect("a list").iter();
+    let to: Vec<_> = read.map(|message| message["to"].clone()).collect();
+    assert_eq!(to, ["default:#build", "#general", "*:*"]);
+    assert_eq!(heads, to);
 }
