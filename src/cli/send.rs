@@ -43,7 +43,7 @@ pub struct Send {
     #[arg(long, value_parser = Mode::named)]
     mode: Option<Mode>,
 
-    /// Print the answer as JSON: {"id": "<uuid>"}, with a "note" if nobody is there to read it.
+    /// Print the answer as JSON: {"id": "<uuid>"}, with a "note" if nobody got it, or is there to read it.
     #[arg(long)]
     json: bool,
 
@@ -87,7 +87,7 @@ impl From<SendError> for Failure {
 /// What the relay answers.
 #[derive(Deserialize)]
 struct Sent {
-    /// Why the message may wait for long, if it may.
+    /// Why the message may wait for long, if it may, or that nobody got it.
     note: Option<String>,
 }
 

@@ -28,6 +28,7 @@ use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::mail::{Command, PostOptions, Reply, Second};
 use crate::engine::trace::ShownTo;
 use crate::engine::{self, DEFAULT_PROJECT, Kind, Who, agents, receipts, shown};
+use crate::tools::messages::Posted;
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
@@ -112,7 +113,7 @@ struct Trace {
     message: String,
 }
 
-/// `POST /api/send`: puts a message into an inbox and answers `{"id": …}`, with a `"note"` if nobody is there to read it.
+/// `POST /api/send`: puts a message into an inbox and answers `{"id": …}`, with a `"note"` if nobody got it, or is there to read it.
 pub(super) async fn send(
     State(shared): State<Arc<Shared>>,
     ConnectInfo(link): ConnectInfo<Link>,
@@ -376,9 +377,20 @@ fn is_in_vain(reply: &Reply) -> bool {
 /// Writes an answer that is about messages.
 fn mail(reply: &Reply) -> Vec<u8> {
     match reply {
-        Reply::Posted { id, absence, .. } => object(|object| {
+        Reply::Posted {
+            id,
+            given,
+            warnings,
+            absence,
+            ..
+        } => object(|object| {
             object.member("id").string(&id.to_string());
-            messages::write_absence(absence.as_deref(), object);
+            let posted = Posted {
+                given,
+                warnings,
+                absence: absence.as_deref(),
+            };
+            messages::write_note(&posted, object);
         }),
         Reply::Found { .. } => unreachable!("no address here asks for one message"),
         Reply::Pending { kinds } => object(|object| {

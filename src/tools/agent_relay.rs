@@ -11,6 +11,7 @@ use resources::{agents_to_json, inbox_to_json, project_to_json};
 use workers::{RELAY_RELEASE, RELAY_SPAWN};
 
 use super::lift::{MODE, handling};
+use super::messages::Posted;
 use super::refusals;
 use super::{Accepts, Argument, Needed, Prompt, Resource, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::mail::{PostOptions, Second};
@@ -264,9 +265,19 @@ fn send(given: &mut Values<'_>) -> Command {
 
 fn sent(reply: &Reply, texts: &mut Texts<'_>) {
     match reply {
-        Reply::Mail(mail::Reply::Posted { given, absence, .. }) => {
+        Reply::Mail(mail::Reply::Posted {
+            given,
+            warnings,
+            absence,
+            ..
+        }) => {
             texts.plain(format_args!("Message sent to {given}"));
-            messages::tell_of_absence(absence.as_deref(), texts);
+            let posted = Posted {
+                given,
+                warnings,
+                absence: absence.as_deref(),
+            };
+            messages::tell_sender(&posted, texts);
         }
         Reply::Mail(mail::Reply::Messages {
             deliveries, project, ..

@@ -1,5 +1,6 @@
 //! The toolset of the source design: `post_message`, `read_messages`, `list_pending`.
 
+use super::messages::Posted;
 use super::refusals::refused;
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::handling::{Handling, Mode};
@@ -145,13 +146,25 @@ fn post(given: &mut Values<'_>) -> Command {
 }
 
 fn posted(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Mail(mail::Reply::Posted { id, absence, .. }) = reply else {
+    let Reply::Mail(mail::Reply::Posted {
+        id,
+        given,
+        warnings,
+        absence,
+        ..
+    }) = reply
+    else {
         unreachable!("a post is answered with an id, not {reply:?}");
     };
     let mut buffer = uuid::Uuid::encode_buffer();
     let id = id.0.hyphenated().encode_lower(&mut buffer);
     texts.json(|json| json.object(|object| object.member("id").plain(id)));
-    messages::tell_of_absence(absence.as_deref(), texts);
+    let posted = Posted {
+        given,
+        warnings,
+        absence: absence.as_deref(),
+    };
+    messages::tell_sender(&posted, texts);
 }
 
 fn read(given: &mut Values<'_>) -> Command {

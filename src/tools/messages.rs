@@ -2,6 +2,7 @@
 
 use super::text::{Json, Object, Texts};
 use crate::engine::absence::{Absence, Absent};
+use crate::engine::address::Warning;
 use crate::engine::holds::HeldBy;
 use crate::engine::{AgentName, Context, Delivery, Message, Timestamp};
 
@@ -80,14 +81,45 @@ fn notice(at: Timestamp) -> String {
     format!("relay started at {at}; nothing sent before that is here; send again what was not acknowledged")
 }
 
-/// Tells a sender, in a text of its own, that nobody is there to read its message, if it is so.
-pub fn tell_of_absence(absence: Option<&Absence>, texts: &mut Texts<'_>) {
-    if let Some(absence) = absence {
-        texts.plain(format_args!("note: {}", absence_text(absence)));
+/// Tells a sender, in a text of its own, that nobody got its message, or that nobody is there to read it, if it is so.
+pub fn tell_sender(posted: &Posted<'_>, texts: &mut Texts<'_>) {
+    if let Some(note) = note(posted) {
+        texts.plain(format_args!("note: {note}"));
     }
 }
 
 /// The same in the answer's data.
+pub fn write_note(posted: &Posted<'_>, object: &mut Object<'_>) {
+    if let Some(note) = note(posted) {
+        object.member("note").string(&note);
+    }
+}
+
+/// What a sender may have to know of its message.
+#[derive(Debug, Clone, Copy)]
+pub struct Posted<'a> {
+    /// The address, as it was given.
+    pub given: &'a str,
+    /// What else it means.
+    pub warnings: &'a [Warning],
+    /// Why it may wait for long.
+    pub absence: Option<&'a Absence>,
+}
+
+fn note(posted: &Posted<'_>) -> Option<String> {
+    let is_alone = |warning: &Warning| matches!(warning, Warning::NobodyElse(_));
+    if posted.warnings.iter().any(is_alone) {
+        return Some(alone_text(posted.given));
+    }
+    posted.absence.map(absence_text)
+}
+
+/// Says that nobody else is in a channel, by the address that was given.
+pub fn alone_text(given: &str) -> String {
+    format!("{given} has no other member yet; nobody got the message")
+}
+
+/// Tells in the answer's data that nobody is there to read a message, if it is so.
 pub fn write_absence(absence: Option<&Absence>, object: &mut Object<'_>) {
     if let Some(absence) = absence {
         object.member("note").string(&absence_text(absence));

@@ -357,7 +357,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         thread,
         warnings,
         absence,
-        given: _,
+        given,
         ts: _,
     }) = reply
     else {
@@ -369,7 +369,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         object.member("resolved_to").plain(to.by().as_str());
         object
             .member("warnings")
-            .array(warnings, |json, warning| json.string(&warned(warning)));
+            .array(warnings, |json, warning| json.string(&warned(warning, given)));
         messages::write_absence(absence.as_deref(), object);
         if let Some(thread) = thread {
             object.member("thread_id").string(thread);
@@ -377,14 +377,12 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
     });
 }
 
-fn warned(warning: &Warning) -> String {
+fn warned(warning: &Warning, given: &str) -> String {
     match warning {
         Warning::AlsoRole(role) => format!("{role} is a role of others, too; it was sent to the agent"),
         Warning::AlsoGroup(group) => format!("{group} is a group, too; it was not sent to its members"),
         Warning::Repeated => "it was sent before, and was not sent again".to_owned(),
-        Warning::NobodyElse(channel) => {
-            format!("#{channel} has no other member yet; nobody got the message")
-        }
+        Warning::NobodyElse(_) => messages::alone_text(given),
     }
 }
 

@@ -73,7 +73,7 @@ fn what_comes_from_another_project_is_called_so_that_its_reader_can_answer_there
     relay.passed(902);
     for (call, to) in [(1, "default:#build"), (2, "#build")] {
         let message = json!({"to": to, "message": "here"});
-        text(&mut relay, C, call, "relay_send", message);
+        called(&mut relay, C, call, "relay_send", message);
     }
     for (call, to) in [(3, "#build"), (4, "web:#build"), (5, "web:ui")] {
         let message = json!({"to": to, "message": "there"});
@@ -106,6 +106,24 @@ fn what_comes_from_another_project_is_called_so_that_its_reader_can_answer_there
             "default:Alice:"
         ]
     );
+}
+
+/// Also where it is another project's, which is named as the sender has named it.
+#[test]
+fn whoever_writes_to_a_channel_with_nobody_else_in_it_is_told_so() {
+    let mut relay = relay();
+    relay.register(C, registration("web:ui", None));
+    let send = |to: &str| json!({"to": to, "message": "anybody?"});
+    for (call, to) in (1..).zip(["#build", "#build", "web:#build"]) {
+        let (texts, is_error) = called(&mut relay, ALICE, call, "relay_send", send(to));
+        let note = format!("note: {to} has no other member yet; nobody got the message");
+        assert_eq!(
+            (texts, is_error),
+            (vec![format!("Message sent to {to}"), note], false)
+        );
+    }
+    let (texts, _) = called(&mut relay, BOB, 4, "relay_send", send("#build"));
+    assert_eq!(texts, ["Message sent to #build"]);
 }
 
 #[test]

@@ -224,6 +224,19 @@ fn a_wait_is_rounded_to_milliseconds() {
     }
 }
 
+#[test]
+fn whoever_posts_to_a_channel_with_nobody_else_in_it_is_told_so() {
+    let mut relay = Relay::told();
+    let to_build = |from: &str| json!({"from": from, "to": "#build", "kind": "free", "body": "anybody?"});
+    let (texts, is_error) = called(&mut relay, 1, "post_message", to_build("pm"));
+    assert!(!is_error);
+    let id = format!("{{\"id\":\"{}\"}}", MessageId(id(1)));
+    let note = "note: #build has no other member yet; nobody got the message";
+    assert_eq!(texts, [id.as_str(), note]);
+    let (texts, _) = called(&mut relay, 2, "post_message", to_build("dev-a"));
+    assert_eq!(texts.len(), 1, "pm is in it: {texts:?}");
+}
+
 /// Where messages to an agent of another project come from: an agent of the default one that has a namesake in the reader's, one of
 /// the reader's own, one of a third one, and the person. `ui` is one of `web`.
 fn relay_with_namesakes() -> Relay {

@@ -104,6 +104,7 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
         sent["warnings"],
         json!(["#own has no other member yet; nobody got the message"])
     );
+    assert_eq!(sent.get("note"), None, "it is said once");
     let sent = data(
         &mut relay,
         PM,

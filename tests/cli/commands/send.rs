@@ -23,6 +23,17 @@ fn nothing_is_noted_once_somebody_is_there() {
     assert_eq!(sent.as_object().map(serde_json::Map::len), Some(1), "{sent}");
 }
 
+/// The person is in no channel, and brings nobody into one.
+#[test]
+fn a_message_to_a_channel_that_nobody_is_in_is_noted() {
+    let relay = Relay::start();
+    ask(relay.port, &["send", "#builds", "green"])
+        .assert()
+        .code(0)
+        .stdout("sent to #builds\n")
+        .stderr("note: #builds has no other member yet; nobody got the message\n");
+}
+
 #[test]
 fn a_message_is_from_the_person_and_free_if_nothing_else_is_said() {
     let relay = Relay::start();
