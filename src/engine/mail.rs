@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::absence::Absence;
 use super::address::Warning;
-use super::agents::{NamedAs, Speaker};
+use super::agents::{self, NamedAs, Speaker};
 use super::events::WaitEnd;
 use super::handling::{Handling, Mode};
 use super::handover::HandedOver;
@@ -14,7 +14,7 @@ use super::idempotency::Keyed;
 use super::inbox::{Filter, Readable};
 use super::io::{self, Answer, Outcome};
 use super::message::{Delivery, Kind, Message};
-use super::names::{AgentName, CallId, DEFAULT_PROJECT, MessageId, RandomBytes, Recipient, SessionId};
+use super::names::{AgentName, CallId, DEFAULT_PROJECT, MessageId, RELAY, RandomBytes, Recipient, SessionId};
 use super::posts::Draft;
 use super::time::Timestamp;
 use super::waits::Wait;
@@ -350,7 +350,7 @@ impl Engine {
             } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
                 let project = reader.agent().project();
-                let from = from.map(|from| self.known_in(project, from.strip_prefix('@').unwrap_or(&from)));
+                let from = from.map(|from| self.sender(reader.agent(), &from));
                 let channel = channel.map(|channel| self.known_channel(project, &channel));
                 let filter = Filter {
                     from: from.transpose()?,
@@ -420,6 +420,21 @@ impl Engine {
         };
         self.park(call, wait, step);
         Ok(Outcome::Parked)
+    }
+
+    /// Finds whom a reader means by the sender of messages: somebody who is there; relay, though nothing can be sent to it; or one who
+    /// has gone, of whom it got something that is known still.
+    fn sender(&self, reader: &AgentName, given: &str) -> Result<AgentName, agents::Refusal> {
+        let name = given.strip_prefix('@').unwrap_or(given);
+        if name == RELAY {
+            return Ok(AgentName::relay());
+        }
+        let project = reader.project();
+        self.known_in(project, name).or_else(|unknown| {
+            let mut senders = self.got(reader).map(|delivery| &delivery.message.from);
+            let gone = senders.find(|from| from.seen_from(project) == name);
+            gone.cloned().ok_or(unknown)
+        })
     }
 
     fn pending(&self, reader: &Speaker) -> Reply {

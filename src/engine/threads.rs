@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// Goes through all that is known of what somebody got.
-    fn got(&self, agent: &AgentName) -> impl Iterator<Item = &Delivery> {
+    pub(super) fn got(&self, agent: &AgentName) -> impl Iterator<Item = &Delivery> {
         self.inboxes[agent].waiting().chain(self.handed_before(agent))
     }
 }

@@ -1,6 +1,6 @@
 //! Agent Relay's tools from arguments to texts, on an engine.
 
-use relay::engine::limits::ACTIVE_MS;
+use relay::engine::limits::{ACTIVE_MS, TRANSIENT_MS};
 use relay::engine::{WorkerId, workers};
 use relay::tools::agent_relay::AGENT_RELAY;
 use relay::tools::{ToolResult, Toolsets};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::as_json::resource;
 use super::through_the_tools::called_with;
+use super::workers::exited;
 use super::*;
 
 const ALICE: SessionId = SessionId(4);
@@ -176,6 +177,52 @@ fn what_is_sent_is_in_the_inbox_with_where_it_was_sent() {
     assert!(!all.ends_with("(shown before):\nthree"), "it is new: {all}");
     let empty = text(&mut relay, BOB, 10, "relay_inbox", json!({}));
     assert_eq!(empty, "No messages in inbox.");
+}
+
+/// Whoever stands there as a sender may be asked for.
+#[test]
+fn a_read_may_ask_for_what_relay_the_person_or_somebody_who_has_gone_has_sent() {
+    let mut relay = relay();
+    let (pm, person, gone) = (SessionId(6), SessionId(7), SessionId(8));
+    relay.open(pm, Carrier::Stream, Some("pm"));
+    relay.open_for_person(person);
+    let transient = agents::Registration {
+        transient: true,
+        ..registration("web:gone", None)
+    };
+    relay.register(gone, transient);
+    relay.call(gone, 1, post(None, "default:pm", "farewell"));
+    relay.close(gone, Ending::Orderly);
+    relay.call(person, 2, post(None, "pm", "hello"));
+    relay.has_worker(3, WorkerId(1), "w");
+    relay.happens(WorkerId(1), exited(1, ""));
+    relay.now = START.plus_millis(TRANSIENT_MS);
+    let read = |relay: &mut Relay, call: u64, from: &str| {
+        let (texts, is_error) = called(relay, pm, call, "relay_inbox", json!({"from": from}));
+        assert!(!is_error, "{from}: {texts:?}");
+        texts[0].clone()
+    };
+    for (call, from) in (4..).zip(["relay", "@user", "web:gone"]) {
+        let told = read(&mut relay, call, from);
+        let head = format!("] From {}:\n", from.trim_start_matches('@'));
+        assert!(
+            told.starts_with("1 message(s):\n\n[") && told.contains(&head),
+            "{told}"
+        );
+    }
+    assert_eq!(read(&mut relay, 7, "relay"), "No messages in inbox.");
+    assert_eq!(
+        read(&mut relay, 8, "web:gone"),
+        "No messages in inbox.",
+        "it is known who that was"
+    );
+    let nothing = text(&mut relay, BOB, 9, "relay_inbox", json!({"from": "relay"}));
+    assert_eq!(nothing, "No messages in inbox.", "it may send something later");
+    let stranger = refusal(&mut relay, BOB, 10, "relay_inbox", json!({"from": "web:gone"}));
+    assert!(
+        stranger.starts_with("Error: Agent not found: web:gone;"),
+        "{stranger}"
+    );
 }
 
 #[test]

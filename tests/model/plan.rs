@@ -17,8 +17,8 @@ use relay::engine::limits::{
 };
 use relay::engine::mail::Second;
 use relay::engine::{
-    CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, Reply, Roster, SessionId, Sign,
-    Timestamp, Who, agents, channels, groups, mail, trace,
+    CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, RELAY, Reply, Roster,
+    SessionId, Sign, Timestamp, Who, agents, channels, groups, mail, trace,
 };
 use uuid::Uuid;
 

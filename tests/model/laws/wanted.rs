@@ -52,6 +52,7 @@ impl<'a> History<'a> {
                 let from = from.as_deref().map(|from| from.strip_prefix('@').unwrap_or(from));
                 wanted.from = from.and_then(|from| match from {
                     "user" => Some(AgentName::person()),
+                    "relay" => Some(AgentName::relay()),
                     from => agent_of(project, from),
                 });
                 wanted.channel = channel

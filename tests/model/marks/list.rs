@@ -139,6 +139,8 @@ marks! { Mark:
     ReadGivesWayTogether,
     /// A read asks for what somebody sends who is not there.
     ReadFromUnknown,
+    /// A read asks for what somebody has sent who has gone.
+    ReadFromGone,
     /// A read leaves what others sent than the one that it asks for.
     ReadLeavesOthers,
     /// A read leaves what is more than it asks for.

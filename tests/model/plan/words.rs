@@ -138,7 +138,8 @@ impl Plan {
         if !self.rng.percent(self.choosy) {
             None
         } else if self.rng.percent(self.illegal) {
-            Some(self.stranger())
+            // No other call than a read may name it; nothing else is drawn for it.
+            Some(self.stranger()).map(|name| if name == "@" { RELAY.to_owned() } else { name })
         } else if self.rng.percent(self.person) {
             Some(PERSON.to_owned())
         } else {

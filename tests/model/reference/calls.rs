@@ -208,7 +208,18 @@ impl Model {
     /// Finds whose messages a read asks for.
     fn sender_to_read(&mut self, by: &AgentName, given: Option<&str>) -> Result<Option<AgentName>, Refusal> {
         let Some(given) = given else { return Ok(None) };
-        let known = self.known_from(by.project(), given.strip_prefix('@').unwrap_or(given));
+        let name = given.strip_prefix('@').unwrap_or(given);
+        if name == "relay" {
+            return Ok(Some(AgentName::relay()));
+        }
+        let known = self.known_from(by.project(), name).or_else(|unknown| {
+            let got = self.known_to(by);
+            let mut senders = got.iter().map(|m| &m.delivery.message.from);
+            let gone = senders.find(|from| from.seen_from(by.project()) == name);
+            gone.cloned().ok_or(unknown)
+        });
+        let is_gone = known.as_ref().is_ok_and(|from| !self.everybody().contains(from));
+        self.marks.reach_if(is_gone, Mark::ReadFromGone);
         self.marks.reach_if(known.is_err(), Mark::ReadFromUnknown);
         known.map(Some)
     }

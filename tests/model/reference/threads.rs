@@ -102,7 +102,7 @@ impl Model {
     }
 
     /// Lists what somebody got and is known of it: what is not known to have been read, and the latest of what was.
-    fn known_to(&self, agent: &AgentName) -> Vec<&Kept> {
+    pub(super) fn known_to(&self, agent: &AgentName) -> Vec<&Kept> {
         let recent = self.recent(agent);
         let is_known = |m: &&Kept| match m.state {
             State::Waiting | State::Handed(_) => true,
