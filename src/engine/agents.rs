@@ -208,6 +208,15 @@ pub enum Refusal {
         /// Who there is.
         known: Known,
     },
+    /// There is no such agent, nor any other of its project.
+    UnknownProject {
+        /// As given, cut if it is long.
+        name: String,
+        /// Which project was meant.
+        project: String,
+        /// Which there are, in the order of their names.
+        known: Vec<String>,
+    },
     /// A bound session named another agent than its own.
     NotYou {
         /// As what.
@@ -283,7 +292,7 @@ pub enum Refusal {
 impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
-            Self::Unknown { .. } | Self::Nobody { .. } => io::Class::Unknown,
+            Self::Unknown { .. } | Self::UnknownProject { .. } | Self::Nobody { .. } => io::Class::Unknown,
             Self::NotYou { .. }
             | Self::Person { .. }
             | Self::NobodysMode
@@ -415,6 +424,14 @@ impl Engine {
     }
 
     pub(super) fn unknown(&self, project: &str, name: &str) -> Refusal {
+        let projects = self.projects();
+        if !projects.contains(project) {
+            return Refusal::UnknownProject {
+                name: shown(name),
+                project: shown(project),
+                known: projects.into_iter().map(str::to_owned).collect(),
+            };
+        }
         Refusal::Unknown {
             known: self.known_like(project, name),
             name: shown(name),

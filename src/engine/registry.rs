@@ -326,7 +326,8 @@ impl Engine {
             .expect("whoever has a session is registered")
     }
 
-    fn projects(&self) -> BTreeSet<&str> {
+    /// Returns the projects that have agents, and the default one.
+    pub(super) fn projects(&self) -> BTreeSet<&str> {
         let projects = self.agents.keys().map(AgentName::project);
         projects.chain([DEFAULT_PROJECT]).collect()
     }

@@ -471,6 +471,12 @@ fn refused(refusal: &Refusal) -> String {
         Refusal::Agents(agents::Refusal::Unknown { name, known }) => {
             format!("Agent not found: {name}; known agents: {known}")
         }
+        Refusal::Agents(agents::Refusal::UnknownProject { name, project, known }) => {
+            format!(
+                "Agent not found: {name}; {}",
+                refusals::no_project(project, known)
+            )
+        }
         Refusal::Agents(agents::Refusal::Anonymous { known, .. }) => format!(
             "Connection error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: {known}"
         ),

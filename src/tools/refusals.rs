@@ -198,6 +198,14 @@ fn not_a_node(refusal: &nodes::Refusal) -> String {
     }
 }
 
+/// Says that nobody is of a project, and which projects there are.
+pub fn no_project(project: &str, known: &[String]) -> String {
+    format!(
+        "there is no project {project:?}; known projects: {}",
+        listed(known)
+    )
+}
+
 /// Says what is to end before an agent can be retired.
 fn in_use(agent: &AgentName, by: &Use) -> String {
     let agent = agent.as_str();
@@ -244,6 +252,9 @@ fn misnamed(refusal: &agents::Refusal) -> String {
     };
     match refusal {
         agents::Refusal::Unknown { name, known } => format!("unknown role {name:?}; known roles: {known}"),
+        agents::Refusal::UnknownProject { name, project, known } => {
+            format!("unknown role {name:?}; {}", no_project(project, known))
+        }
         agents::Refusal::NotYou { named, name, bound } => {
             let (argument, name, bound) = (argument(named), name.as_str(), bound.as_str());
             format!(

@@ -575,6 +575,9 @@ fn refused(refusal: &Refusal) -> String {
         Refusal::Agents(agents::Refusal::Unknown { name, known }) => format!(
             "unknown agent {name:?}; known agents: {known}; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew"
         ),
+        Refusal::Agents(agents::Refusal::UnknownProject { name, project, known }) => {
+            format!("unknown agent {name:?}; {}", refusals::no_project(project, known))
+        }
         Refusal::Mail(mail::Refusal::AlreadyWaits { .. }) => {
             "another wait_for_message is waiting already; only one can at a time".to_owned()
         }

@@ -259,8 +259,6 @@ fn who_writes_to_nobody_is_told_who_there_is_in_the_project_that_was_meant() {
         ("web:pm", "dev-a", &there),
         ("web:pm", "crew", &there),
         ("web:pm", "default:ui", &here),
-        ("pm", "nowhere:pm", &[]),
-        ("pm", "nowhere:*", &[]),
     ] {
         let mut relay = world();
         assert_eq!(
@@ -272,10 +270,37 @@ fn who_writes_to_nobody_is_told_who_there_is_in_the_project_that_was_meant() {
 }
 
 #[test]
+fn who_writes_to_a_project_where_nobody_is_is_told_which_projects_there_are() {
+    for to in [
+        "nowhere:pm",
+        "nowhere:*",
+        "nowhere:@crew",
+        "nowhere:agent:reviewer:1",
+        "nowhere:#build",
+    ] {
+        for from in ["pm", "web:pm"] {
+            assert_eq!(
+                send(&mut world(), from, to),
+                Err(no_project(to)),
+                "{from} to {to}"
+            );
+        }
+    }
+}
+
+fn no_project(given: &str) -> Refusal {
+    Refusal::Agents(agents::Refusal::UnknownProject {
+        name: given.to_owned(),
+        project: "nowhere".to_owned(),
+        known: ["default", "web"].map(str::to_owned).into(),
+    })
+}
+
+#[test]
 fn a_channel_of_a_project_where_nobody_is_is_not_made() {
     let mut relay = world();
     for channel in ["nowhere:#build", "nowhere:#general"] {
-        assert_eq!(send(&mut relay, "pm", channel), Err(unknown(channel, &[])));
+        assert_eq!(send(&mut relay, "pm", channel), Err(no_project(channel)));
     }
     relay.register(SessionId(70), registration("nowhere:first", None));
     assert_eq!(
@@ -301,7 +326,7 @@ fn a_channel_goes_on_for_those_in_it_when_nobody_is_left_in_its_project() {
     );
     assert_eq!(
         send(&mut relay, "pm", "nowhere:*"),
-        Err(unknown("nowhere:*", &[])),
+        Err(no_project("nowhere:*")),
         "nobody is left there"
     );
 }

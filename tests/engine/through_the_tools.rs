@@ -129,6 +129,11 @@ fn a_refusal_is_an_error_that_changes_nothing() {
         called(&mut relay, 2, "list_pending", json!({})),
         error("Error: missing argument \"for\"; give your role, one of: pm, dev-a, dev-b")
     );
+    let to_nowhere = json!({"from": "pm", "to": "nowhere:pm", "kind": "free", "body": ""});
+    assert_eq!(
+        called(&mut relay, 4, "post_message", to_nowhere),
+        error("Error: unknown role \"nowhere:pm\"; there is no project \"nowhere\"; known projects: default")
+    );
     assert_eq!(
         called(&mut relay, 3, "shout", json!({})),
         error("Error: unknown tool \"shout\"; known tools: post_message, read_messages, list_pending")

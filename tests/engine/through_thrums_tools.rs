@@ -118,6 +118,10 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
         "Error: unknown agent \"nobody\"; known agents: pm, dev-a, dev-b, helper; another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew"
     );
     assert_eq!(
+        refusal(&mut relay, PM, 9, "send_message", to("nowhere:*")),
+        "Error: unknown agent \"nowhere:*\"; there is no project \"nowhere\"; known projects: default, web"
+    );
+    assert_eq!(
         refusal(&mut relay, A, 8, "send_message", to("pm")),
         "Error: this session is nobody's: name its agent where it is opened, by --agent NAME or ?agent=NAME; known agents: pm, dev-a, dev-b, helper"
     );

@@ -252,6 +252,16 @@ impl Model {
     pub(super) fn unknown(&self, project: &str, name: &str) -> Refusal {
         let known = self.known_of(project);
         let name = name.to_owned();
+        if known.names.is_empty() && project != "default" {
+            let of_all = self.everybody();
+            let projects = of_all.iter().filter(|agent| !agent.is_person());
+            let projects: BTreeSet<&str> = projects.map(AgentName::project).chain(["default"]).collect();
+            return Refusal::Agents(agents::Refusal::UnknownProject {
+                name,
+                project: project.to_owned(),
+                known: projects.into_iter().map(str::to_owned).collect(),
+            });
+        }
         Refusal::Agents(agents::Refusal::Unknown { name, known })
     }
 
