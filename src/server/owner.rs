@@ -42,8 +42,8 @@ use super::random::Random;
 use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
 use crate::engine::{
-    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Event, HandoverId, Input, Overview,
-    Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who,
+    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Event, HandoverId, Input, Refusal, Reply,
+    SessionId, Sign, Timestamp, WaitEnd, Who,
 };
 
 pub use gone::Gone;
@@ -311,11 +311,6 @@ impl Owner {
     /// Returns the time, by the clock that the engine is told it by. Takes no lock: observers ask for it with each event.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
-    }
-
-    /// Returns the time and what a person may see of the state.
-    pub fn overview(&self) -> (Timestamp, Overview) {
-        self.with(|state| (state.now, state.engine.overview()))
     }
 
     /// Returns how many messages wait in all inboxes, without carrying out what was reported.

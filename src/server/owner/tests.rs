@@ -3,8 +3,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
+use crate::engine::limits::TRANSIENT_MS;
 use crate::engine::workers::{Asked, ExitStatus, Happened};
-use crate::engine::{Engine, Kind, Reason, Status, WorkerId, mail, watches, workers};
+use crate::engine::{Engine, Kind, Overview, Reason, Status, WorkerId, agents, mail, watches, workers};
 use crate::server::recorder::{NOW, engine, random, receipt, recorded};
 use crate::server::requests::Scope;
 
@@ -328,6 +329,32 @@ async fn a_panic_of_the_engine_is_told_of_and_a_receipt_dropped_after_it_does_no
     assert!(looking.join().is_err());
     owner.broken().await;
     drop(receipt);
+}
+
+/// Nothing else happens meanwhile that would have it go.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_has_had_its_time_is_gone_when_somebody_looks() {
+    let (owner, _) = ticking();
+    let nameless = agents::Registration {
+        name: "mcp-1".to_owned(),
+        transient: true,
+        ..agents::Registration::default()
+    };
+    let who = Who::Registered(Box::new(nameless));
+    let (session, _) = owner.open(Carrier::Exchange, who).expect("there is room");
+    owner.close(session, Ending::Orderly);
+    let is_there = || {
+        let (_, overview) = owner.overview();
+        overview
+            .inboxes
+            .iter()
+            .any(|inbox| inbox.agent.as_str() == "mcp-1")
+    };
+    let its_time = u64::try_from(TRANSIENT_MS).expect("it is to come");
+    tokio::time::sleep(Duration::from_millis(its_time - 1)).await;
+    assert!(is_there());
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(!is_there());
 }
 
 /// Takes the engine's lock while it is dropped.
