@@ -63,6 +63,8 @@ pub enum Command {
     Peek {
         /// Whose inbox; may be left out by a bound session and by the person's.
         agent: Option<String>,
+        /// How many of the oldest at the most; all if it is left out.
+        limit: Option<NonZeroUsize>,
     },
     /// Shows one message of those that an agent got and that are known still, read or not, and takes nothing.
     Find {
@@ -169,6 +171,8 @@ pub enum Reply {
     Seen {
         /// All of them stay where they are.
         deliveries: Vec<Delivery>,
+        /// How many more wait, which were not asked for.
+        remaining: usize,
         /// What stands aside there, oldest first, with for which hold: shown to the person alone.
         held: Vec<(Delivery, HeldBy)>,
         /// The project of whose inbox it is, if it is not the default one: names are seen from there.
@@ -367,9 +371,9 @@ impl Engine {
                 self.acts(session, reader.agent(), step);
                 Ok(self.pending(&reader).into())
             }
-            Command::Peek { agent } => {
+            Command::Peek { agent, limit } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
-                Ok(self.peek(session, reader.agent()).into())
+                Ok(self.peek(session, reader.agent(), limit).into())
             }
             Command::Find { agent, id } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
@@ -444,9 +448,10 @@ impl Engine {
         Reply::Pending { kinds }
     }
 
-    fn peek(&self, session: SessionId, agent: &AgentName) -> Reply {
+    fn peek(&self, session: SessionId, agent: &AgentName, limit: Option<NonZeroUsize>) -> Reply {
         let inbox = &self.inboxes[agent];
-        let deliveries = inbox.waiting().cloned().collect();
+        let limit = limit.map_or(usize::MAX, NonZeroUsize::get);
+        let deliveries: Vec<Delivery> = inbox.waiting().take(limit).cloned().collect();
         let held = if self.sessions[&session].person {
             let by = |delivery: &Delivery| self.holds.on(&delivery.message.from, agent);
             let held = |delivery: &Delivery| Some((delivery.clone(), by(delivery)?));
@@ -455,6 +460,7 @@ impl Engine {
             Vec::new()
         };
         Reply::Seen {
+            remaining: inbox.waiting().len() - deliveries.len(),
             deliveries,
             held,
             project: seen_from(agent),

@@ -115,6 +115,11 @@ impl Message {
         self.context.as_ref()?.thread.as_deref()
     }
 
+    /// Returns what else goes with it, as JSON, if anything does.
+    pub fn metadata(&self) -> Option<&str> {
+        self.context.as_ref()?.metadata.as_deref()
+    }
+
     /// Returns the message that it is a reply to: the one whose thread it belongs to, or else the one that it answers.
     pub fn answers(&self) -> Option<MessageId> {
         let context = self.context.as_ref()?;

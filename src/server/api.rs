@@ -217,7 +217,7 @@ pub(super) async fn peek(
     request: Request,
 ) -> Response {
     match asked(request).await {
-        Ok(Peek { r#for: agent }) => answer(&shared, &link, Command::Peek { agent }).await,
+        Ok(Peek { r#for: agent }) => answer(&shared, &link, Command::Peek { agent, limit: None }).await,
         Err(response) => *response,
     }
 }

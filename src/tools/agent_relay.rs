@@ -60,7 +60,7 @@ pub static AGENT_RELAY: Toolset = Toolset {
             uri: "relay://inbox",
             name: "Message Inbox",
             description: "Your pending messages; reading takes none",
-            to_command: || mail::Command::Peek { agent: None }.into(),
+            to_command: resources::look_at_inbox,
             to_json: inbox_to_json,
             changes_with: Some(Watched::Inbox),
         },

@@ -229,6 +229,48 @@ fn each_thing_that_happens_to_a_message_has_its_word_and_what_there_is_to_say_of
     }
 }
 
+/// Bob's inbox has two more than are shown, the first of them with metadata.
+#[test]
+fn the_resource_of_the_inbox_shows_the_oldest_and_says_how_many_more_wait() {
+    let mut relay = Relay::told_within(Bounds::default());
+    let bob = SessionId(11);
+    relay.register(bob, registration("Bob", None));
+    let mut first = post(Some("pm"), "Bob", "body 0");
+    let Command::Mail(mail::Command::Post { options, .. }) = &mut first else {
+        unreachable!("it is a post");
+    };
+    let metadata = Some("{\"pages\":[1,2]}".to_owned());
+    *options = Some(Box::new(mail::PostOptions {
+        metadata,
+        ..mail::PostOptions::default()
+    }));
+    relay.call(A, 1, first);
+    for n in 1..50 {
+        relay.call(A, n + 1, post(Some("pm"), "Bob", &format!("body {n}")));
+    }
+    let shown = resource(&mut relay, bob, "relay://inbox");
+    let shown = shown.as_array().expect("a list");
+    let says = |member: &str| {
+        shown
+            .iter()
+            .filter_map(|message| message.get(member))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((shown.len(), says("remaining")), (50, Vec::new()));
+    assert_eq!(says("metadata"), [&json!({"pages": [1, 2]})]);
+    for n in 50..52 {
+        relay.call(A, n + 1, post(Some("pm"), "Bob", &format!("body {n}")));
+    }
+    let shown = resource(&mut relay, bob, "relay://inbox");
+    let shown = shown.as_array().expect("a list");
+    let says = |member: &str| shown.iter().map(|message| &message[member]).collect::<Vec<_>>();
+    let mut remaining = vec![&Value::Null; 50];
+    let two = json!(2);
+    remaining[49] = &two;
+    assert_eq!(says("remaining"), remaining);
+    assert_eq!([says("content")[0], says("content")[49]], ["body 0", "body 49"]);
+}
+
 /// What a session reads of one of Agent Relay's resources.
 pub fn resource(relay: &mut Relay, session: SessionId, uri: &str) -> Value {
     let mut resources = AGENT_RELAY.resources.iter();

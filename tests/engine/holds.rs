@@ -349,6 +349,7 @@ fn the_person_sees_what_is_held_and_nobody_else_does() {
     let peek = |agent: &str| {
         Command::Mail(mail::Command::Peek {
             agent: Some(agent.to_owned()),
+            limit: None,
         })
     };
     let seen = |call, held: Vec<(Delivery, HeldBy)>| {
@@ -358,6 +359,7 @@ fn the_person_sees_what_is_held_and_nobody_else_does() {
             call,
             Ok(Reply::Mail(mail::Reply::Seen {
                 deliveries,
+                remaining: 0,
                 held,
                 project,
             })),

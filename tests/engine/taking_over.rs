@@ -168,7 +168,7 @@ fn a_fenced_session_s_calls_are_refused_and_do_nothing() {
         own(|agent| mail::Command::read_all(agent, 0)),
         own(|agent| mail::Command::read_all(agent, WAIT_MS)),
         own(|agent| mail::Command::Pending { agent }),
-        own(|agent| mail::Command::Peek { agent }),
+        own(|agent| mail::Command::Peek { agent, limit: None }),
         list(None, false),
         agents::Command::WhoAmI.into(),
         groups::Command::List { project: None }.into(),

@@ -24,6 +24,7 @@ fn persons(named: NamedAs) -> Refusal {
 fn peek(agent: Option<&str>) -> Command {
     Command::Mail(mail::Command::Peek {
         agent: agent.map(str::to_owned),
+        limit: None,
     })
 }
 
@@ -33,6 +34,7 @@ fn seen(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
         call,
         Ok(Reply::Mail(mail::Reply::Seen {
             deliveries,
+            remaining: 0,
             held: Vec::new(),
             project: None,
         })),

@@ -138,8 +138,8 @@ impl Relay {
     /// What waits in an inbox, as who sent it and what it says.
     pub fn waits_for(&mut self, agent: &str) -> Vec<(String, String)> {
         self.open_for_person(SessionId(99));
-        let agent = Some(agent.to_owned());
-        let seen = self.call(SessionId(99), 9_999, mail::Command::Peek { agent }.into());
+        let (agent, limit) = (Some(agent.to_owned()), None);
+        let seen = self.call(SessionId(99), 9_999, mail::Command::Peek { agent, limit }.into());
         self.close(SessionId(99), Ending::Orderly);
         let [
             Effect::Reply {

@@ -256,7 +256,11 @@ impl History<'_> {
                 let agent = self.speaker(asked.session, asked.command);
                 let counted = match answer {
                     Ok(Reply::Mail(mail::Reply::Pending { kinds })) => kinds.len(),
-                    Ok(Reply::Mail(mail::Reply::Seen { deliveries, .. })) => {
+                    Ok(Reply::Mail(mail::Reply::Seen {
+                        deliveries,
+                        remaining,
+                        ..
+                    })) => {
                         for delivery in deliveries {
                             let key = agent.as_ref().map(|agent| (agent, delivery.message.id));
                             let copy = self.accepted.iter().find(|copy| Some(copy.key()) == key);
@@ -264,7 +268,7 @@ impl History<'_> {
                                 .is_some_and(|copy| copy.step < *at && **copy.message == *delivery.message);
                             holds(*at, known, || format!("a look showed {delivery:?}"))?;
                         }
-                        deliveries.len()
+                        deliveries.len() + remaining
                     }
                     Ok(Reply::Mail(mail::Reply::Found { message })) => {
                         let key = agent.as_ref().map(|agent| (agent, message.id));

@@ -309,8 +309,10 @@ pub(super) fn participants(message: &Message) -> impl Iterator<Item = AgentName>
 
 /// Looks at what waits for an agent.
 async fn waiting(asked: &Asked, agent: &AgentName) -> Result<Vec<engine::Delivery>, Failure> {
-    let agent = Some(agent.to_string());
-    let reply = asked.call(Who::Person, mail::Command::Peek { agent }).await?;
+    let (agent, limit) = (Some(agent.to_string()), None);
+    let reply = asked
+        .call(Who::Person, mail::Command::Peek { agent, limit })
+        .await?;
     let engine::Reply::Mail(mail::Reply::Seen { deliveries, .. }) = reply else {
         unreachable!("an inbox is looked at")
     };

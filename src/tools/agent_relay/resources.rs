@@ -1,12 +1,22 @@
 //! What the resources of Agent Relay show, in JSON.
 
+use std::num::NonZeroUsize;
+
 use super::{VERSION, You, channel, seen_from, you};
-use crate::engine::{Reply, agents, mail};
+use crate::engine::{Command, Reply, agents, mail};
 use crate::tools::messages;
 use crate::tools::text::Json;
 
 /// How many messages the resource of the inbox shows.
-const INBOX_SHOWN: usize = 50;
+const INBOX_SHOWN: NonZeroUsize = NonZeroUsize::new(50).expect("it is not 0");
+
+pub(super) fn look_at_inbox() -> Command {
+    let command = mail::Command::Peek {
+        agent: None,
+        limit: Some(INBOX_SHOWN),
+    };
+    command.into()
+}
 
 pub(super) fn agents_to_json(reply: &Reply, json: &mut Json<'_>) {
     let Reply::Agents(agents::Reply::Listed { agents, project }) = reply else {
@@ -33,15 +43,20 @@ pub(super) fn agents_to_json(reply: &Reply, json: &mut Json<'_>) {
     });
 }
 
+/// Writes the oldest messages as the array that the document has; the last one says in `"remaining"` how many more wait, if some do.
 pub(super) fn inbox_to_json(reply: &Reply, json: &mut Json<'_>) {
     let Reply::Mail(mail::Reply::Seen {
-        deliveries, project, ..
+        deliveries,
+        remaining,
+        project,
+        ..
     }) = reply
     else {
         unreachable!("a look is answered with messages, not {reply:?}");
     };
     let project = seen_from(project.as_deref());
-    json.array(deliveries.iter().take(INBOX_SHOWN), |json, delivery| {
+    let last = deliveries.len().saturating_sub(1);
+    json.array(deliveries.iter().enumerate(), |json, (at, delivery)| {
         let message = &delivery.message;
         json.object(|object| {
             object.member("id").plain(&message.id.to_string());
@@ -53,9 +68,15 @@ pub(super) fn inbox_to_json(reply: &Reply, json: &mut Json<'_>) {
             if let Some(thread) = message.thread() {
                 object.member("thread").string(thread);
             }
+            if let Some(metadata) = message.metadata() {
+                object.member("metadata").raw(metadata);
+            }
             messages::write_time(message.ts, object.member("timestamp"));
             if delivery.redelivered {
                 object.member("redelivered").boolean(true);
+            }
+            if at == last && *remaining > 0 {
+                object.member("remaining").number(*remaining);
             }
         });
     });

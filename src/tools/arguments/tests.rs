@@ -58,7 +58,7 @@ fn an_argument_of_another_type_is_refused_by_every_tool() {
 fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_unknown_word() {
     fn taken(given: &mut Values<'_>) -> Command {
         let agent = given.text("a");
-        Command::Mail(mail::Command::Peek { agent })
+        Command::Mail(mail::Command::Peek { agent, limit: None })
     }
     let argument = |name, accepts, needed| Argument {
         name,

@@ -291,7 +291,7 @@ impl<'a> History<'a> {
             mail::Command::Post { from, .. } => from,
             mail::Command::Read { agent, .. }
             | mail::Command::Pending { agent }
-            | mail::Command::Peek { agent }
+            | mail::Command::Peek { agent, .. }
             | mail::Command::Find { agent, .. } => agent,
         };
         let admitted = self.sessions.get(&session)?;

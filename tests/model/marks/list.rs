@@ -227,6 +227,8 @@ marks! { Mark:
     NoticeLeftToTheAgent,
     /// A peek shows something.
     PeekOfSomething,
+    /// A look shows no more than it asks for of what waits.
+    PeekLeavesMore,
     /// A body is too long by its bytes, and would not be by its characters.
     BodyTooLongInBytesOnly,
     /// A body is one byte too long.

@@ -84,7 +84,9 @@ impl Model {
             Command::Mail(mail::Command::Pending { agent }) => {
                 self.pending(now, open, call, agent.as_deref())
             }
-            Command::Mail(mail::Command::Peek { agent }) => self.peek(open, call, agent.as_deref()),
+            Command::Mail(mail::Command::Peek { agent, limit }) => {
+                self.peek(open, call, agent.as_deref(), limit)
+            }
             Command::Mail(mail::Command::Find { agent, id }) => self.find(open, call, agent.as_deref(), &id),
             Command::Agents(command) => self.about_agents(now, open, call, command),
             Command::Groups(command) => self.about_groups(now, open, call, command),
@@ -269,10 +271,15 @@ impl Model {
         open: &Open,
         call: CallId,
         agent: Option<&str>,
+        limit: Option<NonZeroUsize>,
     ) -> Result<Vec<Effect>, Refusal> {
         let agent = self.speaker(open, NamedAs::Reader, agent)?;
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
-        let deliveries: Vec<Delivery> = waiting.map(|m| m.delivery.clone()).collect();
+        let mut deliveries: Vec<Delivery> = waiting.map(|m| m.delivery.clone()).collect();
+        let all = deliveries.len();
+        deliveries.truncate(limit.map_or(all, NonZeroUsize::get));
+        let remaining = all - deliveries.len();
+        self.marks.reach_if(remaining > 0, Mark::PeekLeavesMore);
         self.marks.reach_if(!deliveries.is_empty(), Mark::PeekOfSomething);
         let held = if open.person {
             self.held_in(&agent)
@@ -282,6 +289,7 @@ impl Model {
         self.marks.reach_if(!held.is_empty(), HoldMark::PeeksAtHeld);
         let seen = mail::Reply::Seen {
             deliveries,
+            remaining,
             held,
             project: (agent.project() != relay::engine::DEFAULT_PROJECT).then(|| agent.project().into()),
         };

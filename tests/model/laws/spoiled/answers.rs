@@ -122,7 +122,9 @@ fn not_admitted_and_counted(history: &History<'_>, spoiled: &mut Spoiled) -> Opt
 fn change_agent(command: &mut Command) {
     if let Command::Resource(command) = command {
         change_agent(command);
-    } else if let Command::Mail(mail::Command::Pending { agent } | mail::Command::Peek { agent }) = command {
+    } else if let Command::Mail(mail::Command::Pending { agent } | mail::Command::Peek { agent, .. }) =
+        command
+    {
         *agent = Some("somebody".to_owned());
     }
 }
