@@ -24,9 +24,11 @@ macro_rules! marks {
     };
 }
 
+mod addresses;
 mod holds;
 mod list;
 
+pub use addresses::AddressMark;
 pub use holds::HoldMark;
 pub use list::Mark;
 
@@ -34,6 +36,7 @@ pub use list::Mark;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reached {
     Mark(Mark),
+    AddressMark(AddressMark),
     HoldMark(HoldMark),
 }
 
@@ -64,8 +67,10 @@ impl Marks {
     /// Returns the marks that were never reached.
     pub fn missed(&self) -> Vec<Reached> {
         let marks = Mark::ALL.iter().copied().map(Reached::from);
+        let of_addresses = AddressMark::ALL.iter().copied().map(Reached::from);
         let of_holds = HoldMark::ALL.iter().copied().map(Reached::from);
         marks
+            .chain(of_addresses)
             .chain(of_holds)
             .filter(|mark| !self.0.contains_key(mark))
             .collect()

@@ -44,7 +44,7 @@ use relay::engine::{
 };
 use uuid::Uuid;
 
-use crate::marks::{HoldMark, Mark, Marks};
+use crate::marks::{AddressMark, HoldMark, Mark, Marks};
 use crate::plan::Event;
 use trace::Told;
 use watches::Changed;

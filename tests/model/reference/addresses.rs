@@ -23,7 +23,7 @@ impl Model {
         let parts: Vec<&str> = address.split(':').collect();
         let (project, whom) = match parts[..] {
             ["*", "*"] => {
-                self.marks.reach(Mark::ToAllProjects);
+                self.marks.reach(AddressMark::ToAllProjects);
                 let all = self.agents.iter().map(|agent| agent.name.clone()).collect();
                 return self.many(from, Recipient::everyone(None), all);
             }
@@ -34,14 +34,16 @@ impl Model {
             _ => return Err(self.no_address(from, address)),
         };
         self.marks
-            .reach_if(self.home == Some(project), Mark::ToHomeByItsName);
+            .reach_if(self.home == Some(project), AddressMark::ToHomeByItsName);
         let project = self.project(project);
         let has_project = parts.len() == 2 || parts.len() == 4;
         if has_project && !is_name(project) {
             return Err(self.no_address(from, address));
         }
-        self.marks
-            .reach_if(has_project && project != from.project(), Mark::ToAnotherProject);
+        self.marks.reach_if(
+            has_project && project != from.project(),
+            AddressMark::ToAnotherProject,
+        );
         match whom[..] {
             ["*" | "@everyone"] => {
                 let agents = self.of_project(project);
@@ -49,7 +51,7 @@ impl Model {
                     self.marks.reach(Mark::UnknownRecipient);
                     return Err(self.unknown(project, address));
                 }
-                self.marks.reach(Mark::ToEveryone);
+                self.marks.reach(AddressMark::ToEveryone);
                 self.many(from, Recipient::everyone(Some(project)), agents)
             }
             ["agent", role, hash] if is_name(role) && is_name(hash) => {
@@ -59,7 +61,7 @@ impl Model {
                     self.marks.reach(Mark::UnknownRecipient);
                     return Err(self.unknown(project, address));
                 }
-                self.marks.reach(Mark::ToRoleAlone);
+                self.marks.reach(AddressMark::ToRoleAlone);
                 self.many(from, Recipient::role(&role), agents)
             }
             [whom] if whom.strip_prefix('#').is_some_and(is_name) => {
@@ -84,7 +86,7 @@ impl Model {
 
     fn no_address(&mut self, from: &AgentName, address: &str) -> Refusal {
         if address.chars().any(|mark| ":@#*".contains(mark)) {
-            self.marks.reach(Mark::NoAddress);
+            self.marks.reach(AddressMark::NoAddress);
             let given = address.to_owned();
             return Refusal::Agents(InvalidAddress { given }.into());
         }
@@ -108,9 +110,9 @@ impl Model {
         let also_group = is_group.then(|| Warning::AlsoGroup(group.clone()));
         if self.agents.iter().any(|other| other.name == agent) {
             let others = of_role.iter().any(|other| *other != agent);
-            self.marks.reach_if(others, Mark::AgentBeforeRole);
-            self.marks.reach_if(is_group, Mark::AgentBeforeGroup);
-            self.marks.reach_if(agent == *from, Mark::ToItself);
+            self.marks.reach_if(others, AddressMark::AgentBeforeRole);
+            self.marks.reach_if(is_group, AddressMark::AgentBeforeGroup);
+            self.marks.reach_if(agent == *from, AddressMark::ToItself);
             let also_role = others.then_some(Warning::AlsoRole(role));
             return Ok(Meant {
                 warnings: also_role.into_iter().chain(also_group).collect(),
@@ -118,8 +120,8 @@ impl Model {
             });
         }
         if !of_role.is_empty() {
-            self.marks.reach(Mark::ToRole);
-            self.marks.reach_if(is_group, Mark::RoleBeforeGroup);
+            self.marks.reach(AddressMark::ToRole);
+            self.marks.reach_if(is_group, AddressMark::RoleBeforeGroup);
             let meant = self.many(from, Recipient::role(&role), of_role)?;
             return Ok(Meant {
                 warnings: also_group.into_iter().collect(),
@@ -127,7 +129,7 @@ impl Model {
             });
         }
         if is_group {
-            self.marks.reach(Mark::ToGroup);
+            self.marks.reach(AddressMark::ToGroup);
             let agents = self.of_group(&group);
             return self.many(from, Recipient::group(&group), agents);
         }
@@ -146,14 +148,16 @@ impl Model {
         let project = channel.project();
         let is_empty = self.of_project(project).is_empty();
         if is_empty && project != from.project() && (!is_there || channel.local() == "general") {
-            self.marks.reach(Mark::ChannelOfNoProject);
+            self.marks.reach(AddressMark::ChannelOfNoProject);
             return Err(self.unknown(project, address));
         }
         let mut agents = self.of_channel(&channel);
         self.leave_out(from, &mut agents);
-        self.marks.reach(Mark::ToChannel);
-        self.marks.reach_if(channel.local() == "general", Mark::ToGeneral);
-        self.marks.reach_if(agents.is_empty(), Mark::ToEmptyChannel);
+        self.marks.reach(AddressMark::ToChannel);
+        self.marks
+            .reach_if(channel.local() == "general", AddressMark::ToGeneral);
+        self.marks
+            .reach_if(agents.is_empty(), AddressMark::ToEmptyChannel);
         let nobody = agents.is_empty().then(|| Warning::NobodyElse(channel.clone()));
         Ok(Meant {
             to: Recipient::channel(&channel),
@@ -171,7 +175,8 @@ impl Model {
         let going = self.agents.iter().filter(|agent| agent.leaves_at.is_some());
         let going: Vec<AgentName> = going.map(|agent| agent.name.clone()).collect();
         agents.retain(|agent| !going.contains(agent));
-        self.marks.reach_if(agents.len() < all, Mark::NoCopyForWhoGoes);
+        self.marks
+            .reach_if(agents.len() < all, AddressMark::NoCopyForWhoGoes);
     }
 
     /// There has to be somebody else.
@@ -182,10 +187,10 @@ impl Model {
         mut agents: Vec<AgentName>,
     ) -> Result<Meant, Refusal> {
         self.marks
-            .reach_if(agents.contains(from), Mark::SenderIsAmongThem);
+            .reach_if(agents.contains(from), AddressMark::SenderIsAmongThem);
         self.leave_out(from, &mut agents);
         if agents.is_empty() {
-            self.marks.reach(Mark::NobodyIsMeant);
+            self.marks.reach(AddressMark::NobodyIsMeant);
             return Err(Refusal::Agents(agents::Refusal::Nobody { to }));
         }
         Ok(Meant {

@@ -287,7 +287,7 @@ impl Model {
         } = registration;
         let project = project.as_deref().unwrap_or("default");
         self.marks
-            .reach_if(self.home == Some(project), Mark::RegisteredByHomesName);
+            .reach_if(self.home == Some(project), AddressMark::RegisteredByHomesName);
         let project = self.project(project);
         if let Err(refusal) = names(&[("project", project), ("role", name)]) {
             self.marks.reach(Mark::RegisteredNoName);

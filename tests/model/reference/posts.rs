@@ -45,7 +45,7 @@ impl Model {
         } = self.meant(&from, &given)?;
         let context = self.belongs_to(&from, &agents, &options)?;
         if options.await_ms.is_some() && agents.is_empty() {
-            self.marks.reach(Mark::AsksNobody);
+            self.marks.reach(AddressMark::AsksNobody);
             return Err(Refusal::Agents(agents::Refusal::Nobody { to }));
         }
         self.judge_body(&body, options.metadata.as_ref().map_or(0, String::len))?;
@@ -181,7 +181,7 @@ impl Model {
         let by_themselves = agents.iter().filter(by_itself).count();
         self.marks.reach_if(
             group.is_some() && (1..agents.len()).contains(&by_themselves),
-            Mark::ToGroupWithRole,
+            AddressMark::ToGroupWithRole,
         );
         self.marks
             .reach_if(by != ResolvedBy::Name && agents.len() > 1, Mark::SeveralCopies);
