@@ -491,7 +491,7 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
     ['relay_send', { ...good, to: 'Carol' }, `Agent not found: Carol; known agents: ${known}`],
     ['relay_send', { ...good, to: 'bob' }, `Agent not found: bob; known agents: ${known}`],
     ['relay_send', { ...good, to: 'Carol', await_response: true }, `Agent not found: Carol; known agents: ${known}`],
-    ['relay_send', { ...good, to: 'other:Carol' }, /^Agent not found: other:Carol; known agents: /],
+    ['relay_send', { ...good, to: 'other:Carol' }, /^Agent not found: other:Carol; there is no project "other"; known projects: default$/],
     ['relay_send', { ...good, to: '#' }, /^invalid address "#"; accepted: name, /],
     ['relay_send', { ...good, thread: '' }, 'thread is ""; accepted: one line of 1 to 128 bytes'],
     ['relay_send', { ...good, timeout_ms: 0 }, '"timeout_ms" is 0; accepted: 1 to 600000'],
