@@ -41,6 +41,9 @@ pub const WORKERS_PATIENCE: Duration = Duration::from_secs(20);
 /// zero window size)".
 pub const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often relay looks whether a peer over the unix socket, for which a write has to wait, has taken something.
+pub const LOOK_AT_SLOW: Duration = Duration::from_secs(1);
+
 /// How long relay waits, after it has closed its own end behind a reply that matters, for the peer to close its own. A peer
 /// that does not has not been seen to read the reply.
 pub const LINGER: Duration = Duration::from_secs(3);

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{Instant, Sleep};
 
 use super::connections::Listener;
-use super::limits::ACKNOWLEDGE_PATIENCE;
+use super::limits::{ACKNOWLEDGE_PATIENCE, LOOK_AT_SLOW};
 use super::peer::unread_by_peer;
 use super::socket_file::SocketFile;
 use super::wire::SocketState;
@@ -95,11 +95,14 @@ pub struct Local {
 }
 
 /// A write that waits for room. There is some once a good part of what was written before is taken: a slow peer may be
-/// longer at that.
+/// longer at that, and is looked at meanwhile.
 struct Stuck {
-    /// When the peer has to have taken something.
+    /// When the peer is looked at again.
     timer: Pin<Box<Sleep>>,
-    /// What it had not taken when the timer was started, if the system tells.
+    /// When the peer was last seen to have taken something, at first when the write began to wait. The kernel frees what was taken by
+    /// the piece, as it was written: a piece of tens of kilobytes that is not taken whole is not taken.
+    taken_at: Instant,
+    /// What it had not taken at the last look, if there was one and the system tells.
     unread: Option<u32>,
 }
 
@@ -114,19 +117,20 @@ impl Local {
             self.stuck = None;
             return written;
         }
-        let unread = || unread_by_peer(&self.stream);
         let stuck = self.stuck.get_or_insert_with(|| Stuck {
-            timer: Box::pin(tokio::time::sleep(ACKNOWLEDGE_PATIENCE)),
-            unread: unread(),
+            timer: Box::pin(tokio::time::sleep(LOOK_AT_SLOW)),
+            taken_at: Instant::now(),
+            unread: None,
         });
         while stuck.timer.as_mut().poll(cx).is_ready() {
-            let now = unread();
-            let has_taken = now.zip(stuck.unread).is_some_and(|(now, before)| now < before);
-            if !has_taken {
+            let before = std::mem::replace(&mut stuck.unread, unread_by_peer(&self.stream));
+            if stuck.unread.zip(before).is_some_and(|(now, before)| now < before) {
+                stuck.taken_at = Instant::now();
+            }
+            if stuck.taken_at.elapsed() >= ACKNOWLEDGE_PATIENCE {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
-            stuck.unread = now;
-            stuck.timer.as_mut().reset(Instant::now() + ACKNOWLEDGE_PATIENCE);
+            stuck.timer.as_mut().reset(Instant::now() + LOOK_AT_SLOW);
         }
         Poll::Pending
     }

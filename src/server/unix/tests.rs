@@ -139,11 +139,11 @@ async fn a_slow_peer_that_takes_too_little_to_make_room_is_waited_for() {
         peer.read_exact(&mut buffer).await.expect("it is open");
     }
     let (error, after) = writing.await.expect("no panic");
-    // The last look that finds less is the third.
-    assert_eq!(
-        (error, after),
-        (io::ErrorKind::TimedOut, 4 * ACKNOWLEDGE_PATIENCE)
-    );
+    // It may be seen a look later that something was taken.
+    let last = 3 * (ACKNOWLEDGE_PATIENCE * 9 / 10);
+    let broken = last + ACKNOWLEDGE_PATIENCE..=last + ACKNOWLEDGE_PATIENCE + LOOK_AT_SLOW;
+    assert_eq!(error, io::ErrorKind::TimedOut);
+    assert!(broken.contains(&after), "{after:?}");
 }
 
 #[tokio::test(start_paused = true)]
