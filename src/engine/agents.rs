@@ -397,9 +397,7 @@ impl Engine {
         if let Some((agent, _)) = self.inboxes.get_key_value(name) {
             return Ok(agent.clone());
         }
-        let (project, local) = self.home.parted(DEFAULT_PROJECT, name);
-        let agent = self.agent_in(project, local);
-        agent.ok_or_else(|| self.unknown(DEFAULT_PROJECT, name))
+        self.known_in(DEFAULT_PROJECT, name)
     }
 
     /// Finds the agent of a name that somebody in a project has written, or the person. The name of an agent of another project has
@@ -423,9 +421,11 @@ impl Engine {
         self.known_like(DEFAULT_PROJECT, "")
     }
 
+    /// Refuses a name that was written so: nobody in the project that is meant is called that.
     pub(super) fn unknown(&self, project: &str, name: &str) -> Refusal {
         let projects = self.projects();
-        if !projects.contains(project) {
+        // Of its own project somebody who is the first one there is not told that it is none.
+        if name.contains(':') && !projects.contains(project) {
             return Refusal::UnknownProject {
                 name: shown(name),
                 project: shown(project),

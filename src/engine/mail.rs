@@ -433,11 +433,11 @@ impl Engine {
         if name == RELAY {
             return Ok(AgentName::relay());
         }
-        let project = reader.project();
-        self.known_in(project, name).or_else(|unknown| {
-            let mut senders = self.got(reader).map(|delivery| &delivery.message.from);
-            let gone = senders.find(|from| from.seen_from(project) == name);
-            gone.cloned().ok_or(unknown)
+        self.known_in(reader.project(), name).or_else(|unknown| {
+            let (project, local) = self.home.parted(reader.project(), name);
+            let gone = AgentName::in_project(project, local).ok();
+            gone.filter(|gone| self.got(reader).any(|delivery| delivery.message.from == *gone))
+                .ok_or(unknown)
         })
     }
 

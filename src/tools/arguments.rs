@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::Tool;
 use crate::engine::limits::WAIT_SECONDS_MAX;
-use crate::engine::{AgentName, Roster, shown};
+use crate::engine::{AgentName, DEFAULT_PROJECT, Roster, shown};
 
 /// An argument of a tool.
 #[derive(Debug)]
@@ -129,11 +129,15 @@ pub enum InvalidCall {
 impl Argument {
     /// Describes it as JSON schema does, to a session that is bound to `bound`, or to none.
     pub(super) fn schema(&self, roster: &Roster, bound: Option<&AgentName>) -> Value {
+        // As the session calls them: the roster is of the default project.
+        let project = bound.map_or(DEFAULT_PROJECT, AgentName::project);
+        let called = |names: &mut dyn Iterator<Item = &AgentName>| -> Vec<String> {
+            names.map(|name| name.seen_from(project).into_owned()).collect()
+        };
         let mut schema = match self.accepts {
             Accepts::Role => {
                 let other = bound.filter(|bound| roster.find(bound.as_str()).is_none());
-                let roles = roster.names().iter().chain(other);
-                let roles: Vec<&str> = roles.map(AgentName::as_str).collect();
+                let roles = called(&mut roster.names().iter().chain(other));
                 json!({"type": "string", "enum": roles})
             }
             Accepts::Address => json!({"type": "string"}),
@@ -147,7 +151,10 @@ impl Argument {
             Accepts::Object => json!({"type": "object"}),
         };
         let description = match (&self.accepts, self.needed, bound) {
-            (Accepts::Address, ..) => format!("{}: {roster}", self.description),
+            (Accepts::Address, ..) => {
+                let roles = called(&mut roster.names().iter()).join(", ");
+                format!("{}: {roles}", self.description)
+            }
             (_, Needed::UnlessBound, Some(agent)) => format!("{}; you are {agent}", self.description),
             (_, Needed::UnlessBound, None) | (_, Needed::Always | Needed::Never, _) => {
                 self.description.to_owned()

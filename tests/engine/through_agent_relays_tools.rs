@@ -311,6 +311,17 @@ fn what_cannot_be_done_is_said_in_agent_relay_s_words() {
         refusal(&mut relay, ALICE, 6, "relay_send", send("nowhere:pm")),
         "Error: Agent not found: nowhere:pm; there is no project \"nowhere\"; known projects: default"
     );
+    // Not a project: it stands before a role.
+    assert_eq!(
+        refusal(
+            &mut relay,
+            ALICE,
+            7,
+            "relay_inbox",
+            json!({"from": "agent:dev:x"})
+        ),
+        "Error: Agent not found: agent:dev:x; known agents: pm, dev-a, dev-b, Alice, Bob"
+    );
     assert_eq!(
         refusal(&mut relay, ALICE, 2, "relay_inbox", json!({"channel": "#build"})),
         "Error: Channel not found: #build; known channels: #general"

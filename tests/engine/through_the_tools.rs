@@ -126,6 +126,10 @@ fn a_refusal_is_an_error_that_changes_nothing() {
         error("Error: unknown role \"dev-c\"; known roles: pm, dev-a, dev-b")
     );
     assert_eq!(
+        called(&mut relay, 5, "read_messages", json!({"for": "nowhere:pm"})),
+        error("Error: unknown role \"nowhere:pm\"; there is no project \"nowhere\"; known projects: default")
+    );
+    assert_eq!(
         called(&mut relay, 2, "list_pending", json!({})),
         error("Error: missing argument \"for\"; give your role, one of: pm, dev-a, dev-b")
     );

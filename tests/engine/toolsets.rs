@@ -75,3 +75,23 @@ fn a_tool_is_shown_with_what_it_takes_to_a_session_of_nobody_s_and_to_one_of_an_
         serde_json::json!(["pm", "dev-a", "dev-b", "qa"])
     );
 }
+
+#[test]
+fn an_agent_of_another_project_is_shown_the_roles_as_it_has_to_write_them() {
+    let dev = AgentName::in_project("api", "dev").expect("a name");
+    let listed = chosen("lift").definitions(&Roster::default(), Some(&dev));
+    let tool = |name: &str| {
+        let mut tools = listed.as_array().expect("a list").iter();
+        tools.find(|tool| tool["name"] == name).expect("it is one")["inputSchema"]["properties"].clone()
+    };
+    assert_eq!(
+        tool("read_messages")["for"]["enum"],
+        serde_json::json!(["default:pm", "default:dev-a", "default:dev-b", "dev"])
+    );
+    let to = &tool("post_message")["to"]["description"];
+    let to = to.as_str().expect("a text");
+    assert!(
+        to.ends_with("Roles: default:pm, default:dev-a, default:dev-b"),
+        "{to}"
+    );
+}

@@ -231,15 +231,14 @@ impl Model {
 
     /// Finds who has that whole name, in which the default project may be named.
     pub(super) fn known(&self, name: &str) -> Result<AgentName, Refusal> {
-        let found = self.known_from("default", name);
-        found.map_err(|_| self.unknown("default", name))
+        self.known_from("default", name)
     }
 
     /// Finds whom somebody in a project means by a name: one of its own, of another if that stands before it, or the person.
     pub(super) fn known_from(&self, project: &str, name: &str) -> Result<AgentName, Refusal> {
         let (project, local) = match name.split_once(':') {
-            Some((project, local)) => (self.project(project), local),
-            None => (project, name),
+            Some((other, local)) if other != "agent" => (self.project(other), local),
+            Some(_) | None => (project, name),
         };
         let mut names = self.everybody().into_iter();
         let found = names.find(|agent| {
@@ -252,7 +251,7 @@ impl Model {
     pub(super) fn unknown(&self, project: &str, name: &str) -> Refusal {
         let known = self.known_of(project);
         let name = name.to_owned();
-        if known.names.is_empty() && project != "default" {
+        if name.contains(':') && known.names.is_empty() && project != "default" {
             let of_all = self.everybody();
             let projects = of_all.iter().filter(|agent| !agent.is_person());
             let projects: BTreeSet<&str> = projects.map(AgentName::project).chain(["default"]).collect();
