@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::discover::{DiscoverError, Found, Source, discover_here, nearest_config, project_here};
+use super::discover::{DiscoverError, Found, Source, discover_here, nearest_config, project_of_agent_here};
 use super::identity::choice::{Identities, UnknownAgent};
 use super::messages::write_stdout;
 use super::place::MaybePlace;
@@ -82,7 +82,7 @@ pub fn run(args: &Config) -> Result<End, Failure> {
 
 fn look(args: &Config) -> Result<Used, ConfigError> {
     let found = discover_here(args.place.named(), None)?;
-    let project = project_here(None)?.or_else(|| found.project.clone());
+    let project = project_of_agent_here(None, &found)?.or_else(|| found.project.clone());
     // A working directory that is gone holds nothing.
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());

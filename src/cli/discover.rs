@@ -268,13 +268,13 @@ fn at_socket(socket: PathBuf, source: Source, data: Option<&DataDirectory>) -> F
     Found { way, source, project }
 }
 
-/// Finds out which project an agent belongs to that is started here: the one that is `asked` for; else that of `RELAY_PROJECT`; else that of
-/// the nearest `.relay/config.json`, also where that names a socket; else none, which is the own one of the relay that it asks.
+/// Finds out which project this is: the one that is `asked` for; else that of `RELAY_PROJECT`; else that of the nearest
+/// `.relay/config.json`, also where that names a socket; else none.
 ///
 /// # Errors
 ///
 /// [`DiscoverError`]: what says something says it wrong.
-pub fn project_of_agent<S: System>(
+pub fn project<S: System>(
     asked: Option<&Project>,
     around: &Surroundings<'_, S>,
 ) -> Result<Option<Project>, DiscoverError> {
@@ -282,6 +282,26 @@ pub fn project_of_agent<S: System>(
         return Ok(Some(project));
     }
     Ok(configured(around)?.and_then(|(_, _, config)| config.project))
+}
+
+/// Finds out which project an agent belongs to whose relay was found so: [this one](project). But no file is asked where the relay
+/// was named in another way: the agent is then in the relay's own project, as whoever speaks HTTP to it is.
+///
+/// # Errors
+///
+/// As [`project`].
+pub fn project_of_agent<S: System>(
+    asked: Option<&Project>,
+    found: &Found,
+    around: &Surroundings<'_, S>,
+) -> Result<Option<Project>, DiscoverError> {
+    match found.source {
+        Source::Config(_) => project(asked, around),
+        Source::Socket | Source::Option | Source::Project | Source::Scan | Source::Port => {
+            let said = said_of_project(asked, around)?;
+            Ok(said.map(|(project, _)| project))
+        }
+    }
 }
 
 /// Returns the project that an option or the variable names, and which of them; the option is told from the variable where they differ.
@@ -459,13 +479,25 @@ pub fn discover_here(named: Option<Place>, asked: Option<&Project>) -> Result<Fo
     here(|around| discover(named, asked, around))
 }
 
+/// Finds out which project this is in this process's surroundings.
+///
+/// # Errors
+///
+/// As [`project`].
+pub fn project_here(asked: Option<&Project>) -> Result<Option<Project>, DiscoverError> {
+    here(|around| project(asked, around))
+}
+
 /// Finds out which project an agent belongs to in this process's surroundings.
 ///
 /// # Errors
 ///
 /// As [`project_of_agent`].
-pub fn project_here(asked: Option<&Project>) -> Result<Option<Project>, DiscoverError> {
-    here(|around| project_of_agent(asked, around))
+pub fn project_of_agent_here(
+    asked: Option<&Project>,
+    found: &Found,
+) -> Result<Option<Project>, DiscoverError> {
+    here(|around| project_of_agent(asked, found, around))
 }
 
 fn here<T>(looks: impl FnOnce(&Surroundings<'_, ThisSystem>) -> T) -> T {

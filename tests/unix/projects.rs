@@ -210,7 +210,6 @@ fn another_project_is_another_namespace_of_a_relay_that_is_named() {
             vec!["--project", "api"],
             json!({}),
         ),
-        (vec![], vec!["--port", &port], json!({"project": "api"})),
         (vec![], vec![], json!({"project": "api", "socketPath": socket})),
     ] {
         configure(&place.work(), &config);
@@ -317,7 +316,6 @@ fn a_hook_shows_what_comes_for_the_agent_of_its_project() {
     for (variables, arguments, project) in [
         (vec![("RELAY_PROJECT", "api")], vec!["--port", &*port], "web"),
         (vec![], vec!["--project", "api", "--port", &port], "web"),
-        (vec![], vec!["--port", &port], "api"),
     ] {
         configure(&place.work(), &json!({"project": project}));
         let [told, said] = hooked(&place, &variables, &arguments);
@@ -325,9 +323,21 @@ fn a_hook_shows_what_comes_for_the_agent_of_its_project() {
         assert!(said.contains("unknown role \"api:dev-a\""), "{said}");
     }
     fs::write(place.work().join(".relay/config.json"), "{").expect("there is room");
-    let [told, said] = hooked(&place, &[], &["--port", &port]);
+    let [told, said] = hooked(&place, &[], &[]);
     assert_eq!(told, "");
     assert!(said.contains(".relay/config.json: line 1"), "{said}");
+    fs::write(place.work().join(".relay/config.json"), "{}").expect("there is room");
+    let [told, said] = hooked(&place, &[], &[]);
+    assert_eq!(told, "");
+    assert!(said.contains("several relays run: other ("), "{said}");
+    // Where the place is named, no file is asked.
+    relay.session(Way::Http).post("pm", "dev-a", "for its model");
+    for text in ["{", r#"{"project": "api"}"#] {
+        fs::write(place.work().join(".relay/config.json"), text).expect("there is room");
+        let [told, said] = hooked(&place, &[], &["--port", &port]);
+        assert!(told.contains("for its model"), "{text}: {told} {said}");
+        relay.session(Way::Http).post("pm", "dev-a", "for its model");
+    }
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl World {
         let asked = asked.map(project);
         self.look(|around| {
             let found = discover(named, asked.as_ref(), around)?;
-            let project = project_of_agent(asked.as_ref(), around)?;
+            let project = project_of_agent(asked.as_ref(), &found, around)?;
             Ok((found, project.map(|project| project.to_string())))
         })
     }
@@ -154,10 +154,13 @@ fn an_option_a_variable_and_a_file_that_name_a_project_mean_the_same() {
         (&by_file, Some("web"), Source::Option),
     ] {
         let found = world.of_agent(None, asked).expect("found");
-        assert_eq!(found, (of("web", source).expect("found"), Some("web".to_owned())));
-        // Who names a place is there in the same project.
+        let expected = of("web", source.clone()).expect("found");
+        assert_eq!(found, (expected, Some("web".to_owned())));
+        // Who names a place is there in the same project, and asks no file.
+        let is_file = matches!(source, Source::Config(_));
+        let project = (!is_file).then(|| "web".to_owned());
         let found = world.of_agent(Some(place(4000)), asked).expect("found");
-        assert_eq!(found, (Found::at(place(4000)), Some("web".to_owned())));
+        assert_eq!(found, (Found::at(place(4000)), project));
     }
 }
 
@@ -200,7 +203,8 @@ fn an_option_comes_before_a_variable_and_that_before_a_file() {
     world.set(PROJECT, "");
     assert_eq!(
         world.of_agent(None, None),
-        named(at("/tmp/own.sock", Source::Socket), "near")
+        at("/tmp/own.sock", Source::Socket).map(|found| (found, None)),
+        "no file is asked"
     );
 }
 
@@ -231,14 +235,10 @@ fn a_file_that_names_a_socket_may_name_the_agents_project_too() {
 fn a_file_that_nobody_has_to_look_at_may_be_broken() {
     let mut world = World::new();
     world.file("/top/tree/.relay/config.json", "{");
-    assert_eq!(
-        world.discover_at(Some(place(4000))),
-        Ok(Found::at(place(4000))),
-        "no agent is meant"
-    );
-    assert!(world.of_agent(Some(place(4000)), None).is_err());
-    let found = (Found::at(place(4000)), Some("web".to_owned()));
-    assert_eq!(world.of_agent(Some(place(4000)), Some("web")), Ok(found));
+    let at = |project: Option<&str>| Ok((Found::at(place(4000)), project.map(str::to_owned)));
+    assert_eq!(world.of_agent(Some(place(4000)), None), at(None));
+    assert_eq!(world.of_agent(Some(place(4000)), Some("web")), at(Some("web")));
+    assert!(world.of_agent(None, None).is_err());
 }
 
 #[test]

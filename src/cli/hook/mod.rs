@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use self::detached::Waiter;
 use self::wait::{is_interactive, settles, stand_by};
 use super::client::{At, Client, ClientError};
-use super::discover::{DiscoverError, project_here};
+use super::discover::{DiscoverError, discover_here, project_of_agent_here};
 use super::install::has_claude_hooks;
 use super::messages::{check_stdout, write_stdout};
 use super::or_none::OrNone;
@@ -207,8 +207,9 @@ impl Hook {
     /// Finds out which project the agent belongs to.
     fn found(self) -> Result<Self, DiscoverError> {
         let asked = self.project.0.clone();
+        let found = discover_here(self.at.named(), asked.as_ref())?;
         Ok(Self {
-            of: project_here(asked.as_ref())?,
+            of: project_of_agent_here(asked.as_ref(), &found)?,
             at: self.at.of_project(asked),
             ..self
         })

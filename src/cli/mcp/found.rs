@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use super::connection::{Connect, Connection};
 use super::held::Held;
 use super::system::Tcp;
-use crate::cli::discover::{DiscoverError, Found, Source, Way, discover_here, project_here};
+use crate::cli::discover::{DiscoverError, Found, Source, Way, discover_here, project_of_agent_here};
 use crate::cli::place::Place;
 use crate::cli::project::Project;
 use crate::cli::socket::{connect_to_socket, is_nobody};
@@ -89,7 +89,7 @@ impl Finder {
             ) if last.found.source == Source::Scan => last.found,
             (found, _) => found?,
         };
-        let project = project_here(asked)?;
+        let project = project_of_agent_here(asked, &found)?;
         Ok(Last { found, project })
     }
 
