@@ -284,10 +284,10 @@ async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
                 version, started_at, ..
             } = &client.health;
             let token = args.token.as_ref().map_or("", |_| " (with RELAY_TOKEN set to its token)");
-            format!("relay {version} answers there, started at {started_at}; this ends it alone{token}: {stop}")
+            format!("relay {version} answers there, started at {started_at}; choose another port with --port; this ends it alone{token}: {stop}")
         }
         Err(ClientError::TokenWanted { .. } | ClientError::TokenRefused { .. }) => {
-            format!("a relay with another token answers there; this ends it alone: {stop} --token TOKEN")
+            format!("a relay with another token answers there; choose another port with --port; this ends it alone: {stop} --token TOKEN")
         }
         Err(
             ClientError::NotRunning { .. }

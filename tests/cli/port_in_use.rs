@@ -28,7 +28,9 @@ fn a_running_relay_is_told_by_its_version_and_start() {
     let started_at = running.health()["started_at"].clone();
     let started_at = started_at.as_str().expect("a time");
     let stop = format!("{} stop --port {}", env!("CARGO_BIN_EXE_relay"), running.port);
-    let found = format!("relay {VERSION} answers there, started at {started_at}; this ends it alone: {stop}");
+    let found = format!(
+        "relay {VERSION} answers there, started at {started_at}; choose another port with --port; this ends it alone: {stop}"
+    );
     try_to_serve(running.port)
         .code(1)
         .stdout("")
@@ -41,7 +43,9 @@ fn a_running_relay_is_told_by_its_version_and_start() {
 fn a_running_relay_with_a_token_is_told_too() {
     let running = Relay::start_with(&["--token", "0123456789abcdef"], &[]);
     let stop = format!("{} stop --port {}", env!("CARGO_BIN_EXE_relay"), running.port);
-    let found = format!("a relay with another token answers there; this ends it alone: {stop} --token TOKEN");
+    let found = format!(
+        "a relay with another token answers there; choose another port with --port; this ends it alone: {stop} --token TOKEN"
+    );
     try_to_serve(running.port)
         .code(1)
         .stdout("")
