@@ -276,16 +276,26 @@ fn an_agent_is_of_the_project_of_the_file_that_has_led_it_to_its_relay() {
 
 /// Runs the hook of Claude Code for dev-a after a tool, and returns what it wrote to stdout and to stderr.
 fn hooked(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> [String; 2] {
-    let mut hook = place.command(variables, &["hook", "claude", "--agent", "dev-a"]);
+    let arguments = [&["--agent", "dev-a"], arguments].concat();
+    hooked_at(
+        place,
+        variables,
+        &arguments,
+        &json!({"session_id": "s-1", "hook_event_name": "PostToolUse"}),
+    )
+}
+
+/// Runs the hook of Claude Code at an event.
+fn hooked_at(place: &Place, variables: &[(&str, &str)], arguments: &[&str], event: &Value) -> [String; 2] {
+    let mut hook = place.command(variables, &["hook", "claude"]);
     hook.args(arguments).env("CLAUDE_PID", "4711");
     hook.stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut hook = hook.spawn().expect("the built relay can be started");
-    let event = json!({"session_id": "s-1", "hook_event_name": "PostToolUse"}).to_string();
     let mut stdin = hook.stdin.take().expect("it is piped");
     // One that finds out before what it is for that it can ask nobody reads nothing.
-    match stdin.write_all(event.as_bytes()) {
+    match stdin.write_all(event.to_string().as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         written => written.expect("it reads"),
     }
@@ -337,6 +347,29 @@ fn a_hook_shows_what_comes_for_the_agent_of_its_project() {
         let [told, said] = hooked(&place, &[], &["--port", &port]);
         assert!(told.contains("for its model"), "{text}: {told} {said}");
         relay.session(Way::Http).post("pm", "dev-a", "for its model");
+    }
+}
+
+#[test]
+fn a_hook_without_a_name_is_where_a_session_without_one_is() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    let port = relay.port.to_string();
+    let file = configure(&place.work(), &json!({"project": "api"}));
+    let spoken = json!({
+        "hook_event_name": "PostToolUse", "session_id": "s-1", "tool_name": "mcp__relay__post_message",
+        "tool_input": {"from": "dev-a", "to": "pm", "kind": "free", "body": "x"},
+    });
+    for (body, config, variables) in [
+        ("one", r#"{"project": "api"}"#, vec![]),
+        ("two", "{}", vec![("RELAY_PROJECT", "api")]),
+        // No project is looked for.
+        ("three", "{", vec![]),
+    ] {
+        fs::write(&file, config).expect("there is room");
+        relay.session(Way::Http).post("pm", "dev-a", body);
+        let [told, said] = hooked_at(&place, &variables, &["--port", &port], &spoken);
+        assert!(told.contains(&format!("| {body}")), "{config}: {told} {said}");
     }
 }
 

@@ -66,7 +66,7 @@ pub struct Hook {
     #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true)]
     project: OrNone<Project>,
 
-    /// The project that the agent belongs to, whatever says so.
+    /// The project that the agent belongs to, whatever says so; none where nobody is named, as `relay mcp` says none then.
     #[arg(skip)]
     of: Option<Project>,
 
@@ -208,8 +208,12 @@ impl Hook {
     fn found(self) -> Result<Self, DiscoverError> {
         let asked = self.project.0.clone();
         let found = discover_here(self.at.named(), asked.as_ref())?;
+        let of = match &*self.agent {
+            "" => None,
+            _ => project_of_agent_here(asked.as_ref(), &found)?,
+        };
         Ok(Self {
-            of: project_of_agent_here(asked.as_ref(), &found)?,
+            of,
             at: self.at.of_project(asked),
             ..self
         })
