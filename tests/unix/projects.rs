@@ -374,6 +374,25 @@ fn a_hook_without_a_name_is_where_a_session_without_one_is() {
 }
 
 #[test]
+fn a_session_without_a_name_needs_no_file_where_a_relay_is_named() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    let port = relay.port.to_string();
+    let file = configure(&place.work(), &json!({}));
+    fs::write(&file, "{").expect("there is room");
+    let mut lift = Agent::start_by(place.command(&[], &["mcp", "--port", &port]));
+    lift.post("dev-a", "pm", "hello").posted();
+    assert_eq!(lift.read("pm").bodies(), ["hello"]);
+    // Of one that has a name the file says which project it is in.
+    let mut named = Agent::start_by(place.command(&[], &["mcp", "--port", &port, "--agent", "dev-a"]));
+    let told = named.call("read_messages", &json!({}));
+    assert!(
+        told.is_error && told.texts[0].contains(".relay/config.json: line 1"),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn a_person_and_programs_name_the_relays_own_project_too() {
     let place = Place::new();
     let relay = place.serve("web");

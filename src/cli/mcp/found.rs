@@ -52,6 +52,8 @@ pub struct Asked {
     pub place: Option<Place>,
     /// Its project.
     pub project: Option<Project>,
+    /// It has a name: who has none is in no project.
+    pub has_name: bool,
 }
 
 /// What was found last.
@@ -89,7 +91,11 @@ impl Finder {
             ) if last.found.source == Source::Scan => last.found,
             (found, _) => found?,
         };
-        let project = project_of_agent_here(asked, &found)?;
+        let project = if self.asked.has_name {
+            project_of_agent_here(asked, &found)?
+        } else {
+            None
+        };
         Ok(Last { found, project })
     }
 
