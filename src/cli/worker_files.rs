@@ -1,5 +1,7 @@
 //! Which worker of this user's is meant, by its files alone: no relay is asked.
 
+use super::discover::project_here;
+use super::or_none::OrNone;
 use super::project::{DataDirectory, Project};
 use super::{Failure, visible};
 use crate::engine::{AgentName, DEFAULT_PROJECT, InvalidName};
@@ -12,9 +14,15 @@ pub struct Which {
     #[arg(value_parser = worker)]
     name: AgentName,
 
-    /// Its project; without it the default one where that has a worker of the name, else any that has one.
-    #[arg(long, value_name = "PROJECT", env = "RELAY_PROJECT")]
-    project: Option<Project>,
+    /// Its project; without it any that has a worker of the name: first one that runs, then that of .relay/config.json, then the default one.
+    #[arg(
+        long,
+        value_name = "PROJECT",
+        env = "RELAY_PROJECT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    project: OrNone<Project>,
 }
 
 impl Which {
@@ -33,30 +41,27 @@ impl Which {
         };
         let named = self.name.project();
         let named = (named != DEFAULT_PROJECT).then(|| named.parse().expect("it was checked"));
-        let projects: Vec<Project> = match named.or_else(|| self.project.clone()) {
+        let projects: Vec<Project> = match named.or_else(|| self.project.0.clone()) {
             Some(project) => vec![project],
             None => data.projects_there(),
         };
-        let mut found: Vec<(Project, Files)> = projects
+        let found = projects
             .into_iter()
             .map(|project| {
                 let files = Files::of(&data.project(&project), self.name());
                 (project, files)
             })
-            .filter(|(_, files)| files.has_run())
-            .collect();
+            .filter(|(_, files)| files.has_run());
+        let (running, ended): (Vec<_>, Vec<_>) = found.partition(|(_, files)| files.is_running());
+        let mut found = if running.is_empty() { ended } else { running };
         if found.len() < 2 {
             return Ok(found.pop().map(|(_, files)| files));
         }
-        if let Some(at) = found
-            .iter()
-            .position(|(project, _)| *project == Project::default())
-        {
-            return Ok(Some(found.swap_remove(at).1));
-        }
-        let running: Vec<usize> = (0..found.len()).filter(|at| found[*at].1.is_running()).collect();
-        if let [one] = running[..] {
-            return Ok(Some(found.swap_remove(one).1));
+        let here = project_here(None).map_err(|error| failed(error.to_string()))?;
+        for preferred in here.into_iter().chain([Project::default()]) {
+            if let Some(at) = found.iter().position(|(project, _)| *project == preferred) {
+                return Ok(Some(found.swap_remove(at).1));
+            }
         }
         let names: Vec<String> = found.iter().map(|(project, _)| project.to_string()).collect();
         Err(failed(format!(
@@ -69,7 +74,7 @@ impl Which {
     /// Says that there is none.
     pub fn never_was(&self, subcommand: &str) -> String {
         let name = visible(self.name());
-        let project = self.project.as_ref();
+        let project = self.project.0.as_ref();
         let project = project.map_or_else(String::new, |project| format!(" in project {project}"));
         format!("relay {subcommand}: no worker {name} has run{project}")
     }

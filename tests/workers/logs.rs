@@ -67,8 +67,14 @@ fn a_directory_that_others_can_look_into_is_not_written_to() {
 }
 
 fn logs(scene: &Scene, arguments: &[&str]) -> (Option<i32>, String, String) {
+    logs_with(scene, &[], arguments)
+}
+
+fn logs_with(scene: &Scene, variables: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = super::support::process::relay_command();
+    command.envs(variables.iter().copied());
     command.env("XDG_DATA_HOME", scene.directory.path());
+    command.current_dir(scene.directory.path());
     let output = command.arg("logs").args(arguments).output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("it is text");
     (output.status.code(), text(output.stdout), text(output.stderr))
@@ -238,4 +244,53 @@ fn who_has_never_run_has_no_log_and_one_of_several_projects_is_to_be_named() {
     std::fs::create_dir_all(&directory).expect("there is room");
     std::fs::write(directory.join("w1.log"), "of the default one\n").expect("there is room");
     assert_eq!(logs(&scene, &["w1"]).1, "of the default one\n", "as everywhere");
+}
+
+/// Leaves the log of a worker that has ended in a project.
+fn leave(scene: &Scene, project: &str) {
+    let directory = scene.path(&format!("relay/projects/{project}/workers"));
+    std::fs::create_dir_all(&directory).expect("there is room");
+    std::fs::write(directory.join("w1.log"), format!("of {project}\n")).expect("there is room");
+}
+
+#[test]
+fn of_several_projects_the_worker_is_meant_that_runs_and_else_the_one_of_the_project_here() {
+    let scene = Scene::new();
+    let mut order = scene.order(&[text(&scene.program("echo it runs; read never"))]);
+    order["files"]["directory"] = json!(scene.path("relay/projects/web/workers"));
+    let mut running = Supervisor::start(&order);
+    running.started();
+    for project in ["default", "api"] {
+        leave(&scene, project);
+    }
+    std::fs::create_dir(scene.path(".relay")).expect("there is room");
+    let config = |text: &str| std::fs::write(scene.path(".relay/config.json"), text).expect("there is room");
+    config(r#"{"project": "api"}"#);
+    until("it has written", || logs(&scene, &["web:w1"]).1 == "it runs\n");
+    assert_eq!(logs(&scene, &["w1"]).1, "it runs\n");
+    let (empty, api) = ([("RELAY_PROJECT", "")], [("RELAY_PROJECT", "api")]);
+    assert_eq!(logs_with(&scene, &empty, &["w1"]).1, "it runs\n");
+    for (variables, arguments) in [(&empty, &["w1", "--project", "api"][..]), (&api, &["w1"])] {
+        assert_eq!(
+            logs_with(&scene, variables, arguments).1,
+            "of api\n",
+            "it is asked for"
+        );
+    }
+    running.end();
+    running.last();
+    assert_eq!(logs(&scene, &["w1"]).1, "of api\n", "as the file says");
+    assert_eq!(
+        logs_with(&scene, &[("RELAY_PROJECT", "web")], &["w1"]).1,
+        "it runs\n"
+    );
+    config(r#"{"project": "other"}"#);
+    assert_eq!(logs(&scene, &["w1"]).1, "of default\n");
+    config("{");
+    let (code, _, said) = logs(&scene, &["w1"]);
+    assert!(
+        code == Some(1) && said.contains(".relay/config.json: line 1"),
+        "{said}"
+    );
+    assert_eq!(logs(&scene, &["api:w1"]).1, "of api\n", "no file is needed");
 }
