@@ -99,6 +99,32 @@ impl Finder {
         Ok(Last { found, project })
     }
 
+    /// Connects to the relay that was found last, or else to the one that `look` finds then. One that is there and was not reached is not
+    /// tried a second time.
+    async fn connect_by(
+        &self,
+        look: impl FnOnce(Option<Last>) -> Result<Last, DiscoverError>,
+    ) -> io::Result<Stream> {
+        let last = self.last().clone();
+        let way = last.as_ref().map(|last| last.found.way.clone());
+        let failed = match &way {
+            None => None,
+            Some(way) => match self.open(way).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => Some(error).filter(|error| !is_nobody(error)),
+            },
+        };
+        let looked = look(last);
+        let looked = looked.map_err(|error| io::Error::other(NoneFound::NoWay(error.to_string())))?;
+        let opened = match failed.filter(|_| way.as_ref() == Some(&looked.found.way)) {
+            Some(error) => Err(error),
+            None => self.open(&looked.found.way).await,
+        };
+        let stream = opened.map_err(|error| self.explained(&looked.found, error))?;
+        *self.last() = Some(looked);
+        Ok(stream)
+    }
+
     async fn open(&self, way: &Way) -> io::Result<Stream> {
         match way {
             Way::Tcp(_) => Tcp(self.address).connect().await.map(Stream::Tcp),
@@ -141,18 +167,7 @@ impl Connect for Finder {
     type Connection = Stream;
 
     async fn connect(&self) -> io::Result<Stream> {
-        let last = self.last().clone();
-        if let Some(Last { found, .. }) = &last
-            && let Ok(stream) = self.open(&found.way).await
-        {
-            return Ok(stream);
-        }
-        let looked = self.look(last);
-        let looked = looked.map_err(|error| io::Error::other(NoneFound::NoWay(error.to_string())))?;
-        let opened = self.open(&looked.found.way).await;
-        let stream = opened.map_err(|error| self.explained(&looked.found, error))?;
-        *self.last() = Some(looked);
-        Ok(stream)
+        self.connect_by(|last| self.look(last)).await
     }
 
     fn project(&self) -> Option<Project> {
@@ -220,5 +235,92 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use tokio::net::{UnixListener, UnixStream};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::cli::client::CONNECT_PATIENCE;
+
+    fn at(socket: &Path) -> Last {
+        let found = Found {
+            way: Way::Unix(socket.to_owned()),
+            source: Source::Socket,
+            project: None,
+        };
+        Last { found, project: None }
+    }
+
+    /// A finder that has found a relay on a socket.
+    fn finder(socket: &Path) -> Finder {
+        let asked = Asked {
+            place: None,
+            project: None,
+            has_name: false,
+        };
+        let address = "127.0.0.1:7331".parse().expect("an address");
+        let finder = Finder::new(asked, address, "relay".to_owned());
+        *finder.last() = Some(at(socket));
+        finder
+    }
+
+    /// Makes a socket that takes no more connections.
+    async fn full(socket: &Path) -> (socket2::Socket, Vec<UnixStream>) {
+        let busy =
+            socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).expect("a socket");
+        busy.bind(&socket2::SockAddr::unix(socket).expect("it is short"))
+            .expect("nothing is there");
+        busy.listen(0).expect("it is bound");
+        let mut waiting = Vec::new();
+        while let Ok(stream) = UnixStream::connect(socket).await {
+            waiting.push(stream);
+        }
+        (busy, waiting)
+    }
+
+    fn sockets() -> (tempfile::TempDir, [PathBuf; 2]) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let sockets = ["relay.sock", "other.sock"].map(|name| directory.path().join(name));
+        (directory, sockets)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_relay_that_accepts_nothing_is_waited_for_once() {
+        let (_directory, [socket, other]) = sockets();
+        let _busy = full(&socket).await;
+        let finder = finder(&socket);
+        let began = Instant::now();
+        let failed = finder.connect_by(|_| Ok(at(&socket))).await;
+        let said = failed.err().expect("nobody accepts").to_string();
+        let begin = format!("relay cannot be reached at {}, named by", socket.display());
+        assert!(
+            said.starts_with(&begin) && said.ends_with(": it has accepted nothing for 5 s"),
+            "{said}"
+        );
+        assert_eq!(began.elapsed(), CONNECT_PATIENCE);
+        let _listener = UnixListener::bind(&other).expect("nothing is there");
+        let connected = finder.connect_by(|_| Ok(at(&other))).await;
+        connected
+            .map(drop)
+            .expect("another that is named is asked in its stead");
+    }
+
+    #[tokio::test]
+    async fn a_relay_that_is_started_where_nobody_listened_is_found_there_again() {
+        let (_directory, [socket, _]) = sockets();
+        let mut started = None;
+        let finder = finder(&socket);
+        let connected = finder.connect_by(|_| {
+            started = Some(UnixListener::bind(&socket).expect("nothing is there"));
+            Ok(at(&socket))
+        });
+        connected.await.map(drop).expect("it is asked again");
+        drop(started);
     }
 }
