@@ -500,11 +500,30 @@ pub fn project_of_agent_here(
     here(|around| project_of_agent(asked, found, around))
 }
 
+/// The same for a program that is started here with other variables.
+///
+/// # Errors
+///
+/// As [`discover`].
+pub fn discover_with(
+    asked: Option<&Project>,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Found, DiscoverError> {
+    with(variable, |around| discover(None, asked, around))
+}
+
 fn here<T>(looks: impl FnOnce(&Surroundings<'_, ThisSystem>) -> T) -> T {
+    with(&|name| std::env::var_os(name), looks)
+}
+
+fn with<T>(
+    variable: &dyn Fn(&str) -> Option<OsString>,
+    looks: impl FnOnce(&Surroundings<'_, ThisSystem>) -> T,
+) -> T {
     // A working directory that is gone holds nothing.
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     looks(&Surroundings {
-        variable: &|name| std::env::var_os(name),
+        variable,
         directory: &directory,
         system: &ThisSystem,
     })

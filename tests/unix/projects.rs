@@ -429,9 +429,10 @@ fn doctor_looks_for_the_relay_of_the_project_that_an_entry_names() {
     let place = Place::new();
     let relay = place.serve("web");
     let _other = place.serve("other");
-    let entry = |project: &str| {
-        let arguments = ["mcp", "--project", project];
-        let servers = json!({"relay": {"command": env!("CARGO_BIN_EXE_relay"), "args": arguments}});
+    let entry = |arguments: &[&str], variables: Value| {
+        let arguments = [&["mcp"], arguments].concat();
+        let command = env!("CARGO_BIN_EXE_relay");
+        let servers = json!({"relay": {"command": command, "args": arguments, "env": variables}});
         let file = place.work().join(".mcp.json");
         fs::write(file, json!({"mcpServers": servers}).to_string()).expect("there is room");
         let home = ("HOME", text(place.directory.path()));
@@ -440,8 +441,21 @@ fn doctor_looks_for_the_relay_of_the_project_that_an_entry_names() {
         let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         told.to_string()
     };
-    let socket = place.socket("nowhere");
-    assert!(entry("nowhere").contains(&format!("relay is not running on {socket}")));
-    let version = relay.health()["version"].clone();
-    assert!(entry("web").contains(&format!("\"reachable\":{version}")));
+    let nowhere = format!("relay is not running on {}", place.socket("nowhere"));
+    let found = format!("\"reachable\":{}", relay.health()["version"]);
+    for (project, expected) in [("nowhere", &nowhere), ("web", &found)] {
+        let joined = format!("--project={project}");
+        for (arguments, variables) in [
+            (&["--project", project][..], json!({"RELAY_PROJECT": "elsewhere"})),
+            (&[&*joined], json!({})),
+            (&[], json!({"RELAY_PROJECT": project})),
+            (
+                &[],
+                json!({"RELAY_SOCKET": place.socket(project), "RELAY_PROJECT": "elsewhere"}),
+            ),
+        ] {
+            let told = entry(arguments, variables);
+            assert!(told.contains(expected), "{arguments:?}: {told}");
+        }
+    }
 }

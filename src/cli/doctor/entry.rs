@@ -1,12 +1,13 @@
 //! Where an entry for relay among the servers of an editor leads, and whether a relay answers there. It must not know whose file it is in.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::Seen;
 use crate::cli::client::{ClientError, health_of};
-use crate::cli::discover::{Found, Way, discover_here};
+use crate::cli::discover::{Found, Way, discover_with};
 use crate::cli::install::json::Json;
 use crate::cli::place::{DEFAULT_PORT, Place};
 use crate::cli::project::Project;
@@ -56,7 +57,7 @@ pub async fn configured(seen: &Seen, server: &Json, token: Option<&Token>) -> Co
     let file = seen.target.path.clone();
     let (leads_to, place) = way(server);
     let answer = match &place {
-        Ok(place) => ask(place.clone(), project(server).as_ref(), &sent(server), token).await,
+        Ok(place) => ask(place.clone(), server, token).await,
         Err(reason) => Err(NoAnswer::Other(reason.clone())),
     };
     let (reachable, error, lacks_token) = match answer {
@@ -96,13 +97,16 @@ fn way(server: &Json) -> (String, Result<Option<Place>, String>) {
             Err("it names neither an address nor a command".to_owned()),
         );
     }
-    let place = match option(&command, "--port").map(str::parse) {
+    let by_option = option(&command, "--port").map(|port| ("--port", port));
+    let by_variable = || Some(("RELAY_PORT", variable(server, "RELAY_PORT")?));
+    let port = by_option.or_else(|| by_variable().filter(|(_, port)| !port.is_empty()));
+    let place = match port.map(|(name, port)| (name, port.parse())) {
         None => Ok(None),
-        Some(Ok(port)) => Ok(Some(Place {
+        Some((_, Ok(port))) => Ok(Some(Place {
             port,
             ..Place::default()
         })),
-        Some(Err(_)) => Err("its --port is none; accepted: a number from 1 to 65535".to_owned()),
+        Some((name, Err(_))) => Err(format!("its {name} is none; accepted: a number from 1 to 65535")),
     };
     (command.join(" "), place)
 }
@@ -131,10 +135,23 @@ fn command(server: &Json) -> Vec<String> {
     command
 }
 
-/// Returns what stands behind an option.
+/// Returns what stands behind an option: `--name VALUE` or `--name=VALUE`.
 fn option<'a>(command: &'a [String], name: &str) -> Option<&'a str> {
-    let said = command.iter().skip_while(|word| *word != name).nth(1);
-    said.map(String::as_str)
+    let mut words = command.iter().map(String::as_str);
+    words
+        .by_ref()
+        .find_map(|word| match word.strip_prefix(name)? {
+            "" => Some(None),
+            rest => rest.strip_prefix('=').map(Some),
+        })?
+        .or_else(|| words.next())
+}
+
+/// Returns what an entry gives its program as a variable, unless that is for the editor to fill in.
+fn variable<'a>(server: &'a Json, name: &str) -> Option<&'a str> {
+    let mut variables = ["env", "environment"].iter().filter_map(|key| server.get(key));
+    let said = variables.find_map(|variables| variables.get(name))?.as_text()?;
+    (!said.contains(['$', '{'])).then_some(said)
 }
 
 /// Reads the host and the port of an address, whatever variables are in its query.
@@ -175,17 +192,17 @@ fn sent(server: &Json) -> Sent {
     }
 }
 
-/// Asks a relay for its version, with the token that an entry sends; `token` is the one that its program would find in its environment.
-async fn ask(
-    place: Option<Place>,
-    project: Option<&Project>,
-    sent: &Sent,
-    token: Option<&Token>,
-) -> Result<String, NoAnswer> {
+/// Asks the relay that an entry means for its version, with the token that it sends; `token` is the one that its program would find in its environment.
+async fn ask(place: Option<Place>, server: &Json, token: Option<&Token>) -> Result<String, NoAnswer> {
+    let sent = &sent(server);
     let other = |error: &dyn std::error::Error| NoAnswer::Other(error.to_string());
     let found = match place {
         Some(place) => Found::at(place),
-        None => discover_here(None, project).map_err(|error| other(&error))?,
+        None => {
+            let given = |name: &str| variable(server, name).map(OsString::from);
+            let variable = |name: &str| given(name).or_else(|| std::env::var_os(name));
+            discover_with(project(server).as_ref(), &variable).map_err(|error| other(&error))?
+        }
     };
     let token = match sent {
         Sent::None => None,
@@ -283,6 +300,7 @@ mod tests {
         };
         let text = |text: &str| Json::text(text);
         let list = |words: &[&str]| Json::List(words.iter().map(|word| text(word)).collect());
+        let variables = |port: &str| Json::object([("RELAY_PORT", text(port))]);
         for (entry, leads_to, place) in [
             (
                 Json::object([("url", text("http://localhost:4000/sse?agent=${RELAY_AGENT:-}"))]),
@@ -306,6 +324,33 @@ mod tests {
                 ]),
                 "relay mcp --port 4000",
                 at("127.0.0.1", 4000),
+            ),
+            (
+                Json::object([
+                    ("command", text("relay")),
+                    ("args", list(&["mcp", "--port=4000"])),
+                    ("env", variables("4001")),
+                ]),
+                "relay mcp --port=4000",
+                at("127.0.0.1", 4000),
+            ),
+            (
+                Json::object([("command", list(&["relay", "mcp"])), ("env", variables("4001"))]),
+                "relay mcp",
+                at("127.0.0.1", 4001),
+            ),
+            (
+                Json::object([("command", list(&["relay", "mcp"])), ("env", variables("no"))]),
+                "relay mcp",
+                Err("its RELAY_PORT is none; accepted: a number from 1 to 65535".to_owned()),
+            ),
+            (
+                Json::object([
+                    ("command", list(&["relay", "mcp"])),
+                    ("environment", variables("${PORT}")),
+                ]),
+                "relay mcp",
+                Ok(None),
             ),
             (
                 Json::object([("command", list(&["relay", "mcp"]))]),
