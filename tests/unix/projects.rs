@@ -374,6 +374,36 @@ fn a_hook_without_a_name_is_where_a_session_without_one_is() {
 }
 
 #[test]
+fn a_program_is_one_whether_its_hooks_name_the_relays_own_project_or_none() {
+    let place = Place::new();
+    let relay = place.serve("web");
+    let post =
+        |target: &str, event: &str| Request::post(target, json!({"hook_event_name": event}).to_string());
+    let named = "process=4711&agent=dev-a&project=web";
+    let idle = post(&format!("/hooks/claude?{named}"), "Stop");
+    assert_eq!(relay.connect().exchange(&idle).status, 204);
+    let mut waiter = relay.connect();
+    waiter.send(&post(&format!("/hooks/claude/wait?{named}"), "Stop").bytes());
+    support::until("it stands by", || {
+        let connections = relay.health()["connections"].to_string();
+        connections.contains("\"can_be_woken\":true")
+    });
+    for project in ["", "&project=default", "&project=web"] {
+        let other = post(
+            &format!("/hooks/claude?process=4711&agent=dev-a{project}"),
+            "Stop",
+        );
+        assert_eq!(relay.connect().exchange(&other).status, 204);
+    }
+    relay.session(Way::Http).post("pm", "dev-a", "wake up");
+    let woken = waiter.response();
+    assert!(
+        woken.status == 200 && woken.text().contains("| wake up"),
+        "{woken:?}"
+    );
+}
+
+#[test]
 fn a_session_without_a_name_needs_no_file_where_a_relay_is_named() {
     let place = Place::new();
     let relay = place.serve("web");

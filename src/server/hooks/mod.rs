@@ -91,7 +91,9 @@ impl Asked {
             let reason = format!("process is {process:?}; accepted: 1 to {PROCESS_BYTES_MAX} bytes");
             return Err(Box::new(refuse(StatusCode::BAD_REQUEST, reason)));
         }
-        let project = self.project.as_deref().unwrap_or(DEFAULT_PROJECT);
+        // As it is meant here, so that hooks which name it otherwise are of one session.
+        let project = self.project.as_deref();
+        let project = project.map_or(DEFAULT_PROJECT, |project| shared.home.meant(project));
         let agent = self.agent.as_deref().map(|agent| match project {
             DEFAULT_PROJECT => agent.to_owned(),
             project => format!("{project}:{agent}"),
