@@ -80,12 +80,17 @@ fn what_is_said_is_told_with_what_says_it() {
     let mut named = config(directory.path(), &["--port", "9"]);
     let told = json_of(named.env("RELAY_AGENT", "qa"));
     assert_eq!(told["relay"], json!({"at": "127.0.0.1:9", "source": "port"}));
-    assert_eq!((&told["agent"], &told["project"]), (&json!("qa"), &json!("web")));
+    assert_eq!(
+        (&told["agent"], &told["project"]),
+        (&json!("qa"), &Value::Null),
+        "no file is asked"
+    );
     let mut by_socket = config(directory.path(), &[]);
     let told = json_of(by_socket.env("RELAY_SOCKET", data.join("projects/api/relay.sock")));
     assert_eq!(
         (&told["relay"]["source"], &told["project"]),
-        (&json!("RELAY_SOCKET"), &json!("web"))
+        (&json!("RELAY_SOCKET"), &json!("api")),
+        "whose socket it is"
     );
     let mut by_variable = config(directory.path(), &[]);
     let told = json_of(by_variable.env("RELAY_PROJECT", "api"));
@@ -93,10 +98,6 @@ fn what_is_said_is_told_with_what_says_it() {
         (&told["relay"]["source"], &told["project"]),
         (&json!("RELAY_PROJECT"), &json!("api"))
     );
-    fs::write(&file, "{}").expect("a file");
-    let mut by_socket = config(directory.path(), &[]);
-    let told = json_of(by_socket.env("RELAY_SOCKET", data.join("projects/api/relay.sock")));
-    assert_eq!(told["project"], "api", "whose socket it is");
 }
 
 #[test]

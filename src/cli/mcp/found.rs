@@ -52,8 +52,6 @@ pub struct Asked {
     pub place: Option<Place>,
     /// Its project.
     pub project: Option<Project>,
-    /// It has a name: who has none is in no project.
-    pub has_name: bool,
 }
 
 /// What was found last.
@@ -91,11 +89,7 @@ impl Finder {
             ) if last.found.source == Source::Scan => last.found,
             (found, _) => found?,
         };
-        let project = if self.asked.has_name {
-            project_of_agent_here(asked, &found)?
-        } else {
-            None
-        };
+        let project = project_of_agent_here(asked, &found)?;
         Ok(Last { found, project })
     }
 
@@ -262,7 +256,6 @@ mod tests {
         let asked = Asked {
             place: None,
             project: None,
-            has_name: false,
         };
         let address = "127.0.0.1:7331".parse().expect("an address");
         let finder = Finder::new(asked, address, "relay".to_owned());

@@ -175,7 +175,6 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
     let asked = found::Asked {
         place: is_named.then(|| Place::from(address)),
         project: args.project.0,
-        has_name: identity.is_some(),
     };
     let settings = Settings {
         address,

@@ -157,13 +157,15 @@ fn a_wrong_agent_is_told_to_the_person_when_the_session_starts() {
         command.env("RELAY_AGENT", agent).env("RELAY_PROJECT", project);
         command.assert().code(0)
     };
-    for (agent, project, named) in [
-        ("nobody", "", "nobody"),
-        ("bad name!", "", "bad name!"),
-        ("${RELAY_AGENT}", "", "${RELAY_AGENT}"),
-        ("dev-a", "other", "other:dev-a"),
+    let roles = "known roles: pm, dev-a, dev-b";
+    let projects = "there is no project \"other\"; known projects: default";
+    for (agent, project, named, known) in [
+        ("nobody", "", "nobody", roles),
+        ("bad name!", "", "bad name!", roles),
+        ("${RELAY_AGENT}", "", "${RELAY_AGENT}", roles),
+        ("dev-a", "other", "other:dev-a", projects),
     ] {
-        let refusal = format!("unknown role {named:?}; known roles: pm, dev-a, dev-b");
+        let refusal = format!("unknown role {named:?}; {known}");
         let assert = run(agent, project, &start).stderr(format!("relay hook: {refusal}\n"));
         let answer: Value = serde_json::from_str(&stdout_of(&assert)).expect("JSON");
         let told = format!(
