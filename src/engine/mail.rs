@@ -435,9 +435,9 @@ impl Engine {
         }
         self.known_in(reader.project(), name).or_else(|unknown| {
             let (project, local) = self.home.parted(reader.project(), name);
-            let gone = AgentName::in_project(project, local).ok();
-            gone.filter(|gone| self.got(reader).any(|delivery| delivery.message.from == *gone))
-                .ok_or(unknown)
+            let mut senders = self.got(reader).map(|delivery| &delivery.message.from);
+            let gone = senders.find(|from| from.project() == project && from.local() == local);
+            gone.cloned().ok_or(unknown)
         })
     }
 

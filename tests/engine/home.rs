@@ -1,6 +1,7 @@
 //! A relay that is one project's own: whoever names that project means the default one, in which all are who name none.
 
 use relay::engine::address::Home;
+use relay::engine::limits::TRANSIENT_MS;
 use relay::engine::{Abilities, channels, workers};
 
 use super::*;
@@ -237,6 +238,43 @@ fn an_agent_may_name_itself_with_the_relays_own_project_before_it() {
     relay.call(A, 5, post(Some("web:dev-b"), "web:dev-a", "x"));
     let (message, agents) = relay.went_out().expect("it is accepted");
     assert_eq!((&message.from, agents), (&name("dev-b"), vec![name("dev-a")]));
+}
+
+#[test]
+fn a_reader_names_somebody_who_has_gone_as_it_is_called_there_or_with_the_relays_own_project_before_it() {
+    for (by, from) in [
+        (PM, "mcp-1"),
+        (PM, "web:mcp-1"),
+        (PM, "default:mcp-1"),
+        (UI, "default:mcp-1"),
+        (UI, "web:mcp-1"),
+    ] {
+        let mut relay = relay(Some("web"));
+        let gone = SessionId(21);
+        let nameless = agents::Registration {
+            transient: true,
+            ..registration("mcp-1", None)
+        };
+        relay.register(gone, nameless);
+        relay.call(gone, 1, post(None, "pm", "farewell"));
+        relay.call(gone, 2, post(None, "api:ui", "farewell"));
+        relay.close(gone, Ending::Orderly);
+        relay.now = START.plus_millis(TRANSIENT_MS);
+        let read = mail::Command::Read {
+            agent: None,
+            from: Some(from.to_owned()),
+            channel: None,
+            earlier: false,
+            limit: None,
+            wait_ms: 0,
+            second: mail::Second::Supersedes,
+        };
+        let effects = relay.call(by, 3, read.into());
+        let is_found = effects.iter().any(
+            |effect| matches!(effect, Effect::Reply { result: Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })), .. } if deliveries.len() == 1),
+        );
+        assert!(is_found, "{from}: {effects:?}");
+    }
 }
 
 #[test]
