@@ -72,6 +72,7 @@ mod tests {
             }
         };
         assert_eq!(error.to_string(), "it has accepted nothing for 5 s");
+        assert!(!is_nobody(&error), "nobody is to start a relay beside it");
         assert_eq!(began.elapsed(), CONNECT_PATIENCE);
         let accepting = async {
             tokio::time::sleep(CONNECT_PATIENCE / 2).await;

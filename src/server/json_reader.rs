@@ -170,6 +170,24 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_is_known_is_passed_over_if_nothing_follows_in_it() {
+        let known = |document| read(document, |reader| reader.exactly("2.0"));
+        assert_eq!(known(" \"2.0\"\n"), Some(()));
+        for other in [
+            "",
+            "2.0",
+            "\"2.0",
+            "\"2.0x",
+            "\"2.0,",
+            "\" 2.0\"",
+            "\"2.0 \"",
+            "\"2.\\u0030\"",
+        ] {
+            assert_eq!(known(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn an_object_has_commas_between_its_members_and_none_behind_them() {
         let keys = |document: &str| {
             let mut keys = Vec::new();

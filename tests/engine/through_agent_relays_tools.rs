@@ -216,13 +216,18 @@ fn a_read_may_ask_for_what_relay_the_person_or_somebody_who_has_gone_has_sent() 
         "No messages in inbox.",
         "it is known who that was"
     );
-    let nothing = text(&mut relay, BOB, 9, "relay_inbox", json!({"from": "relay"}));
-    assert_eq!(nothing, "No messages in inbox.", "it may send something later");
+    for (call, from) in (20..).zip(["relay", "@relay"]) {
+        let nothing = text(&mut relay, BOB, call, "relay_inbox", json!({"from": from}));
+        assert_eq!(nothing, "No messages in inbox.", "it may send something later");
+    }
     let stranger = refusal(&mut relay, BOB, 10, "relay_inbox", json!({"from": "web:gone"}));
     assert!(
         stranger.starts_with("Error: Agent not found: web:gone;"),
         "{stranger}"
     );
+    let long = json!({"from": format!("{}:gone", "x".repeat(1_000))});
+    let stranger = refusal(&mut relay, BOB, 11, "relay_inbox", long);
+    assert!(stranger.len() < 400, "{stranger}");
 }
 
 #[test]

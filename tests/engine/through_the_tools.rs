@@ -246,6 +246,16 @@ fn whoever_posts_to_a_channel_with_nobody_else_in_it_is_told_so() {
     assert_eq!(texts.len(), 1, "pm is in it: {texts:?}");
 }
 
+#[test]
+fn what_else_an_address_means_is_no_reason_to_say_that_nobody_got_the_message() {
+    let mut relay = Relay::told();
+    relay.register(SessionId(11), of_role("dev-a", registration("ui", None)));
+    let to_both = json!({"from": "pm", "to": "dev-a", "kind": "free", "body": "x"});
+    let (texts, is_error) = called(&mut relay, 1, "post_message", to_both);
+    assert!(!is_error);
+    assert!(!texts.concat().contains("nobody got the message"), "{texts:?}");
+}
+
 /// Where messages to an agent of another project come from: an agent of the default one that has a namesake in the reader's, one of
 /// the reader's own, one of a third one, and the person. `ui` is one of `web`.
 fn relay_with_namesakes() -> Relay {

@@ -159,6 +159,21 @@ fn a_bridge_whose_relay_is_gone_looks_for_another_and_not_before() {
 }
 
 #[test]
+fn a_bridge_whose_relay_is_gone_and_named_by_nothing_any_more_takes_the_one_that_is_alone() {
+    let directory = place();
+    let data = ("XDG_DATA_HOME", text(directory.path()));
+    let [mut first, second] =
+        ["first", "second"].map(|project| Relay::start_with(&["--project", project], &[data]));
+    configure(directory.path(), &json!({"project": "first"}));
+    let mut agent = bridge(directory.path(), &[data]);
+    agent.post("dev-a", "pm", "to the first").posted();
+    configure(directory.path(), &json!({}));
+    first.kill();
+    agent.post("dev-a", "pm", "to the second").posted();
+    assert_eq!(second.bodies("pm"), ["to the second"]);
+}
+
+#[test]
 fn a_bridge_that_has_found_the_only_relay_waits_for_it_and_asks_no_other() {
     let directory = place();
     let data = ("XDG_DATA_HOME", text(directory.path()));

@@ -332,6 +332,12 @@ fn a_hook_shows_what_comes_for_the_agent_of_its_project() {
         assert_eq!(told, "");
         assert!(said.contains("unknown role \"api:dev-a\""), "{said}");
     }
+    // The relay is the one whose socket the file names, also where the agent's project has another.
+    let elsewhere = json!({"socketPath": place.socket("other"), "project": "web"});
+    configure(&place.work(), &elsewhere);
+    let [told, said] = hooked(&place, &[], &[]);
+    assert_eq!(told, "");
+    assert!(said.contains("unknown role \"web:dev-a\""), "{said}");
     fs::write(place.work().join(".relay/config.json"), "{").expect("there is room");
     let [told, said] = hooked(&place, &[], &[]);
     assert_eq!(told, "");
@@ -433,6 +439,13 @@ fn a_person_and_programs_name_the_relays_own_project_too() {
     let agents = told(&["agents", "--project", "web", "--json"]);
     assert_eq!(agents, told(&["agents", "--project", "default", "--json"]));
     assert!(agents.contains("dev-b"), "{agents}");
+    let made = told(&["key", "--workspace", "web", "--json"]);
+    assert!(made.contains("\"workspace\":\"default\""), "{made}");
+    let [id, default] = ["web", "default"].map(|workspace| {
+        let make = Request::post("/v1/workspaces", json!({"name": workspace}).to_string());
+        relay.connect().exchange(&make).json()["data"]["workspace_id"].clone()
+    });
+    assert!(id.is_string() && id == default, "{id}, {default}");
     let key = told(&["key", "--workspace", "web"]);
     relay.session(Way::Http).post("pm", "#general", "said there");
     for (target, shown) in [

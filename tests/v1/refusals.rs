@@ -138,6 +138,14 @@ fn what_is_wrong_with_a_body_is_named_and_nothing_is_done() {
         (
             "/v1/dm",
             alice,
+            json!({"to": "nowhere:none", "text": "x"}),
+            404,
+            "agent_not_found",
+            "there is no project \"nowhere\"",
+        ),
+        (
+            "/v1/dm",
+            alice,
             json!({"to": "#build", "text": "x"}),
             400,
             "invalid_recipient",

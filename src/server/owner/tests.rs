@@ -331,6 +331,28 @@ async fn a_panic_of_the_engine_is_told_of_and_a_receipt_dropped_after_it_does_no
     drop(receipt);
 }
 
+/// Nothing has told the engine meanwhile that its time has come.
+#[tokio::test(start_paused = true)]
+async fn whoever_looks_once_a_wait_has_had_its_time_ends_it_for_whoever_waits() {
+    let started = Instant::now();
+    let clock: Clock = std::sync::Arc::new(move || {
+        NOW.plus_millis(i64::try_from(started.elapsed().as_millis()).expect("a test is short"))
+    });
+    let owner = Arc::new(Owner::new(
+        Box::new(engine(NOW)),
+        clock,
+        random(),
+        Box::new(|_| {}),
+    ));
+    let session = told(&owner, "pm");
+    let begun = Instant::now();
+    let parked = park(&owner, session, "pm", 1_000);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let _ = owner.overview();
+    let ended = tokio::time::timeout(Duration::from_secs(1), ended(parked, begun));
+    assert_eq!(ended.await, Ok(2_000));
+}
+
 /// Nothing else happens meanwhile that would have it go.
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_has_had_its_time_is_gone_when_somebody_looks() {
