@@ -66,10 +66,9 @@ impl Home {
     }
 
     /// Takes what somebody in the project `own` has written apart: the project that is meant, his own if none is named, and what stands
-    /// behind its name. No project is called `agent`, which stands before a role.
+    /// behind its name.
     pub fn parted<'a>(&self, own: &'a str, written: &'a str) -> (&'a str, &'a str) {
-        let named = written.split_once(':').filter(|(project, _)| *project != "agent");
-        let (project, name) = named.unwrap_or((own, written));
+        let (project, name) = written.split_once(':').unwrap_or((own, written));
         (self.meant(project), name)
     }
 }

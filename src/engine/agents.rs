@@ -406,8 +406,10 @@ impl Engine {
         if name == PERSON {
             return Ok(AgentName::person());
         }
-        let (project, local) = self.home.parted(project, name);
-        let agent = self.agent_in(project, local);
+        // No project is called `agent`, which stands before a role.
+        let (meant, local) = self.home.parted(project, name);
+        let project = if meant == "agent" { project } else { meant };
+        let agent = self.agent_in(meant, local);
         agent.ok_or_else(|| self.unknown(project, name))
     }
 

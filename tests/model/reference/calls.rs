@@ -217,7 +217,11 @@ impl Model {
         let known = self.known_from(by.project(), name).or_else(|unknown| {
             let got = self.known_to(by);
             let mut senders = got.iter().map(|m| &m.delivery.message.from);
-            let gone = senders.find(|from| from.seen_from(by.project()) == name);
+            let (project, local) = match name.split_once(':') {
+                Some((other, local)) => (self.project(other), local),
+                None => (by.project(), name),
+            };
+            let gone = senders.find(|from| from.project() == project && from.local() == local);
             gone.cloned().ok_or(unknown)
         });
         let is_gone = known.as_ref().is_ok_and(|from| !self.everybody().contains(from));
