@@ -9,18 +9,23 @@ use crate::engine::{Engine, Kind, Overview, Reason, Status, WorkerId, agents, ma
 use crate::server::recorder::{NOW, engine, random, receipt, recorded};
 use crate::server::requests::Scope;
 
-/// An owner whose time is that of the test, with its timers at work and a session that knows of the start.
-fn ticking() -> (Arc<Owner>, SessionId) {
+/// An owner whose time is that of the test, with its timers not at work yet.
+fn timed() -> Arc<Owner> {
     let started = Instant::now();
     let clock: Clock = std::sync::Arc::new(move || {
         NOW.plus_millis(i64::try_from(started.elapsed().as_millis()).expect("a test is short"))
     });
-    let owner = Arc::new(Owner::new(
+    Arc::new(Owner::new(
         Box::new(engine(NOW)),
         clock,
         random(),
         Box::new(|_| {}),
-    ));
+    ))
+}
+
+/// An owner whose time is that of the test, with its timers at work and a session that knows of the start.
+fn ticking() -> (Arc<Owner>, SessionId) {
+    let owner = timed();
     tokio::spawn(Arc::clone(&owner).run_timers());
     let session = told(&owner, "pm");
     (owner, session)
@@ -334,16 +339,7 @@ async fn a_panic_of_the_engine_is_told_of_and_a_receipt_dropped_after_it_does_no
 /// Nothing has told the engine meanwhile that its time has come.
 #[tokio::test(start_paused = true)]
 async fn whoever_looks_once_a_wait_has_had_its_time_ends_it_for_whoever_waits() {
-    let started = Instant::now();
-    let clock: Clock = std::sync::Arc::new(move || {
-        NOW.plus_millis(i64::try_from(started.elapsed().as_millis()).expect("a test is short"))
-    });
-    let owner = Arc::new(Owner::new(
-        Box::new(engine(NOW)),
-        clock,
-        random(),
-        Box::new(|_| {}),
-    ));
+    let owner = timed();
     let session = told(&owner, "pm");
     let begun = Instant::now();
     let parked = park(&owner, session, "pm", 1_000);
