@@ -288,7 +288,7 @@ fn hooked(place: &Place, variables: &[(&str, &str)], arguments: &[&str]) -> [Str
 /// Runs the hook of Claude Code at an event.
 fn hooked_at(place: &Place, variables: &[(&str, &str)], arguments: &[&str], event: &Value) -> [String; 2] {
     let mut hook = place.command(variables, &["hook", "claude"]);
-    hook.args(arguments).env("CLAUDE_PID", "4711");
+    hook.args(arguments).env("CLAUDE_PID", "4194305");
     hook.stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -385,7 +385,7 @@ fn a_program_is_one_whether_its_hooks_name_the_relays_own_project_or_none() {
     let relay = place.serve("web");
     let post =
         |target: &str, event: &str| Request::post(target, json!({"hook_event_name": event}).to_string());
-    let named = "process=4711&agent=dev-a&project=web";
+    let named = "process=4194305&agent=dev-a&project=web";
     let idle = post(&format!("/hooks/claude?{named}"), "Stop");
     assert_eq!(relay.connect().exchange(&idle).status, 204);
     let mut waiter = relay.connect();
@@ -396,7 +396,7 @@ fn a_program_is_one_whether_its_hooks_name_the_relays_own_project_or_none() {
     });
     for project in ["", "&project=default", "&project=web"] {
         let other = post(
-            &format!("/hooks/claude?process=4711&agent=dev-a{project}"),
+            &format!("/hooks/claude?process=4194305&agent=dev-a{project}"),
             "Stop",
         );
         assert_eq!(relay.connect().exchange(&other).status, 204);

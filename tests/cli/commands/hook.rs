@@ -10,8 +10,9 @@ use serde_json::json;
 use super::super::desk::Desk;
 use super::*;
 
-/// What is said of a program that its hooks do not ask.
-pub const PROCESS: &str = "4711";
+/// The number of a program's process. No process can have it, on Linux (below 4,194,304) or macOS (below 100,000): of one that there was
+/// while a test runs, the hooks would tell when it began.
+pub const PROCESS: &str = "4194305";
 
 /// Runs the hook of Claude Code with an event, as the process of that number.
 pub fn hook(relay: &Relay, process: &str, event: &Value) -> assert_cmd::Command {
