@@ -174,11 +174,13 @@ fn fan_out(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("post to all of", agents), |b| {
             let (engine, call) = engine_of_agents(agents);
             b.iter_batched_ref(
-                || (engine.clone(), post(call, "@everyone")),
-                |(engine, input)| engine.handle(NOW, input.clone(), &mut effects),
+                || (engine.clone(), Some(post(call, "@everyone"))),
+                |(engine, input)| {
+                    engine.handle(NOW, input.take().expect("it is used once"), &mut effects);
+                    effects.clear();
+                },
                 BatchSize::PerIteration,
             );
-            effects.clear();
         });
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::new("post to one of", agents), |b| {

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::agents::{Agent, is_recent};
+use super::finger::Finger;
 use super::handling::Mode;
 use super::holds::HeldBy;
+use super::inbox::Inbox;
 use super::limits::ASLEEP_MS;
 use super::names::{AgentName, SessionId};
 use super::nodes::Presence;
@@ -130,7 +132,15 @@ impl Engine {
         let [first, others @ ..] = agents else {
             return None;
         };
-        if agents.iter().any(|agent| self.is_there(agent, now)) {
+        let (mut states, mut inboxes) = (Finger::new(&self.agents), Finger::new(&self.inboxes));
+        let mut is_there = |agent| {
+            // The person is no agent, and looks when it likes to.
+            states.find(agent).is_none_or(|state| {
+                let inbox = inboxes.find(agent).expect("each agent has an inbox");
+                self.is_there(agent, state, inbox, now)
+            })
+        };
+        if agents.iter().any(&mut is_there) {
             return None;
         }
         if let Some(absence) = agents.iter().find_map(|agent| self.node_absence(agent)) {
@@ -204,15 +214,11 @@ impl Engine {
         })
     }
 
-    fn is_there(&self, agent: &AgentName, now: Timestamp) -> bool {
-        let Some(state) = self.agents.get(agent) else {
-            return true;
-        };
+    fn is_there(&self, agent: &AgentName, state: &Agent, inbox: &Inbox, now: Timestamp) -> bool {
         let is_open = |session| {
             let session = self.sessions.get(&session);
             session.is_some_and(|session| !session.fenced)
         };
-        let inbox = &self.inboxes[agent];
         if self.is_held_at(inbox) {
             return self.node_absence(agent).is_none() || !inbox.waits.is_empty();
         }

@@ -17,6 +17,7 @@ use std::fmt;
 
 use super::Engine;
 use super::agents;
+use super::finger::Finger;
 use super::names::{
     AgentName, ChannelName, DEFAULT_PROJECT, GroupName, InvalidName, PERSON, Recipient, Role, check_name,
     shown,
@@ -301,7 +302,13 @@ impl Engine {
     /// Leaves out whoever gets no copy of what many are meant by: the sender, and those that are about to go and would only fill
     /// their inboxes.
     fn keep_others(&self, from: &AgentName, agents: &mut Vec<AgentName>) {
-        agents.retain(|agent| agent != from && self.agents[agent].leaves_at.is_none());
+        let mut all = Finger::new(&self.agents);
+        agents.retain(|agent| {
+            let state = all
+                .find(agent)
+                .expect("whoever is meant by a role, a group or all is an agent");
+            agent != from && state.leaves_at.is_none()
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::events::Event;
-use super::inbox::{Became, Filter, body_bytes};
+use super::inbox::{Became, Filter, Inbox, body_bytes};
 use super::io::{Carrier, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SURFACED_MS, WOKEN_MS};
 use super::message::Delivery;
@@ -319,7 +319,11 @@ impl Engine {
     /// Finds what has to be confirmed at once, of what was read, so that a message with a body of that many bytes fits into an
     /// inbox: the oldest, and no more than that. None if it does not fit all the same.
     pub(super) fn room_for(&self, agent: &AgentName, body: usize) -> Option<Vec<HandoverId>> {
-        let inbox = &self.inboxes[agent];
+        self.room_in(&self.inboxes[agent], body)
+    }
+
+    /// The same in an inbox that is found.
+    pub(super) fn room_in(&self, inbox: &Inbox, body: usize) -> Option<Vec<HandoverId>> {
         let (mut messages, mut bytes) = (inbox.messages(), inbox.bytes());
         let mut read = inbox.read.iter();
         let mut giving_way = Vec::new();

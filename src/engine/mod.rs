@@ -40,6 +40,7 @@ pub mod address;
 pub mod agents;
 pub mod channels;
 mod events;
+mod finger;
 mod frames;
 pub mod groups;
 pub mod handling;

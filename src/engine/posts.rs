@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::address::Resolved;
 use super::agents::{self, Speaker};
 use super::events::{Event, Places};
+use super::finger::{self, Finger};
 use super::handling::Mode;
 use super::idempotency::Keyed;
 use super::inbox::Answers;
@@ -25,6 +26,23 @@ pub(super) struct Draft {
     pub body: String,
     pub options: Option<Box<PostOptions>>,
     pub keyed: Option<Keyed>,
+}
+
+/// What is to be told behind that a message is there.
+#[derive(Default)]
+pub(super) struct Told {
+    /// How one of those who got it has it brought, where that is not how most do.
+    brought: Vec<Event>,
+    /// Whose copy stands aside.
+    held: Vec<Event>,
+}
+
+impl Told {
+    pub fn note(self, step: &mut Step<'_>) {
+        for event in self.brought.into_iter().chain(self.held) {
+            step.note(event);
+        }
+    }
 }
 
 impl Engine {
@@ -108,13 +126,7 @@ impl Engine {
         }
         // Whoever answers does so later, so that no answer is taken for one that was there before.
         let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));
-        let mut places = Places::Many(Vec::new());
-        // As one of them has it, where that is not how most are.
-        let mut brought = Vec::new();
-        let mut held = Vec::new();
-        for agent in &agents {
-            places.push(self.put(agent, &message, &mut brought, &mut held, step));
-        }
+        let (places, told) = self.put_into_all(&agents, &message, step);
         let absence = match await_ms {
             Some(_) => None,
             None => {
@@ -128,7 +140,7 @@ impl Engine {
             agents,
             places,
         });
-        brought.into_iter().chain(held).for_each(|event| step.note(event));
+        told.note(step);
         if let Some((ms, answers)) = answers {
             let wait = Wait::for_answer(session, &message, answers, step.now, ms);
             self.park(call, wait, step);
@@ -146,47 +158,64 @@ impl Engine {
         .into())
     }
 
-    /// Puts a message into an inbox that has room for it, and returns its place there. What is to be told of how it is brought, and that it
-    /// is held, comes behind that it is there.
+    /// Puts a message into an inbox that has room for it, and returns its place there.
     pub(super) fn put(
         &mut self,
         agent: &AgentName,
         message: &Arc<Message>,
-        brought: &mut Vec<Event>,
-        held: &mut Vec<Event>,
         step: &mut Step<'_>,
-    ) -> Seq {
-        let by = self.holds.on(&message.from, agent);
-        let inbox = self.inbox_mut(agent);
-        let seq = inbox.push(Arc::clone(message));
-        if message.handling().mode.is_none() && inbox.mode != Mode::default() {
-            brought.push(Event::BroughtAsItsAgentHasIt {
-                message: message.id,
-                agent: agent.clone(),
-                mode: inbox.mode,
-            });
-        }
-        if let Some(by) = by {
-            let delivery = inbox.set_aside(seq);
-            let agent = agent.clone();
-            held.push(Event::Held { agent, delivery, by });
-        } else {
+    ) -> (Seq, Told) {
+        let (places, told) = self.put_into_all(std::slice::from_ref(agent), message, step);
+        (places.as_slice()[0], told)
+    }
+
+    /// Puts a message into inboxes that have room for it, and returns its places there.
+    fn put_into_all(
+        &mut self,
+        agents: &[AgentName],
+        message: &Arc<Message>,
+        step: &mut Step<'_>,
+    ) -> (Places, Told) {
+        let mut places = Places::Many(Vec::new());
+        let mut told = Told::default();
+        let (holds, watches) = (&self.holds, &self.watches);
+        finger::for_each_mut(&mut self.inboxes, agents, |agent, inbox| {
+            let seq = inbox.push(Arc::clone(message));
+            places.push(seq);
+            if message.handling().mode.is_none() && inbox.mode != Mode::default() {
+                told.brought.push(Event::BroughtAsItsAgentHasIt {
+                    message: message.id,
+                    agent: agent.clone(),
+                    mode: inbox.mode,
+                });
+            }
+            if let Some(by) = holds.on(&message.from, agent) {
+                let delivery = inbox.set_aside(seq);
+                let agent = agent.clone();
+                told.held.push(Event::Held { agent, delivery, by });
+                return;
+            }
             // Who comes to wait for it later in this step waits for what comes behind it.
             if !inbox.waits.is_empty() || inbox.binding.is_some() || !inbox.waiters.is_empty() {
                 step.wakes(agent.clone());
             }
-            self.inbox_changes(agent, step);
+            watches.inbox_changes(agent, step);
+        });
+        if message.handling().deadline.is_some() {
+            for (agent, seq) in agents.iter().zip(places.as_slice()) {
+                self.mind_deadline(agent, *seq, message);
+            }
         }
-        self.mind_deadline(agent, seq, message);
-        seq
+        (places, told)
     }
 
     /// Finds what has to give way so that a message of that many bytes fits into all of some inboxes.
     fn room_in_all(&self, agents: &[AgentName], bytes: usize) -> Result<Vec<HandoverId>, Refusal> {
         let mut giving_way = Vec::new();
+        let mut inboxes = Finger::new(&self.inboxes);
         for agent in agents {
-            let Some(read) = self.room_for(agent, bytes) else {
-                let inbox = &self.inboxes[agent];
+            let inbox = inboxes.find(agent).expect("each agent has an inbox");
+            let Some(read) = self.room_in(inbox, bytes) else {
                 return Err(Refusal::InboxFull {
                     messages: inbox.messages(),
                     bytes: inbox.bytes(),

@@ -69,6 +69,14 @@ impl Watches {
         self.inboxes.is_empty() && self.agents.is_empty()
     }
 
+    /// Has those told who watch an inbox that has changed.
+    pub fn inbox_changes(&self, agent: &AgentName, step: &mut Step<'_>) {
+        if let Some(sessions) = self.inboxes.get(agent) {
+            let told = sessions.iter().map(|session| (*session, Watched::Inbox));
+            step.changes.extend(told);
+        }
+    }
+
     /// Goes through all of them, for the invariants.
     pub fn all(&self) -> impl Iterator<Item = (SessionId, Watched)> {
         let inboxes = self.inboxes.values().flatten();
@@ -174,12 +182,9 @@ impl Engine {
 
 /// Telling.
 impl Engine {
-    /// Has those told who watch an inbox that has changed.
+    /// As [`Watches::inbox_changes`].
     pub(super) fn inbox_changes(&self, agent: &AgentName, step: &mut Step<'_>) {
-        if let Some(sessions) = self.watches.inboxes.get(agent) {
-            let told = sessions.iter().map(|session| (*session, Watched::Inbox));
-            step.changes.extend(told);
-        }
+        self.watches.inbox_changes(agent, step);
     }
 
     /// Has those told who watch a project whose agents are others now, or other than before.

@@ -96,8 +96,7 @@ impl Engine {
             self.timers.unexpire(deadline, from.clone(), seq);
         }
         self.inbox_changes(from, step);
-        let (brought, held) = (&mut Vec::new(), &mut Vec::new());
-        let seq = self.put(to, &message, brought, held, step);
+        let (seq, told) = self.put(to, &message, step);
         if redelivered {
             self.inbox_mut(to).mark_redelivered(seq);
         }
@@ -107,10 +106,7 @@ impl Engine {
             to: to.clone(),
             seq,
         });
-        brought
-            .drain(..)
-            .chain(held.drain(..))
-            .for_each(|event| step.note(event));
+        told.note(step);
     }
 }
 

@@ -461,17 +461,13 @@ impl Engine {
             self.sign(handover, Sign::Settled, step);
         }
         let message = Arc::new(message);
-        let (brought, held) = (&mut Vec::new(), &mut Vec::new());
-        let place = self.put(&to, &message, brought, held, step);
+        let (place, told) = self.put(&to, &message, step);
         step.note(Event::Accepted {
             message,
             agents: vec![to],
             places: Places::One(place),
         });
-        brought
-            .drain(..)
-            .chain(held.drain(..))
-            .for_each(|event| step.note(event));
+        told.note(step);
         true
     }
 }
