@@ -102,7 +102,7 @@ struct Stuck {
     /// When the peer was last seen to have taken something, at first when the write began to wait. The kernel frees what was taken by
     /// the piece, as it was written: a piece of tens of kilobytes that is not taken whole is not taken.
     taken_at: Instant,
-    /// What it had not taken at the last look, if there was one and the system tells.
+    /// What it had not taken when it was last looked at, at first when the write began to wait, if the system tells.
     unread: Option<u32>,
 }
 
@@ -120,7 +120,7 @@ impl Local {
         let stuck = self.stuck.get_or_insert_with(|| Stuck {
             timer: Box::pin(tokio::time::sleep(LOOK_AT_SLOW)),
             taken_at: Instant::now(),
-            unread: None,
+            unread: unread_by_peer(&self.stream),
         });
         while stuck.timer.as_mut().poll(cx).is_ready() {
             let before = std::mem::replace(&mut stuck.unread, unread_by_peer(&self.stream));

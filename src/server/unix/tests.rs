@@ -125,6 +125,15 @@ async fn a_peer_that_takes_nothing_for_ten_seconds_has_broken_the_connection() {
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn a_slow_peer_that_takes_too_little_to_make_room_is_waited_for() {
+    let late = ACKNOWLEDGE_PATIENCE * 9 / 10;
+    for pauses in [&[late, late, late][..], &[LOOK_AT_SLOW / 2]] {
+        takes_after(pauses).await;
+    }
+}
+
+#[cfg(target_os = "linux")]
+/// Has a peer take a little after each of some pauses, and then nothing more.
+async fn takes_after(pauses: &[std::time::Duration]) {
     let (own, mut peer) = pair();
     let mut own = DoorIo::Local(own);
     let writing = tokio::spawn(async move {
@@ -134,13 +143,13 @@ async fn a_slow_peer_that_takes_too_little_to_make_room_is_waited_for() {
         (error.kind(), began.elapsed())
     });
     let mut buffer = vec![0; 40 * 1024];
-    for _ in 0..3 {
-        tokio::time::sleep(ACKNOWLEDGE_PATIENCE * 9 / 10).await;
+    for pause in pauses {
+        tokio::time::sleep(*pause).await;
         peer.read_exact(&mut buffer).await.expect("it is open");
     }
     let (error, after) = writing.await.expect("no panic");
     // It may be seen a look later that something was taken.
-    let last = 3 * (ACKNOWLEDGE_PATIENCE * 9 / 10);
+    let last: std::time::Duration = pauses.iter().sum();
     let broken = last + ACKNOWLEDGE_PATIENCE..=last + ACKNOWLEDGE_PATIENCE + LOOK_AT_SLOW;
     assert_eq!(error, io::ErrorKind::TimedOut);
     assert!(broken.contains(&after), "{after:?}");
