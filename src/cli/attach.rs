@@ -61,7 +61,7 @@ enum Left {
 /// Shows a worker until its person leaves or it ends.
 pub fn run(args: &Attach) -> Result<End, Failure> {
     let failed = |text: String| Failure::usage(format!("relay attach: {text}"));
-    let name = args.which.name();
+    let name = &args.which.said();
     if let Err(why) = require_no_agent() {
         return Err(failed(format!(
             "{why}, and a worker's terminal is the person's; relay logs {name} shows what it has written"

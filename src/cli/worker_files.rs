@@ -4,7 +4,7 @@ use super::discover::project_here;
 use super::or_none::OrNone;
 use super::project::{DataDirectory, Project};
 use super::{Failure, visible};
-use crate::engine::{AgentName, DEFAULT_PROJECT, InvalidName};
+use crate::engine::{AgentName, InvalidName};
 use crate::workers::Files;
 
 /// Which worker.
@@ -12,9 +12,9 @@ use crate::workers::Files;
 pub struct Which {
     /// The name of the worker, as relay says it: with its project before it, or without.
     #[arg(value_parser = worker)]
-    name: AgentName,
+    name: Named,
 
-    /// Its project; without it any that has a worker of the name: first one that runs, then that of .relay/config.json, then the default one.
+    /// Its project, where its name says none; without it any that has a worker of the name: first one that runs, then that of .relay/config.json, then the default one.
     #[arg(
         long,
         value_name = "PROJECT",
@@ -25,10 +25,28 @@ pub struct Which {
     project: OrNone<Project>,
 }
 
+/// A worker as it was named.
+#[derive(Debug, Clone)]
+struct Named {
+    agent: AgentName,
+    /// Its project stands before it.
+    is_whole: bool,
+}
+
 impl Which {
     /// Returns its name.
     pub fn name(&self) -> &str {
-        self.name.local()
+        self.name.agent.local()
+    }
+
+    /// Returns what names it in another command, with its project if one was named.
+    pub fn said(&self) -> String {
+        let name = self.name();
+        match (&self.project.0, self.name.is_whole) {
+            (_, true) => format!("{}:{name}", self.name.agent.project()),
+            (Some(project), false) => format!("{project}:{name}"),
+            (None, false) => name.to_owned(),
+        }
     }
 
     /// Finds its files; none if no worker of that name has ever run.
@@ -39,8 +57,11 @@ impl Which {
                 "neither XDG_DATA_HOME nor HOME says where workers' logs are; set one of them".to_owned(),
             ));
         };
-        let named = self.name.project();
-        let named = (named != DEFAULT_PROJECT).then(|| named.parse().expect("it was checked"));
+        let files_in = |project: &Project| Files::of(&data.project(project), self.name());
+        let named = self.name.agent.project();
+        let named: Option<Project> = self.name.is_whole.then(|| named.parse().expect("it was checked"));
+        // A project's own relay calls its agents so, too, to those of others.
+        let named = named.filter(|named| *named != Project::default() || files_in(named).has_run());
         let projects: Vec<Project> = match named.or_else(|| self.project.0.clone()) {
             Some(project) => vec![project],
             None => data.projects_there(),
@@ -48,7 +69,7 @@ impl Which {
         let found = projects
             .into_iter()
             .map(|project| {
-                let files = Files::of(&data.project(&project), self.name());
+                let files = files_in(&project);
                 (project, files)
             })
             .filter(|(_, files)| files.has_run());
@@ -73,17 +94,17 @@ impl Which {
 
     /// Says that there is none.
     pub fn never_was(&self, subcommand: &str) -> String {
-        let name = visible(self.name());
-        let project = self.project.0.as_ref();
-        let project = project.map_or_else(String::new, |project| format!(" in project {project}"));
-        format!("relay {subcommand}: no worker {name} has run{project}")
+        format!("relay {subcommand}: no worker {} has run", visible(&self.said()))
     }
 }
 
 /// Takes the name of a worker, with its project before it or without.
-fn worker(text: &str) -> Result<AgentName, InvalidName> {
-    match text.split_once(':') {
+fn worker(text: &str) -> Result<Named, InvalidName> {
+    let parts = text.split_once(':');
+    let agent = match parts {
         Some((project, name)) => AgentName::in_project(project, name),
         None => AgentName::new(text),
-    }
+    };
+    let is_whole = parts.is_some();
+    agent.map(|agent| Named { agent, is_whole })
 }

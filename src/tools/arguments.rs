@@ -129,15 +129,16 @@ pub enum InvalidCall {
 impl Argument {
     /// Describes it as JSON schema does, to a session that is bound to `bound`, or to none.
     pub(super) fn schema(&self, roster: &Roster, bound: Option<&AgentName>) -> Value {
-        // As the session calls them: the roster is of the default project.
-        let project = bound.map_or(DEFAULT_PROJECT, AgentName::project);
-        let called = |names: &mut dyn Iterator<Item = &AgentName>| -> Vec<String> {
-            names.map(|name| name.seen_from(project).into_owned()).collect()
-        };
         let mut schema = match self.accepts {
             Accepts::Role => {
+                // Whose role is none of the roster's has no use for these: it may only give its own name, which is whole, so that whoever sees
+                // the call knows whose it is.
                 let other = bound.filter(|bound| roster.find(bound.as_str()).is_none());
-                let roles = called(&mut roster.names().iter().chain(other));
+                let roles = match other {
+                    Some(own) => std::slice::from_ref(own),
+                    None => roster.names(),
+                };
+                let roles: Vec<&str> = roles.iter().map(AgentName::as_str).collect();
                 json!({"type": "string", "enum": roles})
             }
             Accepts::Address => json!({"type": "string"}),
@@ -152,8 +153,11 @@ impl Argument {
         };
         let description = match (&self.accepts, self.needed, bound) {
             (Accepts::Address, ..) => {
-                let roles = called(&mut roster.names().iter()).join(", ");
-                format!("{}: {roles}", self.description)
+                // As the session calls them: the roster is of the default project.
+                let project = bound.map_or(DEFAULT_PROJECT, AgentName::project);
+                let roles = roster.names().iter().map(|name| name.seen_from(project));
+                let roles: Vec<_> = roles.collect();
+                format!("{}: {}", self.description, roles.join(", "))
             }
             (_, Needed::UnlessBound, Some(agent)) => format!("{}; you are {agent}", self.description),
             (_, Needed::UnlessBound, None) | (_, Needed::Always | Needed::Never, _) => {

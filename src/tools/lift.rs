@@ -211,7 +211,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::*;
-    use crate::engine::Roster;
+    use crate::engine::{AgentName, Roster};
     use crate::tools::{DEFAULT, InvalidCall};
 
     fn arguments(value: Value) -> Map<String, Value> {
@@ -345,7 +345,8 @@ mod tests {
         let short: Vec<String> = (0..32).map(|n| format!("{n:0>10}")).collect();
         for names in [long, short] {
             let roster = Roster::new(names.iter().map(String::as_str)).expect("within the bound");
-            for bound in [None, roster.names().first()] {
+            let own = AgentName::in_project(&"p".repeat(32), &"a".repeat(32)).expect("a name");
+            for bound in [None, roster.names().first(), Some(&own)] {
                 let bytes = json!({"tools": DEFAULT.definitions(&roster, bound)})
                     .to_string()
                     .len();

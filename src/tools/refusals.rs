@@ -256,7 +256,8 @@ fn misnamed(refusal: &agents::Refusal) -> String {
             format!("unknown role {name:?}; {}", no_project(project, known))
         }
         agents::Refusal::NotYou { named, name, bound } => {
-            let (argument, name, bound) = (argument(named), name.as_str(), bound.as_str());
+            let (argument, name) = (argument(named), name.seen_from(bound.project()));
+            let bound = bound.as_str();
             format!(
                 "{argument:?} is {name:?}, but this session is bound to {bound:?}; leave {argument:?} out or give {bound:?}"
             )

@@ -70,10 +70,7 @@ fn a_tool_is_shown_with_what_it_takes_to_a_session_of_nobody_s_and_to_one_of_an_
     let other = name("qa");
     let (properties, required) = of(Some(&other));
     assert_eq!(required, serde_json::json!([]));
-    assert_eq!(
-        properties["for"]["enum"],
-        serde_json::json!(["pm", "dev-a", "dev-b", "qa"])
-    );
+    assert_eq!(properties["for"]["enum"], serde_json::json!(["qa"]));
 }
 
 #[test]
@@ -86,7 +83,7 @@ fn an_agent_of_another_project_is_shown_the_roles_as_it_has_to_write_them() {
     };
     assert_eq!(
         tool("read_messages")["for"]["enum"],
-        serde_json::json!(["default:pm", "default:dev-a", "default:dev-b", "dev"])
+        serde_json::json!(["api:dev"])
     );
     let to = &tool("post_message")["to"]["description"];
     let to = to.as_str().expect("a text");

@@ -277,6 +277,16 @@ fn of_several_projects_the_worker_is_meant_that_runs_and_else_the_one_of_the_pro
             "it is asked for"
         );
     }
+    assert_eq!(logs(&scene, &["default:w1"]).1, "of default\n", "whichever runs");
+    let default = scene.path("relay/projects/default/workers/w1.log");
+    std::fs::rename(&default, scene.path("away")).expect("it is there");
+    let told = "it runs\n";
+    assert_eq!(
+        logs(&scene, &["default:w1"]).1,
+        told,
+        "so a relay of one project calls its own"
+    );
+    std::fs::rename(scene.path("away"), &default).expect("it is there");
     running.end();
     running.last();
     assert_eq!(logs(&scene, &["w1"]).1, "of api\n", "as the file says");
