@@ -33,7 +33,6 @@ use super::discover::{DiscoverError, Found, Source, Way, discover_here};
 use super::health::Health;
 use super::ourselves;
 use super::place::{MaybePlace, Place};
-use super::project::Project;
 use super::socket::{connect_to_socket, is_nobody};
 use crate::server::{HEALTH_BYTES_MAX, Token};
 
@@ -59,18 +58,9 @@ pub struct At {
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
     token: Option<Token>,
-
-    /// The project whose own relay it is, if an option says so and no place is named.
-    #[arg(skip)]
-    project: Option<Project>,
 }
 
 impl At {
-    /// The same for an agent of a project.
-    pub fn of_project(self, project: Option<Project>) -> Self {
-        Self { project, ..self }
-    }
-
     /// Returns the relay's place, if it is named.
     pub fn named(&self) -> Option<Place> {
         self.place.named()
@@ -223,13 +213,21 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`Self::connect`]; that it is not known which relay is meant, or that the one that was found is not at its port on 127.0.0.1.
+    /// As [`Self::reach`]; or that it is not known which relay is meant.
     pub async fn find(at: &At) -> Result<Self, ClientError> {
-        let found = discover_here(at.place.named(), at.project.as_ref())?;
+        Self::reach(discover_here(at.named(), None)?, at.token()).await
+    }
+
+    /// Connects to the port of a relay that was found.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::connect`]; or that it is not at its port on 127.0.0.1.
+    pub async fn reach(found: Found, token: Option<Token>) -> Result<Self, ClientError> {
         if let Way::Tcp(place) = &found.way {
-            return Self::connect(place, at.token.clone()).await;
+            return Self::connect(place, token).await;
         }
-        let (health, _) = health_of(&found, at.token.clone()).await?;
+        let (health, _) = health_of(&found, token.clone()).await?;
         let socket = found.way;
         let Some(port) = health.port else {
             return Err(ClientError::NoPort { socket });
@@ -239,7 +237,7 @@ impl Client {
             ..Place::default()
         };
         // The port says nothing of the address: another relay may have it here.
-        let there = match Self::connect(&place, at.token.clone()).await {
+        let there = match Self::connect(&place, token).await {
             Ok(client) if client.health.boot.is_some() && client.health.boot == health.boot => {
                 return Ok(client);
             }

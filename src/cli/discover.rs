@@ -133,6 +133,8 @@ pub struct Found {
     pub source: Source,
     /// The project whose socket it is, if it is one's.
     pub project: Option<Project>,
+    /// The project that is named by the file that said so, also beside a socket; none if no file did, or it names none.
+    pub of_file: Option<Project>,
 }
 
 impl Found {
@@ -142,6 +144,7 @@ impl Found {
             way: Way::Tcp(place),
             source: Source::Port,
             project: None,
+            of_file: None,
         }
     }
 
@@ -241,11 +244,13 @@ pub fn discover<S: System>(
     }
     if let Some((directory, file, config)) = configured(around)? {
         let source = Source::Config(file);
-        return match (config.socket_path, config.project) {
-            (Some(socket), _) => Ok(at_socket(directory.join(socket), source, data.as_ref())),
-            (None, Some(project)) => at_socket_of(project, source, data.as_ref()),
+        let of_file = config.project;
+        let found = match (config.socket_path, of_file.clone()) {
+            (Some(socket), _) => at_socket(directory.join(socket), source, data.as_ref()),
+            (None, Some(project)) => at_socket_of(project, source, data.as_ref())?,
             (None, None) => unreachable!("such a file is passed by"),
         };
+        return Ok(Found { of_file, ..found });
     }
     let live = data.as_ref().map(|data| live_sockets(data, around.system));
     let mut live = live.unwrap_or_default();
@@ -258,6 +263,7 @@ pub fn discover<S: System>(
             way: Way::Unix(socket),
             source: Source::Scan,
             project: Some(project),
+            of_file: None,
         },
     ))
 }
@@ -265,7 +271,12 @@ pub fn discover<S: System>(
 fn at_socket(socket: PathBuf, source: Source, data: Option<&DataDirectory>) -> Found {
     let project = data.and_then(|data| data.project_of(&socket));
     let way = Way::Unix(socket);
-    Found { way, source, project }
+    Found {
+        way,
+        source,
+        project,
+        of_file: None,
+    }
 }
 
 /// Finds out which project this is: the one that is `asked` for; else that of `RELAY_PROJECT`; else that of the nearest
@@ -284,8 +295,9 @@ pub fn project<S: System>(
     Ok(configured(around)?.and_then(|(_, _, config)| config.project))
 }
 
-/// Finds out which project an agent belongs to whose relay was found so: [this one](project). But no file is asked where the relay
-/// was named in another way: the agent is then in the relay's own project, as whoever speaks HTTP to it is.
+/// Finds out which project an agent belongs to whose relay was found so: the one that is `asked` for; else that of `RELAY_PROJECT`; else that
+/// of the file by which the relay was found; else none, which is the relay's own. So no file is asked where the relay was named in another
+/// way, as it is not for whoever speaks HTTP to it.
 ///
 /// # Errors
 ///
@@ -295,13 +307,8 @@ pub fn project_of_agent<S: System>(
     found: &Found,
     around: &Surroundings<'_, S>,
 ) -> Result<Option<Project>, DiscoverError> {
-    match found.source {
-        Source::Config(_) => project(asked, around),
-        Source::Socket | Source::Option | Source::Project | Source::Scan | Source::Port => {
-            let said = said_of_project(asked, around)?;
-            Ok(said.map(|(project, _)| project))
-        }
-    }
+    let said = said_of_project(asked, around)?;
+    Ok(said.map(|(project, _)| project).or_else(|| found.of_file.clone()))
 }
 
 /// Returns the project that an option or the variable names, and which of them; the option is told from the variable where they differ.
@@ -343,6 +350,7 @@ fn at_socket_of(
         way: Way::Unix(data.socket(&project)),
         source,
         project: Some(project),
+        of_file: None,
     })
 }
 
@@ -479,6 +487,18 @@ pub fn discover_here(named: Option<Place>, asked: Option<&Project>) -> Result<Fo
     here(|around| discover(named, asked, around))
 }
 
+/// The same for a program that is started here with other variables.
+///
+/// # Errors
+///
+/// As [`discover`].
+pub fn discover_with(
+    asked: Option<&Project>,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Found, DiscoverError> {
+    with(variable, |around| discover(None, asked, around))
+}
+
 /// Finds out which project this is in this process's surroundings.
 ///
 /// # Errors
@@ -498,18 +518,6 @@ pub fn project_of_agent_here(
     found: &Found,
 ) -> Result<Option<Project>, DiscoverError> {
     here(|around| project_of_agent(asked, found, around))
-}
-
-/// The same for a program that is started here with other variables.
-///
-/// # Errors
-///
-/// As [`discover`].
-pub fn discover_with(
-    asked: Option<&Project>,
-    variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Found, DiscoverError> {
-    with(variable, |around| discover(None, asked, around))
 }
 
 fn here<T>(looks: impl FnOnce(&Surroundings<'_, ThisSystem>) -> T) -> T {

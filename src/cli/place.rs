@@ -31,6 +31,11 @@ pub struct MaybePlace {
 }
 
 impl MaybePlace {
+    /// What is named where these two are.
+    pub fn of(port: Option<u16>, host: Option<String>) -> Self {
+        Self { port, host }
+    }
+
     /// Returns the place if a part of it is named.
     pub fn named(&self) -> Option<Place> {
         if self.port.is_none() && self.host.is_none() {
@@ -103,8 +108,11 @@ impl fmt::Display for Place {
     }
 }
 
+/// What names a machine.
+pub const HOSTS: &str = "an IP address, such as 127.0.0.1, or the name of a machine";
+
 /// Takes an address or the name of a machine.
-fn host(text: &str) -> Result<String, String> {
+pub fn host(text: &str) -> Result<String, String> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     let text = bare.unwrap_or(text);
     let is_name = |text: &str| {
@@ -114,7 +122,7 @@ fn host(text: &str) -> Result<String, String> {
     if text.parse::<IpAddr>().is_ok() || is_name(text) {
         return Ok(text.to_owned());
     }
-    Err("a host is an IP address, such as 127.0.0.1, or the name of a machine".to_owned())
+    Err(format!("a host is {HOSTS}"))
 }
 
 #[cfg(test)]

@@ -345,6 +345,7 @@ mod tests {
             way: Way::Unix(socket.clone()),
             source: Source::Scan,
             project: None,
+            of_file: None,
         };
         let head = format!(
             "relay 0.1.0 on {}\nfound by its socket, the only live one\nsince",

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -297,11 +298,58 @@ fn of_two_relays_one_must_be_chosen() {
         (refused.texts, refused.is_error),
         (vec![format!("Error: {reason}")], true)
     );
-    // The bridge lives on, and finds the one that is left.
+    let mut waiter = Waiter::start(directory.path(), data);
+    // Both live on, and find the one that is left.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(waiter.is_waiting());
     let [mut first, second] = relays;
     first.kill();
     agent.post("dev-a", "pm", "x").posted();
     assert_eq!(second.bodies("pm"), ["x"]);
+    support::until("it stands by", || {
+        let connections = second.health()["connections"].to_string();
+        connections.contains("\"can_be_woken\":true")
+    });
+    agent.post("dev-a", "pm", "wake up").posted();
+    assert!(waiter.said().contains("wake up"));
+}
+
+/// A waiter of a program of pm: this test's own process, so that it is alive.
+struct Waiter(std::process::Child);
+
+impl Waiter {
+    fn start(directory: &Path, data: (&str, &str)) -> Self {
+        let process = std::process::id().to_string();
+        let program = [
+            data,
+            ("RELAY_AGENT", "pm"),
+            ("CLAUDE_PID", &process),
+            ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+        ];
+        let mut command = command(directory, &program);
+        command.args(["hook", "claude", "wait"]);
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        Self(command.spawn().expect("the built relay can be started"))
+    }
+
+    fn is_waiting(&mut self) -> bool {
+        self.0.try_wait().expect("it is this test's own").is_none()
+    }
+
+    /// What it has said at its end.
+    fn said(&mut self) -> String {
+        let mut said = String::new();
+        let stderr = self.0.stderr.as_mut().expect("it is piped");
+        std::io::Read::read_to_string(stderr, &mut said).expect("text");
+        said
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _code = self.0.wait();
+    }
 }
 
 #[test]

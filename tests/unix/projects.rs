@@ -497,4 +497,7 @@ fn doctor_looks_for_the_relay_of_the_project_that_an_entry_names() {
             assert!(told.contains(expected), "{arguments:?}: {told}");
         }
     }
+    let port = relay.port.to_string();
+    let told = entry(&["--project=bad name", "--port", &port], json!({}));
+    assert!(told.contains("invalid project name \\\"bad name\\\""), "{told}");
 }

@@ -94,10 +94,12 @@ fn project(name: &str) -> Project {
 
 /// What is found where a project's socket is.
 fn of(name: &str, source: Source) -> Result<Found, DiscoverError> {
+    let of_file = matches!(source, Source::Config(_)).then(|| project(name));
     Ok(Found {
         way: Way::Unix(socket(name)),
         source,
         project: Some(project(name)),
+        of_file,
     })
 }
 
@@ -107,7 +109,14 @@ fn at(path: &str, source: Source) -> Result<Found, DiscoverError> {
         way: Way::Unix(PathBuf::from(path)),
         source,
         project: None,
+        of_file: None,
     })
+}
+
+/// What is found where a file names such a socket, and a project beside it or none.
+fn beside(path: &str, file: &str, named: Option<&str>) -> Result<Found, DiscoverError> {
+    let of_file = named.map(project);
+    at(path, config_at(file)).map(|found| Found { of_file, ..found })
 }
 
 fn place(port: u16) -> Place {
@@ -222,10 +231,10 @@ fn a_file_that_names_a_socket_may_name_the_agents_project_too() {
         (r#"{"socketPath": "/tmp/own.sock"}"#, None),
     ] {
         world.file(near, text);
-        let found = at("/tmp/own.sock", config_at(near)).expect("found");
+        let found = beside("/tmp/own.sock", near, project);
         assert_eq!(
             world.of_agent(None, None),
-            Ok((found, project.map(str::to_owned))),
+            found.map(|found| (found, project.map(str::to_owned))),
             "{text}"
         );
     }
@@ -290,8 +299,8 @@ fn a_socket_in_a_file_comes_before_a_project_in_it_and_a_file_that_says_nothing_
         r#"{"socketPath": "/tmp/own.sock", "project": "a", "other": [1]}"#,
     );
     world.file("/top/tree/.relay/config.json", "{}");
-    let source = config_at("/top/.relay/config.json");
-    assert_eq!(world.discover(), at("/tmp/own.sock", source));
+    let found = beside("/tmp/own.sock", "/top/.relay/config.json", Some("a"));
+    assert_eq!(world.discover(), found);
 }
 
 #[test]

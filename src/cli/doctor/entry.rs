@@ -9,8 +9,10 @@ use super::Seen;
 use crate::cli::client::{ClientError, health_of};
 use crate::cli::discover::{Found, Way, discover_with};
 use crate::cli::install::json::Json;
-use crate::cli::place::{DEFAULT_PORT, Place};
+use crate::cli::or_none::OrNone;
+use crate::cli::place::{self, DEFAULT_PORT, HOSTS, MaybePlace, Place};
 use crate::cli::project::Project;
+use crate::engine::InvalidName;
 use crate::server::Token;
 
 /// An entry for relay among the servers of an editor.
@@ -100,20 +102,26 @@ fn way(server: &Json) -> (String, Result<Option<Place>, String>) {
     let by_option = option(&command, "--port").map(|port| ("--port", port));
     let by_variable = || Some(("RELAY_PORT", variable(server, "RELAY_PORT")?));
     let port = by_option.or_else(|| by_variable().filter(|(_, port)| !port.is_empty()));
-    let place = match port.map(|(name, port)| (name, port.parse())) {
-        None => Ok(None),
-        Some((_, Ok(port))) => Ok(Some(Place {
-            port,
-            ..Place::default()
-        })),
-        Some((name, Err(_))) => Err(format!("its {name} is none; accepted: a number from 1 to 65535")),
-    };
+    let port = port.map(|(name, port)| {
+        let none = || format!("its {name} is none; accepted: a number from 1 to 65535");
+        crate::cli::port(port).map_err(|_| none())
+    });
+    let host = option(&command, "--host").map(|host| {
+        let none = || format!("its --host is none; accepted: {HOSTS}");
+        place::host(host).map_err(|_| none())
+    });
+    let place = port.transpose().and_then(|port| {
+        let named = MaybePlace::of(port, host.transpose()?).named();
+        Ok(named)
+    });
     (command.join(" "), place)
 }
 
 /// Returns the project that the bridge of an entry is told.
-fn project(server: &Json) -> Option<Project> {
-    option(&command(server), "--project")?.parse().ok()
+fn project(server: &Json) -> Result<Option<Project>, InvalidName> {
+    let command = command(server);
+    let said = option(&command, "--project").map(str::parse::<OrNone<Project>>);
+    Ok(said.transpose()?.and_then(|project| project.0))
 }
 
 /// Returns the program that an entry starts, and what follows it.
@@ -196,12 +204,14 @@ fn sent(server: &Json) -> Sent {
 async fn ask(place: Option<Place>, server: &Json, token: Option<&Token>) -> Result<String, NoAnswer> {
     let sent = &sent(server);
     let other = |error: &dyn std::error::Error| NoAnswer::Other(error.to_string());
+    // With one that is none the bridge does not start.
+    let project = project(server).map_err(|error| other(&error))?;
     let found = match place {
         Some(place) => Found::at(place),
         None => {
             let given = |name: &str| variable(server, name).map(OsString::from);
             let variable = |name: &str| given(name).or_else(|| std::env::var_os(name));
-            discover_with(project(server).as_ref(), &variable).map_err(|error| other(&error))?
+            discover_with(project.as_ref(), &variable).map_err(|error| other(&error))?
         }
     };
     let token = match sent {
@@ -324,6 +334,24 @@ mod tests {
                 ]),
                 "relay mcp --port 4000",
                 at("127.0.0.1", 4000),
+            ),
+            (
+                Json::object([
+                    ("command", text("relay")),
+                    ("args", list(&["mcp", "--host", "192.0.2.7", "--port", "4000"])),
+                ]),
+                "relay mcp --host 192.0.2.7 --port 4000",
+                at("192.0.2.7", 4000),
+            ),
+            (
+                Json::object([("command", list(&["relay", "mcp", "--host=localhost"]))]),
+                "relay mcp --host=localhost",
+                at("localhost", 7331),
+            ),
+            (
+                Json::object([("command", list(&["relay", "mcp", "--host=a b"]))]),
+                "relay mcp --host=a b",
+                Err("its --host is none; accepted: an IP address, such as 127.0.0.1, or the name of a machine".to_owned()),
             ),
             (
                 Json::object([

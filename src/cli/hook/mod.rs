@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use self::detached::Waiter;
 use self::wait::{is_interactive, settles, stand_by};
 use super::client::{At, Client, ClientError};
-use super::discover::{DiscoverError, discover_here, project_of_agent_here};
+use super::discover::{discover_here, project_of_agent_here};
 use super::install::has_claude_hooks;
 use super::messages::{check_stdout, write_stdout};
 use super::or_none::OrNone;
@@ -65,10 +65,6 @@ pub struct Hook {
     /// The project that the agent belongs to, and whose own relay it asks, unless a port, a host or RELAY_SOCKET names another.
     #[arg(long, env = "RELAY_PROJECT", default_value = "", hide_default_value = true)]
     project: OrNone<Project>,
-
-    /// The project that the agent belongs to, whatever says so; none where nobody is named, as `relay mcp` says none then.
-    #[arg(skip)]
-    of: Option<Project>,
 
     /// Do nothing where `relay install` has put hooks into the settings of Claude Code, which runs those of its plugins beside them.
     #[arg(long)]
@@ -112,18 +108,11 @@ enum Mode {
 }
 
 /// Carries an event, or stands by.
-pub fn run(args: Hook) -> Result<End, Failure> {
+pub fn run(args: &Hook) -> Result<End, Failure> {
     let has_own = std::env::var_os("RELAY_HOOKS").is_some_and(|whose| whose == "worker");
     if args.plugin && has_claude_hooks() || has_own && !args.worker {
         return Ok(End::Done);
     }
-    let args = &match args.found() {
-        Ok(args) => args,
-        Err(error) => {
-            say(&format!("relay hook: {error}"));
-            return Ok(End::Done);
-        }
-    };
     let process = args.program.process();
     match args.mode {
         None => {
@@ -152,7 +141,7 @@ pub fn run(args: Hook) -> Result<End, Failure> {
                     }
                     let done = carried.unwrap_or(Ok(()));
                     if let Err(error) = &done
-                        && !error.is_away()
+                        && can_be_mended(error)
                         && is_start_of_claude()
                     {
                         tell_person(&shows_nothing(args, error));
@@ -204,19 +193,16 @@ fn read_event() -> std::io::Result<Vec<u8>> {
 }
 
 impl Hook {
-    /// Finds out which project the agent belongs to.
-    fn found(self) -> Result<Self, DiscoverError> {
-        let asked = self.project.0.clone();
-        let found = discover_here(self.at.named(), asked.as_ref())?;
-        let of = match &*self.agent {
+    /// Connects to the relay that is meant, and finds out which project the agent belongs to there; none where nobody is named, as
+    /// `relay mcp` says none then.
+    async fn relay(&self) -> Result<(Client, Option<Project>), ClientError> {
+        let asked = self.project.0.as_ref();
+        let found = discover_here(self.at.named(), asked)?;
+        let project = match &*self.agent {
             "" => None,
-            _ => project_of_agent_here(asked.as_ref(), &found)?,
+            _ => project_of_agent_here(asked, &found)?,
         };
-        Ok(Self {
-            of,
-            at: self.at.of_project(asked),
-            ..self
-        })
+        Ok((Client::reach(found, self.at.token()).await?, project))
     }
 
     /// Returns how the agent is to be brought what its senders say nothing of, if that is said.
@@ -247,13 +233,18 @@ impl Program {
     }
 }
 
-/// Says why something was not done, if somebody could do something about it: not where no relay answers.
+/// Says why something was not done, if somebody could do something about it.
 fn tell(done: Result<(), ClientError>) {
     if let Err(error) = done
-        && !error.is_away()
+        && can_be_mended(&error)
     {
         say(&format!("relay hook: {error}"));
     }
+}
+
+/// Tells whether somebody could do something about it: not where no relay answers, which may be as it is meant to be.
+fn can_be_mended(error: &ClientError) -> bool {
+    !error.is_away() || matches!(error, ClientError::Unknown(_))
 }
 
 /// Tells whether an event is that a session starts.
@@ -270,14 +261,14 @@ fn tell_person(what: &str) {
 
 fn shows_nothing(args: &Hook, error: &ClientError) -> String {
     let advice = if matches!(error, ClientError::Refused { .. }) && !args.agent.is_empty() {
-        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by RELAY_PROJECT or .relay/config.json"
+        "; the session's agent is named by RELAY_AGENT, or by --agent in the hook's command, and its project by --project, RELAY_PROJECT or the .relay/config.json that says which relay is asked"
     } else {
         ""
     };
     format!("relay shows this session no messages: {error}{advice}")
 }
 
-fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
+fn path(args: &Hook, project: Option<&Project>, what: &str, process: Option<&str>) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     if let Some(process) = process {
         query.append_pair("process", process);
@@ -285,7 +276,7 @@ fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
     if !args.agent.is_empty() {
         query.append_pair("agent", &args.agent);
     }
-    if let Some(project) = &args.of {
+    if let Some(project) = project {
         query.append_pair("project", project.as_str());
     }
     if let Ok(Some(mode)) = args.mode() {
@@ -305,10 +296,9 @@ fn path(args: &Hook, what: &str, process: Option<&str>) -> String {
 /// Carries an event there and the answer back. What is in that has arrived once stdout has it.
 async fn carry(args: &Hook, process: Option<&str>, event: Bytes) -> Result<(), ClientError> {
     let is_seen = check_stdout().is_ok();
-    let mut client = Client::find(&args.at).await?;
-    let answer = client
-        .post(&path(args, "", process), event, Duration::ZERO)
-        .await?;
+    let (mut client, project) = args.relay().await?;
+    let path = path(args, project.as_ref(), "", process);
+    let answer = client.post(&path, event, Duration::ZERO).await?;
     let text = String::from_utf8_lossy(&answer);
     if text.is_empty() || (is_seen && write_stdout(&text).is_ok()) {
         client.done();

@@ -119,11 +119,9 @@ pub(super) async fn woken(args: &Hook, process: &str, stays: impl Fn() -> bool) 
     }
     let mut pause = AGAIN_FIRST;
     while stays() {
-        if let Ok(mut client) = Client::find(&args.at).await {
-            match client
-                .post(&path(args, "/wait", Some(process)), Bytes::new(), WAIT)
-                .await
-            {
+        if let Ok((mut client, project)) = args.relay().await {
+            let path = path(args, project.as_ref(), "/wait", Some(process));
+            match client.post(&path, Bytes::new(), WAIT).await {
                 Ok(answer) => {
                     let woken = serde_json::from_slice(&answer).ok();
                     return woken.map(|Woken { text }| (text, client));

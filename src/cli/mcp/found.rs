@@ -247,6 +247,7 @@ mod tests {
             way: Way::Unix(socket.to_owned()),
             source: Source::Socket,
             project: None,
+            of_file: None,
         };
         Last { found, project: None }
     }

@@ -171,7 +171,7 @@ fn a_wrong_agent_is_told_to_the_person_when_the_session_starts() {
         let answer: Value = serde_json::from_str(&stdout_of(&assert)).expect("JSON");
         let told = format!(
             "relay shows this session no messages: {refusal}; the session's agent is named by RELAY_AGENT, or by --agent in the hook's \
-             command, and its project by RELAY_PROJECT or .relay/config.json"
+             command, and its project by --project, RELAY_PROJECT or the .relay/config.json that says which relay is asked"
         );
         assert_eq!(answer, json!({"systemMessage": told}));
         run(agent, project, &event("PostToolUse")).stdout("");
