@@ -241,6 +241,22 @@ fn a_file_that_names_a_socket_may_name_the_agents_project_too() {
 }
 
 #[test]
+fn which_project_this_is_an_option_says_first_then_a_variable_and_then_a_file() {
+    let mut world = World::new();
+    let here = |world: &World, asked: Option<&str>| {
+        let asked = asked.map(project);
+        let found = world.look(|around| super::project(asked.as_ref(), around));
+        found.expect("it is said").map(|project| project.to_string())
+    };
+    assert_eq!(here(&world, None), None);
+    world.file("/top/tree/.relay/config.json", r#"{"project": "file"}"#);
+    assert_eq!(here(&world, None).as_deref(), Some("file"));
+    world.set(PROJECT, "variable");
+    assert_eq!(here(&world, None).as_deref(), Some("variable"));
+    assert_eq!(here(&world, Some("option")).as_deref(), Some("option"));
+}
+
+#[test]
 fn a_file_that_nobody_has_to_look_at_may_be_broken() {
     let mut world = World::new();
     world.file("/top/tree/.relay/config.json", "{");
