@@ -98,6 +98,14 @@ fn what_is_said_is_told_with_what_says_it() {
         (&told["relay"]["source"], &told["project"]),
         (&json!("RELAY_PROJECT"), &json!("api"))
     );
+    let both = json!({"project": "web", "socketPath": data.join("projects/api/relay.sock")});
+    fs::write(&file, both.to_string()).expect("a file");
+    let told = json_of(&mut config(directory.path(), &[]));
+    assert_eq!(
+        (&told["relay"]["source"], &told["project"]),
+        (&json!("config"), &json!("web")),
+        "the agent's, and not the one whose socket it is"
+    );
 }
 
 #[test]
