@@ -231,6 +231,19 @@ fn who_has_never_run_has_no_log_and_one_of_several_projects_is_to_be_named() {
         std::fs::write(directory.join("w1.log"), text).expect("there is room");
     }
     assert_eq!(logs(&scene, &["b:w1"]).1, "of b\n", "as relay names it");
+    let variable = [("RELAY_PROJECT", "a")];
+    assert_eq!(logs_with(&scene, &variable, &["b:w1"]).1, "of b\n");
+    for (arguments, whom) in [
+        (&["w2"][..], "a:w2 has run"),
+        (&["b:w2"], "b:w2 has run"),
+        (&["b:w2", "--project", "a"], "b:w2 has run"),
+    ] {
+        let none = format!("relay logs: no worker {whom}\n");
+        assert_eq!(
+            logs_with(&scene, &variable, arguments),
+            (Some(3), String::new(), none)
+        );
+    }
     let several = "relay logs: several projects have a worker w1: a, b; choose one with --project\n";
     assert_eq!(
         logs(&scene, &["w1"]),
