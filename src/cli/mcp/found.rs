@@ -317,4 +317,18 @@ mod tests {
         connected.await.map(drop).expect("it is asked again");
         drop(started);
     }
+
+    #[tokio::test]
+    async fn a_relay_that_was_never_reached_is_no_reason_to_look_for_no_other() {
+        let (_directory, [socket, other]) = sockets();
+        let finder = finder(&socket);
+        *finder.last() = None;
+        let failed = finder.connect_by(|_| Ok(at(&socket))).await;
+        failed.err().expect("nobody listens");
+        let _both = [&socket, &other].map(|path| UnixListener::bind(path).expect("nothing is there"));
+        let connected = finder.connect_by(|_| Ok(at(&other))).await;
+        connected.map(drop).expect("it listens");
+        let found = finder.last().clone().expect("one was reached");
+        assert_eq!(found.found.way, Way::Unix(other));
+    }
 }
