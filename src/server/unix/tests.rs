@@ -122,6 +122,24 @@ async fn a_peer_that_takes_nothing_for_ten_seconds_has_broken_the_connection() {
     drop(peer);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_write_of_several_pieces_is_not_waited_for_longer() {
+    let (own, peer) = pair();
+    let mut own = DoorIo::Local(own);
+    let began = Instant::now();
+    let piece = vec![0; 64 * 1024];
+    let error = loop {
+        let pieces = [io::IoSlice::new(&piece), io::IoSlice::new(&piece)];
+        let writing = tokio::time::timeout(PATIENCE, own.write_vectored(&pieces));
+        if let Err(error) = writing.await.expect("it ends") {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    assert_eq!(began.elapsed(), ACKNOWLEDGE_PATIENCE);
+    drop(peer);
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn a_slow_peer_that_takes_too_little_to_make_room_is_waited_for() {
