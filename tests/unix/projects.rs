@@ -359,23 +359,28 @@ fn a_hook_shows_what_comes_for_the_agent_of_its_project() {
 #[test]
 fn a_hook_without_a_name_is_where_a_session_without_one_is() {
     let place = Place::new();
-    let relay = place.serve("web");
-    let port = relay.port.to_string();
-    let file = configure(&place.work(), &json!({"project": "api"}));
+    let socket = place.socket("web");
     let spoken = json!({
         "hook_event_name": "PostToolUse", "session_id": "s-1", "tool_name": "mcp__relay__post_message",
         "tool_input": {"from": "dev-a", "to": "pm", "kind": "free", "body": "x"},
     });
-    for (body, config, variables) in [
-        ("one", r#"{"project": "api"}"#, vec![]),
-        ("two", "{}", vec![("RELAY_PROJECT", "api")]),
+    let by_file = json!({"project": "api", "socketPath": socket}).to_string();
+    let by_socket = ("RELAY_SOCKET", &*socket);
+    let by_variable = ("RELAY_PROJECT", "api");
+    for (config, variables, arguments) in [
+        (&*by_file, vec![], vec![]),
+        ("{}", vec![by_socket, by_variable], vec![]),
+        ("{}", vec![by_socket], vec!["--project", "api"]),
         // No project is looked for.
-        ("three", "{", vec![]),
+        ("{", vec![by_socket], vec![]),
     ] {
-        fs::write(&file, config).expect("there is room");
-        relay.session(Way::Http).post("pm", "dev-a", body);
-        let [told, said] = hooked_at(&place, &variables, &["--port", &port], &spoken);
-        assert!(told.contains(&format!("| {body}")), "{config}: {told} {said}");
+        // Another one each time, which has not heard yet for whom the program speaks.
+        let relay = place.serve("web");
+        let file = configure(&place.work(), &json!({}));
+        fs::write(file, config).expect("there is room");
+        relay.session(Way::Http).post("pm", "dev-a", "for its model");
+        let [told, said] = hooked_at(&place, &variables, &arguments, &spoken);
+        assert!(told.contains("| for its model"), "{config}: {told} {said}");
     }
 }
 
