@@ -473,14 +473,15 @@ fn doctor_looks_for_the_relay_of_the_project_that_an_entry_names() {
     let place = Place::new();
     let relay = place.serve("web");
     let _other = place.serve("other");
-    let entry = |arguments: &[&str], variables: Value| {
+    let entry = |own: &[(&str, &str)], arguments: &[&str], variables: Value| {
         let arguments = [&["mcp"], arguments].concat();
         let command = env!("CARGO_BIN_EXE_relay");
         let servers = json!({"relay": {"command": command, "args": arguments, "env": variables}});
         let file = place.work().join(".mcp.json");
         fs::write(file, json!({"mcpServers": servers}).to_string()).expect("there is room");
         let home = ("HOME", text(place.directory.path()));
-        let output = place.command(&[home], &["doctor", "--json"]).output();
+        let own = [&[home], own].concat();
+        let output = place.command(&own, &["doctor", "--json"]).output();
         let output = output.expect("the built relay can be started");
         let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         told.to_string()
@@ -498,11 +499,21 @@ fn doctor_looks_for_the_relay_of_the_project_that_an_entry_names() {
                 json!({"RELAY_SOCKET": place.socket(project), "RELAY_PROJECT": "elsewhere"}),
             ),
         ] {
-            let told = entry(arguments, variables);
-            assert!(told.contains(expected), "{arguments:?}: {told}");
+            for own in [&[][..], &[("RELAY_PROJECT", "elsewhere")]] {
+                let told = entry(own, arguments, variables.clone());
+                assert!(told.contains(expected), "{own:?}, {arguments:?}: {told}");
+            }
         }
+        let told = entry(&[("RELAY_PROJECT", project)], &[], json!({}));
+        assert!(told.contains(expected), "as its program would inherit it: {told}");
     }
     let port = relay.port.to_string();
-    let told = entry(&["--project=bad name", "--port", &port], json!({}));
+    let told = entry(&[], &["--project=bad name", "--port", &port], json!({}));
     assert!(told.contains("invalid project name \\\"bad name\\\""), "{told}");
+    let own = [("RELAY_PROJECT", "elsewhere")];
+    let told = entry(&own, &[], json!({"RELAY_PROJECT": ""}));
+    assert!(
+        told.contains("several relays run: other ("),
+        "it is given an empty one: {told}"
+    );
 }
