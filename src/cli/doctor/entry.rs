@@ -368,6 +368,14 @@ mod tests {
                 at("127.0.0.1", 4001),
             ),
             (
+                Json::object([
+                    ("command", list(&["relay", "mcp", "--port", "no"])),
+                    ("env", variables("4001")),
+                ]),
+                "relay mcp --port no",
+                Err("its --port is none; accepted: a number from 1 to 65535".to_owned()),
+            ),
+            (
                 Json::object([("command", list(&["relay", "mcp"])), ("env", variables("no"))]),
                 "relay mcp",
                 Err("its RELAY_PORT is none; accepted: a number from 1 to 65535".to_owned()),
@@ -375,9 +383,27 @@ mod tests {
             (
                 Json::object([
                     ("command", list(&["relay", "mcp"])),
+                    ("environment", variables("4001")),
+                ]),
+                "relay mcp",
+                at("127.0.0.1", 4001),
+            ),
+            (
+                Json::object([
+                    ("command", list(&["relay", "mcp"])),
                     ("environment", variables("${PORT}")),
                 ]),
                 "relay mcp",
+                Ok(None),
+            ),
+            (
+                Json::object([("command", list(&["relay", "mcp"])), ("env", variables(""))]),
+                "relay mcp",
+                Ok(None),
+            ),
+            (
+                Json::object([("command", list(&["relay", "mcp", "--ports=4000"]))]),
+                "relay mcp --ports=4000",
                 Ok(None),
             ),
             (
