@@ -331,6 +331,24 @@ fn the_name_of_another_s_action_is_not_to_be_had_but_for_a_node_s_that_is_not_th
 }
 
 #[test]
+fn of_a_project_in_which_nobody_is_yet_it_is_the_name_that_is_refused_and_not_the_project() {
+    let mut relay = Relay::with_action();
+    let elsewhere = Description {
+        project: "api".to_owned(),
+        ..sum()
+    };
+    let unknown = agents::Refusal::Unknown {
+        name: "dev-a".to_owned(),
+        known: agents::Known {
+            names: Vec::new(),
+            count: 0,
+        },
+    };
+    let refused = relay.registers(PERSON, elsewhere);
+    assert_eq!(refused, [super::refused(ANY, unknown.into())]);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let mut relay = Relay::with_action();
     let unknown = |known: &[&str]| NoAction::Unknown {
