@@ -339,7 +339,7 @@ fn of_a_project_in_which_nobody_is_yet_it_is_the_name_that_is_refused_and_not_th
     };
     let unknown = agents::Refusal::Unknown {
         name: "dev-a".to_owned(),
-        known: agents::Known {
+        known: Known {
             names: Vec::new(),
             count: 0,
         },
