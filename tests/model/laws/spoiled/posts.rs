@@ -56,6 +56,11 @@ pub(super) const SPOILINGS: &[Spoiling] = &[
         "was not posted before by the same words",
     ),
     spoiling!(
+        repeated_by_another,
+        POSTED,
+        "was not posted before by the same words",
+    ),
+    spoiling!(
         repeated_without_a_key,
         POSTED,
         "was not posted before by the same words",
@@ -284,6 +289,17 @@ fn repeated_in_other_words(history: &History<'_>, spoiled: &mut Spoiled) -> Opti
     spoiled.change_read(at, |post| {
         if let mail::Command::Post { body, .. } = post {
             body.push('!');
+        }
+    });
+    Some(())
+}
+
+/// The words and the key are the same, and somebody else says them.
+fn repeated_by_another(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
+    let (at, _) = history.answered(|_, _, answer| is_repeated(answer))?;
+    spoiled.change_read(at, |post| {
+        if let mail::Command::Post { from, .. } = post {
+            *from = Some("somebody".to_owned());
         }
     });
     Some(())
