@@ -36,6 +36,7 @@ pub(super) const SPOILINGS: &[Spoiling] = &[
     spoiling!(last_read_left_out, LOST, "is lost to"),
     spoiling!(last_shown_to_nobody, LOST, "is lost to"),
     spoiling!(open_and_never_shown_again, LOST, "is lost to"),
+    spoiling!(passed_before_it_was_there, LOST, "is lost to"),
 ];
 
 /// Finds a reply that shows so many messages or more.
@@ -344,6 +345,28 @@ fn open_and_never_shown_again(history: &History<'_>, spoiled: &mut Spoiled) -> O
         .reply(|shown| !shown.deliveries.is_empty() && failed(shown).is_some() && again(shown).is_some())?;
     spoiled.steps.remove(again(shown)?.step);
     spoiled.steps[failed(shown)?].event = Event::Timeout;
+    Some(())
+}
+
+/// A reply is said to be passed just before it is given, and never again, so that nothing can show that it was read.
+fn passed_before_it_was_there(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
+    let shown = history.reply(|shown| {
+        let arrived = matches!(shown.fate, Fate::Arrived(_)) && shown.read.is_some();
+        arrived && !shown.deliveries.is_empty() && shown.step > history.asks(shown).step
+    })?;
+    let passed = Event::Seen(shown.call, Sign::Passed);
+    for step in spoiled.steps.iter_mut().filter(|step| step.event == passed) {
+        step.event = Event::Seen(CallId(u64::MAX), Sign::Passed);
+    }
+    let before = spoiled.steps[shown.step - 1].clone();
+    let too_early = Step {
+        event: passed,
+        before: before.after.clone(),
+        all_effects: Vec::new(),
+        effects: Vec::new(),
+        ..before
+    };
+    spoiled.steps.insert(shown.step, too_early);
     Some(())
 }
 
