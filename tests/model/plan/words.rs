@@ -52,10 +52,10 @@ impl Plan {
             "default:*",
         ];
         let roles = [
-            "worker",
+            "agent:a b:1",
             "@worker",
             "agent:worker:1",
-            "lead",
+            "agent:lead:",
             "web:agent:lead:0",
             "web:@worker",
         ];
