@@ -2,7 +2,9 @@
 //!
 //! Looks at the effects only as a shell would, never into the state, so that a broken engine gets no other inputs.
 
+mod backward;
 mod calls;
+mod end;
 pub mod holds;
 mod people;
 mod silence;
@@ -17,12 +19,13 @@ use relay::engine::limits::{
 };
 use relay::engine::mail::Second;
 use relay::engine::{
-    CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, RELAY, Reply, Roster,
-    SessionId, Sign, Timestamp, Who, agents, channels, groups, mail, trace,
+    AgentName, CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, RELAY, Recipient,
+    Reply, Roster, SessionId, Sign, Timestamp, Who, agents, channels, groups, mail, trace,
 };
 use uuid::Uuid;
 
 use crate::random::Random;
+use backward::Backward;
 use holds::Holding;
 use silence::{SILENCES, Silent};
 
@@ -110,6 +113,8 @@ pub struct Plan {
     numbers: u64,
     /// What the person does about deliveries, if it does.
     holding: Option<Holding>,
+    /// What is looked back at more often than otherwise, if it is.
+    backward: Option<Backward>,
     /// The open sessions, with the agents that they are bound to, or the person that they belong to.
     open: Vec<(SessionId, Option<String>)>,
     /// The one that called last, open or not.
@@ -292,6 +297,7 @@ impl Plan {
             shuffle: rng.pick(&[0, 0x3f, 0x155]),
             numbers: 0,
             holding: Holding::draw(seed),
+            backward: Backward::draw(seed),
             open: Vec::new(),
             latest: None,
             gone: vec![SessionId(u64::MAX)],
@@ -310,7 +316,7 @@ impl Plan {
         if let Some(silent) = self.silence.pop_front() {
             return self.silent(silent);
         }
-        if let Some(input) = self.holds() {
+        if let Some(input) = self.holds().or_else(|| self.looks_back()) {
             return Event::Input(input);
         }
         if !self.open.is_empty() && self.rng.below(self.silent_one_in) == 0 {
@@ -451,9 +457,14 @@ impl Plan {
                     }
                 }
                 Effect::Reply {
-                    result: Ok(Reply::Mail(mail::Reply::Posted { id, .. })),
+                    result: Ok(Reply::Mail(mail::Reply::Posted { id, to, .. })),
                     ..
-                } => remember(&mut self.seen, *id),
+                } => {
+                    remember(&mut self.seen, *id);
+                    self.backward
+                        .iter_mut()
+                        .for_each(|backward| backward.saw(*id, to));
+                }
                 Effect::Reply {
                     result: Ok(Reply::Holds(answer)),
                     ..
@@ -469,42 +480,6 @@ impl Plan {
                 | Effect::Note(_) => {}
             }
         }
-    }
-
-    /// Lists what shows all that is left: every session closes, new ones read every inbox. The relay may be about to stop
-    /// then. There is room for two sessions, as in every run.
-    pub fn end(&mut self) -> Vec<Event> {
-        let mut events = Vec::new();
-        if self.rng.percent(50) {
-            events.push(Event::Input(Input::Stopping));
-        }
-        for (session, _) in self.open.clone() {
-            let ending = self.ending();
-            events.push(Event::Input(Input::Closed { session, ending }));
-        }
-        let [agents, person] = [Who::Agent(None), Who::Person].map(|who| {
-            let session = SessionId(self.number());
-            events.push(Event::Input(Input::Opened {
-                session,
-                carrier: Carrier::Stream,
-                who,
-            }));
-            session
-        });
-        events.extend(self.lifts(person));
-        let names = self.names.clone();
-        let names = names.iter().map(|agent| (agents, agent.as_str()));
-        for (session, name) in names.chain([(person, PERSON)]) {
-            let call = CallId(self.number());
-            let command = Command::Mail(mail::Command::read_all(Some(name.to_owned()), 0));
-            events.push(Event::Input(Input::Call {
-                session,
-                call,
-                random: self.random.bytes(),
-                command,
-            }));
-        }
-        events
     }
 
     fn pass_time(&mut self, due: Option<Timestamp>) {

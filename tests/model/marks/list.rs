@@ -539,6 +539,8 @@ marks! { Mark:
     TraceNotTheirs,
     /// Those who ask have got it, and see their own deliveries.
     TraceOfWhatWasGot,
+    /// It was sent by somebody of the project that asks, and to others too.
+    TraceOfWhatWentElsewhere,
     /// There never was such a message.
     TraceUnknown,
     /// An agent asks.

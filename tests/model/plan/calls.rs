@@ -1,9 +1,9 @@
 //! What sessions ask for.
 
+use relay::engine::DEFAULT_PROJECT;
 use relay::engine::records::{self, Of, Range};
 use relay::engine::trace::ShownTo;
 use relay::engine::watches::{self, Watched};
-use relay::engine::{AgentName, DEFAULT_PROJECT};
 
 use super::*;
 
@@ -371,7 +371,7 @@ impl Plan {
 }
 
 /// The whole name that the model's plans mean by an agent.
-fn whole(agent: &str) -> AgentName {
+pub(super) fn whole(agent: &str) -> AgentName {
     let (project, name) = agent.split_once(':').unwrap_or((DEFAULT_PROJECT, agent));
     AgentName::in_project(project, name).expect("plans name agents that could be")
 }

@@ -55,15 +55,10 @@ impl Plan {
         let session = if by_agent {
             Some(self.open[holding.rng.index(self.open.len())].0)
         } else {
-            let mut persons = self.open.iter().filter(|(_, who)| who.as_deref() == Some(PERSON));
-            persons.next().map(|(session, _)| *session)
+            self.persons()
         };
         let Some(session) = session else {
-            return Input::Opened {
-                session: SessionId(self.number()),
-                carrier: holding.rng.pick(&[Carrier::Stream, Carrier::Exchange]),
-                who: Who::Person,
-            };
+            return self.opened_by_person(&mut holding.rng);
         };
         let agent = |rng: &mut Random, names: &[String]| match rng.below(30) {
             0 => PERSON.to_owned(),
@@ -84,7 +79,22 @@ impl Plan {
             },
             _ => Asks::List,
         };
-        self.asked_by_person(session, asks)
+        self.asked(session, asks)
+    }
+
+    /// Returns a session of the person that is open.
+    pub(super) fn persons(&self) -> Option<SessionId> {
+        let mut persons = self.open.iter().filter(|(_, who)| who.as_deref() == Some(PERSON));
+        persons.next().map(|(session, _)| *session)
+    }
+
+    /// Opens one.
+    pub(super) fn opened_by_person(&mut self, rng: &mut Random) -> Input {
+        Input::Opened {
+            session: SessionId(self.number()),
+            carrier: rng.pick(&[Carrier::Stream, Carrier::Exchange]),
+            who: Who::Person,
+        }
     }
 
     /// Lists what ends all holds.
@@ -94,11 +104,11 @@ impl Plan {
         }
         let names = self.names.clone().into_iter().map(Whom::Agent);
         let all = names.chain([Whom::All]).map(Asks::Lift);
-        all.map(|asks| Event::Input(self.asked_by_person(session, asks)))
-            .collect()
+        all.map(|asks| Event::Input(self.asked(session, asks))).collect()
     }
 
-    fn asked_by_person(&mut self, session: SessionId, asks: Asks) -> Input {
+    /// Makes a call of a session.
+    pub(super) fn asked(&mut self, session: SessionId, asks: impl Into<Command>) -> Input {
         let call = CallId(self.number());
         Input::Call {
             session,

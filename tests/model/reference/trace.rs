@@ -94,6 +94,11 @@ impl Model {
             return Err(unknown(given));
         }
         self.marks.reach_if(!is_sender_s, Mark::TraceOfWhatWasGot);
+        let elsewhere = |project: &String| moments.iter().any(|moment| moment.agent.project() != project);
+        self.marks.reach_if(
+            is_sender_s && matches!(shown_to, ShownTo::Project(project) if elsewhere(project)),
+            Mark::TraceOfWhatWentElsewhere,
+        );
         let agents = moments.iter().filter(|moment| moment.what == Happened::Queued);
         let handed = |moment: &&Moment| matches!(moment.what, Happened::HandedOver { .. });
         let handed = moments.iter().filter(handed).map(|moment| &moment.agent);
