@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
 use relay::engine::limits::{
-    Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS, RECENT_BYTES_MAX,
-    THREAD_BYTES_MAX,
+    ACTIVE_MS, Bounds, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX, IDEMPOTENCY_MS,
+    RECENT_BYTES_MAX, THREAD_BYTES_MAX,
 };
 use relay::engine::mail::Second;
 use relay::engine::{
@@ -226,11 +226,11 @@ impl Plan {
             | Action::Timeout => rng.pick(&[0, 1, 3, 6]),
         });
         let short = rng.pick(&[1, 4, 16]);
-        // By the seed, so that nothing else is drawn for it: three such bodies are more than anybody is known to have read.
-        let body_bytes_max = if seed % 50 == 7 {
-            RECENT_BYTES_MAX / 2
-        } else {
-            short
+        // By the seed, so that nothing else is drawn for it: three such bodies, or one alone, are more than anybody is known to have read.
+        let body_bytes_max = match seed % 50 {
+            7 => RECENT_BYTES_MAX / 2,
+            32 => RECENT_BYTES_MAX + 1,
+            _ => short,
         };
         let bounds = Bounds {
             body_bytes_max,
@@ -493,7 +493,11 @@ impl Plan {
             3 => due,
             4 => due.plus_millis(DOUBT_LATE_MS_MAX),
             5 => due.plus_millis(DOUBT_LATE_MS_MAX + 1),
-            6 => due.plus_millis(self.up_to(400_000)),
+            6 => match self.up_to(400_000) {
+                // By what was drawn, so that nothing else is: somebody has just been active, to the millisecond.
+                ms if ms % 3 == 0 => self.now.plus_millis(ACTIVE_MS),
+                ms => due.plus_millis(ms),
+            },
             _ if self.rng.percent(10) => due.plus_millis(IDEMPOTENCY_MS),
             _ => due,
         };
