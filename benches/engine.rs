@@ -2,6 +2,9 @@
 //!
 //! `cargo bench --bench engine`
 
+use std::time::Duration;
+
+use criterion::measurement::{Measurement as _, WallTime};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use relay::engine::agents::Registration;
 use relay::engine::limits::Bounds;
@@ -66,6 +69,27 @@ fn read(call: u64, agent: &str) -> Input {
     }
 }
 
+/// Confirms what a read has handed over.
+fn confirm(engine: &mut Engine, effects: &mut Vec<Effect>) {
+    let handover = effects.iter().find_map(|effect| match effect {
+        Effect::Reply { handover, .. } => *handover,
+        Effect::Opened { .. }
+        | Effect::Changed { .. }
+        | Effect::Deliver { .. }
+        | Effect::Tell { .. }
+        | Effect::Invoke { .. }
+        | Effect::Superseded { .. }
+        | Effect::StartWorker(_)
+        | Effect::EndWorker { .. }
+        | Effect::Note(_) => None,
+    });
+    let handover = handover.expect("a read hands over");
+    for sign in [Sign::Passed, Sign::Followed] {
+        engine.handle(NOW, Input::Signed { handover, sign }, effects);
+    }
+    effects.clear();
+}
+
 fn post_and_read(c: &mut Criterion) {
     let mut group = c.benchmark_group("engine");
     for waiting in [10_u64, 10_000, 1_000_000] {
@@ -98,23 +122,7 @@ fn post_and_read(c: &mut Criterion) {
                 |(post, read)| {
                     engine.handle(NOW, post, &mut effects);
                     engine.handle(NOW, read, &mut effects);
-                    let handover = effects.iter().find_map(|effect| match effect {
-                        Effect::Reply { handover, .. } => *handover,
-                        Effect::Opened { .. }
-                        | Effect::Changed { .. }
-                        | Effect::Deliver { .. }
-                        | Effect::Tell { .. }
-                        | Effect::Invoke { .. }
-                        | Effect::Superseded { .. }
-                        | Effect::StartWorker(_)
-                        | Effect::EndWorker { .. }
-                        | Effect::Note(_) => None,
-                    });
-                    let handover = handover.expect("a read hands over");
-                    for sign in [Sign::Passed, Sign::Followed] {
-                        engine.handle(NOW, Input::Signed { handover, sign }, &mut effects);
-                    }
-                    effects.clear();
+                    confirm(&mut engine, &mut effects);
                 },
                 BatchSize::SmallInput,
             );
@@ -163,6 +171,17 @@ fn engine_of_agents(agents: u64) -> (Engine, u64) {
     (engine, call)
 }
 
+/// Has each agent that has registered read what waits for it, and confirms that.
+fn read_by_all(engine: &mut Engine, agents: u64, mut call: u64) -> u64 {
+    let mut effects = Vec::new();
+    for agent in 0..agents {
+        call += 1;
+        engine.handle(NOW, read(call, &format!("a{agent}")), &mut effects);
+        confirm(engine, &mut effects);
+    }
+    call
+}
+
 /// What a delivery costs where one message goes to many inboxes, and a message to one where there are many agents.
 fn fan_out(c: &mut Criterion) {
     let mut group = c.benchmark_group("fan-out");
@@ -172,15 +191,20 @@ fn fan_out(c: &mut Criterion) {
         // To those that have registered, and to the two of the roster that did not send it.
         group.throughput(Throughput::Elements(agents + 2));
         group.bench_function(BenchmarkId::new("post to all of", agents), |b| {
-            let (engine, call) = engine_of_agents(agents);
-            b.iter_batched_ref(
-                || (engine.clone(), Some(post(call, "@everyone"))),
-                |(engine, input)| {
-                    engine.handle(NOW, input.take().expect("it is used once"), &mut effects);
+            let (mut engine, mut call) = engine_of_agents(agents);
+            b.iter_custom(|times| {
+                let mut spent = Duration::ZERO;
+                for _ in 0..times {
+                    call += 1;
+                    let input = post(call, "@everyone");
+                    let began = WallTime.start();
+                    engine.handle(NOW, input, &mut effects);
                     effects.clear();
-                },
-                BatchSize::PerIteration,
-            );
+                    spent += WallTime.end(began);
+                    call = read_by_all(&mut engine, agents, call);
+                }
+                spent
+            });
         });
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::new("post to one of", agents), |b| {
