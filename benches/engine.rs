@@ -171,12 +171,13 @@ fn engine_of_agents(agents: u64) -> (Engine, u64) {
     (engine, call)
 }
 
-/// Has each agent that has registered read what waits for it, and confirms that.
+/// Has each agent that a message to all is for read what waits for it, and confirms that.
 fn read_by_all(engine: &mut Engine, agents: u64, mut call: u64) -> u64 {
     let mut effects = Vec::new();
-    for agent in 0..agents {
+    let registered = (0..agents).map(|agent| format!("a{agent}"));
+    for agent in registered.chain(["dev-a", "dev-b"].map(str::to_owned)) {
         call += 1;
-        engine.handle(NOW, read(call, &format!("a{agent}")), &mut effects);
+        engine.handle(NOW, read(call, &agent), &mut effects);
         confirm(engine, &mut effects);
     }
     call

@@ -133,14 +133,14 @@ impl Engine {
             return None;
         };
         let (mut states, mut inboxes) = (Finger::new(&self.agents), Finger::new(&self.inboxes));
-        let mut is_there = |agent| {
+        let mut may_look = |agent| {
             // The person is no agent, and looks when it likes to.
             states.find(agent).is_none_or(|state| {
                 let inbox = inboxes.find(agent).expect("each agent has an inbox");
                 self.is_there(agent, state, inbox, now)
             })
         };
-        if agents.iter().any(&mut is_there) {
+        if agents.iter().any(&mut may_look) {
             return None;
         }
         if let Some(absence) = agents.iter().find_map(|agent| self.node_absence(agent)) {

@@ -201,6 +201,7 @@ impl Engine {
             }
             watches.inbox_changes(agent, step);
         });
+        assert_eq!(places.as_slice().len(), agents.len(), "each agent has an inbox");
         if message.handling().deadline.is_some() {
             for (agent, seq) in agents.iter().zip(places.as_slice()) {
                 self.mind_deadline(agent, *seq, message);

@@ -10,8 +10,8 @@ use crate::engine::limits::{
     PROFILE_BYTES_MAX, REASON_BYTES_MAX, RECENT_MAX, THREAD_BYTES_MAX,
 };
 use crate::engine::{
-    AgentName, PERSON, Refusal, actions, groups, holds, mail, nodes, receipts, records, sessions, surfacing,
-    trace,
+    AgentName, DEFAULT_PROJECT, PERSON, Refusal, actions, groups, holds, mail, nodes, receipts, records,
+    sessions, surfacing, trace,
 };
 
 /// How many names of groups or channels a refusal lists.
@@ -256,7 +256,13 @@ fn misnamed(refusal: &agents::Refusal) -> String {
             format!("unknown role {name:?}; {}", no_project(project, known))
         }
         agents::Refusal::NotYou { named, name, bound } => {
-            let (argument, name) = (argument(named), name.seen_from(bound.project()));
+            let argument = argument(named);
+            // Who is of another project than the default one has to write that, and its own.
+            let name = if bound.project() == DEFAULT_PROJECT {
+                name.as_str().to_owned()
+            } else {
+                format!("{}:{}", name.project(), name.local())
+            };
             let bound = bound.as_str();
             format!(
                 "{argument:?} is {name:?}, but this session is bound to {bound:?}; leave {argument:?} out or give {bound:?}"

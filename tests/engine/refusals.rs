@@ -9,6 +9,25 @@ fn said(refusal: &Refusal) -> String {
     DEFAULT.refused(refusal)
 }
 
+#[test]
+fn a_session_of_another_project_is_told_whole_names_of_whom_it_is_not() {
+    let of = |project: &str, local: &str| AgentName::in_project(project, local).expect("a name");
+    for (name, bound, expected) in [
+        (name("pm"), name("dev-a"), ["pm", "dev-a"]),
+        (of("api", "x"), name("dev-a"), ["api:x", "dev-a"]),
+        (name("dev-a"), of("api", "dev"), ["default:dev-a", "api:dev"]),
+        (of("api", "x"), of("api", "dev"), ["api:x", "api:dev"]),
+    ] {
+        let named = agents::NamedAs::Sender;
+        let told = said(&agents::Refusal::NotYou { named, name, bound }.into());
+        let [name, bound] = expected;
+        let expected = format!(
+            "\"from\" is {name:?}, but this session is bound to {bound:?}; leave \"from\" out or give {bound:?}"
+        );
+        assert_eq!(told, expected);
+    }
+}
+
 /// Every kind of refused call, on a relay that [`at_its_bounds`] made, and what it says.
 fn refused_calls() -> Vec<(SessionId, Command, &'static str)> {
     let dev_b = SessionId(4);
