@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::cli::place::DEFAULT_PORT;
+
 /// The agent CLIs that have hooks of relay's.
 pub const CLIS: [&str; 3] = ["claude", "codex", "gemini"];
 
@@ -17,7 +19,8 @@ pub fn with_additions(wanted: &str, old: &str) -> Option<String> {
     if new.cli != was.cli || new.waits != was.waits {
         return None;
     }
-    if new.program == was.program && new.port == was.port {
+    let or_default = |port: Option<String>| port.unwrap_or_else(|| DEFAULT_PORT.to_string());
+    if new.program == was.program && or_default(new.port) == or_default(was.port) {
         return Some(old.to_owned());
     }
     let words = std::iter::once(wanted).chain(was.additions);
@@ -170,5 +173,10 @@ mod tests {
         ] {
             assert_eq!(with_additions(wanted, old).as_deref(), command, "{old}");
         }
+        let old = "relay hook claude --port 7331";
+        let same = with_additions("relay hook claude", old);
+        assert_eq!(same.as_deref(), Some(old), "it says as much, and asks no file");
+        let other = with_additions("relay hook claude", "relay hook claude --port 7332");
+        assert_eq!(other.as_deref(), Some("relay hook claude"));
     }
 }
