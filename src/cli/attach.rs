@@ -61,7 +61,7 @@ enum Left {
 /// Shows a worker until its person leaves or it ends.
 pub fn run(args: &Attach) -> Result<End, Failure> {
     let failed = |text: String| Failure::usage(format!("relay attach: {text}"));
-    let name = &args.which.said();
+    let name = args.which.said();
     if let Err(why) = require_no_agent() {
         return Err(failed(format!(
             "{why}, and a worker's terminal is the person's; relay logs {name} shows what it has written"
@@ -73,9 +73,13 @@ pub fn run(args: &Attach) -> Result<End, Failure> {
         )));
     }
     let failed = |text: String| Failure::error(format!("relay attach: {text}"));
-    let Some(files) = args.which.find("attach")? else {
+    let Some((project, files)) = args.which.find("attach")? else {
         say(&args.which.never_was("attach"));
         return Ok(End::Nothing);
+    };
+    let name = match name.contains(':') {
+        true => format!("{project}:{}", files.name()),
+        false => name,
     };
     let left = block_on(async {
         let stream = match UnixStream::connect(files.socket()).await {

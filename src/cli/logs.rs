@@ -38,7 +38,7 @@ pub struct Logs {
 
 /// Prints the log of a worker.
 pub fn run(args: &Logs) -> Result<End, Failure> {
-    let Some(files) = args.which.find("logs")? else {
+    let Some((_, files)) = args.which.find("logs")? else {
         say(&args.which.never_was("logs"));
         return Ok(End::Nothing);
     };

@@ -49,8 +49,8 @@ impl Which {
         }
     }
 
-    /// Finds its files; none if no worker of that name has ever run.
-    pub fn find(&self, subcommand: &str) -> Result<Option<Files>, Failure> {
+    /// Finds its project and its files; none if no worker of that name has ever run.
+    pub fn find(&self, subcommand: &str) -> Result<Option<(Project, Files)>, Failure> {
         let failed = |text: String| Failure::error(format!("relay {subcommand}: {text}"));
         let Some(data) = DataDirectory::by(|name| std::env::var_os(name)) else {
             return Err(failed(
@@ -76,12 +76,12 @@ impl Which {
         let (running, ended): (Vec<_>, Vec<_>) = found.partition(|(_, files)| files.is_running());
         let mut found = if running.is_empty() { ended } else { running };
         if found.len() < 2 {
-            return Ok(found.pop().map(|(_, files)| files));
+            return Ok(found.pop());
         }
         let here = project_here(None).map_err(|error| failed(error.to_string()))?;
         for preferred in here.into_iter().chain([Project::default()]) {
             if let Some(at) = found.iter().position(|(project, _)| *project == preferred) {
-                return Ok(Some(found.swap_remove(at).1));
+                return Ok(Some(found.swap_remove(at)));
             }
         }
         let names: Vec<String> = found.iter().map(|(project, _)| project.to_string()).collect();

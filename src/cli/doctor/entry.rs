@@ -10,7 +10,7 @@ use crate::cli::client::{ClientError, health_of};
 use crate::cli::discover::{Found, Way, discover_with};
 use crate::cli::install::json::Json;
 use crate::cli::or_none::OrNone;
-use crate::cli::place::{self, DEFAULT_PORT, HOSTS, MaybePlace, Place};
+use crate::cli::place::{self, HOSTS, MaybePlace, Place};
 use crate::cli::project::Project;
 use crate::engine::InvalidName;
 use crate::server::Token;
@@ -67,9 +67,8 @@ pub async fn configured(seen: &Seen, server: &Json, token: Option<&Token>) -> Co
         Err(NoAnswer::LacksToken(error)) => (None, Some(error), true),
         Err(NoAnswer::Other(error)) => (None, Some(error), false),
     };
-    let port = place
-        .ok()
-        .map(|place| place.map_or(DEFAULT_PORT, |place| place.port));
+    let place = place.ok().map(Option::unwrap_or_default);
+    let port = place.filter(Place::is_this_machine).map(|place| place.port);
     Configured {
         file,
         leads_to,

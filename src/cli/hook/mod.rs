@@ -121,12 +121,11 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                 Ok(event) => {
                     let event = Bytes::from(hooks::slimmed(event));
                     let is_start_of_claude = || args.program == Program::Claude && starts_session(&event);
+                    let mut is_wrong = Vec::new();
                     if let Err(reason) = args.mode() {
                         let reason = format!("{reason} (RELAY_MODE, or --mode); the agent's stays as it is");
                         say(&format!("relay hook: {reason}"));
-                        if is_start_of_claude() {
-                            tell_person(&format!("relay: {reason}"));
-                        }
+                        is_wrong.push(format!("relay: {reason}"));
                     }
                     let patience = PATIENCE.saturating_sub(started.elapsed());
                     let name = process.as_ref().map(Process::name);
@@ -142,9 +141,11 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                     let done = carried.unwrap_or(Ok(()));
                     if let Err(error) = &done
                         && can_be_mended(error)
-                        && is_start_of_claude()
                     {
-                        tell_person(&shows_nothing(args, error));
+                        is_wrong.push(shows_nothing(args, error));
+                    }
+                    if !is_wrong.is_empty() && is_start_of_claude() {
+                        tell_person(&is_wrong.join("\n"));
                     }
                     tell(done);
                 }
@@ -244,7 +245,11 @@ fn tell(done: Result<(), ClientError>) {
 
 /// Tells whether somebody could do something about it: not where no relay answers, which may be as it is meant to be.
 fn can_be_mended(error: &ClientError) -> bool {
-    !error.is_away() || matches!(error, ClientError::Unknown(_))
+    let says_what_to_do = matches!(
+        error,
+        ClientError::Unknown(_) | ClientError::Elsewhere { .. } | ClientError::NoPort { .. }
+    );
+    says_what_to_do || !error.is_away()
 }
 
 /// Tells whether an event is that a session starts.

@@ -44,6 +44,22 @@ fn the_environment_of_its_hooks_says_it_too() {
 }
 
 #[test]
+fn all_that_is_wrong_with_a_session_is_told_its_person_at_once() {
+    let relay = told();
+    let mut command = hook(&relay, PROCESS, &event("SessionStart"));
+    command.env("RELAY_MODE", "later").env("RELAY_AGENT", "nobody");
+    let told: Value = serde_json::from_str(&stdout_of(&command.assert().code(0))).expect("one JSON");
+    let told = told["systemMessage"].as_str().expect("a text");
+    let both: Vec<&str> = told.lines().collect();
+    assert!(
+        both.len() == 2
+            && both[0].contains("unknown mode \"later\"")
+            && both[1].contains("unknown role \"nobody\""),
+        "{told}"
+    );
+}
+
+#[test]
 fn hooks_that_say_nothing_of_it_leave_the_session_as_it_is() {
     let relay = told();
     let said = |mode: &str| {
