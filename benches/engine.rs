@@ -71,17 +71,11 @@ fn read(call: u64, agent: &str) -> Input {
 
 /// Confirms what a read has handed over.
 fn confirm(engine: &mut Engine, effects: &mut Vec<Effect>) {
-    let handover = effects.iter().find_map(|effect| match effect {
-        Effect::Reply { handover, .. } => *handover,
-        Effect::Opened { .. }
-        | Effect::Changed { .. }
-        | Effect::Deliver { .. }
-        | Effect::Tell { .. }
-        | Effect::Invoke { .. }
-        | Effect::Superseded { .. }
-        | Effect::StartWorker(_)
-        | Effect::EndWorker { .. }
-        | Effect::Note(_) => None,
+    let handover = effects.iter().find_map(|effect| {
+        let Effect::Reply { handover, .. } = effect else {
+            return None;
+        };
+        *handover
     });
     let handover = handover.expect("a read hands over");
     for sign in [Sign::Passed, Sign::Followed] {

@@ -77,9 +77,10 @@ pub fn run(args: &Attach) -> Result<End, Failure> {
         say(&args.which.never_was("attach"));
         return Ok(End::Nothing);
     };
-    let name = match name.contains(':') {
-        true => format!("{project}:{}", files.name()),
-        false => name,
+    let name = if name.contains(':') {
+        format!("{project}:{}", files.name())
+    } else {
+        name
     };
     let left = block_on(async {
         let stream = match UnixStream::connect(files.socket()).await {
