@@ -230,6 +230,24 @@ fn what_nobody_was_handed_expires_at_its_deadline_and_is_read_by_nobody() {
 }
 
 #[test]
+fn what_many_were_sent_expires_in_each_inbox() {
+    let mut relay = Relay::told();
+    relay.sends_to("*", until(1_000));
+    assert_eq!(relay.pending(), [0, 1, 1]);
+    relay.events();
+    relay.timeout_at(1_000);
+    let events = relay.events().into_iter();
+    let expired = events.filter_map(|event| {
+        let Event::Expired { agent, .. } = event else {
+            return None;
+        };
+        Some(agent)
+    });
+    assert_eq!(expired.collect::<Vec<_>>(), [name("dev-a"), name("dev-b")]);
+    assert_eq!(relay.pending(), [0, 0, 0]);
+}
+
+#[test]
 fn what_has_expired_is_not_shown_among_what_was_handed_over_before() {
     let mut relay = Relay::told();
     relay.open(AGENT, Carrier::Exchange, Some("dev-a"));
