@@ -103,15 +103,18 @@ fn in_project(project: &str, mark: &str, name: &str) -> Arc<str> {
     }
 }
 
+/// Takes a whole name apart: its project, and the name in that. Byte by byte: names are short, and this is asked for with each read.
+fn parts(whole: &str) -> (&str, &str) {
+    let at = whole.bytes().position(|byte| byte == b':');
+    at.map_or((DEFAULT_PROJECT, whole), |at| (&whole[..at], &whole[at + 1..]))
+}
+
 /// Returns what somebody in a project calls what has a whole name: the project stands before it if it is another, unless all share it.
 fn seen_from<'a>(whole: &'a str, project: &str, is_shared: bool) -> Cow<'a, str> {
-    let (own, local) = whole.split_once(':').unwrap_or((DEFAULT_PROJECT, whole));
-    if own == project || is_shared {
-        local.into()
-    } else if own == DEFAULT_PROJECT {
-        format!("{DEFAULT_PROJECT}:{local}").into()
-    } else {
-        whole.into()
+    match parts(whole) {
+        (own, local) if own == project || is_shared => local.into(),
+        (DEFAULT_PROJECT, local) => format!("{DEFAULT_PROJECT}:{local}").into(),
+        (_, _) => whole.into(),
     }
 }
 
@@ -152,17 +155,12 @@ macro_rules! qualified {
 
             /// Returns the project.
             pub fn project(&self) -> &str {
-                self.colon().map_or(DEFAULT_PROJECT, |at| &self.0[..at])
+                parts(&self.0).0
             }
 
             /// Returns the name without the project.
             pub fn local(&self) -> &str {
-                self.colon().map_or(&self.0, |at| &self.0[at + 1..])
-            }
-
-            /// Finds the end of the project. Byte by byte: names are short, and this is asked for with each read.
-            fn colon(&self) -> Option<usize> {
-                self.0.bytes().position(|byte| byte == b':')
+                parts(&self.0).1
             }
 
             /// Returns what somebody in a project calls it: the project stands before it if it is another.
