@@ -127,31 +127,41 @@ pub enum Absent {
 }
 
 impl Engine {
-    /// Says why a message to some agents may wait for long; nothing if one of them is there, or if nobody gets it.
-    pub(super) fn absence(&self, agents: &[AgentName], now: Timestamp) -> Option<Box<Absence>> {
-        let [first, others @ ..] = agents else {
-            return None;
-        };
-        let (mut states, mut inboxes) = (Finger::new(&self.agents), Finger::new(&self.inboxes));
-        let mut may_look = |agent| {
+    /// Says why a message to some agents may wait for long: none of them is there, or the only one, which is, may be shown it late. `asked`
+    /// is how its sender wants it to be brought, if that is said. Nothing if nobody gets it.
+    pub(super) fn absence(
+        &self,
+        agents: &[AgentName],
+        asked: Option<Mode>,
+        now: Timestamp,
+    ) -> Option<Box<Absence>> {
+        let mut states = Finger::new(&self.agents);
+        let mut inboxes = Finger::new(&self.inboxes);
+        for agent in agents {
             // The person is no agent, and looks when it likes to.
-            states.find(agent).is_none_or(|state| {
-                let inbox = inboxes.find(agent).expect("each agent has an inbox");
-                self.is_there(agent, state, inbox, now)
-            })
-        };
-        if agents.iter().any(&mut may_look) {
-            return None;
+            let state = states.find(agent)?;
+            let inbox = inboxes.find(agent).expect("each agent has an inbox");
+            if self.is_there(agent, state, inbox, now) {
+                let is_only = agents.len() == 1;
+                let delay = is_only.then(|| self.delay(agent, state, inbox, asked));
+                return delay.flatten().map(Box::new);
+            }
         }
+        self.all_absent(agents, now).map(Box::new)
+    }
+
+    /// Says why of some agents none is there; nothing if there are none.
+    fn all_absent(&self, agents: &[AgentName], now: Timestamp) -> Option<Absence> {
+        let (first, others) = agents.split_first()?;
         if let Some(absence) = agents.iter().find_map(|agent| self.node_absence(agent)) {
-            return Some(Box::new(absence));
+            return Some(absence);
         }
         if let Some(agent) = agents
             .iter()
             .find(|agent| self.is_asleep(&self.agents[*agent], now))
         {
             let agent = agent.clone();
-            return Some(Box::new(Absence::Asleep { agent }));
+            return Some(Absence::Asleep { agent });
         }
         let who = if others.is_empty() {
             Absent::One(first.clone())
@@ -159,23 +169,17 @@ impl Engine {
             Absent::All(agents.len())
         };
         let contacts = agents.iter().filter_map(|agent| self.agents[agent].last_contact);
-        Some(Box::new(match contacts.max() {
+        Some(match contacts.max() {
             Some(last_contact) => Absence::Gone { who, last_contact },
             None => Absence::Never {
                 who,
                 started_at: self.boot.started_at,
             },
-        }))
+        })
     }
 
-    /// Says why the only agent that gets a message may be shown it late although it is there; `asked` is how its sender wants it to be brought,
-    /// if that is said. Nobody waits long for what somebody waits for.
-    pub(super) fn delay(&self, agents: &[AgentName], asked: Option<Mode>) -> Option<Box<Absence>> {
-        let [name] = agents else {
-            return None;
-        };
-        let inbox = &self.inboxes[name];
-        let state = self.agents.get(name)?;
+    /// Says why the only agent that gets a message may be shown it late although it is there. Nobody waits long for what somebody waits for.
+    fn delay(&self, name: &AgentName, state: &Agent, inbox: &Inbox, asked: Option<Mode>) -> Option<Absence> {
         if !inbox.waits.is_empty() {
             return None;
         }
@@ -183,7 +187,7 @@ impl Engine {
             |session, program: &Program| program.activity == Activity::Idle && !self.is_being_woken(session);
         let asks = |_, program: &Program| program.activity == Activity::Asks;
         let agent = || name.clone();
-        let delay = match asked.unwrap_or(inbox.mode) {
+        match asked.unwrap_or(inbox.mode) {
             // Who says so knows it.
             Mode::Manual => asked.is_none().then(|| Absence::Holding { agent: agent() }),
             // It is shown by the node.
@@ -194,8 +198,7 @@ impl Engine {
             Mode::Immediate | Mode::OnIdle => self
                 .all_programs(state, asks)
                 .then(|| Absence::Asks { agent: agent() }),
-        };
-        delay.map(Box::new)
+        }
     }
 
     /// Tells whether an agent has programs, and something is true of them all.

@@ -131,8 +131,7 @@ impl Engine {
             Some(_) => None,
             None => {
                 let note = self.held_note(&message.from, &agents);
-                let note = note.or_else(|| self.absence(&agents, step.now));
-                note.or_else(|| self.delay(&agents, mode))
+                note.or_else(|| self.absence(&agents, mode, step.now))
             }
         };
         step.note(Event::Accepted {
