@@ -5,7 +5,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use axum::Router;
@@ -21,19 +21,25 @@ use super::http::{self, RmcpService, collect};
 use super::limits::REQUEST_BYTES_MAX;
 use super::owner::Receipt;
 use super::wire::{Link, Sent};
-use super::{Shared, guard, sse};
+use super::{Shared, guard, router, sse};
 
 /// Where requests go.
 pub(super) struct Dispatch {
     shared: Arc<Shared>,
     rmcp: RmcpService,
-    router: Router,
+    /// Made when the first request needs it: that takes more than half of the work of a start, and the code of all its routes lies
+    /// far apart in memory. Tool calls over `POST /mcp` never do.
+    router: OnceLock<Router>,
 }
 
 impl Dispatch {
     /// Puts the ways together.
-    pub fn new(shared: Arc<Shared>, rmcp: RmcpService, router: Router) -> Self {
-        Self { shared, rmcp, router }
+    pub fn new(shared: Arc<Shared>, rmcp: RmcpService) -> Self {
+        Self {
+            shared,
+            rmcp,
+            router: OnceLock::new(),
+        }
     }
 
     /// Answers one request.
@@ -71,7 +77,8 @@ impl Dispatch {
     async fn route(&self, link: Link, request: Request<Incoming>) -> Response<ResponseBody> {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(link));
-        let Ok(response) = self.router.clone().call(request).await;
+        let router = self.router.get_or_init(|| router(Arc::clone(&self.shared)));
+        let Ok(response) = router.clone().call(request).await;
         response.map(ResponseBody::Routed)
     }
 }

@@ -215,11 +215,8 @@ pub async fn serve<L: Listener>(
     };
     let orphans = Arc::clone(&shared.orphans);
     let sockets = shared.sockets.clone();
-    let dispatch = Arc::new(Dispatch::new(
-        Arc::clone(&shared),
-        rmcp_service(&shared, None),
-        router(shared),
-    ));
+    let rmcp = rmcp_service(&shared, None);
+    let dispatch = Arc::new(Dispatch::new(shared, rmcp));
     let answer = move |link, request| Arc::clone(&dispatch).answer(link, request);
     let serving = connections::serve(listener, answer, Arc::clone(&owner), stopped);
     let result = tokio::select! {
