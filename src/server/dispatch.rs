@@ -21,14 +21,14 @@ use super::http::{self, RmcpService, collect};
 use super::limits::REQUEST_BYTES_MAX;
 use super::owner::Receipt;
 use super::wire::{Link, Sent};
-use super::{Shared, guard, router, sse};
+use super::{Shared, guard, sse};
 
 /// Where requests go.
 pub(super) struct Dispatch {
     shared: Arc<Shared>,
     rmcp: RmcpService,
-    /// Made when the first request needs it: that takes more than half of the work of a start, and the code of all its routes lies
-    /// far apart in memory. Tool calls over `POST /mcp` never do.
+    /// Made by the first request that needs it, which no `POST /mcp` does that is let in. To make it at the start would more than
+    /// double what relay does until it is ready, and would bring the code of all routes into memory, which lies far apart.
     router: OnceLock<Router>,
 }
 
@@ -77,7 +77,9 @@ impl Dispatch {
     async fn route(&self, link: Link, request: Request<Incoming>) -> Response<ResponseBody> {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(link));
-        let router = self.router.get_or_init(|| router(Arc::clone(&self.shared)));
+        let router = self
+            .router
+            .get_or_init(|| super::router(Arc::clone(&self.shared)));
         let Ok(response) = router.clone().call(request).await;
         response.map(ResponseBody::Routed)
     }

@@ -256,6 +256,11 @@ fn rmcp_service(shared: &Arc<Shared>, listener: Option<Caller>) -> RmcpService {
 
 /// Routes what [`dispatch`] leaves: all but the `POST`s to `/mcp` and `/message` that are let in.
 fn router(shared: Arc<Shared>) -> Router {
+    let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
+    routes().layer(guard).with_state(shared)
+}
+
+fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/sse", get(sse::open).head(unknown_method))
         .route("/message", any(unknown_method))
@@ -283,11 +288,6 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(v1::routes())
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
-        .layer(axum::middleware::from_fn_with_state(
-            Arc::clone(&shared),
-            guard::check,
-        ))
-        .with_state(shared)
 }
 
 /// An answer that is an error of HTTP: `{"error": reason}`.
@@ -335,4 +335,13 @@ async fn unknown_method(method: Method, uri: Uri, request: Request) -> Response 
     let reason = format!("{method} is not for {:?}; accepted: {accepted}", uri.path());
     let allow = [(axum::http::header::ALLOW, accepted)];
     (allow, refuse(StatusCode::METHOD_NOT_ALLOWED, reason)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_route_contradicts_another() {
+        // axum panics if one does, and relay makes its routes only once it is asked for one.
+        drop(super::routes());
+    }
 }
