@@ -83,6 +83,7 @@ fn main() {
 fn memory() {
     let server = Server::relay();
     let runtime = runtime();
+    server.make_routes();
     let fresh = server.resident_kb();
     let workspace = runtime.block_on(Workspace::make(server.port, IDLE));
     let before = server.resident_kb();
