@@ -127,8 +127,9 @@ pub enum Absent {
 }
 
 impl Engine {
-    /// Says why a message to some agents may wait for long: none of them is there, or the only one, which is, may be shown it late. `asked`
-    /// is how its sender wants it to be brought, if that is said. Nothing if nobody gets it.
+    /// Says why a message to some agents may wait for long: because none of them is there, or because the only one that gets it is
+    /// there and may be shown it late. Nothing otherwise, and nothing if the person is among them. `asked` is how its sender wants it to
+    /// be brought, if that is said.
     pub(super) fn absence(
         &self,
         agents: &[AgentName],
@@ -150,7 +151,7 @@ impl Engine {
         self.all_absent(agents, now).map(Box::new)
     }
 
-    /// Says why of some agents none is there; nothing if there are none.
+    /// Says why nobody is there, of agents that all are not; nothing if there are none.
     fn all_absent(&self, agents: &[AgentName], now: Timestamp) -> Option<Absence> {
         let (first, others) = agents.split_first()?;
         if let Some(absence) = agents.iter().find_map(|agent| self.node_absence(agent)) {

@@ -137,6 +137,16 @@ fn of_many_nobody_is_missed_while_one_is_there() {
 }
 
 #[test]
+fn that_one_is_shown_it_late_is_told_of_the_only_one_that_gets_it() {
+    let mut relay = silent();
+    relay.open(B, Carrier::Stream, Some("dev-a"));
+    relay.has_brought(Some(Mode::Manual));
+    let agent = name("dev-a");
+    assert_eq!(told_of(&mut relay, "dev-a"), Some(Absence::Holding { agent }));
+    assert_eq!(told_of(&mut relay, "*"), None);
+}
+
+#[test]
 fn each_toolset_has_its_own_place_for_it() {
     let start = "2026-05-02T14:30:00.000Z";
     let never = format!("no agent has read for dev-a since relay started at {start}; the message waits");

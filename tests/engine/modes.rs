@@ -11,7 +11,7 @@ use super::*;
 
 impl Relay {
     /// Says how `dev-a` is to be brought what its senders say nothing of, or asks it. Returns how it is.
-    fn has_brought(&mut self, mode: Option<Mode>) -> Mode {
+    pub(super) fn has_brought(&mut self, mode: Option<Mode>) -> Mode {
         let agent = Some("dev-a".to_owned());
         let person = self.person();
         let effects = self.call(person, 800, Asks::Mode { agent, mode }.into());
