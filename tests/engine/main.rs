@@ -1,4 +1,7 @@
 //! The rules of the engine, one small test each: whole effects compared, named by the fact that they show.
+//!
+//! Beside them, in folders of their own: the engine and a reference model ([`model`]), and random walks ([`walks`]). All of it runs with
+//! the shell or without: `cargo test -p relay --no-default-features --test engine`.
 
 mod absence;
 mod actions;
@@ -12,6 +15,7 @@ mod channels;
 mod channels_by_name;
 mod coming_and_going;
 mod deliveries;
+mod docs;
 mod events;
 mod groups_of_agents;
 mod handing_over;
@@ -23,6 +27,7 @@ mod home;
 mod idempotency;
 mod inputs_for_nothing;
 mod invocations;
+mod model;
 mod modes;
 mod names_and_times;
 mod nodes;
@@ -51,6 +56,7 @@ mod toolsets;
 mod tracing;
 mod waiting;
 mod waking;
+mod walks;
 mod watching;
 mod words_of_refusals;
 mod workers;

@@ -19,14 +19,14 @@ pub struct Need {
 pub const TMUX: Need = Need {
     calls: &[&["tmux", "-V"]],
     missing: "tmux is missing",
-    tests: "start.sh --tmux (--test start_sh tmux::), of what relay types into a pane (--test cli hook::tmux::) and of relay top (--test cli top::)",
+    tests: "start.sh --tmux (--test outside start_sh::tmux::), of what relay types into a pane (--test outside hook::tmux::) and of relay top (--test outside top::)",
     get: "apt-get install tmux, or brew install tmux",
 };
 
 pub const TERMINAL: Need = Need {
     calls: &[&["script", "--version"], &["python3", "--version"]],
     missing: "script of util-linux and python3 are missing",
-    tests: "the log's colours in a terminal (--test log terminal::each_kind)",
+    tests: "the log's colours in a terminal (--test outside log::terminal::each_kind)",
     get: "apt-get install bsdutils, or python3",
 };
 

@@ -1,0 +1,261 @@
+use super::*;
+
+#[test]
+fn what_agents_post_to_the_person_is_shown_once() {
+    let relay = told();
+    const BODIES: [&str; WAYS.len()] = ["Which\ndatabase?", "two", "three", "four"];
+    for (way, body) in WAYS.into_iter().zip(BODIES) {
+        relay.session(way).post("dev-b", "user", body);
+    }
+    let peeked = ask(relay.port, &["peek", "--json"]).assert().code(0).stderr("");
+    let messages: Vec<Value> = serde_json::from_str(&stdout_of(&peeked)).expect("JSON");
+    let time = |at: usize| {
+        let ts = messages[at]["ts"].as_str().expect("a time");
+        format!("{} {}", &ts[..10], &ts[11..19])
+    };
+    let id = |at: usize| &messages[at]["id"].as_str().expect("an id")[..8];
+    let blocks = format!(
+        "[{}] dev-b → user [free] {}\n  Which\n  database?\n\n\
+         [{}] dev-b → user [free] {}\n  two\n\n\
+         [{}] dev-b → user [free] {}\n  three\n\n\
+         [{}] dev-b → user [free] {}\n  four\n",
+        time(0),
+        id(0),
+        time(1),
+        id(1),
+        time(2),
+        id(2),
+        time(3),
+        id(3)
+    );
+    let peek = ask(relay.port, &["peek"]).assert();
+    peek.code(0).stdout(blocks.clone()).stderr("");
+    let read = ask(relay.port, &["read"]).assert();
+    read.code(0).stdout(blocks).stderr("");
+    for subcommand in ["read", "peek"] {
+        let nothing = ask(relay.port, &[subcommand]).assert();
+        nothing.code(3).stdout("").stderr("nothing for user\n");
+        let nothing = ask(relay.port, &[subcommand, "--json"]).assert();
+        nothing.code(3).stdout("[]\n").stderr("nothing for user\n");
+    }
+}
+
+#[test]
+fn json_is_what_read_messages_has() {
+    let relay = told();
+    relay.session(Way::Sse).post("dev-b", "dev-a", "\u{1b}[2J");
+    let read = ask(relay.port, &["read", "dev-a", "--json"]).assert().code(0);
+    let read: Value = serde_json::from_str(&stdout_of(&read)).expect("JSON");
+    let message = &read[0];
+    let expected = json!([{
+        "id": message["id"], "from": "dev-b", "to": "dev-a", "kind": "free", "body": "\u{1b}[2J", "ts": message["ts"],
+    }]);
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn the_person_hears_once_of_a_start_and_leaves_an_agents_news_to_it() {
+    let relay = Relay::start();
+    relay.session(Way::Sse).post("pm", "dev-a", "task");
+    ask(relay.port, &["read", "dev-a"]).assert().code(0).stderr("");
+    let started_at = relay.health()["started_at"].as_str().expect("a time").to_owned();
+    let news = format!(
+        "relay started at {} {}; what was unread before that is gone\nnothing for user\n",
+        &started_at[..10],
+        &started_at[11..19]
+    );
+    ask(relay.port, &["read"])
+        .assert()
+        .code(3)
+        .stdout("")
+        .stderr(news);
+    until("the read is confirmed", || {
+        let read = ask(relay.port, &["read"]).assert().code(3);
+        read.get_output().stderr == b"nothing for user\n"
+    });
+    relay.session(Way::Sse).hear_of_start("dev-a");
+}
+
+#[test]
+fn a_wait_ends_when_something_comes() {
+    let relay = told();
+    let wait = begin(relay.port, &["read", "--wait", "280", "--json"], Stdio::piped());
+    await_wait(&relay, "user");
+    relay.session(Way::Sse).post("pm", "user", "done");
+    let output = wait.wait_with_output().expect("it ends");
+    let read: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        (output.status.code(), &read[0]["body"]),
+        (Some(0), &json!("done"))
+    );
+}
+
+#[test]
+fn a_wait_in_vain_is_a_time_out_even_if_there_is_news_of_the_start() {
+    let relay = Relay::start();
+    let started = Instant::now();
+    ask(relay.port, &["read", "--wait", "0.5", "--json"])
+        .assert()
+        .code(4)
+        .stdout("[]\n")
+        .stderr(
+            starts_with("relay started at ").and(predicates::str::ends_with("nothing for user in 0.5 s\n")),
+        );
+    assert!(started.elapsed() >= Duration::from_millis(500));
+    for bad in ["-1", "86401", "NaN", "x"] {
+        let option = format!("--wait={bad}");
+        let accepted = contains("a wait is a number of seconds from 0 to 86400");
+        ask(relay.port, &["read", &option])
+            .assert()
+            .code(2)
+            .stderr(accepted);
+    }
+}
+
+#[test]
+fn a_wait_says_that_the_relay_is_gone() {
+    for signal in ["TERM", "KILL"] {
+        let relay = told();
+        let wait = begin(relay.port, &["read", "--wait", "280"], Stdio::piped());
+        await_wait(&relay, "user");
+        relay.signal(signal);
+        let output = wait.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let orderly = "relay read: relay is stopping\n".to_owned();
+        let place = format!("127.0.0.1:{}", relay.port);
+        let killed = format!(
+            "relay read: relay on {place} went away during the call, which may or may not have been carried out\n"
+        );
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(said, if signal == "TERM" { orderly } else { killed });
+    }
+}
+
+#[test]
+fn a_wait_that_is_killed_takes_nothing() {
+    let relay = told();
+    let mut wait = begin(relay.port, &["read", "--wait", "280"], Stdio::null());
+    await_wait(&relay, "user");
+    wait.kill().expect("it runs");
+    wait.wait().expect("it is a child of this test");
+    relay.await_sessions(0);
+    relay.session(Way::Sse).post("pm", "user", "still here");
+    ask(relay.port, &["read"])
+        .assert()
+        .code(0)
+        .stdout(contains("\n  still here\n"));
+}
+
+/// Reads, and has the messages that were not taken come back.
+fn is_shown_again(relay: &Relay) {
+    until("the messages are back", || unread(relay, "user") == 1);
+    ask(relay.port, &["read"])
+        .assert()
+        .code(0)
+        .stdout(contains("dev-b → user [free] ").and(contains(" (you may have seen this one)\n  ")));
+}
+
+#[test]
+fn what_stdout_does_not_take_is_not_read() {
+    let relay = told();
+    let said = "relay read: cannot write to stdout: ";
+    let kept = "; the messages are not read, and will be shown again\n";
+    relay.session(Way::Sse).post("dev-b", "user", "hello");
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let closed = || {
+        let (reader, writer) = std::io::pipe().expect("the system has pipes");
+        drop(reader);
+        writer
+    };
+    for stdout in [Stdio::from(full.expect("Linux has it")), Stdio::from(closed())] {
+        let read = begin(relay.port, &["read"], stdout);
+        let output = read.wait_with_output().expect("it ends");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text.starts_with(said) && text.ends_with(kept), "{text}");
+        until("the message is back", || unread(&relay, "user") == 1);
+    }
+    is_shown_again(&relay);
+}
+
+#[test]
+fn what_a_killed_read_was_still_writing_is_not_read() {
+    let relay = told();
+    relay
+        .session(Way::Sse)
+        .post("dev-b", "user", &"x".repeat(1024 * 1024));
+    let mut read = begin(relay.port, &["read"], Stdio::piped());
+    until("the read has got it", || unread(&relay, "user") == 0);
+    // The pipe takes a part of it, and nobody reads on.
+    read.kill().expect("it runs");
+    read.wait().expect("it is a child of this test");
+    is_shown_again(&relay);
+}
+
+#[test]
+fn no_session_of_an_agent_may_have_the_persons() {
+    let relay = Relay::start();
+    let reason = |argument: &str| {
+        format!(
+            "{argument:?} is \"user\", which is the person's own inbox and name: only the relay command reads it or \
+             speaks for it; known roles: pm, dev-a, dev-b"
+        )
+    };
+    for way in WAYS {
+        let mut session = relay.session(way);
+        session.post("pm", "user", "for your eyes");
+        assert_eq!(session.read("user"), Reply::error(&reason("for")));
+        let look = session.call("list_pending", &json!({"for": "user"}));
+        assert_eq!(look, Reply::error(&reason("for")));
+        let as_person = json!({"from": "user", "to": "pm", "kind": "free", "body": ""});
+        assert_eq!(
+            session.call("post_message", &as_person),
+            Reply::error(&reason("from"))
+        );
+    }
+    let mut bound = relay.bound_session(Way::Http, "pm");
+    assert_eq!(bound.read("user"), Reply::error(&reason("for")));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    for request in [
+        Request::get("/sse?agent=user"),
+        Request::post("/mcp?agent=user", call),
+    ] {
+        let response = relay.connect().exchange(&request);
+        assert_eq!(response.status, 400);
+        assert_eq!(response.json(), json!({"error": reason("agent")}));
+    }
+    assert_eq!(unread(&relay, "user"), WAYS.len() as u64);
+}
+
+#[test]
+fn a_closed_stdout_takes_no_messages() {
+    let relay = told();
+    relay.session(Way::Sse).post("pm", "user", "precious");
+    let port = relay.port.to_string();
+    for read in ["read >&-", "read --json >&-"] {
+        let mut shell = crate::support::process::command_of("sh");
+        let read = format!("exec \"$0\" {read} --port {port}");
+        let output = shell.args(["-c", &read, env!("CARGO_BIN_EXE_relay")]).output();
+        let output = output.expect("a shell");
+        let said = "relay read: cannot write to stdout: it is closed, or /dev/null opened for reading and writing; the messages are not read, and will be shown again\n";
+        assert_eq!(
+            (
+                output.status.code(),
+                String::from_utf8_lossy(&output.stderr).as_ref()
+            ),
+            (Some(1), said)
+        );
+    }
+    assert_eq!(unread(&relay, "user"), 1);
+    let mut shell = crate::support::process::command_of("sh");
+    let thrown_away = format!("exec \"$0\" read --port {port} >/dev/null");
+    let status = shell
+        .args(["-c", &thrown_away, env!("CARGO_BIN_EXE_relay")])
+        .status();
+    assert_eq!(
+        status.expect("a shell").code(),
+        Some(0),
+        "who throws them away has read them"
+    );
+    assert_eq!(unread(&relay, "user"), 0);
+}

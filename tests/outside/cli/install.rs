@@ -1,0 +1,83 @@
+//! `relay install` and `relay uninstall`: which files they change and how, what they leave, and what they refuse.
+
+mod again;
+mod allowed;
+mod kept;
+mod lasting;
+mod places;
+mod plugin;
+mod refusals;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::desk::{Desk, RELAY};
+use super::*;
+
+/// What OpenCode runs in place of hooks.
+const OPENCODE_PLUGIN: &str = include_str!("../../../plugin/opencode/relay.js");
+
+/// The groups of one hook each.
+fn groups(commands: &[(&str, bool)]) -> Value {
+    let group = |(command, waits): &(&str, bool)| {
+        let command = format!("{RELAY} hook {command}");
+        let hook = if *waits {
+            json!({"type": "command", "command": command, "asyncRewake": true, "timeout": 2_000_000})
+        } else {
+            json!({"type": "command", "command": command})
+        };
+        json!({"hooks": [hook]})
+    };
+    commands.iter().map(group).collect()
+}
+
+/// What Claude Code may do without asking, and what it asks for all the same.
+fn permissions() -> Value {
+    json!({"allow": ["mcp__relay"], "ask": ["mcp__relay__relay_spawn"]})
+}
+
+fn claude_hooks(port: &str) -> Value {
+    let (plain, wait) = (format!("claude{port}"), format!("claude wait{port}"));
+    let told = groups(&[(&plain, false)]);
+    let waited = groups(&[(&plain, false), (&wait, true)]);
+    json!({
+        "SessionStart": waited, "UserPromptSubmit": waited, "Stop": waited,
+        "PostToolUse": told, "PostToolUseFailure": told, "Notification": told, "SessionEnd": told,
+    })
+}
+
+#[test]
+fn a_dry_run_shows_a_diff_and_writes_nothing() {
+    let desk = Desk::new();
+    let file = desk.project.join(".mcp.json");
+    desk.write(&file, "{\n  \"a\": 1\n}\n");
+    let before = desk.files();
+    let arguments = [
+        "--editor",
+        "cursor",
+        "--editor",
+        "claude",
+        "--no-hooks",
+        "--dry-run",
+    ];
+    let settings = desk.project.join(".claude/settings.local.json");
+    let cursor = desk.project.join(".cursor/mcp.json");
+    let diff = format!(
+        "--- {mcp}\n+++ {mcp}\n@@ -1,3 +1,9 @@\n {{\n-  \"a\": 1\n+  \"a\": 1,\n+  \"mcpServers\": {{\n+    \"relay\": {{\n\
+         +      \"type\": \"sse\",\n+      \"url\": \"http://localhost:7331/sse?agent=${{RELAY_AGENT:-}}\"\n+    }}\n+  }}\n }}\n\
+         --- /dev/null\n+++ {}\n@@ -0,0 +1,7 @@\n+{{\n+  \"enabledMcpjsonServers\": [\"relay\"],\n\
+         +  \"permissions\": {{\n+    \"allow\": [\"mcp__relay\"],\n+    \"ask\": [\"mcp__relay__relay_spawn\"]\n+  }}\n+}}\n\
+         --- /dev/null\n+++ {}\n@@ -0,0 +1,7 @@\n+{{\n+  \"mcpServers\": {{\n+    \"relay\": {{\n\
+         +      \"url\": \"http://localhost:7331/mcp\"\n+    }}\n+  }}\n+}}\n",
+        settings.display(),
+        cursor.display(),
+        mcp = file.display(),
+    );
+    let install = [&["install"][..], &arguments[..]].concat();
+    desk.relay(&install).assert().code(0).stdout(diff).stderr("");
+    assert_eq!(desk.files(), before);
+    assert!(!desk.home.join(".local").exists());
+}

@@ -1,0 +1,94 @@
+//! The socket of those who attach, spoken to without `relay attach`.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+
+use super::scene::Scene;
+use crate::support::{PATIENCE, until};
+
+const SOCKET: &str = "relay/projects/default/workers/w1.sock";
+
+/// How many may be attached.
+const ATTACHED_MAX: usize = 8;
+
+fn attach(scene: &Scene) -> UnixStream {
+    until("there is a socket", || scene.path(SOCKET).exists());
+    let stream = UnixStream::connect(scene.path(SOCKET)).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("it is a socket");
+    stream
+}
+
+/// What is said first to who attaches: its letter, and its bytes.
+fn first_said(stream: &mut UnixStream) -> (u8, Vec<u8>) {
+    let mut head = [0; 5];
+    stream.read_exact(&mut head).expect("something is said");
+    let [kind, length @ ..] = head;
+    let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut bytes).expect("it is whole");
+    (kind, bytes)
+}
+
+fn say(stream: &mut UnixStream, kind: u8, bytes: &[u8]) {
+    let length = u32::try_from(bytes.len()).expect("it is short");
+    let whole = [&[kind], &length.to_be_bytes()[..], bytes].concat();
+    stream.write_all(&whole).expect("it is heard");
+}
+
+#[test]
+fn the_socket_is_its_user_s_alone_and_goes_with_the_worker() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run("exec sleep 600");
+    let socket = scene.path(SOCKET);
+    let mode = socket.metadata().expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    supervisor.end();
+    supervisor.last();
+    assert!(!socket.exists());
+}
+
+#[test]
+fn so_many_are_attached_and_another_one_once_one_has_left() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run("echo ready; exec sleep 600");
+    let mut attached: Vec<UnixStream> = (0..ATTACHED_MAX).map(|_| attach(&scene)).collect();
+    for stream in &mut attached {
+        assert_eq!(first_said(stream).0, b'o');
+    }
+    let full = b"8 are attached to it already, as many as may be; detach one of them";
+    assert_eq!(first_said(&mut attach(&scene)), (b'r', full.to_vec()));
+    attached.pop();
+    until("there is room for one", || {
+        first_said(&mut attach(&scene)).0 == b'o'
+    });
+    supervisor.end();
+    supervisor.last();
+}
+
+#[test]
+fn a_window_of_any_size_leaves_the_terminal_one_that_it_may_have() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run("while read line; do stty size >\"$DIRECTORY/size\"; done");
+    let mut stream = attach(&scene);
+    let sizes = [
+        (1_u16, 1_u16, "1 1\n"),
+        (u16::MAX, u16::MAX, "1000 1000\n"),
+        // It does not know its own.
+        (0, 0, "1000 1000\n"),
+        (7, 9, "7 9\n"),
+    ];
+    for (rows, cols, size) in sizes {
+        say(
+            &mut stream,
+            b's',
+            &[rows.to_be_bytes(), cols.to_be_bytes()].concat(),
+        );
+        // A key may come before the size that was said before it.
+        until("it has its size", || {
+            say(&mut stream, b'k', b"\r");
+            scene.text("size") == size
+        });
+    }
+    supervisor.end();
+    supervisor.last();
+}
