@@ -55,26 +55,10 @@ async function says(terminal, text) {
   await terminal.presses('Enter');
 }
 
-/** Waits until this is what relay says of the sessions of hooks. */
-function are(world, ...programs) {
-  let found;
-  return until(async () => {
-    const { connections } = await world.relay.health();
-    found = connections.flatMap(({ program }) => (program ? [`${program.activity}${program.can_be_woken ? ', can be woken' : ''}`] : []));
-    return found.sort().join() === programs.join();
-  }, () => `${programs.join(' and ')}; there are ${found.join(' and ')}`);
-}
-
-async function nothingIsLeft(world) {
-  const inDoubt = async () => (await world.relay.health()).roles.find(({ role }) => role === 'dev-a');
-  await until(async () => (await inDoubt()).in_doubt === 0, 'what was shown to be confirmed');
-  assert.deepEqual(await inDoubt(), { role: 'dev-a', mode: 'immediate', unread: 0, in_doubt: 0, oldest_seconds: null });
-}
-
 test('Codex: an idle session begins a turn for a message, and what its person is writing stays', async (t) => {
   const { world, model, terminal } = await open(t);
   await model.say('the first turn');
-  await are(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await terminal.types('a draft');
   await terminal.shows((screen) => screen.includes('a draft'), 'the draft');
   const sent = Date.now();
@@ -87,8 +71,8 @@ test('Codex: an idle session begins a turn for a message, and what its person is
     { role: 'user', text: WOKEN + framed('wake up') },
   ]);
   await model.say('the second turn');
-  await are(world, 'idle, can be woken');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
   const screen = await terminal.shows((screen) => screen.includes('the second turn'), 'the end of the second turn');
   assert.ok(screen.includes('a draft'), screen);
 });
@@ -96,15 +80,15 @@ test('Codex: an idle session begins a turn for a message, and what its person is
 test('Codex: a session that its daemon runs begins a turn, and does so behind a closed window', async (t) => {
   const { world, model, terminal } = await open(t, true);
   await model.say('the first turn');
-  await are(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   for (const body of ['wake up', 'behind a closed window']) {
     const sent = Date.now();
     await world.send(body);
     assert.deepEqual(plain(await within(model.news(), 'the turn')).at(-1), { role: 'user', text: WOKEN + framed(body) });
     t.diagnostic(`woken ${model.came.at(-1) - sent} ms after relay send was started`);
     await model.say('done');
-    await are(world, 'idle, can be woken');
-    await nothingIsLeft(world);
+    await world.are('idle, can be woken');
+    await world.nothingIsLeft();
     await terminal.close();
   }
 });
@@ -112,7 +96,7 @@ test('Codex: a session that its daemon runs begins a turn, and does so behind a 
 test('Codex: ten messages in a burst are one wake, and each is shown once', async (t) => {
   const { world, model } = await open(t);
   await model.say('the first turn');
-  await are(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   const bodies = Array.from({ length: 10 }, (_, at) => `message ${at}.`);
   await Promise.all(bodies.map((body) => world.send(body)));
   await within(model.asked(), 'the turn');
@@ -123,16 +107,16 @@ test('Codex: ten messages in a burst are one wake, and each is shown once', asyn
   assert.deepEqual(bodies.map((body) => times(`| ${body}\n`)), bodies.map(() => 1), shown);
   assert.equal(times('[relay wake '), 1);
   await model.say('done');
-  await are(world, 'idle, can be woken');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 test('Codex: a session is woken by a relay that was started again', async (t) => {
   const { world, model } = await open(t);
   await model.say('the first turn');
-  await are(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await world.relay.restart();
-  await are(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await world.send('after the restart');
   const news = plain(await within(model.news(), 'the turn'));
   assert.deepEqual(news.at(-1), { role: 'user', text: WOKEN + framed('after the restart') });
@@ -141,7 +125,7 @@ test('Codex: a session is woken by a relay that was started again', async (t) =>
 
 test('Codex: an interrupted session is left to its person, and shows what waits with what that says next', async (t) => {
   const { world, model, terminal } = await open(t);
-  await are(world, 'busy, can be woken');
+  await world.are('busy, can be woken');
   await terminal.presses('Escape');
   await terminal.shows((screen) => screen.includes('interrupted'), 'the end of the turn');
   await model.say('too late');
@@ -149,20 +133,20 @@ test('Codex: an interrupted session is left to its person, and shows what waits 
   await says(terminal, 'and on');
   assert.deepEqual(plain(await within(model.news(), 'the turn')).slice(-2), codex.atPrompt('and on', framed('after Esc')));
   await model.say('done');
-  await are(world, 'idle, can be woken');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 test('Codex: of several conversations of a window the one is woken in which somebody spoke last', async (t) => {
   const { world, model, terminal } = await open(t);
   await model.say('in the first');
-  await are(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await says(terminal, '/new');
   await terminal.shows((screen) => !screen.includes('in the first'), 'another conversation');
   await says(terminal, 'and now this');
   await within(model.asked(), 'the second conversation');
   await model.say('in the second');
-  await are(world, 'idle', 'idle, can be woken');
+  await world.are('idle', 'idle, can be woken');
   await world.send('wake up');
   const [said, woken] = plain(await within(model.news(), 'the turn')).slice(-2);
   // The waiter of the first may have taken it before it looked, and not brought it.
@@ -172,20 +156,19 @@ test('Codex: of several conversations of a window the one is woken in which some
     { role: 'user', text: WOKEN + framed('wake up') },
   ]);
   await model.say('done');
-  await are(world, 'idle', 'idle, can be woken');
-  await nothingIsLeft(world);
+  await world.are('idle', 'idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 for (const [how, end] of [['is killed', (terminal) => terminal.close()], ['is left', (terminal) => says(terminal, '/quit')]]) {
   test(`Codex: relay knows of no session once its program ${how}`, async (t) => {
     const { world, model, terminal } = await open(t);
     await model.say('the first turn');
-    await are(world, 'idle, can be woken');
+    await world.are('idle, can be woken');
     await end(terminal);
-    await are(world);
+    await world.are();
     await world.send('too late');
-    const { roles } = await world.relay.health();
-    assert.equal(roles.find(({ role }) => role === 'dev-a').unread, 1);
+    assert.equal((await world.inbox()).unread, 1);
   });
 }
 
@@ -198,8 +181,8 @@ test('Codex: a run is not woken, since it ends with its turn', async (t) => {
     await model.asked();
     // Time enough for whoever was started at the end.
     await model.use(...codex.shell('sleep 1'));
-    await are(world, 'busy');
+    await world.are('busy');
     await model.say('done');
   }, { agent: 'dev-a' });
-  await are(world);
+  await world.are();
 });

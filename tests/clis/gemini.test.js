@@ -42,36 +42,16 @@ async function says(terminal, text) {
   }, 'what was typed to be taken');
 }
 
-/** Waits until this is what relay says of the only session of hooks. */
-function is(world, expected) {
-  let found;
-  return until(async () => {
-    const { connections } = await world.relay.health();
-    found = connections.flatMap(({ program }) => (program ? [`${program.activity}${program.can_be_woken ? ', can be woken' : ''}`] : []));
-    return found.join() === expected;
-  }, () => `${expected}; there is ${found.join(' and ')}`);
-}
-
 /** How many waiters there are. */
 function waiters({ relay }) {
   const all = execFileSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' }).split('\n');
   return all.filter((line) => line.trimEnd().endsWith(`hook gemini --port ${relay.port} wait`)).length;
 }
 
-async function dev(world) {
-  const { role, mode, ...rest } = (await world.relay.health()).roles.find(({ role }) => role === 'dev-a');
-  return rest;
-}
-
-async function nothingIsLeft(world) {
-  await until(async () => (await dev(world)).in_doubt === 0, 'what was shown to be confirmed');
-  assert.deepEqual(await dev(world), { unread: 0, in_doubt: 0, oldest_seconds: null });
-}
-
 test('Gemini CLI: an idle session begins a turn for a message, again and again, and takes it for nothing but text', async (t) => {
   const { world, model, terminal } = await open(t);
   writeFileSync(path.join(world.project, 'a.txt'), 'what nobody asked for');
-  await is(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   for (const body of ['wake up', 'look at @a.txt, @dev-b', '/quit']) {
     const sent = Date.now();
     // Nobody is told that the message may wait for long.
@@ -80,35 +60,35 @@ test('Gemini CLI: an idle session begins a turn for a message, again and again, 
     t.diagnostic(`woken ${model.came.at(-1) - sent} ms after relay send was started`);
     assert.deepEqual(news.at(-1), { role: 'user', text: (WOKEN + framed(body)).replaceAll('@', '\\@').trim() });
     await model.say('done');
-    await is(world, 'idle, can be woken');
-    await nothingIsLeft(world);
+    await world.are('idle, can be woken');
+    await world.nothingIsLeft();
   }
   // Of what is too long for a turn it is told only that it is there.
   await world.send('x'.repeat(10_000), '--mode', 'on-idle');
   const { text } = plain(await within(model.news(), 'the turn')).at(-1);
   assert.ok(text.startsWith(WOKEN.trim()) && text.includes('read_messages') && !text.includes('xxx'), text);
   await model.say('done');
-  await is(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   assert.ok((await terminal.screen()).includes(NOTHING));
 });
 
 test('Gemini CLI: a draft stays, and what came meanwhile is typed once it is gone, or shown with what its person says', async (t) => {
   const { world, model, terminal } = await open(t);
-  await is(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await terminal.types('a draft');
   await terminal.shows((screen) => screen.includes(' > a draft\n'), 'the draft');
   await world.send('wake up');
-  await until(async () => (await dev(world)).in_doubt === 1, 'the wake to be on its way');
+  await until(async () => (await world.inbox()).in_doubt === 1, 'the wake to be on its way');
   await terminal.types(' that grows');
   await terminal.shows((screen) => screen.includes(' > a draft that grows\n'), 'the rest of the draft');
   await terminal.presses('C-u');
   assert.deepEqual(plain(await within(model.news(), 'the turn')).at(-1), { role: 'user', text: (WOKEN + framed('wake up')).trim() });
   await model.say('the first turn');
-  await is(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await terminal.types('and ');
   await terminal.shows((screen) => screen.includes(' > and\n'), 'the draft');
   await world.send('look');
-  await until(async () => (await dev(world)).in_doubt === 1, 'the wake to be on its way');
+  await until(async () => (await world.inbox()).in_doubt === 1, 'the wake to be on its way');
   await says(terminal, 'now on');
   const shown = plain(await within(model.news(), 'the turn')).slice(-2);
   // It may have been: nobody but the person knows whether it was typed.
@@ -118,14 +98,14 @@ test('Gemini CLI: a draft stays, and what came meanwhile is typed once it is gon
   await terminal.shows((screen) => screen.includes('the second turn') && screen.includes(NOTHING), 'the end of the turn');
   // The one that held it ends, and does not type it behind the turn.
   await until(() => waiters(world) === 1, 'one waiter');
-  await is(world, 'idle, can be woken');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
   assert.equal(model.came.length, 2);
 });
 
 test('Gemini CLI: a dialog stays, and what came meanwhile is shown behind the tool', async (t) => {
   const { world, model, terminal } = await open(t);
-  await is(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await says(terminal, 'go on');
   await within(model.asked(), 'the turn');
   const [name, input] = gemini.shell('touch made');
@@ -136,26 +116,26 @@ test('Gemini CLI: a dialog stays, and what came meanwhile is shown behind the to
   const [, result] = plain(await within(used, 'the tool'));
   assert.ok(result.text.includes(framed('look').trim()), result.text);
   await model.say('done');
-  await is(world, 'idle, can be woken');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 test('Gemini CLI: nothing is typed where its person does not want that', async (t) => {
   const { world, model, terminal } = await open(t, { wanted: '' });
-  await is(world, 'idle');
+  await world.are('idle');
   await says(terminal, 'go on');
   await within(model.asked(), 'the turn');
   await model.say('done');
-  await is(world, 'idle');
+  await world.are('idle');
   await world.send('look');
-  assert.equal((await dev(world)).unread, 1);
+  assert.equal((await world.inbox()).unread, 1);
 });
 
 test('Gemini CLI: relay knows of no session once its program is killed', async (t) => {
   const { world, terminal } = await open(t);
-  await is(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await terminal.close();
-  await is(world, '');
+  await world.are();
   await world.send('too late');
-  assert.equal((await dev(world)).unread, 1);
+  assert.equal((await world.inbox()).unread, 1);
 });

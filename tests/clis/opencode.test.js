@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isDeepStrictEqual } from 'node:util';
 import { atEnd, temporaryFolder, within } from '../clients/support/process.js';
-import { Terminal, until } from '../clients/support/terminal.js';
+import { Terminal } from '../clients/support/terminal.js';
 import { opencode } from './support/opencode.js';
 import { World, framed, plain } from './support/world.js';
 
@@ -35,39 +34,15 @@ async function says(terminal, text) {
   await terminal.presses('Enter');
 }
 
-/** Waits until relay says this of what the session does, and that it can be woken. */
-function is(world, activity) {
-  return until(async () => {
-    const { connections } = await world.relay.health();
-    return connections.some(({ program }) => program?.activity === activity && program.can_be_woken);
-  }, `a session that is ${activity}`);
-}
-
-/** Waits until relay knows of these programs and no others: what each does, and whether it can be woken. */
-function are(world, ...programs) {
-  let found;
-  return until(async () => {
-    const { connections } = await world.relay.health();
-    found = connections.flatMap(({ program }) => (program ? [`${program.activity}${program.can_be_woken ? ', can be woken' : ''}`] : []));
-    return isDeepStrictEqual(found.sort(), programs);
-  }, () => `${programs.join(' and ')}; there are ${found.join(' and ')}`);
-}
-
 /** All that a model is shown in the request that it has to answer now. */
 async function conversation(model, what) {
   return plain(opencode.dialect.shown(await within(model.asked(), what))).filter(({ role }) => role !== 'system');
 }
 
-async function nothingIsLeft(world) {
-  const inDoubt = async () => (await world.relay.health()).roles.find(({ role }) => role === 'dev-a');
-  await until(async () => (await inDoubt()).in_doubt === 0, 'what was shown to be confirmed');
-  assert.deepEqual(await inDoubt(), { role: 'dev-a', mode: 'immediate', unread: 0, in_doubt: 0, oldest_seconds: null });
-}
-
 test('OpenCode: an idle session begins a turn for a message, and what its person is writing stays', async (t) => {
   const { world, model, terminal } = await open(t);
   await model.say('the first turn');
-  await is(world, 'idle');
+  await world.are('idle, can be woken');
   await terminal.types('a draft');
   await terminal.shows((screen) => screen.includes('a draft'), 'the draft');
   const sent = Date.now();
@@ -79,8 +54,8 @@ test('OpenCode: an idle session begins a turn for a message, and what its person
     { role: 'user', text: WOKEN + framed('wake up') },
   ]);
   await model.say('the second turn');
-  await is(world, 'idle');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
   const screen = await terminal.shows((screen) => screen.includes('the second turn'), 'the end of the second turn');
   assert.ok(screen.includes('a draft'), screen);
   assert.deepEqual(world.proxy.asked, [], 'something was asked of another machine');
@@ -97,14 +72,14 @@ test('OpenCode: what waits when a turn ends begins another', async (t) => {
     { role: 'user', text: framed('at the end') },
   ]);
   await model.say('done');
-  await is(world, 'idle');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 test('OpenCode: ten messages in a burst are one wake, and each is shown once', async (t) => {
   const { world, model } = await open(t);
   await model.say('the first turn');
-  await is(world, 'idle');
+  await world.are('idle, can be woken');
   const bodies = Array.from({ length: 10 }, (_, at) => `message ${at}.`);
   await Promise.all(bodies.map((body) => world.send(body)));
   await within(model.asked(), 'the turn');
@@ -115,8 +90,8 @@ test('OpenCode: ten messages in a burst are one wake, and each is shown once', a
   assert.deepEqual(bodies.map((body) => times(`| ${body}\n`)), bodies.map(() => 1), shown);
   assert.equal(times('[relay wake '), 1);
   await model.say('done');
-  await is(world, 'idle');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 test('OpenCode: what comes at the end of a run waits for the next one', async (t) => {
@@ -131,15 +106,15 @@ test('OpenCode: what comes at the end of a run waits for the next one', async (t
     assert.equal(shown, `"go on"\n${framed('late')}`);
     await model.say('done');
   }, { agent: 'dev-a' });
-  await nothingIsLeft(world);
+  await world.nothingIsLeft();
 });
 
 test('OpenCode: a session is woken by a relay that was started again', async (t) => {
   const { world, model } = await open(t);
   await model.say('the first turn');
-  await is(world, 'idle');
+  await world.are('idle, can be woken');
   await world.relay.restart();
-  await is(world, 'idle');
+  await world.are('idle, can be woken');
   await world.send('after the restart');
   const news = plain(await within(model.news(), 'the turn'));
   assert.deepEqual(news.at(-1), { role: 'user', text: WOKEN + framed('after the restart') });
@@ -150,7 +125,7 @@ test('OpenCode: a dialog stays until its person answers it, and then the message
   const { world, model, terminal } = await open(t, { permission: 'ask' });
   const [name, input] = opencode.shell('echo ran');
   const used = model.use(name, input);
-  await is(world, 'asks');
+  await world.are('asks, can be woken');
   const isAsked = (screen) => /Permission required/.test(screen);
   await terminal.shows(isAsked, 'the dialog');
   await world.send('meanwhile');
@@ -158,8 +133,8 @@ test('OpenCode: a dialog stays until its person answers it, and then the message
   await terminal.presses('Enter');
   assert.deepEqual(plain(await within(used, 'the tool')), opencode.behindTool(name, 'ran\n', framed('meanwhile')));
   await model.say('done');
-  await is(world, 'idle');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 test('OpenCode: what a killed one was shown is there again when its conversation goes on', async (t) => {
@@ -174,8 +149,8 @@ test('OpenCode: what a killed one was shown is there again when its conversation
   const shown = (await conversation(again.model, 'the turn')).at(-1);
   assert.deepEqual(shown, { role: 'user', text: `and on\n${framed('before the end').replace('id ID', 'id ID, which you may have been shown before')}` });
   await again.model.say('done');
-  await is(world, 'idle');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 test('OpenCode: a subagent is shown nothing and is nobody, and its session is not woken', async (t) => {
@@ -185,32 +160,32 @@ test('OpenCode: a subagent is shown nothing and is nobody, and its session is no
   assert.deepEqual(await conversation(model, 'the subagent'), [{ role: 'user', text: 'look into it' }]);
   const [name, input] = opencode.shell('echo ran');
   assert.deepEqual(plain(await within(model.use(name, input), 'the tool')), opencode.behindTool(name, 'ran\n', undefined));
-  await are(world, 'busy, can be woken');
+  await world.are('busy, can be woken');
   await model.say('looked into');
   const shown = (await conversation(model, 'what the subagent said')).at(-1);
   assert.ok(shown.role === 'tool' && shown.text.endsWith(framed('for who has the subagent')), shown.text);
   await model.say('done');
-  await are(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await world.send('wake up');
   assert.deepEqual((await conversation(model, 'the turn')).slice(-2), [
     { role: 'assistant', text: 'done' },
     { role: 'user', text: WOKEN + framed('wake up') },
   ]);
   await model.say('done');
-  await is(world, 'idle');
-  await nothingIsLeft(world);
+  await world.are('idle, can be woken');
+  await world.nothingIsLeft();
 });
 
 test('OpenCode: of several conversations the one is woken in which somebody spoke last', async (t) => {
   const { world, model, terminal } = await open(t);
   await model.say('in the first');
-  await are(world, 'idle, can be woken');
+  await world.are('idle, can be woken');
   await says(terminal, '/new');
   await terminal.shows((screen) => !screen.includes('in the first'), 'another conversation');
   await says(terminal, 'and now this');
   assert.deepEqual(await conversation(model, 'the second conversation'), [{ role: 'user', text: 'and now this' }]);
   await model.say('in the second');
-  await are(world, 'idle', 'idle, can be woken');
+  await world.are('idle', 'idle, can be woken');
   await world.send('wake up');
   assert.deepEqual(await conversation(model, 'the turn'), [
     { role: 'user', text: 'and now this' },
@@ -218,6 +193,6 @@ test('OpenCode: of several conversations the one is woken in which somebody spok
     { role: 'user', text: WOKEN + framed('wake up') },
   ]);
   await model.say('done');
-  await are(world, 'idle', 'idle, can be woken');
-  await nothingIsLeft(world);
+  await world.are('idle', 'idle, can be woken');
+  await world.nothingIsLeft();
 });

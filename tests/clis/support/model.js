@@ -31,6 +31,8 @@ export class ScriptedModel {
   requests = [];
   /** When each request of the conversation came. */
   came = [];
+  /** The body of each: all that the model was ever shown, as it was sent. */
+  bodies = [];
   #dialect;
   #open = [];
   #waiting;
@@ -78,6 +80,7 @@ export class ScriptedModel {
       return;
     }
     this.came.push(Date.now());
+    this.bodies.push(body);
     this.#open.push(turn);
     this.#waiting?.();
   }

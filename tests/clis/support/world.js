@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { closedProxy } from '../../clients/support/model.js';
 import { Relay, atEnd, relayBin, relayEnv, run, temporaryFolder, within } from '../../clients/support/process.js';
+import { until } from '../../clients/support/terminal.js';
 import { ScriptedModel } from './model.js';
 
 export class World {
@@ -40,6 +42,30 @@ export class World {
   /** Sends dev-a a message from dev-b. */
   send(body, ...args) {
     return this.command('send', ...args, '--from', 'dev-b', 'dev-a', body);
+  }
+
+  /** Waits until this is what relay says of the sessions of hooks: what each does, and whether it can be woken. */
+  are(...programs) {
+    let found;
+    const same = async () => {
+      const { connections } = await this.relay.health();
+      found = connections.flatMap(({ program }) => (program ? [`${program.activity}${program.can_be_woken ? ', can be woken' : ''}`] : []));
+      return isDeepStrictEqual(found.sort(), programs.toSorted());
+    };
+    const shown = (all) => all.join(' and ') || 'no session';
+    return until(same, () => `${shown(programs)}; there is ${shown(found)}`);
+  }
+
+  /** What waits for dev-a, and what was handed to it and is not confirmed. */
+  async inbox() {
+    const { unread, held, in_doubt, oldest_seconds } = (await this.relay.health()).roles.find(({ role }) => role === 'dev-a');
+    return { unread, held, in_doubt, oldest_seconds };
+  }
+
+  /** Waits until all that dev-a was shown is confirmed, and shows that nothing waits for it. */
+  async nothingIsLeft() {
+    await until(async () => (await this.inbox()).in_doubt === 0, 'what was shown to be confirmed');
+    assert.deepEqual(await this.inbox(), { unread: 0, held: 0, in_doubt: 0, oldest_seconds: null });
   }
 
   async model(script) {
