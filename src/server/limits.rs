@@ -103,8 +103,8 @@ pub const AGENT_CARD_BYTES_MAX: usize = 4_096;
 /// How many messages are shown to whoever goes back to them, if it does not say how many it wants.
 pub const RECORDS_SHOWN: usize = 50;
 
-/// Most messages that are shown at a time.
-pub const RECORDS_SHOWN_MAX: usize = 100;
+/// Most messages that are shown at a time: as many as Agent Relay's broker asks for.
+pub const RECORDS_SHOWN_MAX: usize = 200;
 
 /// Most messages that are looked at for an answer that is about several, as a list of conversations is. Nobody else is served meanwhile: a few
 /// hundred microseconds.

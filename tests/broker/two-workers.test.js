@@ -37,9 +37,13 @@ test('A worker writes to the person and to a channel, and what is unacknowledged
   assert.match(scene.broker.printed('w2'), /hello channel/);
   await scene.listsNothingWrong();
 
-  // Its own list of conversations goes on without those that relay does not keep.
+  // Its list of conversations is what relay keeps, and what it has seen itself.
   const { threads } = await scene.broker.ask('GET', '/api/threads');
-  assert.deepEqual(threads.map(({ lastMessage }) => lastMessage), ['hello channel', 'hello person']);
+  assert.deepEqual(threads.map(({ threadId, lastMessage }) => [threadId, lastMessage]).sort(), [
+    ['#general', 'hello channel'],
+    ['direct:user:w1', 'hello person'],
+    ['dm_user~w1', 'hello person'],
+  ]);
 
   await scene.send('w2', 'never acknowledged');
   await until('the frame to go out', () => scene.proxy.deliveries('w2').length === 2);
@@ -52,7 +56,6 @@ test('A worker writes to the person and to a channel, and what is unacknowledged
   assert.deepEqual(read.map(({ body, redelivered }) => [body, redelivered]), [['never acknowledged', true]]);
   scene.refusedNothingElse(
     'GET /v1/agents/:name 404', // The broker asks whether `user` is an agent.
-    'GET /v1/dm/conversations/all 501',
     'PATCH /v1/agents/:name 501',
   );
 });

@@ -141,7 +141,7 @@ impl From<SaidOfCapability> for Capability {
 }
 
 /// An action that a node carries out.
-const ACTION: &str = "action";
+pub const ACTION: &str = "action";
 
 /// What a node has room for.
 const CAPACITY: &str = "capacity";
@@ -383,6 +383,11 @@ fn meant(kind: &str, frame: Map<String, Value>) -> Result<What, (&'static str, S
             Err(("invalid_message", message))
         }
     }
+}
+
+/// Tells whether what is called so is a capacity where nothing says what it is.
+pub fn is_capacity(name: &str) -> bool {
+    kind_of(name) == CAPACITY
 }
 
 /// Returns the kind of a capability that does not say it.

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior};
 
+pub(super) use self::incoming::{ACTION, is_capacity};
 use self::incoming::{Capability, Incoming, Misunderstood, What};
 pub(super) use self::outgoing::{WIRE_MODES, reason, wire_mode};
 pub(super) use self::pushed::{PushBody, pushed_frame, pushed_invocation, pushed_news};

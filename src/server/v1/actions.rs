@@ -91,11 +91,17 @@ pub(super) async fn register(asked: Asked) -> Answer {
 pub(super) async fn list(asked: Asked) -> Answer {
     let holder = asked.holder()?;
     asked.nothing()?;
-    let project = holder.workspace().to_owned();
-    let Reply::Listed(all) = call(&asked, Who::Person, Command::List { project }).await? else {
+    let all = of_workspace(&asked, holder.workspace()).await?;
+    Ok(Data::ok(all.iter().map(row).collect()))
+}
+
+/// Returns all actions of a workspace, those that nodes offer as capabilities among them.
+pub(super) async fn of_workspace(asked: &Asked, workspace: &str) -> Result<Vec<ActionView>, Failure> {
+    let project = workspace.to_owned();
+    let Reply::Listed(all) = call(asked, Who::Person, Command::List { project }).await? else {
         unreachable!("a list of actions is asked for")
     };
-    Ok(Data::ok(all.iter().map(row).collect()))
+    Ok(all)
 }
 
 /// `GET /v1/actions/:name`.

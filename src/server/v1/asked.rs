@@ -339,6 +339,15 @@ pub(super) fn not_accepted(parameter: &str, value: &str, accepted: &str) -> Fail
     Failure::invalid(reason)
 }
 
+/// Reads how many of something are wanted at the most: so many if nothing says it.
+pub(super) fn limit_of(given: Option<String>, without: usize, max: usize) -> Result<usize, Failure> {
+    let Some(given) = given else {
+        return Ok(without);
+    };
+    let read = given.parse().ok().filter(|limit| (1..=max).contains(limit));
+    read.ok_or_else(|| not_accepted("limit", &given, &format!("1 to {max}")))
+}
+
 /// Says that the engine has no answer, as while relay stops.
 fn cancelled() -> Failure {
     let reason = "the call was cancelled";

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::asked::{Asked, moment};
-use super::envelope::{Answer, Data};
+use super::asked::{Asked, limit_of, moment};
+use super::envelope::{Answer, Data, Failure};
 use crate::engine::handling::Handling;
 use crate::engine::receipts::{Command, Receipt, Refusal, Reply, State};
 use crate::engine::{self, AgentName, Delivery, shown};
@@ -30,8 +30,14 @@ struct Defer {
 /// `GET /v1/deliveries`: what the agent has given no receipt for.
 pub(super) async fn list(asked: Asked) -> Answer {
     let agent = asked.agent()?;
-    let limit = asked.number("limit", 1..=DELIVERIES_SHOWN_MAX)?;
-    let limit = limit.unwrap_or(DELIVERIES_SHOWN_MAX);
+    let accepted = format!("1 to {DELIVERIES_SHOWN_MAX}");
+    let [limit, status] = asked.query([("limit", &accepted), ("status", "nothing")])?;
+    if status.is_some() {
+        // What is listed counts as shown, so that nothing of it may be left out behind that.
+        let why = "what no receipt was given for is listed, and each says its status";
+        return Err(Failure::not_supported("to list deliveries by their status", why));
+    }
+    let limit = limit_of(limit, DELIVERIES_SHOWN_MAX, DELIVERIES_SHOWN_MAX)?;
     let reply = asked.call_as(&agent, Command::List { limit }).await?;
     let engine::Reply::Receipts(Reply::Listed(all)) = reply else {
         unreachable!("a list of deliveries is asked for")

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
-use super::asked::{Asked, Shown, not_accepted};
+use super::asked::{Asked, Shown, limit_of, not_accepted};
 use super::envelope::{Answer, Data, Failure};
 use super::observers::ObserverId;
 use super::tokens::{Holder, Kind};
@@ -37,16 +37,7 @@ pub(super) async fn list(asked: Asked) -> Answer {
     let accepted = format!("1 to {EVENTS_SHOWN_MAX}");
     let [since, limit] = asked.query([("since", "the number of an event"), ("limit", &accepted)])?;
     let since = since.as_deref().map_or(Ok(0), number)?;
-    let limit = match limit {
-        None => EVENTS_SHOWN,
-        Some(limit) => {
-            let read = limit
-                .parse()
-                .ok()
-                .filter(|limit| (1..=EVENTS_SHOWN_MAX).contains(limit));
-            read.ok_or_else(|| not_accepted("limit", &limit, &accepted))?
-        }
-    };
+    let limit = limit_of(limit, EVENTS_SHOWN, EVENTS_SHOWN_MAX)?;
     let journal = asked.shared.owner.journal();
     let Since {
         mut cursor,

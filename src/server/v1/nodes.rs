@@ -9,11 +9,13 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::actions;
 use super::asked::{Asked, Shown};
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::{Holder, Kind};
+use crate::engine::actions::{ActionView, HandlerView};
 use crate::engine::nodes::{BindingView, Command, NodeView, Refusal, Reply};
-use crate::engine::{self, AgentName, Who, shown};
+use crate::engine::{self, AgentName, NodeId, Who, shown};
 use crate::server::Shared;
 use crate::server::nodes::{self, Named};
 
@@ -127,33 +129,83 @@ pub(super) async fn create(asked: Asked) -> Answer {
     let view = node(asked.call(Who::Person, create).await?);
     if let Some(target) = target {
         asked.shared.push_to(view.node, target)?;
+        let offers = Offers::of_workspace(&asked, &view.project).await?;
         // Nothing connects in its name.
-        let mut json = shown_node(&asked, &view);
+        let mut json = shown_node(&asked, &view, &offers);
         json["token"] = Value::Null;
         return Ok(Data::created(json));
     }
     let token = asked.shared.api.tokens.issue(Holder::Node(Named::from(&view)));
-    let mut json = shown_node(&asked, &view);
+    let offers = Offers::of_workspace(&asked, &view.project).await?;
+    let mut json = shown_node(&asked, &view, &offers);
     json["token"] = token.reveal().into();
     Ok(Data::created(json))
 }
 
-/// `GET /v1/nodes`.
+/// `GET /v1/nodes`: all of them, or those of a name and those that offer an action.
 pub(super) async fn list(asked: Asked) -> Answer {
     let workspace = asked.workspace()?;
-    asked.nothing()?;
-    let all = of_workspace(&asked, workspace).await?;
-    Ok(Data::ok(
-        all.iter().map(|view| shown_node(&asked, view)).collect(),
-    ))
+    let [name, capability] = asked.query([
+        ("name", "the name of a node"),
+        ("capability", "the name of an action"),
+    ])?;
+    let offers = Offers::of_workspace(&asked, &workspace).await?;
+    if let Some(capability) = &capability {
+        offers.may_tell(capability)?;
+    }
+    let mut all = of_workspace(&asked, workspace).await?;
+    if let Some(name) = name {
+        all.retain(|view| nodes::node_name(view) == name);
+    }
+    if let Some(capability) = capability {
+        all.retain(|view| offers.has(view, &capability));
+    }
+    let shown = all.iter().map(|view| shown_node(&asked, view, &offers));
+    Ok(Data::ok(shown.collect()))
 }
 
 /// `GET /v1/nodes/:name`.
 pub(super) async fn get(asked: Asked) -> Answer {
     let workspace = asked.workspace()?;
     asked.nothing()?;
+    let offers = Offers::of_workspace(&asked, &workspace).await?;
     let view = named(&asked, workspace).await?;
-    Ok(Data::ok(shown_node(&asked, &view)))
+    Ok(Data::ok(shown_node(&asked, &view, &offers)))
+}
+
+/// The actions that the nodes of a workspace carry out: what is kept of their capabilities.
+struct Offers(Vec<(NodeId, String)>);
+
+impl Offers {
+    async fn of_workspace(asked: &Asked, workspace: &str) -> Result<Self, Failure> {
+        let all = actions::of_workspace(asked, workspace).await?;
+        let of_node = |action: ActionView| match action.handler {
+            HandlerView::Node(node) => Some((node.node, action.name)),
+            HandlerView::Agent(_) => None,
+        };
+        Ok(Self(all.into_iter().filter_map(of_node).collect()))
+    }
+
+    /// Sees to it that who can do this is known: of a capacity it is not, unless it is the name of an action, too.
+    fn may_tell(&self, capability: &str) -> Result<(), Failure> {
+        if !nodes::is_capacity(capability) || self.0.iter().any(|(_, name)| name == capability) {
+            return Ok(());
+        }
+        let what = format!("to look for nodes by the capacity {:?}", shown(capability));
+        let why =
+            "it keeps the actions of nodes alone, and starts agents as workers: relay_spawn, relay spawn";
+        Err(Failure::not_supported(&what, why))
+    }
+
+    fn has(&self, view: &NodeView, capability: &str) -> bool {
+        self.of(view).any(|name| name == capability)
+    }
+
+    fn of(&self, view: &NodeView) -> impl Iterator<Item = &str> {
+        let number = view.node;
+        let own = self.0.iter().filter(move |(node, _)| *node == number);
+        own.map(|(_, name)| name.as_str())
+    }
 }
 
 /// `GET /v1/nodes/:name/agents`.
@@ -191,9 +243,13 @@ fn binding(view: &BindingView) -> Value {
     })
 }
 
-/// Shows a node, with the target that relay pushes to.
-fn shown_node(asked: &Asked, view: &NodeView) -> Value {
+/// Shows a node, with the actions that it offers and the target that relay pushes to.
+fn shown_node(asked: &Asked, view: &NodeView, offers: &Offers) -> Value {
     let mut json = nodes::shown_node(view);
+    let actions = offers
+        .of(view)
+        .map(|name| json!({"name": name, "kind": nodes::ACTION}));
+    json["capabilities"] = actions.collect();
     if view.pushes {
         let pushes = &asked.shared.pushes;
         json["delivery"] = pushes.shown(view.node).unwrap_or_default();

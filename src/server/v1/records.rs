@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::asked::{Asked, not_accepted};
+use super::asked::{Asked, limit_of};
 use super::channels;
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
@@ -368,17 +368,10 @@ fn range(asked: &Asked) -> Result<Range, Failure> {
     let accepted = format!("1 to {RECORDS_SHOWN_MAX}");
     let id = "the id of a message";
     let [before, after, limit] = asked.query([("before", id), ("after", id), ("limit", &accepted)])?;
-    let number = |value: String| {
-        let number = value
-            .parse()
-            .ok()
-            .filter(|limit| (1..=RECORDS_SHOWN_MAX).contains(limit));
-        number.ok_or_else(|| not_accepted("limit", &value, &accepted))
-    };
     Ok(Range {
         before,
         after,
-        limit: limit.map_or(Ok(RECORDS_SHOWN), number)?,
+        limit: limit_of(limit, RECORDS_SHOWN, RECORDS_SHOWN_MAX)?,
     })
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::asked::{Asked, not_accepted};
+use super::asked::{Asked, limit_of, not_accepted};
 use super::envelope::{Answer, Data, Failure};
 use super::events::forbidden;
 use super::tokens::{Holder, Kind};
@@ -291,14 +291,6 @@ fn sender(given: &str, workspace: &str, home: &Home) -> Result<AgentName, Failur
     }
     let (project, name) = home.parted(workspace, given);
     AgentName::in_project(project, name).map_err(Failure::invalid)
-}
-
-fn limit_of(given: Option<String>, without: usize, max: usize) -> Result<usize, Failure> {
-    let Some(given) = given else {
-        return Ok(without);
-    };
-    let read = given.parse().ok().filter(|limit| (1..=max).contains(limit));
-    read.ok_or_else(|| not_accepted("limit", &given, &format!("1 to {max}")))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::asked::{Asked, not_accepted};
+use super::asked::{Asked, limit_of};
 use super::envelope::{Answer, Data, Failure};
 use super::tokens::Holder;
 use super::{agents, observers};
@@ -141,14 +141,7 @@ pub(super) async fn list(asked: Asked) -> Answer {
     let agent = agent(&asked).await?;
     let accepted = format!("1 to {SESSION_EVENTS_SHOWN_MAX}");
     let [kind, limit] = asked.query([("type", "the type of an event"), ("limit", &accepted)])?;
-    let limit = match limit {
-        None => SESSION_EVENTS_SHOWN,
-        Some(limit) => {
-            let read = limit.parse().ok();
-            let read = read.filter(|limit| (1..=SESSION_EVENTS_SHOWN_MAX).contains(limit));
-            read.ok_or_else(|| not_accepted("limit", &limit, &accepted))?
-        }
-    };
+    let limit = limit_of(limit, SESSION_EVENTS_SHOWN, SESSION_EVENTS_SHOWN_MAX)?;
     let said = asked.shared.api.sessions.said();
     let own = said
         .latest

@@ -152,9 +152,15 @@ fn a_receipt_that_makes_no_sense_is_refused_and_changes_nothing() {
     }
     refused(
         &world.get("/v1/deliveries?status=queued", &world.bob),
+        501,
+        "not_supported",
+        "each says its status",
+    );
+    refused(
+        &world.get("/v1/deliveries?state=queued", &world.bob),
         400,
         "invalid_request",
-        "\"status\"; accepted: limit",
+        "\"state\"; accepted: limit, status",
     );
     assert_eq!(world.listed(), [queued("one")]);
 }

@@ -340,6 +340,53 @@ fn a_node_that_registers_an_agent_gets_its_token() {
 }
 
 #[test]
+fn nodes_are_looked_for_by_their_name_and_by_an_action_that_they_offer() {
+    let world = World::new();
+    let mut fleet = Node::open(&world, &world.fleet(json!({})));
+    let capabilities = json!([{"name": "spawn:claude"}, {"name": "sum"}, {"name": "add", "queue": true}]);
+    let registered = fleet.register(&json!({"capabilities": capabilities}));
+    assert_eq!(registered["ok"], true, "{registered}");
+    world.done("/v1/nodes", &world.key, &json!({"name": "other"}));
+    let found = |query: &str| {
+        let all = world.seen(&format!("/v1/nodes?{query}"), &world.key);
+        let all = all.as_array().expect("a list").iter();
+        let row = |node: &Value| (node["name"].clone(), node["capabilities"].clone());
+        all.map(row).collect::<Vec<_>>()
+    };
+    let offered = json!([{"name": "add", "kind": "action"}, {"name": "sum", "kind": "action"}]);
+    let [fleet, other] = [(json!("fleet"), offered), (json!("other"), json!([]))];
+    assert_eq!(found(""), [fleet.clone(), other.clone()]);
+    assert_eq!(found("name=fleet"), [fleet.clone()]);
+    assert_eq!(found("name=other"), [other]);
+    assert_eq!(found("name=flee"), []);
+    assert_eq!(found("capability=sum"), [fleet.clone()]);
+    assert_eq!(found("name=other&capability=sum"), []);
+    assert_eq!(found("capability=divide"), []);
+    assert_eq!(world.seen("/v1/nodes/fleet", &world.key)["capabilities"], fleet.1);
+    for capacity in ["spawn:claude", "relay:delivery-cursor-v1", "release"] {
+        refused(
+            &world.get(&format!("/v1/nodes?capability={capacity}"), &world.key),
+            501,
+            "not_supported",
+            "it keeps the actions of nodes alone",
+        );
+    }
+    refused(
+        &world.get("/v1/nodes?label=x", &world.key),
+        400,
+        "invalid_request",
+        "\"label\"; accepted: name, capability",
+    );
+    // An action may be called like a capacity.
+    let named = json!({"name": "spawn:codex", "handler_node": "fleet"});
+    world.done("/v1/actions", &world.key, &named);
+    let [(name, _)] = &found("capability=spawn:codex")[..] else {
+        panic!("one node offers it")
+    };
+    assert_eq!(name, "fleet");
+}
+
+#[test]
 fn what_is_said_without_an_id_is_not_answered() {
     let world = World::new();
     let mut node = Node::connect(&world, &world.own_node(&world.bob));

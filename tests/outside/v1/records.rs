@@ -107,8 +107,8 @@ fn a_channel_is_gone_back_to_by_all_of_its_workspace_the_newest_first() {
         "#none",
     );
     for (query, named) in [
-        ("limit=0", "1 to 100"),
-        ("limit=101", "1 to 100"),
+        ("limit=0", "1 to 200"),
+        ("limit=201", "1 to 200"),
         ("limit=1&limit=2", "limit"),
         ("since=1", "before, after, limit"),
     ] {

@@ -12,7 +12,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Agent,
         takes: "`?limit=`",
         answers: "a list of `{id, message_id, channel_id, agent_id, status, redelivered, mode, priority, deadline, reason, available_at, created_at, message{id, channel_id, agent_id, agent_name, text, thread_id, created_at}}`",
-        note: "What the agent has given no receipt for, the oldest first, 2,000 at the most: `queued` is in its inbox or on its way, `delivered` it has, `dead_lettered` was pushed in vain. It gives a receipt for each that it was shown. What is deferred is not shown before its time. [DELIVERY.md](DELIVERY.md) has the rules.",
+        note: "What the agent has given no receipt for, the oldest first, 2,000 at the most: `queued` is in its inbox or on its way, `delivered` it has, `dead_lettered` was pushed in vain. It gives a receipt for each that it was shown. What is deferred is not shown before its time. 501 with a `status` to look for. [DELIVERY.md](DELIVERY.md) has the rules.",
         to: || get(deliveries::list),
     },
     Route {
@@ -75,16 +75,16 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Workspace,
         takes: "`{name, max_agents?, node_id?, kind?, role?, delivery?, capabilities?, tags?, version?, machine_id?}`",
         answers: "`{id, name, kind, role, status, live, handlers_live, delivery_adapter, capabilities, tags, version, load, active_agents, max_agents, created_at, last_heartbeat_at, token}`",
-        note: "201, with a new token; the one before is not good for another connection, and one that stands goes on. `kind` is `ws`, with `role` `broker`, or `http_push`, with `role` `direct` and a `delivery`, which has no token ([WEBHOOKS.md](WEBHOOKS.md)); 501 for `poll`. `max_agents` 0 is any number. `id` is `node_id`, or relay makes it of the name; 409 `node_name_conflict` if the node is there with another, or is of another kind. What else it says of itself is not kept: `capabilities` and `tags` are empty, `version` too, `load` is null.",
+        note: "201, with a new token; the one before is not good for another connection, and one that stands goes on. `kind` is `ws`, with `role` `broker`, or `http_push`, with `role` `direct` and a `delivery`, which has no token ([WEBHOOKS.md](WEBHOOKS.md)); 501 for `poll`. `max_agents` 0 is any number. `id` is `node_id`, or relay makes it of the name; 409 `node_name_conflict` if the node is there with another, or is of another kind. What else it says of itself is not kept: `tags` are empty, `version` too, `load` is null, and `capabilities` are the actions that it offers once it has registered, each `{name, kind}` of the kind `action`.",
         to: || post(nodes::create),
     },
     Route {
         method: "GET",
         path: "/v1/nodes",
         wants: Wants::Workspace,
-        takes: "",
+        takes: "`?name=&capability=`",
         answers: "a list of them, without tokens",
-        note: "",
+        note: "All of them; or the one of that name, or those that offer that action. 501 for a capacity, which is not kept: `spawn:…`, `relay:…` or `release`, unless an action is called so.",
         to: || get(nodes::list),
     },
     Route {

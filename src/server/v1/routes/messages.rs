@@ -93,7 +93,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Either,
         takes: "`?limit=&before=&after=`",
         answers: "a list of `{id, channel_id, channel_name, agent_id, agent_name, text, blocks, metadata, has_attachments, thread_id, attachments, created_at, mentions, reply_count, reactions, read_by_count}`",
-        note: "The latest messages, the newest first, but for replies: 50, or `limit` of up to 100, older than the message `before`, newer than `after`. relay keeps the latest messages of all its workspaces together, some two thousand of them to one agent each, until it stops; what is older is missing here. A channel is open to all of its workspace. `mentions` are the names behind an `@` in the text, whoever has them.",
+        note: "The latest messages, the newest first, but for replies: 50, or `limit` of up to 200, older than the message `before`, newer than `after`. relay keeps the latest messages of all its workspaces together, some two thousand of them to one agent each, until it stops; what is older is missing here. A channel is open to all of its workspace. `mentions` are the names behind an `@` in the text, whoever has them.",
         to: || get(records::of_channel),
     },
     Route {
@@ -192,7 +192,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Any,
         takes: "`?q=&channel=&from=&limit=&before=&after=`",
         answers: "a list of `{id, channel_id, channel_name, conversation_id, agent_id, agent_name, text, thread_id, created_at, relevance_score}`",
-        note: "The messages that are kept, replies included, in which each word of `q` is, as a part of a word too, in whatever case: the newest first, 20, or `limit` of up to 100. `channel` is one of the workspace, `from` who has sent it; each is a name, and nobody needs to have it still. Whoever may read a message finds it; an observer needs `search:read`, for direct messages `dms:read` besides, and finds what its filters let through: of `agent_ids` what one has sent, or was sent by its name. `q` has up to 256 bytes and 16 words. Of a direct message `channel_name` is the id of its conversation. relay weighs nothing: `relevance_score` is 0.",
+        note: "The messages that are kept, replies included, in which each word of `q` is, as a part of a word too, in whatever case: the newest first, 20, or `limit` of up to 200. `channel` is one of the workspace, `from` who has sent it; each is a name, and nobody needs to have it still. Whoever may read a message finds it; an observer needs `search:read`, for direct messages `dms:read` besides, and finds what its filters let through: of `agent_ids` what one has sent, or was sent by its name. `q` has up to 256 bytes and 16 words. Of a direct message `channel_name` is the id of its conversation. relay weighs nothing: `relevance_score` is 0.",
         to: || get(search::search),
     },
     Route {
