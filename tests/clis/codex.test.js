@@ -48,13 +48,6 @@ function endDaemon(folder) {
   }
 }
 
-/** Says something as the person before the window does. */
-async function says(terminal, text) {
-  await terminal.types(text);
-  await terminal.shows((screen) => screen.includes(text), 'what is typed');
-  await terminal.presses('Enter');
-}
-
 test('Codex: an idle session begins a turn for a message, and what its person is writing stays', async (t) => {
   const { world, model, terminal } = await open(t);
   await model.say('the first turn');
@@ -130,7 +123,7 @@ test('Codex: an interrupted session is left to its person, and shows what waits 
   await terminal.shows((screen) => screen.includes('interrupted'), 'the end of the turn');
   await model.say('too late');
   await world.send('after Esc');
-  await says(terminal, 'and on');
+  await terminal.says('and on');
   assert.deepEqual(plain(await within(model.news(), 'the turn')).slice(-2), codex.atPrompt('and on', framed('after Esc')));
   await model.say('done');
   await world.are('idle, can be woken');
@@ -141,9 +134,9 @@ test('Codex: of several conversations of a window the one is woken in which some
   const { world, model, terminal } = await open(t);
   await model.say('in the first');
   await world.are('idle, can be woken');
-  await says(terminal, '/new');
+  await terminal.says('/new');
   await terminal.shows((screen) => !screen.includes('in the first'), 'another conversation');
-  await says(terminal, 'and now this');
+  await terminal.says('and now this');
   await within(model.asked(), 'the second conversation');
   await model.say('in the second');
   await world.are('idle', 'idle, can be woken');
@@ -160,7 +153,7 @@ test('Codex: of several conversations of a window the one is woken in which some
   await world.nothingIsLeft();
 });
 
-for (const [how, end] of [['is killed', (terminal) => terminal.close()], ['is left', (terminal) => says(terminal, '/quit')]]) {
+for (const [how, end] of [['is killed', (terminal) => terminal.close()], ['is left', (terminal) => terminal.says('/quit')]]) {
   test(`Codex: relay knows of no session once its program ${how}`, async (t) => {
     const { world, model, terminal } = await open(t);
     await model.say('the first turn');

@@ -5,7 +5,6 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { atEnd, temporaryFolder, within } from '../clients/support/process.js';
 import { Terminal, until } from '../clients/support/terminal.js';
 import { gemini } from './support/gemini.js';
@@ -30,17 +29,8 @@ async function open(t, { wanted = '1' } = {}) {
   return { world, model, terminal };
 }
 
-/** Says something as the person before the window does. */
-async function says(terminal, text) {
-  await terminal.types(text);
-  await terminal.shows((screen) => screen.includes(text), 'what is typed');
-  // While it begins it throws some keys away.
-  await until(async () => {
-    await terminal.presses('Enter');
-    await sleep(300);
-    return (await terminal.screen()).includes(NOTHING);
-  }, 'what was typed to be taken');
-}
+/** Says something as the person before the window does. While it begins it throws some keys away. */
+const says = (terminal, text) => terminal.says(text, (screen) => screen.includes(NOTHING));
 
 /** How many waiters there are. */
 function waiters({ relay }) {

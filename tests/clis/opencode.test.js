@@ -27,13 +27,6 @@ async function open(t, more) {
   return { world, window, ...first };
 }
 
-/** Says something as the person before the window does. */
-async function says(terminal, text) {
-  await terminal.types(text);
-  await terminal.shows((screen) => screen.includes(text), 'what is typed');
-  await terminal.presses('Enter');
-}
-
 /** All that a model is shown in the request that it has to answer now. */
 async function conversation(model, what) {
   return plain(opencode.dialect.shown(await within(model.asked(), what))).filter(({ role }) => role !== 'system');
@@ -145,7 +138,7 @@ test('OpenCode: what a killed one was shown is there again when its conversation
   await terminal.close();
   const again = await window('--continue');
   await within(again.terminal.shows((screen) => screen.includes('echo ran'), 'the conversation'), 'the conversation', 60_000);
-  await says(again.terminal, 'and on');
+  await again.terminal.says('and on');
   const shown = (await conversation(again.model, 'the turn')).at(-1);
   assert.deepEqual(shown, { role: 'user', text: `and on\n${framed('before the end').replace('id ID', 'id ID, which you may have been shown before')}` });
   await again.model.say('done');
@@ -180,9 +173,9 @@ test('OpenCode: of several conversations the one is woken in which somebody spok
   const { world, model, terminal } = await open(t);
   await model.say('in the first');
   await world.are('idle, can be woken');
-  await says(terminal, '/new');
+  await terminal.says('/new');
   await terminal.shows((screen) => !screen.includes('in the first'), 'another conversation');
-  await says(terminal, 'and now this');
+  await terminal.says('and now this');
   assert.deepEqual(await conversation(model, 'the second conversation'), [{ role: 'user', text: 'and now this' }]);
   await model.say('in the second');
   await world.are('idle', 'idle, can be woken');

@@ -7,7 +7,13 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { start } from './process.js';
 
-const LIMIT_MS = 20_000;
+/** There to end a hang with a message: a CLI takes long to start on a machine that builds beside it. */
+const LIMIT_MS = 60_000;
+/** How often in a row a program has nothing to do before it counts as having taken what it was given. */
+const LOOKS = 5;
+const LOOK_EVERY_MS = 20;
+/** After how long a key that did nothing counts as thrown away. */
+const PRESS_AGAIN_MS = 1_000;
 const [COLUMNS, ROWS] = [150, 50];
 
 /** The environment of tmux itself: nothing of a tmux in which the tests may run. */
@@ -48,7 +54,9 @@ export class Terminal {
     const whole = { ...env, TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' };
     const variables = Object.entries(whole).map(([name, value]) => `${name}=${value}`);
     await this.#tmux('new-session', '-d', ...size, '-s', 'pane', '-c', cwd, 'env', '-i', ...variables, ...command);
-    this.pid = Number(await this.#tmux('display-message', '-p', '-t', 'pane', '#{pane_pid}'));
+    const [pid, tty] = (await this.#tmux('display-message', '-p', '-t', 'pane', '#{pane_pid} #{pane_tty}')).trim().split(' ');
+    this.pid = Number(pid);
+    this.tty = tty.replace('/dev/', '');
   }
 
   /** What is on the screen, as lines without what is blank at their ends. */
@@ -71,6 +79,35 @@ export class Terminal {
   /** Presses a key, by the name that tmux has for it. */
   async presses(key) {
     await this.#tmux('send-keys', '-t', 'pane', key);
+  }
+
+  /**
+   * Types a text and presses Enter, as often as it takes until `taken` is true of the screen. A program may show what it was given
+   * before it has taken it in, and then would enter what was there before, so Enter waits until it has nothing to do.
+   */
+  async says(text, taken = () => true) {
+    await this.types(text);
+    await this.shows((screen) => screen.includes(text), `what is typed: ${text}`);
+    await this.settles();
+    await until(async () => {
+      await this.presses('Enter');
+      const isTaken = async () => taken(await this.screen());
+      return until(isTaken, '', PRESS_AGAIN_MS).catch(isTaken);
+    }, () => `${text} to be taken`);
+  }
+
+  /** Waits until all that runs in the terminal has nothing to do, for several looks, and the screen has been the same at each. */
+  async settles() {
+    let [before, quiet] = ['', 0];
+    await until(async () => {
+      await sleep(LOOK_EVERY_MS);
+      const { stdout } = spawnSync('ps', ['-o', 'stat=', '-t', this.tty], { encoding: 'utf8' });
+      const isIdle = !/^[RD]/m.test(stdout);
+      const screen = await this.screen();
+      quiet = isIdle && screen === before ? quiet + 1 : 0;
+      before = screen;
+      return quiet >= LOOKS;
+    }, () => `the program to have nothing to do; the screen:\n${before}`);
   }
 
   /** Whether the program runs still. What has ended may be there as a zombie: tmux misses the end of some. */
