@@ -8,9 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { atEnd, temporaryFolder, within } from '../clients/support/process.js';
 import { Terminal, until } from '../clients/support/terminal.js';
 import { codex } from './support/codex.js';
-import { World, framed, plain } from './support/world.js';
-
-const WOKEN = '[relay wake MARK] woken by relay, the message bus of the agents on this machine\n';
+import { WOKEN, World, framed, plain } from './support/world.js';
 
 /** Opens Codex, whose person has said something; with its daemon, where it does not run with rights that it does not give that one. */
 async function open(t, hasDaemon = false) {

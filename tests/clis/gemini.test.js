@@ -8,9 +8,8 @@ import { test } from 'node:test';
 import { atEnd, temporaryFolder, within } from '../clients/support/process.js';
 import { Terminal, until } from '../clients/support/terminal.js';
 import { gemini } from './support/gemini.js';
-import { World, framed, plain } from './support/world.js';
+import { WOKEN, World, framed, plain } from './support/world.js';
 
-const WOKEN = '[relay wake MARK] woken by relay, the message bus of the agents on this machine\n';
 const NOTHING = ' >   Type your message or @path/to/file\n';
 
 /** Opens Gemini CLI, in which nobody has said anything. */

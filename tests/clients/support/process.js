@@ -16,7 +16,7 @@ export const relayBin = path.resolve(process.env.RELAY_BIN ?? path.join(folder, 
 export const python = path.join(folder, 'venv/bin/python');
 
 /** Every time limit of the harness: far above what is ever needed, there to end a hang with a message. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /**
  * Has `undo` run when the test ends, in the order in which this was called. All of them run, even if one fails; the

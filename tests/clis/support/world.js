@@ -9,6 +9,9 @@ import { Relay, atEnd, relayBin, relayEnv, run, temporaryFolder, within } from '
 import { until } from '../../clients/support/terminal.js';
 import { ScriptedModel } from './model.js';
 
+/** What stands before the messages of a wake. */
+export const WOKEN = '[relay wake MARK] woken by relay, the message bus of the agents on this machine\n';
+
 export class World {
   static async start(t, cli) {
     const world = await World.absent(t, cli);
