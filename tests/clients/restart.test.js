@@ -83,7 +83,7 @@ test('streamable HTTP: a wait in silence fails at once with the kill, by an erro
  * looks for it again, or only after the wait has ended.
  */
 const IN_CLAUDE_CODE = [
-  ['sse', 'and is back in time', /"wait_seconds":120.*<HTTP\/1.1 202 /s, true, RESTARTED],
+  ['sse', 'and is back in time', /"wait_seconds":120.*<HTTP\/1.1 202 /s, true, 'Connection closed'],
   ['sse', 'and is not back in time', /"wait_seconds":120.*<HTTP\/1.1 202 /s, false, 'Connection closed'],
   ['stdio', 'in the middle of it', /"wait_seconds":120/, false, WENT_AWAY],
   ['http', 'before word of progress', /"wait_seconds":120/, false, 'ECONNRESET: The socket connection was closed unexpectedly'],
