@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SERVERS, converse } from './support/claude.js';
 import { Agent, HTTP, NOTHING, ROLES, assertBetween, assertRead, errorText, postedId, readResult, soleJson } from './support/clients.js';
-import { Relay, relayBin } from './support/process.js';
+import { PATIENCE_MS, Relay, relayBin } from './support/process.js';
 
 const post = (model, from, to, kind, body) => model.use('mcp__relay__post_message', { from, to, kind, body });
 const pending = async (model, role) => soleJson(await model.use('mcp__relay__list_pending', { for: role }));
@@ -34,7 +34,7 @@ async function reopened(relay) {
  * timer, a moment later, or not at all if the answer comes in between.
  */
 async function nobodyWaits(relay) {
-  const limit = AbortSignal.timeout(20_000);
+  const limit = AbortSignal.timeout(PATIENCE_MS);
   while ((await relay.health()).connections.some(({ waits }) => waits.length > 0)) {
     limit.throwIfAborted();
     await sleep(10);

@@ -209,7 +209,7 @@ test('claude -p with the hooks ends by itself, is shown what comes until then, a
     return [waits, busy, last];
   };
   const options = { args: ['--settings', settings], allowed: ['Bash'], env: { RELAY_AGENT: 'dev-a' } };
-  const { model } = await within(converse(t, SERVERS.http(relay, 'dev-a'), script, options), 'the end of the run', 60_000);
+  const { model } = await within(converse(t, SERVERS.http(relay, 'dev-a'), script, options), 'the end of the run');
   for (const message of await model.finished) await agents.traced(message, ...SHOWN);
 
   const [dev] = agents.sessions;

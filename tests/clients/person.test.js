@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SERVERS, converse } from './support/claude.js';
 import { assertBetween, errorText, postedId, readResult } from './support/clients.js';
 import { RESTARTED } from './support/outage.js';
-import { Relay, relayBin, relayEnv, run, within } from './support/process.js';
+import { PATIENCE_MS, Relay, relayBin, relayEnv, run, within } from './support/process.js';
 import { BEHIND, READING_MS, Tap } from './support/tap.js';
 
 /** A Claude Code session over SSE, bound to a role, whose model makes the calls that it is told to make. */
@@ -42,7 +42,7 @@ const untimed = (messages) => messages.map(({ ts, ...message }) => message);
 
 /** Waits until relay has exactly these roles' sessions and says whether each of them waits; nothing else tells. */
 async function until(relay, expected) {
-  const limit = AbortSignal.timeout(20_000);
+  const limit = AbortSignal.timeout(PATIENCE_MS);
   for (;;) {
     const { connections } = await relay.health();
     const seen = Object.fromEntries(connections.map(({ role, waits }) => [role, waits.length > 0 ? 'waits' : 'open']));

@@ -29,7 +29,7 @@ class Script {
   /** Says a line and gives back the line that answers it. */
   async ask(line) {
     this.child.stdin.write(`${JSON.stringify(line)}\n`);
-    const { done, value } = await within(this.lines.next(), 'client.py to answer', 60_000);
+    const { done, value } = await within(this.lines.next(), 'client.py to answer');
     assert.ok(!done, `client.py ended: ${this.stderr}`);
     return JSON.parse(value);
   }

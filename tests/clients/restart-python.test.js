@@ -32,7 +32,6 @@ for (const [transport, ways] of Object.entries(IN_PYTHON)) {
           {
             env: relayEnv(),
             stdio: 'pipe',
-            limitMs: 20_000,
             onLine: async (line, child) => {
               if (line === 'waits') {
                 killed = await outage(relay);

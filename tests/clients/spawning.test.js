@@ -70,7 +70,7 @@ test('Claude Code has Claude Code as a worker: ACK, a question, the answer, DONE
   await pm.prompts('have somebody count');
   await load(pm, 'relay_spawn', 'relay_release', 'relay_send', 'relay_inbox');
   assert.equal(await call(pm, 'relay_spawn', { name: 'w1', cli: 'claude', task }), SPAWNED);
-  const first = JSON.stringify((await within(w1.model.asked(), "the worker's first prompt", 60_000)).messages);
+  const first = JSON.stringify((await within(w1.model.asked(), "the worker's first prompt")).messages);
   for (const part of ['You are w1, a worker that pm has started', 'relay_send(to="pm", message="ACK: ', `Your task:\n\n${task}`]) {
     assert.ok(first.includes(JSON.stringify(part).slice(1, -1)), part);
   }
@@ -111,7 +111,7 @@ test('a worker that is killed: its parent is told by which signal, and what it w
   const workers = await Workers.start(t);
   const pm = await workers.parent('pm');
   await spawn(pm, 'look at the moon');
-  await within(workers.model.asked(), "the worker's first prompt", 60_000);
+  await within(workers.model.asked(), "the worker's first prompt");
   await until(async () => (await workers.logs('w1')).includes('look at the moon'), 'the worker to show its task');
   const processes = workers.processes();
   const [{ pid }] = processes.filter(({ command }) => command.startsWith('claude '));
@@ -180,7 +180,7 @@ test('a worker that is released while it speaks is gone, nobody is told of a fai
   const next = { model: workers.model.beside(({ messages }) => JSON.stringify(messages).includes('the second task')) };
   const pm = await workers.parent('pm');
   await spawn(pm, 'the first task');
-  await within(workers.model.asked(), "the worker's first prompt", 60_000);
+  await within(workers.model.asked(), "the worker's first prompt");
   await workers.model.speaks('Once upon a time\n\nthere was');
   await until(async () => (await workers.logs('w1')).includes('Once upon a time'), 'the worker to speak');
   await workers.person('send', 'w1', 'and then?');
@@ -192,7 +192,7 @@ test('a worker that is released while it speaks is gone, nobody is told of a fai
     return !result.isError;
   }, 'the name to be free');
   await gone(processes);
-  const first = await within(next.model.asked(), "the next worker's first prompt", 60_000);
+  const first = await within(next.model.asked(), "the next worker's first prompt");
   assert.deepEqual(framesIn(first), []);
   await load(next, 'relay_inbox');
   assert.match(await call(next, 'relay_inbox'), EMPTY);

@@ -14,7 +14,7 @@ for (const installed of [false, true]) {
     const { model, relay } = workers;
     if (installed) await workers.person('install', '--editor', 'claude');
     await workers.person('spawn', 'w1', '--cli', 'claude', '--task', TASK);
-    const first = JSON.stringify((await within(model.asked(), 'the first prompt', 60_000)).messages);
+    const first = JSON.stringify((await within(model.asked(), 'the first prompt')).messages);
     for (const part of ['You are w1, a worker that user has started', `Your task:\n\n${TASK}`]) {
       assert.ok(first.includes(JSON.stringify(part).slice(1, -1)), part);
     }

@@ -1,6 +1,7 @@
 // Codex with relay's hooks in a terminal, and a script as its model: what begins a turn when nobody types anything.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -11,7 +12,7 @@ import { codex } from './support/codex.js';
 import { WOKEN, World, framed, plain } from './support/world.js';
 
 /** Opens Codex, whose person has said something; with its daemon, where it does not run with rights that it does not give that one. */
-async function open(t, hasDaemon = false) {
+async function open(t, { hasDaemon = false, isRepository = false } = {}) {
   let world;
   let terminal;
   // Before the relay that it asks, and before its folder is removed.
@@ -20,6 +21,7 @@ async function open(t, hasDaemon = false) {
     if (hasDaemon && world) endDaemon(path.join(world.home, '.codex/app-server-daemon'));
   });
   world = await World.start(t, codex);
+  if (isRepository) makeRepository(world.project);
   const model = await world.model(async () => {});
   const { command, args, env } = codex.tui({ ...world, model });
   const all = [command, ...(hasDaemon ? [] : args), 'go on'];
@@ -34,8 +36,15 @@ async function open(t, hasDaemon = false) {
     }, 'trust in all hooks to be chosen');
     await terminal.presses('Enter');
   }
-  await within(model.asked(), 'the first turn', 60_000);
+  await within(model.asked(), 'the first turn');
   return { world, model, terminal };
+}
+
+/** Makes a folder a Git repository with one commit. */
+function makeRepository(folder) {
+  const git = (...args) => execFileSync('git', ['-c', 'user.name=relay', '-c', 'user.email=relay@localhost', ...args], { cwd: folder });
+  git('init', '--quiet');
+  git('commit', '--quiet', '--allow-empty', '--message', 'Begin');
 }
 
 /** Ends what outlives the window. */
@@ -69,7 +78,7 @@ test('Codex: an idle session begins a turn for a message, and what its person is
 });
 
 test('Codex: a session that its daemon runs begins a turn, and does so behind a closed window', async (t) => {
-  const { world, model, terminal } = await open(t, true);
+  const { world, model, terminal } = await open(t, { hasDaemon: true });
   await model.say('the first turn');
   await world.are('idle, can be woken');
   for (const body of ['wake up', 'behind a closed window']) {
@@ -129,10 +138,13 @@ test('Codex: an interrupted session is left to its person, and shows what waits 
 });
 
 test('Codex: of several conversations of a window the one is woken in which somebody spoke last', async (t) => {
-  const { world, model, terminal } = await open(t);
+  const { world, model, terminal } = await open(t, { isRepository: true });
   await model.say('in the first');
   await world.are('idle, can be woken');
   await terminal.says('/new');
+  // In a Git repository it asks for that.
+  await terminal.shows((screen) => /Where should the new conversation run\?\n+› 1\. Use current Git worktree/.test(screen), 'the question where it is to run');
+  await terminal.presses('Enter');
   await terminal.shows((screen) => !screen.includes('in the first'), 'another conversation');
   await terminal.says('and now this');
   await within(model.asked(), 'the second conversation');

@@ -8,9 +8,6 @@ import { ScriptedModel, closedProxy } from './model.js';
 import { atEnd, temporaryFolder } from './process.js';
 import { Terminal, until } from './terminal.js';
 
-/** How long Claude Code may take to start: some 200 MB that a busy machine reads for the first time. */
-const START_MS = 60_000;
-
 /** A project's folder and a home that has answered all that Claude Code asks of somebody who starts it there. */
 export class Place {
   constructor(t) {
@@ -70,7 +67,7 @@ export class Session {
       cwd: project,
       env: { ...environment(home, this.model, this.proxy), ...own, ...env },
     });
-    await this.terminal.shows((screen) => PROMPT.test(screen), 'the prompt of Claude Code', START_MS);
+    await this.terminal.shows((screen) => PROMPT.test(screen), 'the prompt of Claude Code');
     await this.is('idle');
     return this;
   }

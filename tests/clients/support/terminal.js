@@ -5,10 +5,8 @@ import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { start } from './process.js';
+import { PATIENCE_MS, start } from './process.js';
 
-/** There to end a hang with a message: a CLI takes long to start on a machine that builds beside it. */
-const LIMIT_MS = 60_000;
 /** How often in a row a program has nothing to do before it counts as having taken what it was given. */
 const LOOKS = 5;
 const LOOK_EVERY_MS = 20;
@@ -20,7 +18,7 @@ const [COLUMNS, ROWS] = [150, 50];
 const TMUX = { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' };
 
 /** Looks again and again until `is` gives something true, which is given back; `what` may be a function that says it late. */
-export async function until(is, what, limitMs = LIMIT_MS) {
+export async function until(is, what, limitMs = PATIENCE_MS) {
   const limit = performance.now() + limitMs;
   for (;;) {
     const found = await is();
@@ -65,7 +63,7 @@ export class Terminal {
   }
 
   /** Waits until `is` is true of the screen. */
-  async shows(is, what, limitMs = LIMIT_MS) {
+  async shows(is, what, limitMs = PATIENCE_MS) {
     let screen;
     await until(async () => is((screen = await this.screen())), () => `${what}; the screen:\n${screen}`, limitMs);
     return screen;

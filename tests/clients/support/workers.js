@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { WAYS, World } from './agents.js';
 import { claude, environment } from './claude.js';
 import { ScriptedModel, closedProxy } from './model.js';
-import { Relay, atEnd, relayBin, run, temporaryFolder } from './process.js';
+import { PATIENCE_MS, Relay, atEnd, relayBin, run, temporaryFolder } from './process.js';
 import { Place, Session } from './session.js';
 import { Agents, connected } from './surfaced.js';
 import { until } from './terminal.js';
@@ -143,7 +143,7 @@ export function below(pid) {
 }
 
 /** Waits until none of these processes runs. */
-export async function gone(processes, limitMs = 20_000) {
+export async function gone(processes, limitMs = PATIENCE_MS) {
   const isOne = ({ pid, began }) => processes.some((one) => one.pid === pid && one.began === began);
   let left;
   await until(() => (left = all().filter(isOne)).length === 0, () => `the end of ${JSON.stringify(left)}`, limitMs);

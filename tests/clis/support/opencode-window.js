@@ -19,7 +19,7 @@ export async function open(t, more) {
     return { model, terminal };
   };
   const first = await window('--prompt', 'go on');
-  await within(first.model.asked(), 'the first turn', 60_000);
+  await within(first.model.asked(), 'the first turn');
   return { world, window, ...first };
 }
 
