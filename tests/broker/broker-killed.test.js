@@ -10,48 +10,49 @@ const HELD_MS = 45_000;
 const SLACK_MS = 3_000;
 
 /** A worker that was given six messages, of which two are acknowledged at least when its broker is killed. */
-async function killed(scene) {
+async function killedAtWork(scene) {
   await scene.broker.spawn('w1');
   await scene.sendAll('w1', 6);
   await scene.acknowledged('w1', 2);
+  const killed = Date.now();
   await scene.broker.kill9();
-  const at = Date.now();
+  const gone = Date.now();
   const ids = scene.sent.get('w1');
   const arrived = [];
   for (const id of ids) if ((await scene.traced(id)).at(-1).by === 'acknowledged') arrived.push(id);
   assert.deepEqual(arrived, ids.slice(0, arrived.length), 'what was acknowledged comes first');
   assert.ok(arrived.length >= 2 && arrived.length < 6, `${arrived.length} of 6 were acknowledged`);
-  return { at, waiting: ids.slice(arrived.length) };
+  return { killed, gone, waiting: ids.slice(arrived.length) };
 }
 
 test('A broker that is killed and stays away holds its worker for 45 s, and then tools read the rest, marked', async (t) => {
   const scene = await Scene.start(t);
-  const { at, waiting } = await killed(scene);
+  const { killed, gone, waiting } = await killedAtWork(scene);
   const call = await scene.tools('w1');
   let read = [];
-  let readAt;
   while (read.length === 0) {
-    readAt = Date.now();
-    assert.ok(readAt - at < HELD_MS + SLACK_MS, 'it is held for longer than 45 s');
-    if (readAt - at < HELD_MS - SLACK_MS) assert.deepEqual(await call('list_pending'), { count: 0, kinds: [] });
+    const pending = await call('list_pending');
+    const asked = Date.now();
+    if (asked - killed < HELD_MS) assert.deepEqual(pending, { count: 0, kinds: [] });
     read = await call('read_messages');
+    assert.ok(read.length > 0 || asked - gone < HELD_MS + SLACK_MS, 'it is held for longer than 45 s');
     if (read.length === 0) await sleep(500);
   }
-  assert.ok(readAt - at > HELD_MS - SLACK_MS, `read ${readAt - at} ms after the kill`);
+  assert.ok(Date.now() - killed >= HELD_MS, `read ${Date.now() - killed} ms after the kill`);
   assert.deepEqual(read.map(({ id, redelivered }) => [id, redelivered]), waiting.map((id) => [id, true]));
   scene.refusedNothingElse();
 });
 
 test('A broker that is killed and started again has no worker any more, and tools read the rest at once, marked', async (t) => {
   const scene = await Scene.start(t);
-  const { at, waiting } = await killed(scene);
+  const { killed, waiting } = await killedAtWork(scene);
   const call = await scene.tools('w1');
   assert.deepEqual(await call('read_messages'), []);
   await scene.broker.up(await scene.key());
   // It says by `inventory.sync` that it has no agents, so relay does not wait for the 45 s.
   let read = [];
   while (read.length === 0) {
-    assert.ok(Date.now() - at < HELD_MS / 2, 'the new broker did not let go of the worker');
+    assert.ok(Date.now() - killed < HELD_MS, 'the new broker did not let go of the worker');
     read = await call('read_messages');
     await sleep(250);
   }

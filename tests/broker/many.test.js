@@ -13,7 +13,7 @@ test('Seventy messages to one worker: all arrive in order, 64 of them unacknowle
   const ids = await scene.sendAll('w1', MESSAGES);
   // Nothing is acknowledged in the first seconds.
   assert.equal(scene.proxy.deliveries('w1').length, UNACKNOWLEDGED_MAX);
-  await scene.acknowledged('w1', MESSAGES, 240_000);
+  await scene.acknowledged('w1', MESSAGES);
   const { decisions } = await scene.listsNothingWrong();
   assert.equal(decisions.deliver, MESSAGES);
   assert.deepEqual(scene.proxy.deliveries('w1').map(({ frame }) => frame.msg_id), ids);

@@ -5,7 +5,7 @@ import { chmodSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { atEnd, freePort, start, temporaryFolder, within } from '../../clients/support/process.js';
+import { PATIENCE_MS, atEnd, freePort, start, temporaryFolder, within } from '../../clients/support/process.js';
 
 const program = fileURLToPath(
   new URL('../node_modules/@agent-relay/broker-linux-x64/bin/agent-relay-broker', import.meta.url),
@@ -78,7 +78,7 @@ export class Broker {
       method,
       headers: { authorization: `Bearer ${api_key}`, ...(body && { 'content-type': 'application/json' }) },
       body: body && JSON.stringify(body),
-      signal: AbortSignal.timeout(60_000),
+      signal: AbortSignal.timeout(PATIENCE_MS),
     });
     const text = await answer.text();
     try {
@@ -104,7 +104,7 @@ export class Broker {
 }
 
 /** Waits until `done` gives something that is true, and gives it back. */
-export async function until(what, done, limitMs = 60_000) {
+export async function until(what, done, limitMs = PATIENCE_MS) {
   const limit = Date.now() + limitMs;
   for (;;) {
     const got = await done();

@@ -134,8 +134,8 @@ export class Session {
   async leaves() {
     const isOver = () => !this.terminal.runs;
     await until(async () => {
-      if (PROMPT.test(await this.screen())) await this.presses('C-d');
-      return until(isOver, '', 300).catch(isOver);
+      if (PROMPT.test(await this.screen())) await this.terminal.pressesTwice('C-d');
+      return until(isOver, '', 5_000).catch(isOver);
     }, 'Claude Code to end').catch(async (error) => {
       throw new Error(`${error.message}; the screen:\n${await this.screen()}`, { cause: error });
     });

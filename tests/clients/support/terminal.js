@@ -79,6 +79,12 @@ export class Terminal {
     await this.#tmux('send-keys', '-t', 'pane', key);
   }
 
+  /** Presses a key two times, a moment apart: so near that a busy machine does not part them. */
+  async pressesTwice(key) {
+    const press = ['send-keys', '-t', 'pane', key];
+    await this.#tmux(...press, ';', 'run-shell', 'sleep 0.1', ';', ...press);
+  }
+
   /**
    * Types a text and presses Enter, as often as it takes until `taken` is true of the screen. A program may show what it was given
    * before it has taken it in, and then would enter what was there before, so Enter waits until it has nothing to do.
