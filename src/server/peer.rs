@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Linux knows it as one that waits for the last byte from here (or for the acknowledgement of its own), with nobody's
 /// inode: a process has closed it, having read all that was there. One that may still read has an inode; one that was reset
 /// is not known any more. <https://docs.kernel.org/networking/proc_net_tcp.html>
+///
+/// While Linux makes a socket that nobody has any more into one that only waits, it shows it as ended for a moment, or not at all: so a
+/// no may be followed by a yes, and whoever wants to know looks again.
 #[cfg(target_os = "linux")]
 pub fn has_closed(peer: SocketAddr, own: SocketAddr) -> bool {
     let [peer, own] = [peer, own].map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
@@ -223,15 +226,18 @@ mod tests {
         })
     }
 
+    /// How often is looked, as relay does too: while a socket is made into one that only waits it is shown as ended, and the list may leave
+    /// one out while others come and go.
+    const LOOKS: usize = 20;
+
     /// What is said if the kernel can be asked for one socket, and if it cannot.
     fn has_closed_of(here: &TcpStream) -> [bool; 2] {
         let (Ok(peer), Ok(own)) = (here.peer_addr(), here.local_addr()) else {
             return [false; 2];
         };
-        let asked = has_closed(peer, own);
+        let asked = (0..LOOKS).any(|_| has_closed(peer, own));
         let [peer, own] = [peer, own].map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
-        // The list may leave one out while others come and go; relay looks again, too.
-        let listed = (0..20).any(|_| is_listed_as_closed(peer, own));
+        let listed = (0..LOOKS).any(|_| is_listed_as_closed(peer, own));
         [asked, listed]
     }
 

@@ -195,8 +195,12 @@ mod tests {
             }
             files
         };
-        let runs = written("runs", 1);
-        let _lock = runs.lock().expect("there is room").expect("nobody has it");
+        // One that has long been silent, and two that have written last: none of them takes the place of one that has ended.
+        let runs = [("runs", 1), ("busy", 1_000), ("busier", 1_001)].map(|(name, at)| written(name, at));
+        let _locks = runs.each_ref().map(|runs| {
+            let lock = runs.lock().expect("there is room");
+            lock.expect("nobody has it")
+        });
         let all: Vec<Files> = (0..ENDED_MAX as u64 + 3)
             .map(|number| written(&format!("w{number}"), 100 + number))
             .collect();
@@ -208,9 +212,9 @@ mod tests {
         std::fs::write(&others, "").expect("there is room");
         Files::remove_ended(project).expect("it is ours");
         let mut expected: BTreeSet<String> = all[3..].iter().map(|files| files.name.clone()).collect();
-        expected.insert("runs".to_owned());
+        expected.extend(runs.iter().map(|files| files.name.clone()));
         assert_eq!(names_in(&project.join(WORKERS)).expect("it is there"), expected);
-        assert!(runs.log().exists() && others.exists());
+        assert!(runs.iter().all(|runs| runs.log().exists()) && others.exists());
     }
 
     #[test]

@@ -103,26 +103,21 @@ impl Reader {
         Ok(news)
     }
 
-    /// Opens what is kept, the earlier generation first: two that follow each other.
+    /// Opens what is kept, the earlier generation first: two that follow each other, or only the last one where none stays long enough.
     fn generations(&self) -> io::Result<Vec<Generation>> {
         let (log, log_before) = (self.files.log(), self.files.log_before());
-        let mut found = Vec::new();
         for _ in 0..TRIES {
             let last = Generation::open(&log)?;
             let before = Generation::open(&log_before)?;
             let at = last.as_ref().map(|last| last.at);
             let is_whole = Generation::open(&log)?.map(|last| last.at) == at;
             let was_put_aside = at.is_some() && before.as_ref().map(|before| before.at) == at;
-            found = before
-                .into_iter()
-                .filter(|_| !was_put_aside)
-                .chain(last)
-                .collect();
             if is_whole && !was_put_aside {
-                break;
+                return Ok(before.into_iter().chain(last).collect());
             }
         }
-        Ok(found)
+        // What was before it may be later than it by now; that it is missing is told by its mark.
+        Ok(Generation::open(&log)?.into_iter().collect())
     }
 }
 
@@ -155,6 +150,8 @@ impl Generation {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
     use super::super::limits::LOG_GENERATION_BYTES;
     use super::super::log::Log;
     use super::super::screen::lines_of;
@@ -262,29 +259,45 @@ mod tests {
 
     #[test]
     fn what_is_opened_while_the_log_is_put_aside_follows_each_other() {
+        /// How often two generations are to be seen.
+        const LOOKS: u32 = 100;
         let (_directory, files) = files();
-        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let has_seen_enough = AtomicBool::new(false);
+        let aside = AtomicU32::new(0);
         std::thread::scope(|threads| {
+            // Whoever panics here lets the writer end, too.
+            let _ends = EndsAtDrop(&has_seen_enough);
             threads.spawn(|| {
                 let mut log = Log::begin(files.clone(), (24, 80));
                 // Each goes into a generation of its own.
                 let text = vec![b'x'; LOG_GENERATION_BYTES as usize - 1_000];
-                for _ in 0..1_000 {
+                while !has_seen_enough.load(Ordering::Acquire) {
                     log.write(&text);
+                    aside.fetch_add(1, Ordering::Release);
                 }
-                is_over.store(true, std::sync::atomic::Ordering::Release);
             });
             let reader = Reader::of(files.clone());
-            let mut seen = 0;
-            while !is_over.load(std::sync::atomic::Ordering::Acquire) {
+            // However the two take turns, the writer puts as many aside as it takes.
+            let (mut seen, mut aside_before) = (0, 0);
+            while seen < LOOKS {
                 let found = reader.generations().expect("they can be read");
+                let of = |found: &Generation| found.mark.expect("it has one").generation;
                 if let [before, last] = &found[..] {
-                    let of = |found: &Generation| found.mark.expect("it has one").generation;
                     assert_eq!(of(before) + 1, of(last));
-                    seen += 1;
+                    let aside = aside.load(Ordering::Acquire);
+                    seen += u32::from(aside > aside_before);
+                    aside_before = aside;
                 }
             }
-            assert!(seen > 100, "{seen}");
         });
+    }
+
+    /// Says that enough was seen, however its owner ends.
+    struct EndsAtDrop<'a>(&'a AtomicBool);
+
+    impl Drop for EndsAtDrop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
     }
 }

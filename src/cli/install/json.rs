@@ -499,4 +499,79 @@ mod tests {
             assert_eq!(remove(text, &[Step::At(at)]), Ok(left.to_owned()), "{text:?}");
         }
     }
+
+    #[test]
+    fn a_bracket_is_not_taken_into_a_comment_by_what_is_taken_out_before_it() {
+        for (text, at, left) in [
+            ("[ // has } and ]\n  1 ]", 0, "[ // has } and ]\n   ]"),
+            ("[\n  1, // {\n  2]", 1, "[\n  1 // {\n  ]"),
+            ("[\n  // [\n  1]", 0, "[\n  // [\n  ]"),
+            ("[\n  1 // }\n  , 2]", 1, "[\n  1 // }\n  ]"),
+        ] {
+            assert_eq!(remove(text, &[Step::At(at)]), Ok(left.to_owned()), "{text:?}");
+        }
+    }
+
+    /// What may stand between two tokens; the comments have all that could be taken for tokens.
+    const BETWEEN: [&str; 6] = [
+        "",
+        " ",
+        "\n  ",
+        " // } ] , \" {\n  ",
+        " /* } ] , \" { */ ",
+        "\n  // a }, // b\n  /* c ], */\n",
+    ];
+
+    /// How often each comment is in a text.
+    fn comments(text: &str) -> [usize; 4] {
+        ["// } ] , \" {", "/* } ] , \" { */", "// a }, // b", "/* c ], */"]
+            .map(|comment| text.matches(comment).count())
+    }
+
+    #[test]
+    fn whatever_stands_around_an_item_its_removal_leaves_the_others_and_all_comments() {
+        let texts = BETWEEN.iter().flat_map(|first| {
+            BETWEEN.iter().flat_map(move |before_comma| {
+                BETWEEN.iter().flat_map(move |behind_comma| {
+                    BETWEEN.iter().flat_map(move |last| {
+                        ["", ",", ", // }\n"].map(|end| [*first, *before_comma, *behind_comma, *last, end])
+                    })
+                })
+            })
+        });
+        for [first, before_comma, behind_comma, last, end] in texts {
+            for (open, close, items) in [("[", "]", ["1", "2"]), ("{", "}", ["\"a\": 1", "\"b\": 2"])] {
+                let [one, two] = items;
+                let alone = format!("{open}{first}{one}{last}{end}{close}");
+                let both = format!("{open}{first}{one}{before_comma},{behind_comma}{two}{last}{end}{close}");
+                for (text, at) in [(&alone, 0), (&both, 0), (&both, 1)] {
+                    let step = |at: usize| match open {
+                        "[" => Step::At(at),
+                        _ => Step::Key(["a", "b"][at]),
+                    };
+                    let left = remove(text, &[step(at)]).expect("it is JSON");
+                    let of = |text: &str| get(text, &[]).map(|found| found.map(|json| json.len()));
+                    let before = of(text).expect("it is JSON").expect("it has a root");
+                    assert_eq!(of(&left), Ok(Some(before - 1)), "{text:?} at {at}: {left:?}");
+                    if before == 2 {
+                        let other = get(text, &[step(1 - at)]);
+                        let kept = get(&left, &[if open == "[" { Step::At(0) } else { step(1 - at) }]);
+                        assert_eq!(kept, other, "{text:?} at {at}: {left:?}");
+                    }
+                    assert_eq!(comments(&left), comments(text), "{text:?} at {at}: {left:?}");
+                }
+            }
+        }
+    }
+
+    impl Json {
+        /// How many items or members it has.
+        fn len(&self) -> usize {
+            match self {
+                Self::List(list) => list.len(),
+                Self::Object(members) => members.len(),
+                Self::Plain(_) | Self::Text(_) => 0,
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use axum::extract::ws::Message;
 use axum::extract::{State, WebSocketUpgrade};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -16,6 +17,24 @@ use crate::cli::top::news::Step;
 
 /// What a relay that is not one answers to those who look into an inbox, in this order.
 type Peeks = Arc<Mutex<BTreeMap<String, Vec<(StatusCode, Value)>>>>;
+
+/// A relay that is not one.
+#[derive(Clone, Default)]
+struct Stand {
+    peeks: Peeks,
+    /// What the streams bring, one after the other, before they end; one that is not among them stays.
+    streams: Arc<Mutex<VecDeque<Stream>>>,
+    /// Behind which event those who asked for a stream have come to.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// A stream that ends, or that is refused.
+enum Stream {
+    /// It is said to be behind this event, if that is said, and brings those with these numbers.
+    Of(Option<u64>, Vec<Option<u64>>),
+    /// It is asked for behind an event that is still to come.
+    Refused,
+}
 
 #[derive(clap::Parser)]
 struct Arguments {
@@ -31,29 +50,50 @@ async fn health() -> Json<Value> {
     }))
 }
 
-async fn tail(upgrade: WebSocketUpgrade) -> Response {
-    let mut response = upgrade.on_upgrade(|mut socket| async move { while socket.recv().await.is_some() {} });
-    response
-        .headers_mut()
-        .insert("relay-seq", "7".parse().expect("a number"));
+async fn tail(State(stand): State<Stand>, uri: Uri, upgrade: WebSocketUpgrade) -> Response {
+    let query = uri.query().expect("it says from where on").to_owned();
+    stand.asked.lock().expect("nobody has panicked").push(query);
+    let next = stand.streams.lock().expect("nobody has panicked").pop_front();
+    let (seq, events) = match next {
+        None => (Some(7), None),
+        Some(Stream::Of(seq, events)) => (seq, Some(events)),
+        Some(Stream::Refused) => {
+            let error = json!({"error": "since is beyond what there is"});
+            return (StatusCode::BAD_REQUEST, Json(error)).into_response();
+        }
+    };
+    let mut response = upgrade.on_upgrade(|mut socket| async move {
+        let Some(events) = events else {
+            while socket.recv().await.is_some() {}
+            return;
+        };
+        for seq in events {
+            let event = json!({"seq": seq, "type": "agent.status", "created_at": "1970-01-01T00:00:00Z"});
+            let sent = socket.send(Message::Text(event.to_string().into())).await;
+            sent.expect("it is read");
+        }
+    });
+    if let Some(seq) = seq {
+        response.headers_mut().insert("relay-seq", seq.into());
+    }
     response
 }
 
-async fn peek(State(peeks): State<Peeks>, Json(asked): Json<Value>) -> Response {
+async fn peek(State(stand): State<Stand>, Json(asked): Json<Value>) -> Response {
     let name = asked["for"].as_str().expect("a name").to_owned();
-    let mut peeks = peeks.lock().expect("nobody has panicked");
+    let mut peeks = stand.peeks.lock().expect("nobody has panicked");
     let answers = peeks.get_mut(&name).expect("nobody else's inbox is looked into");
     let (status, answer) = answers.remove(0);
     (status, Json(answer)).into_response()
 }
 
 /// Answers as a relay does, and returns where.
-async fn relay(peeks: Peeks) -> At {
+async fn relay(stand: Stand) -> At {
     let router = Router::new()
         .route("/health", get(health))
         .route("/api/tail", get(tail))
         .route("/api/peek", post(peek))
-        .with_state(peeks);
+        .with_state(stand);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port().to_string();
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -75,7 +115,11 @@ async fn what_is_in_the_inboxes_is_looked_for_until_it_is_known_and_one_that_is_
         ("dev-a", vec![stops, has(message("b", Some("to")))]),
     ];
     let peeks = peeks.map(|(name, answers)| (name.to_owned(), answers));
-    let at = relay(Arc::new(Mutex::new(peeks.into()))).await;
+    let at = relay(Stand {
+        peeks: Arc::new(Mutex::new(peeks.into())),
+        ..Stand::default()
+    })
+    .await;
     let (news, _heard) = channel(1);
     let had = Had::default();
     let mut follow = Follow { at, had, news };
@@ -93,4 +137,48 @@ async fn what_is_in_the_inboxes_is_looked_for_until_it_is_known_and_one_that_is_
     // Of the same start all of it is known.
     let again = follow.find().await.expect("it is there");
     assert_eq!(found(again), (false, Vec::new()));
+}
+
+#[tokio::test]
+async fn each_stream_goes_on_behind_the_last_event_that_was_read() {
+    let stand = Stand {
+        streams: Arc::new(Mutex::new(VecDeque::from([
+            // It says where it begins, and brings nothing.
+            Stream::Of(Some(3), vec![]),
+            // What came of it counts, not where it began; an event without a number changes nothing.
+            Stream::Of(Some(3), vec![Some(5), Some(9), None]),
+            // It does not say where it begins.
+            Stream::Of(None, vec![Some(10)]),
+            Stream::Of(None, vec![]),
+            Stream::Refused,
+        ]))),
+        peeks: Arc::new(Mutex::new(BTreeMap::from(["gone", "pm", "dev-a"].map(|name| {
+            let none = (StatusCode::OK, json!({"messages": []}));
+            (name.to_owned(), vec![none])
+        })))),
+        ..Stand::default()
+    };
+    let asked = Arc::clone(&stand.asked);
+    let (news, mut heard) = channel(1);
+    let (mut follow, mut found) = Follow::begin(relay(stand).await, news)
+        .await
+        .expect("it is there");
+    let reads = async {
+        for _ in 0..4 {
+            assert!(follow.tell(found).await.is_ok(), "somebody wants to know it");
+            found = match follow.find().await {
+                Ok(found) => found,
+                Err(error) => {
+                    assert!(matches!(error, ClientError::Refused { .. }), "{error}");
+                    break;
+                }
+            };
+        }
+    };
+    tokio::select! {
+        () = reads => {}
+        () = async { while heard.recv().await.is_some() {} } => panic!("there is still one who tells"),
+    }
+    let asked = asked.lock().expect("nobody has panicked");
+    assert_eq!(*asked, ["since=0", "since=3", "since=9", "since=10", "since=10"]);
 }
