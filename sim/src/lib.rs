@@ -34,3 +34,6 @@ pub mod tap;
 pub mod team;
 pub mod workers;
 pub mod world;
+
+#[cfg(test)]
+mod documented;

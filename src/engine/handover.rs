@@ -1,7 +1,7 @@
 //! What was handed over and is not known to have arrived: the hand-overs that stand, and what becomes of them by the signs that
 //! [`super::signs`] judges.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::events::Event;
@@ -131,6 +131,14 @@ impl Engine {
         let standing = inbox.standing.iter();
         let standing = standing.flat_map(|id| self.handovers[id].deliveries.iter());
         standing.chain(inbox.recent())
+    }
+
+    /// Returns the numbers of what an agent does not want yet, and so is shown by nothing.
+    pub(super) fn deferred(&self, agent: &AgentName) -> BTreeSet<Seq> {
+        let standing = self.inboxes[agent].standing.iter().map(|id| &self.handovers[id]);
+        let deferred = standing.filter(|handover| handover.passage.held_back_until().is_some());
+        let deliveries = deferred.flat_map(|handover| handover.deliveries.iter());
+        deliveries.map(|delivery| delivery.seq).collect()
     }
 
     /// Takes a sign of what became of a hand-over; nothing if it does not stand any more.

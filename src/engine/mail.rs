@@ -524,7 +524,9 @@ impl Engine {
         let mut earlier: Vec<Delivery> = meant.cloned().collect();
         earlier.sort_unstable_by_key(|delivery| delivery.seq);
         earlier.drain(..earlier.len().saturating_sub(room));
+        let deferred = self.deferred(agent);
         earlier
+        let before = before.filter(|delivery| !deferred.contains(&delivery.seq));
     }
 
     /// Tells what of an inbox is read with tools: where a node holds the agent, only what does not go to the node by itself.

@@ -4,7 +4,8 @@
 //! node says of such a delivery only that the agent has it; what became of it is what the receipt says. A receipt that is missing
 //! when the node lets go of the agent is as an acknowledgement that is missing: the delivery is back in the inbox.
 //!
-//! Receipts only move forward. One for what has arrived before says what became of it, and changes nothing.
+//! Receipts only move forward. One for what has arrived before says what became of it, and changes nothing. What was read with a tool has
+//! arrived or comes back as its reply does: that it is done is taken note of by nobody, and anything else is refused.
 
 use std::sync::Arc;
 
@@ -119,6 +120,11 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// It is in the reply of a tool, and failed or deferred it cannot be any more.
+    InReply {
+        /// As given.
+        given: String,
+    },
     /// The reason is longer than one may be.
     ReasonTooLong {
         /// Its length.
@@ -135,6 +141,7 @@ impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
             Self::Unknown { .. } => io::Class::Unknown,
+            Self::InReply { .. } => io::Class::Conflict,
             Self::ReasonTooLong { .. } | Self::DeferredForTooLong { .. } => io::Class::Bad,
         }
     }
@@ -242,7 +249,13 @@ impl Engine {
             let Handover { carrier, passage, .. } = &self.handovers[&handover];
             if *carrier != Carrier::Node && passage.held_back_until().is_none() {
                 // It was read with a tool, and whatever becomes of the reply becomes of it.
-                return Ok(State::Delivered);
+                return match receipt {
+                    Receipt::Done => Ok(State::Delivered),
+                    Receipt::Failed { .. } | Receipt::Deferred { .. } => {
+                        let given = shown(given);
+                        Err(Refusal::InReply { given })
+                    }
+                };
             }
             self.gives_up_number(agent, |sent| sent.handover == Some(handover));
             handover

@@ -135,6 +135,11 @@ fn not_receipted(refusal: &receipts::Refusal) -> String {
                 "no delivery {given:?}; accepted: the id of one that is listed, or is among the latest {RECENT_MAX} that have arrived"
             )
         }
+        receipts::Refusal::InReply { given } => {
+            format!(
+                "the delivery {given:?} was read with a tool, and is neither failed nor deferred any more; accepted: that it is done"
+            )
+        }
         receipts::Refusal::ReasonTooLong { bytes } => {
             format!("the reason has {bytes} bytes; accepted: at most {REASON_BYTES_MAX}")
         }

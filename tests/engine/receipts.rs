@@ -347,7 +347,69 @@ fn a_reply_with_others_is_judged_as_a_whole() {
     relay.events();
     assert_eq!(relay.lists(), [], "a reply of a tool is on its way");
     assert_eq!(relay.gives(1, DONE), [is(State::Delivered)]);
+    let in_reply = |number: u8| {
+        let given = nth(number).message.id.to_string();
+        refused_as(NoDelivery::InReply { given })
+    };
+    for receipt in [FAILED, until(LATER_MS), until(0)] {
+        assert_eq!(relay.gives(1, receipt.clone()), in_reply(1));
+        assert_eq!(relay.gives(2, receipt), in_reply(2));
+    }
     assert_eq!(relay.events(), []);
+    // Whatever becomes of the reply becomes of both.
+    relay.close(B, Ending::Broken);
+    let again = [1, 2].map(|number| (super::again(&nth(number)), State::Queued));
+    assert_eq!(relay.lists(), again);
+}
+
+#[test]
+fn the_oldest_are_listed_also_when_one_of_them_was_sent_again_behind_the_others() {
+    let mut relay = Relay::giving(1..=3);
+    relay.gives(1, until(LATER_MS));
+    let sent = frames(relay.timeout_at(LATER_MS));
+    let first = super::again(&nth(1));
+    assert_eq!(sent, [(NODE, 4, first.clone())]);
+    let shown = relay.call(AGENT, ANY, Asked::List { limit: 2 }.into());
+    let rows = vec![(first, State::Queued), (nth(2), State::Queued)];
+    assert_eq!(shown, [reply(ANY, Ok(Answer::Listed(rows).into()))]);
+}
+
+#[test]
+fn what_is_deferred_is_not_shown_among_what_was_handed_over_before() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    relay.post(A, 2, &nth(2));
+    relay.open(AGENT, Carrier::Exchange, Some("dev-a"));
+    relay.gives(1, until(LATER_MS));
+    let read = |relay: &mut Relay| {
+        let read = mail::Command::Read {
+            agent: None,
+            from: None,
+            channel: None,
+            limit: None,
+            earlier: true,
+            wait_ms: 0,
+            second: mail::Second::Supersedes,
+        };
+        match &relay.call(AGENT, ANY, read.into())[..] {
+            [
+                Effect::Reply {
+                    result:
+                        Ok(Reply::Mail(mail::Reply::Messages {
+                            earlier, deliveries, ..
+                        })),
+                    ..
+                },
+            ] => (earlier.clone(), deliveries.clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let new = std::sync::Arc::new(vec![nth(2)]);
+    assert_eq!(read(&mut relay), (Vec::new(), new));
+    relay.timeout_at(LATER_MS);
+    let (earlier, new) = read(&mut relay);
+    assert_eq!(earlier, [nth(2)]);
+    assert_eq!(*new, [super::again(&nth(1))]);
 }
 
 #[test]

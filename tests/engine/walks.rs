@@ -34,7 +34,7 @@ const PERSON: SessionId = SessionId(1);
 const OWN: [SessionId; 2] = [SessionId(2), SessionId(3)];
 
 /// What must have happened in some walk, or the walks are worth nothing.
-const MARKS: [&str; 15] = [
+const MARKS: [&str; 16] = [
     "frame sent again",
     "frame of what was deferred",
     "acknowledged, not listed",
@@ -45,6 +45,7 @@ const MARKS: [&str; 15] = [
     "receipt for what waits",
     "receipt for what has arrived",
     "receipt for what a tool has read",
+    "receipt refused for what a tool has read",
     "deferred again",
     "node lapsed with a receipt missing",
     "rebound with frames on the way",
@@ -280,6 +281,9 @@ impl<'a> Walk<'a> {
                 self.frames(effects);
             }
             Err(Refusal::Receipts(receipts::Refusal::Unknown { .. })) => self.ledger.assert_ended(agent, id),
+            Err(Refusal::Receipts(receipts::Refusal::InReply { .. })) => {
+                self.ledger.assert_in_reply(agent, id, &receipt);
+            }
             other => panic!("{other:?}"),
         }
     }

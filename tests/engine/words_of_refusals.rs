@@ -78,6 +78,10 @@ fn who_goes_back_to_messages_is_refused_in_these_words() {
         ),
     );
     assert_said(
+        receipts::Refusal::InReply { given: given() },
+        "the delivery \"12ab\" was read with a tool, and is neither failed nor deferred any more; accepted: that it is done",
+    );
+    assert_said(
         receipts::Refusal::DeferredForTooLong { ms_max: 7_200_000 },
         "a delivery is deferred for at most 2 hours",
     );

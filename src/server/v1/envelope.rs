@@ -229,6 +229,7 @@ fn code_of(refusal: &Refusal) -> &'static str {
                 "invalid_request"
             }
         },
+            receipts::Refusal::InReply { .. } => "delivery_conflict",
         Refusal::Trace(_) => "message_not_found",
         Refusal::Holds(_) => "invalid_request",
         Refusal::Records(refusal) => match refusal {

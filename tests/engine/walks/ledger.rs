@@ -274,7 +274,8 @@ impl<'a> Ledger<'a> {
             return;
         }
         if let Became::Read(_) = before {
-            assert_eq!(state, State::Delivered, "a tool has read it");
+            let read = (receipt, state);
+            assert_eq!(read, (&Receipt::Done, State::Delivered), "a tool has read it");
             self.hit("receipt for what a tool has read");
             return;
         }
@@ -365,6 +366,17 @@ impl<'a> Ledger<'a> {
             inbox.node = None;
             inbox.let_go();
         }
+    }
+
+    /// What a tool has read is done with, and nothing else.
+    pub fn assert_in_reply(&mut self, agent: &str, id: MessageId, receipt: &Receipt) {
+        let entry = self.inbox(agent).entry(id);
+        assert!(
+            matches!(entry.became, Became::Read(_)),
+            "no tool has it: {entry:?}"
+        );
+        assert!(!matches!(receipt, Receipt::Done), "that it is done is taken");
+        self.hit("receipt refused for what a tool has read");
     }
 
     pub fn assert_ended(&self, agent: &str, id: MessageId) {

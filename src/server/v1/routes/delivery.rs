@@ -21,7 +21,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Agent,
         takes: "",
         answers: "`{id, message_id, agent_id, status, available_at}`",
-        note: "The agent is done with it. What has arrived before stays what it is, also for the two below: `status` says what that is. 404 `delivery_not_found`.",
+        note: "The agent is done with it. What has arrived before stays what it is, also for the two below: `status` says what that is. 404 `delivery_not_found`; for the two below 409 `delivery_conflict`, where a tool has just read it.",
         to: || post(deliveries::ack),
     },
     Route {
