@@ -4,6 +4,7 @@ use super::entry::Configured;
 use super::hooks::Hooks;
 use super::{Report, Seen, Settings, id};
 use crate::cli::install::editors::{Editor, Id};
+use crate::cli::install::members;
 use crate::cli::install::settings::WITHOUT_HOOKS;
 use crate::cli::own_program;
 use crate::cli::place::DEFAULT_PORT;
@@ -54,6 +55,17 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
             ),
         };
         lines.push(format!("{}: {error}{what_to_do}", configured.file.display()));
+    }
+    for (seen, server) in seen
+        .iter()
+        .filter_map(|seen| Some((seen, seen.parts.server.as_ref()?)))
+    {
+        let is_global = seen.is_global && editor.servers.project.is_some();
+        let install = install_for(is_global, port);
+        lines.extend(members::flaws(server).into_iter().map(|flaw| {
+            let file = seen.target.path.display();
+            format!("{file}: {flaw}; write it anew by: {install}")
+        }));
     }
     match report.hooks {
         // Of one whose files cannot be read nothing is known, and a plugin brings its own.

@@ -1,16 +1,13 @@
 //! What a person has added to relay's parts, which stays when they are written anew.
 
-use super::command;
 use super::json::Json;
 use super::parts::Parts;
-
-/// The members of an entry that say how relay is reached; others are the person's.
-const REACHED_BY: [&str; 7] = ["type", "url", "httpUrl", "serverUrl", "command", "args", "source"];
+use super::{command, members};
 
 /// Adds to new parts what a person has added to the old ones.
 pub fn keep(new: &mut Parts, old: &Parts) {
     if let (Some(new), Some(old)) = (&mut new.server, &old.server) {
-        keep_of_server(new, old);
+        members::keep(new, old);
     }
     keep_of_hooks(new, old);
 }
@@ -62,27 +59,6 @@ fn add_missing(object: &mut Json, other: &Json) {
     for (key, value) in others {
         if members.iter().all(|(known, _)| known != key) {
             members.push((key.clone(), value.clone()));
-        }
-    }
-}
-
-/// Adds to a new entry what a person has added to the old one, where it reaches relay in the same way: over HTTP, or by a program.
-fn keep_of_server(new: &mut Json, old: &Json) {
-    let is_command = |entry: &Json| entry.get("command").is_some();
-    let (Json::Object(members), Json::Object(old_members)) = (&mut *new, old) else {
-        return;
-    };
-    let by_command = members.iter().any(|(key, _)| key == "command");
-    if by_command != is_command(old) {
-        return;
-    }
-    for (key, value) in old_members {
-        let new = members.iter_mut().find(|(known, _)| known == key);
-        match new {
-            // Such as the headers: a token that was copied there gives way to the variable that holds it.
-            Some((_, new)) => add_missing(new, value),
-            None if REACHED_BY.contains(&key.as_str()) => {}
-            None => members.push((key.clone(), value.clone())),
         }
     }
 }

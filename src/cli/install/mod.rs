@@ -9,6 +9,7 @@ pub mod file;
 pub mod json;
 pub mod lasting;
 mod layout;
+pub mod members;
 pub mod parts;
 pub mod plan;
 mod said;
@@ -17,6 +18,7 @@ mod toml;
 mod whole;
 
 use std::ffi::OsString;
+use std::fs::{File, TryLockError};
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +27,7 @@ use clap::builder::PossibleValue;
 use similar::TextDiff;
 
 use self::directories::Directories;
-use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Transport};
+use self::editors::{ALLOWED, ASKED, Connection, EDITORS, Editor, Id, Root, Transport};
 use self::file::FileError;
 use self::plan::{Backup, Change, Target};
 use self::said::Said;
@@ -165,6 +167,7 @@ pub fn undo(args: &Uninstall) -> Result<End, Failure> {
 
 fn install(args: &Install) -> Result<End, InstallError> {
     let (directories, data) = surroundings()?;
+    let _alone = alone(&directories, &args.which);
     let editors = chosen(&args.which.editors, &directories);
     if editors.is_empty() {
         return Err(InstallError::NoEditor);
@@ -273,6 +276,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
 
 fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
     let (directories, data) = surroundings()?;
+    let _alone = alone(&directories, &args.which);
     let asked = &args.which.editors;
     let is_all = asked.is_empty() || asked.contains(&Asked::Auto);
     let editors = EDITORS
@@ -294,6 +298,24 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         ));
     }
     Ok(End::Done)
+}
+
+/// Waits until no other installation of this user changes files, and keeps others waiting as long as it lives: they would change the same files
+/// at the same time. The directory itself is locked, so that nothing is left behind; one that cannot be locked keeps nobody waiting.
+fn alone(directories: &Directories, asked: &Which) -> Option<File> {
+    if asked.dry_run {
+        return None;
+    }
+    let home = File::open(directories.root(Root::Home)).ok()?;
+    match home.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            say("another installation is under way; waiting for its end");
+            home.lock().ok()?;
+        }
+        Err(TryLockError::Error(_)) => return None,
+    }
+    Some(home)
 }
 
 /// Where the editors' files are, and where relay keeps its own.

@@ -17,6 +17,8 @@ pub struct Said {
     tools: Option<String>,
     /// Whose sessions these are, as it is written there.
     agent: Option<String>,
+    /// The same, as its program is told by a variable.
+    agent_in_environment: Option<String>,
     /// What else stands in the query of its address, or behind its command.
     others: Vec<String>,
 }
@@ -74,8 +76,11 @@ impl Said {
         if !is_relay(words.next()?) || words.next()? != "mcp" {
             return None;
         }
+        let variables = ["env", "environment"].iter().filter_map(|key| entry.get(key));
+        let agents = variables.filter_map(|variables| variables.get("RELAY_AGENT")?.as_text());
         let mut said = Self {
             transport: Some(Transport::Stdio),
+            agent_in_environment: agents.map(str::to_owned).find(|agent| !agent.is_empty()),
             ..Self::default()
         };
         while let Some(word) = words.next() {
@@ -101,13 +106,17 @@ impl Said {
     pub fn keep(self, connection: &mut Connection) {
         let over_stdio = |transport| transport == Transport::Stdio;
         let same_kind = self.transport.map(over_stdio) == Some(over_stdio(connection.transport));
-        // How a variable is written in an address is not how it is written elsewhere.
-        let is_name = |agent: &String| !agent.contains(['$', '{']);
         connection.tools = connection.tools.take().or(self.tools);
-        connection.agent = self.agent.filter(|agent| same_kind || is_name(agent));
         if same_kind {
+            // The environment stays where it is.
+            connection.agent = self.agent;
             connection.others = self.others;
+            return;
         }
+        // How a variable is written in an address is not how it is written elsewhere.
+        let is_name =
+            |agent: &String| !agent.contains(|c: char| !c.is_ascii_graphic() || "${}&#+%?\"".contains(c));
+        connection.agent = self.agent.or(self.agent_in_environment).filter(is_name);
     }
 }
 

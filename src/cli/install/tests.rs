@@ -474,12 +474,62 @@ fn in_toml_what_is_a_persons_in_relays_table_stays() {
         server: Some(Json::object([
             ("command", Json::text("relay")),
             ("args", Json::List(vec![Json::text("mcp")])),
+            ("tools", Json::object([("a", Json::Plain("1".to_owned()))])),
         ])),
         ..Parts::default()
     };
     let new =
         "[mcp_servers.relay]\ncommand = \"relay\"\nargs = [\"mcp\"]\n\n[mcp_servers.relay.tools]\na = 1\n";
     assert_eq!(content.with(old, &command), Ok(new.to_owned()));
+}
+
+#[test]
+fn in_toml_what_is_not_wanted_goes_however_it_is_written() {
+    let content = Content::Toml("mcp_servers");
+    let wanted = |members: Vec<(&str, Json)>| Parts {
+        server: Some(Json::Object(
+            members
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect(),
+        )),
+        ..Parts::default()
+    };
+    let url = || vec![("url", Json::text("u"))];
+    let (head, next) = ("[mcp_servers.relay]\nurl = \"u\"\n", "\n[z] # next\nb = 2\n");
+    for (before, behind) in [
+        ("env = { A = \"b\" }\n", ""),
+        ("env.A = \"b\" # c\nenv.B = \"c\"\n", ""),
+        ("args = [\n  \"a\", # one\n  \"b\",\n]\n", ""),
+        ("", "\n[mcp_servers.relay.env]\nA = \"b\"\nB.C = \"d\"\n"),
+        ("", "[mcp_servers.relay.env]\n"),
+        (
+            "",
+            "\n\n[mcp_servers.relay.x.y]\nA = \"b\"\n\n[mcp_servers.relay.x.z]\n",
+        ),
+        (
+            "",
+            "\n[[mcp_servers.relay.x]]\nA = 1\n\n[[mcp_servers.relay.x]]\nA = 2\n",
+        ),
+        (
+            "command = \"x\"\n",
+            "\n[mcp_servers.relay.http_headers]\nA = \"b\"\n\n[mcp_servers.relay.env]\nA = \"b\"\n",
+        ),
+    ] {
+        for breaks in ["\n", "\r\n"] {
+            let old = format!("{head}{before}{behind}{next}").replace('\n', breaks);
+            let left = content.with(&old, &wanted(url())).expect("it can be changed");
+            let blank = if behind.starts_with("\n\n") { "\n" } else { "" };
+            let expected = format!("{head}{blank}{next}").replace('\n', breaks);
+            assert_eq!(left, expected, "{old}");
+        }
+    }
+    // What is to be there otherwise is written anew, also where it was a table of its own.
+    let old = format!("{head}\n[mcp_servers.relay.http_headers]\nA = \"b\"\n{next}");
+    let mut headers = url();
+    headers.push(("http_headers", Json::object([("A", Json::text("c"))])));
+    let new = format!("[mcp_servers.relay]\nhttp_headers = {{ A = \"c\" }}\nurl = \"u\"\n{next}");
+    assert_eq!(content.with(&old, &wanted(headers)), Ok(new));
 }
 
 #[test]

@@ -58,18 +58,24 @@ pub fn with(text: &str, servers: &str, wanted: &Parts) -> Result<String, Flaw> {
     let head = table.span().expect("a table with a head was read");
     let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
     let mut added = String::new();
+    let mut gone = Vec::new();
     for (key, value) in members {
         match table.get(key) {
             Some(there) if of(there).same(value) => {}
-            Some(there) => cuts.push((span(there), written(value))),
+            Some(there) if there.is_value() => cuts.push((span(there), written(value))),
+            Some(there) => {
+                cut_item(text, there, &mut gone);
+                added.push_str(&line(key, value, newline));
+            }
             None => added.push_str(&line(key, value, newline)),
         }
     }
     for (key, item) in table {
-        if !members.iter().any(|(wanted, _)| wanted == key) && item.is_value() {
-            cuts.push((whole_lines(text, span(item)), String::new()));
+        if !members.iter().any(|(wanted, _)| wanted == key) {
+            cut_item(text, item, &mut gone);
         }
     }
+    cuts.extend(gone.into_iter().map(|cut| (cut, String::new())));
     let behind_head = whole_lines(text, head).end;
     if !added.is_empty() {
         let break_before = if text[..behind_head].ends_with('\n') {
@@ -94,15 +100,7 @@ pub fn without(text: &str, servers: &str, before: Option<&str>) -> Result<Option
     };
     let mut cuts = Vec::new();
     cut_tables(text, headed(text, there, servers)?, &mut cuts);
-    let cuts = cuts.into_iter().map(|cut| {
-        let blank = text[..cut.start].strip_suffix('\n');
-        let blank = blank.map(|before| before.strip_suffix('\r').unwrap_or(before));
-        match blank {
-            Some(before) if before.is_empty() || before.ends_with('\n') => before.len()..cut.end,
-            Some(_) | None => cut,
-        }
-    });
-    let left = replaced(text, cuts.map(|cut| (cut, String::new())).collect());
+    let left = replaced(text, cuts.into_iter().map(|cut| (cut, String::new())).collect());
     let is_over = before.is_none() && left.trim().is_empty();
     Ok((!is_over).then_some(left))
 }
@@ -140,7 +138,20 @@ fn no_head(text: &str, item: &Item, servers: &str) -> Flaw {
     Flaw::at(text, item.span().map_or(0, |span| span.start), reason)
 }
 
-/// Collects the lines of a table and of those below it.
+/// Collects the lines of a member: of its value, of each value behind its dotted name, or of the tables that it is.
+fn cut_item(text: &str, item: &Item, cuts: &mut Vec<Range<usize>>) {
+    match item {
+        Item::None => {}
+        Item::Value(_) => cuts.push(whole_lines(text, span(item))),
+        Item::Table(table) if table.is_dotted() => {
+            table.iter().for_each(|(_, item)| cut_item(text, item, cuts));
+        }
+        Item::Table(table) => cut_tables(text, table, cuts),
+        Item::ArrayOfTables(tables) => tables.iter().for_each(|table| cut_tables(text, table, cuts)),
+    }
+}
+
+/// Collects the lines of a table and of those below it, each with the empty line before its head.
 fn cut_tables(text: &str, table: &Table, cuts: &mut Vec<Range<usize>>) {
     if let Some(head) = table
         .span()
@@ -148,6 +159,12 @@ fn cut_tables(text: &str, table: &Table, cuts: &mut Vec<Range<usize>>) {
     {
         let mut whole = whole_lines(text, head);
         whole.end = whole.end.max(last_line(text, table));
+        let blank = text[..whole.start].strip_suffix('\n');
+        let blank = blank.map(|before| before.strip_suffix('\r').unwrap_or(before));
+        match blank {
+            Some(before) if before.is_empty() || before.ends_with('\n') => whole.start = before.len(),
+            Some(_) | None => {}
+        }
         cuts.push(whole);
     }
     for (_, item) in table {

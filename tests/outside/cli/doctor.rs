@@ -462,3 +462,87 @@ fn a_bridge_is_well_where_it_finds_its_relay() {
     assert_eq!(said["configured"][0]["leads_to"], json!(leads_to));
     assert_eq!(said["configured"][0]["reachable"], json!(VERSION));
 }
+
+#[test]
+fn an_entry_that_its_editor_does_not_take_is_told_with_what_writes_it_anew() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let url = format!("http://localhost:{}/mcp", relay.port);
+    let (codex, cursor) = (
+        desk.home.join(".codex/config.toml"),
+        desk.project.join(".cursor/mcp.json"),
+    );
+    let again = |editor: &str| format!("{RELAY} install --editor {editor} --port {}", relay.port);
+    for (text, flaw) in [
+        (
+            format!("[mcp_servers.relay]\nurl = '{url}'\n[mcp_servers.relay.env]\nA = 'b'\n"),
+            "it has an address, and env belongs to a command",
+        ),
+        (
+            format!("[mcp_servers.relay]\nurl = '{url}'\nenv.A = 'b'\n"),
+            "it has an address, and env belongs to a command",
+        ),
+        (
+            format!(
+                "[mcp_servers.relay]\nurl = '{url}'\nbearer_token_env_var = 'X'\nhttp_headers = {{ authorization = 'y' }}\n"
+            ),
+            "it sends Authorization beside what bearer_token_env_var has sent",
+        ),
+    ] {
+        desk.write(&codex, &text);
+        let said = report(&desk, "codex", 1);
+        let line = format!(
+            "{}: {flaw}; write it anew by: {}",
+            codex.display(),
+            again("codex")
+        );
+        assert_eq!(said["to_do"][0], json!(line), "{text}");
+        let entry =
+            json!({"command": RELAY, "args": ["mcp", "--port", relay.port.to_string()], "headers": {}});
+        desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+        let flaw = "it has a command, and headers belongs to an address";
+        let line = format!(
+            "{}: {flaw}; write it anew by: {}",
+            cursor.display(),
+            again("cursor")
+        );
+        assert_eq!(report(&desk, "cursor", 1)["to_do"], json!([line]));
+        for editor in ["codex", "cursor"] {
+            install(&desk, editor, relay.port);
+            let said = report(&desk, editor, 1);
+            let to_do = said["to_do"].to_string();
+            assert!(!to_do.contains("write it anew"), "{to_do}");
+        }
+        fs::remove_dir_all(desk.home.join(".codex")).expect("it is there");
+    }
+}
+
+#[test]
+fn of_two_editors_one_that_is_not_well_decides_wherever_it_stands() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let editors = [
+        ("opencode", desk.project.join("opencode.json")),
+        ("cursor", desk.project.join(".cursor/mcp.json")),
+    ];
+    for (editor, _) in &editors {
+        install(&desk, editor, relay.port);
+    }
+    desk.relay(&["doctor"]).assert().code(0);
+    for (editor, file) in &editors {
+        let well = fs::read_to_string(file).expect("it is there");
+        desk.write(
+            file,
+            &well.replace(&relay.port.to_string(), &free_port().to_string()),
+        );
+        for (other, _) in &editors {
+            let to_do = report(&desk, other, 1)["to_do"]
+                .as_array()
+                .expect("an array")
+                .len();
+            assert_eq!(to_do, usize::from(other == editor), "{other}");
+        }
+        desk.write(file, &well);
+        desk.relay(&["doctor"]).assert().code(0);
+    }
+}

@@ -141,3 +141,124 @@ fn nothing_is_kept_of_an_entry_that_leads_elsewhere_nor_what_is_no_toolset() {
     install(&desk, &["claude"]);
     assert_eq!(desk.json(&claude)["mcpServers"]["relay"]["args"], json!(["mcp"]));
 }
+
+#[test]
+fn an_agent_that_a_command_was_told_by_its_environment_is_in_the_address_that_takes_its_place() {
+    let desk = Desk::new();
+    let (cursor, opencode) = (
+        desk.project.join(".cursor/mcp.json"),
+        desk.project.join("opencode.json"),
+    );
+    let url = |agent: &str| format!("http://localhost:7331/mcp{agent}");
+    for (env, args, expected) in [
+        (
+            json!({"RELAY_AGENT": "dev-b", "A": "b"}),
+            json!(["mcp"]),
+            url("?agent=dev-b"),
+        ),
+        (
+            json!({"RELAY_AGENT": "dev-b"}),
+            json!(["mcp", "--agent", "dev-a"]),
+            url("?agent=dev-a"),
+        ),
+        (json!({"RELAY_AGENT": ""}), json!(["mcp"]), url("")),
+        (json!({"RELAY_AGENT": "${ME}"}), json!(["mcp"]), url("")),
+        (json!({"RELAY_AGENT": "a&tools=all"}), json!(["mcp"]), url("")),
+    ] {
+        let entry = json!({"command": "/old/relay", "args": args, "env": env});
+        desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+        // As long as it is a command, it is told as before.
+        install(&desk, &["cursor"]);
+        let kept = json!({"command": RELAY, "args": args, "env": env});
+        assert_eq!(desk.json(&cursor), json!({"mcpServers": {"relay": kept}}));
+        install(&desk, &["cursor", "--transport", "http"]);
+        let kept = json!({"url": expected});
+        assert_eq!(desk.json(&cursor), json!({"mcpServers": {"relay": kept}}));
+    }
+    let entry =
+        json!({"type": "local", "command": ["/old/relay", "mcp"], "environment": {"RELAY_AGENT": "dev-b"}});
+    desk.write(&opencode, &json!({"mcp": {"relay": entry}}).to_string());
+    install(&desk, &["opencode", "--transport", "http"]);
+    let kept = json!({"type": "remote", "url": url("?agent=dev-b")});
+    assert_eq!(desk.json(&opencode), json!({"mcp": {"relay": kept}}));
+}
+
+#[test]
+fn what_an_editor_refuses_beside_the_new_way_goes_with_the_old_one_in_each_of_them() {
+    /// All that any of them takes, and what none does, beside one way or the other.
+    const OF_A_COMMAND: &str =
+        r#""args": ["mcp"], "env": {"A": "b"}, "environment": {"A": "b"}, "cwd": "/", "env_vars": ["A"]"#;
+    const OF_AN_ADDRESS: &str = r#""headers": {"A": "b"}, "http_headers": {"A": "b"}, "env_http_headers": {"A": "B"}, "bearer_token_env_var": "X", "bearer_token": "x", "oauth": {"scope": "x"}, "oauth_resource": "x""#;
+    const OF_BOTH: &str = r#""timeout": 5, "enabled": true"#;
+    let desk = Desk::new();
+    let both: serde_json::Value = serde_json::from_str(&format!("{{{OF_BOTH}}}")).expect("it is JSON");
+    for (editor, file, servers) in [
+        ("claude", desk.project.join(".mcp.json"), "mcpServers"),
+        ("gemini", desk.project.join(".gemini/settings.json"), "mcpServers"),
+        ("opencode", desk.project.join("opencode.json"), "mcp"),
+        ("cursor", desk.project.join(".cursor/mcp.json"), "mcpServers"),
+        ("vscode", desk.project.join(".vscode/mcp.json"), "servers"),
+        (
+            "windsurf",
+            desk.home.join(".codeium/windsurf/mcp_config.json"),
+            "mcpServers",
+        ),
+        (
+            "zed",
+            desk.home.join(".config/zed/settings.json"),
+            "context_servers",
+        ),
+    ] {
+        for (reached, transport) in [
+            (r#""command": "/old/relay""#, "http"),
+            (r#""command": ["/old/relay", "mcp"]"#, "http"),
+            (r#""url": "http://localhost:1/mcp""#, "stdio"),
+            (r#""httpUrl": "http://localhost:1/mcp""#, "stdio"),
+            (r#""serverUrl": "http://localhost:1/mcp""#, "stdio"),
+        ] {
+            // As it would be without what was there.
+            desk.write(&file, "{}");
+            install(&desk, &[editor, "--transport", transport]);
+            let mut expected = desk.json(&file);
+            let entry = expected[servers]["relay"].as_object_mut().expect("an object");
+            entry.extend(both.as_object().expect("an object").clone());
+            let entry = format!("{{{reached}, {OF_A_COMMAND}, {OF_AN_ADDRESS}, {OF_BOTH}}}");
+            desk.write(&file, &format!("{{\"{servers}\": {{\"relay\": {entry}}}}}"));
+            install(&desk, &[editor, "--transport", transport]);
+            assert_eq!(desk.json(&file), expected, "{editor}: {entry}");
+        }
+    }
+}
+
+#[test]
+fn installations_at_the_same_time_wait_for_each_other() {
+    let desk = Desk::new();
+    let home = fs::File::open(&desk.home).expect("it is there");
+    home.lock().expect("nobody has it");
+    let mut all = ["cursor", "zed", "windsurf", "codex"].map(|editor| {
+        let mut command = std::process::Command::new(RELAY);
+        command.args(["install", "--global", "--no-hooks", "--editor", editor]);
+        command.args(["--editor", "gemini"]);
+        command.current_dir(&desk.project).env_clear();
+        command.env("HOME", &desk.home);
+        command
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped());
+        command.spawn().expect("it starts")
+    });
+    for installation in &mut all {
+        let stderr = installation.stderr.as_mut().expect("it is piped");
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stderr), &mut line).expect("it is text");
+        assert!(line.contains("another installation is under way"), "{line}");
+    }
+    assert_eq!(desk.files(), [], "nothing is changed yet");
+    // Who only looks waits for nobody.
+    let dry = ["install", "--editor", "cursor", "--dry-run"];
+    desk.relay(&dry).assert().code(0);
+    drop(home);
+    for installation in &mut all {
+        assert!(installation.wait().expect("it ends").success());
+    }
+    assert_eq!(desk.files().len(), 5, "a file for each editor");
+}

@@ -1,0 +1,379 @@
+//! The members of an entry by which an editor reaches relay: to which way of reaching it each belongs, and what its value is. What belongs
+//! to another way, or has another shape, makes some editors refuse the whole file.
+//!
+//! Tried with the programs themselves: Codex starts with no member of the other way and none of another shape; OpenCode and Gemini CLI
+//! with none of another shape. Of the others it is what their makers' documents say: <https://code.claude.com/docs/en/mcp>,
+//! <https://cursor.com/docs/context/mcp>, <https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>,
+//! <https://docs.windsurf.com/windsurf/cascade/mcp>, <https://zed.dev/docs/ai/mcp>.
+
+use super::json::Json;
+
+/// The members that say how relay is reached; they are written anew by each installation.
+const REACHED_BY: [&str; 7] = ["type", "url", "httpUrl", "serverUrl", "command", "args", "source"];
+
+/// How an entry reaches its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It starts a program.
+    Command,
+    /// It has an address.
+    Address,
+}
+
+impl Way {
+    /// Tells how an entry reaches its server, by what is written there first of all; none if it does not say.
+    pub fn of(entry: &Json) -> Option<Self> {
+        if entry.get("command").is_some() {
+            return Some(Self::Command);
+        }
+        address(entry).map(|_| Self::Address)
+    }
+}
+
+/// To which way a member belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Belongs {
+    To(Way),
+    ToBoth,
+    /// Codex knows it, and takes it from nobody.
+    ToNone,
+}
+
+/// What the value of a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Text,
+    Texts,
+    /// An object of texts.
+    Map,
+    Number,
+    Boolean,
+    Object,
+    /// The editors have it differently.
+    Any,
+}
+
+const COMMAND: Belongs = Belongs::To(Way::Command);
+const ADDRESS: Belongs = Belongs::To(Way::Address);
+const BOTH: Belongs = Belongs::ToBoth;
+
+/// The members that are known, beside those in [`REACHED_BY`].
+const MEMBERS: [(&str, Belongs, Shape); 36] = [
+    ("env", COMMAND, Shape::Map),
+    ("environment", COMMAND, Shape::Map),
+    ("env_vars", COMMAND, Shape::Any),
+    ("envFile", COMMAND, Shape::Text),
+    ("cwd", COMMAND, Shape::Text),
+    ("headers", ADDRESS, Shape::Map),
+    ("headersHelper", ADDRESS, Shape::Text),
+    ("http_headers", ADDRESS, Shape::Map),
+    ("env_http_headers", ADDRESS, Shape::Map),
+    (TOKEN_VARIABLE, ADDRESS, Shape::Text),
+    ("bearer_token", Belongs::ToNone, Shape::Any),
+    ("auth", ADDRESS, Shape::Any),
+    ("authProviderType", ADDRESS, Shape::Text),
+    ("oauth", ADDRESS, Shape::Any),
+    ("oauth_resource", ADDRESS, Shape::Text),
+    ("scopes", ADDRESS, Shape::Texts),
+    ("targetAudience", ADDRESS, Shape::Text),
+    ("targetServiceAccount", ADDRESS, Shape::Text),
+    ("tcp", ADDRESS, Shape::Text),
+    ("enabled", BOTH, Shape::Boolean),
+    ("disabled", BOTH, Shape::Boolean),
+    ("required", BOTH, Shape::Boolean),
+    ("trust", BOTH, Shape::Boolean),
+    ("description", BOTH, Shape::Text),
+    ("timeout", BOTH, Shape::Number),
+    ("startup_timeout_sec", BOTH, Shape::Number),
+    ("startup_timeout_ms", BOTH, Shape::Number),
+    ("tool_timeout_sec", BOTH, Shape::Number),
+    ("tools", BOTH, Shape::Object),
+    ("enabled_tools", BOTH, Shape::Texts),
+    ("disabled_tools", BOTH, Shape::Texts),
+    ("includeTools", BOTH, Shape::Texts),
+    ("excludeTools", BOTH, Shape::Texts),
+    ("disabledTools", BOTH, Shape::Texts),
+    ("alwaysAllow", BOTH, Shape::Texts),
+    ("autoApprove", BOTH, Shape::Texts),
+];
+
+/// By this Codex sends a token, so that no other header of the name [`AUTHORIZATION`] may be there.
+const TOKEN_VARIABLE: &str = "bearer_token_env_var";
+
+/// The header that carries a token.
+const AUTHORIZATION: &str = "authorization";
+
+/// The members that hold Codex's headers.
+const HEADERS_BESIDE_VARIABLE: [&str; 2] = ["http_headers", "env_http_headers"];
+
+/// Returns the address in an entry.
+pub fn address(entry: &Json) -> Option<&str> {
+    let mut addresses = ["url", "httpUrl", "serverUrl"].iter();
+    addresses.find_map(|key| entry.get(key)?.as_text())
+}
+
+/// Adds to a new entry what a person has added to the old one, as far as its editor takes that beside how relay is reached now: of an entry
+/// that reached it in another way, what belongs to both.
+pub fn keep(new: &mut Json, old: &Json) {
+    let Some(way) = Way::of(new) else {
+        return;
+    };
+    let is_same_way = Way::of(old) == Some(way);
+    let (Json::Object(members), Json::Object(old_members)) = (&mut *new, old) else {
+        return;
+    };
+    for (key, value) in old_members {
+        if flaw(way, key, value).is_some() || !is_same_way && belongs(key) != Some(BOTH) {
+            continue;
+        }
+        match members.iter_mut().find(|(known, _)| known == key) {
+            // Such as the headers: a token that was copied there gives way to the variable that holds it.
+            Some((_, new)) => add_missing_headers(new, value),
+            None if REACHED_BY.contains(&key.as_str()) => {}
+            None => members.push((key.clone(), value.clone())),
+        }
+    }
+    if members.iter().any(|(key, _)| key == TOKEN_VARIABLE) {
+        for (_, value) in members.iter_mut().filter(|(key, _)| holds_headers(key)) {
+            if let Json::Object(headers) = value {
+                headers.retain(|(name, _)| !name.eq_ignore_ascii_case(AUTHORIZATION));
+            }
+        }
+        members.retain(|(key, value)| !holds_headers(key) || *value != Json::Object(Vec::new()));
+    }
+}
+
+/// Says what keeps an editor from taking an entry, or has no effect there, a line for each.
+pub fn flaws(entry: &Json) -> Vec<String> {
+    let Json::Object(members) = entry else {
+        return vec!["it is something else than an object".to_owned()];
+    };
+    let mut flaws = Vec::new();
+    if entry.get("command").is_some() && address(entry).is_some() {
+        flaws.push("it has both a command and an address".to_owned());
+    }
+    let way = Way::of(entry);
+    flaws.extend(way.into_iter().flat_map(|way| {
+        let others = members
+            .iter()
+            .filter(|(key, _)| !REACHED_BY.contains(&key.as_str()));
+        others.filter_map(move |(key, value)| flaw(way, key, value))
+    }));
+    if way == Some(Way::Address) && entry.get("args").is_some() {
+        flaws.push(not_of("args", Way::Address));
+    }
+    let names = |(_, headers): &(String, Json)| match headers {
+        Json::Object(headers) => headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(AUTHORIZATION)),
+        Json::Plain(_) | Json::Text(_) | Json::List(_) => false,
+    };
+    let mut headers = members.iter().filter(|(key, _)| holds_headers(key));
+    if entry.get(TOKEN_VARIABLE).is_some() && headers.any(names) {
+        flaws.push(format!(
+            "it sends Authorization beside what {TOKEN_VARIABLE} has sent"
+        ));
+    }
+    flaws
+}
+
+/// Says what is wrong with a member beside a way of reaching relay.
+fn flaw(way: Way, key: &str, value: &Json) -> Option<String> {
+    let (_, belongs, shape) = MEMBERS.iter().find(|(known, _, _)| *known == key)?;
+    match belongs {
+        Belongs::ToNone => Some(format!("{key} is taken by no editor")),
+        Belongs::To(other) if *other != way => Some(not_of(key, way)),
+        Belongs::To(_) | Belongs::ToBoth => {
+            let accepted = shape.accepted();
+            (!shape.is_of(value)).then(|| format!("{key} is something else; accepted: {accepted}"))
+        }
+    }
+}
+
+fn not_of(key: &str, way: Way) -> String {
+    let (has, wants) = match way {
+        Way::Command => ("a command", "an address"),
+        Way::Address => ("an address", "a command"),
+    };
+    format!("it has {has}, and {key} belongs to {wants}")
+}
+
+fn belongs(key: &str) -> Option<Belongs> {
+    let known = MEMBERS.iter().find(|(known, _, _)| *known == key);
+    known.map(|(_, belongs, _)| *belongs)
+}
+
+fn holds_headers(key: &str) -> bool {
+    HEADERS_BESIDE_VARIABLE.contains(&key)
+}
+
+/// Adds the headers that are not there, whatever the case of their names.
+fn add_missing_headers(headers: &mut Json, others: &Json) {
+    let (Json::Object(headers), Json::Object(others)) = (headers, others) else {
+        return;
+    };
+    for (name, value) in others {
+        if headers.iter().all(|(known, _)| !known.eq_ignore_ascii_case(name)) {
+            headers.push((name.clone(), value.clone()));
+        }
+    }
+}
+
+impl Shape {
+    fn is_of(self, value: &Json) -> bool {
+        let is_text = |value: &Json| value.as_text().is_some();
+        match (self, value) {
+            (Self::Any, _) | (Self::Text, Json::Text(_)) | (Self::Object, Json::Object(_)) => true,
+            (Self::Texts, Json::List(list)) => list.iter().all(is_text),
+            (Self::Map, Json::Object(members)) => members.iter().all(|(_, value)| is_text(value)),
+            (Self::Number, Json::Plain(plain)) => plain.parse::<f64>().is_ok(),
+            (Self::Boolean, Json::Plain(plain)) => ["true", "false"].contains(&plain.as_str()),
+            (
+                Self::Text | Self::Texts | Self::Map | Self::Number | Self::Boolean | Self::Object,
+                Json::Plain(_) | Json::Text(_) | Json::List(_) | Json::Object(_),
+            ) => false,
+        }
+    }
+
+    fn accepted(self) -> &'static str {
+        match self {
+            Self::Text => "a text",
+            Self::Texts => "an array of texts",
+            Self::Map => "an object of texts",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+            Self::Object => "an object",
+            Self::Any => "whatever the editor takes",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::json::{Step, get};
+    use super::*;
+
+    fn json(text: &str) -> Json {
+        let found = get(text, &[] as &[Step<'_>]).expect("it is JSON");
+        found.expect("it has a root")
+    }
+
+    const COMMAND: &str = r#"{"command": "relay", "args": ["mcp"]}"#;
+    const ADDRESS: &str = r#"{"url": "http://localhost:7331/mcp"}"#;
+
+    /// What is kept in a new entry of an old one.
+    fn kept(new: &str, old: &str) -> Json {
+        let mut new = json(new);
+        keep(&mut new, &json(old));
+        new
+    }
+
+    #[test]
+    fn of_an_old_entry_stays_what_its_editor_takes_beside_the_new_way() {
+        let (url, program) = (
+            r#""url": "http://localhost:7331/mcp""#,
+            r#""command": "relay", "args": ["mcp"]"#,
+        );
+        for (new, old, expected) in [
+            // Of the same way all that belongs to it, and what is not known.
+            (
+                ADDRESS,
+                r#"{"url": "x", "headers": {"A": "b"}, "timeout": 5, "mine": 1}"#,
+                format!(r#"{{{url}, "headers": {{"A": "b"}}, "timeout": 5, "mine": 1}}"#),
+            ),
+            (
+                COMMAND,
+                r#"{"command": "x", "env": {"A": "b"}, "cwd": "/", "enabled": false}"#,
+                format!(r#"{{{program}, "env": {{"A": "b"}}, "cwd": "/", "enabled": false}}"#),
+            ),
+            // Of the other way what belongs to both.
+            (
+                ADDRESS,
+                r#"{"command": "x", "env": {"A": "b"}, "cwd": "/", "enabled": false, "mine": 1}"#,
+                format!(r#"{{{url}, "enabled": false}}"#),
+            ),
+            (
+                COMMAND,
+                r#"{"url": "x", "http_headers": {"A": "b"}, "startup_timeout_sec": 5.5, "tools": {"a": {"b": "c"}}}"#,
+                format!(r#"{{{program}, "startup_timeout_sec": 5.5, "tools": {{"a": {{"b": "c"}}}}}}"#),
+            ),
+            // What belongs to the other way is not kept of an entry that mixes them.
+            (
+                COMMAND,
+                r#"{"command": "x", "url": "y", "http_headers": {"A": "b"}, "oauth": true, "env": {"A": "b"}}"#,
+                format!(r#"{{{program}, "env": {{"A": "b"}}}}"#),
+            ),
+            (
+                ADDRESS,
+                r#"{"url": "x", "args": ["y"], "env": {}, "environment": {}, "env_vars": [], "cwd": "/", "bearer_token": "z"}"#,
+                format!("{{{url}}}"),
+            ),
+            // Nor what has another shape.
+            (
+                ADDRESS,
+                r#"{"url": "x", "headers": 3, "timeout": "5", "enabled": "yes", "tools": [], "includeTools": "a"}"#,
+                format!("{{{url}}}"),
+            ),
+            (
+                COMMAND,
+                r#"{"command": "x", "env": {"A": 1}}"#,
+                format!("{{{program}}}"),
+            ),
+            // A token is sent once.
+            (
+                r#"{"url": "http://localhost:7331/mcp", "headers": {"Authorization": "new"}}"#,
+                r#"{"url": "x", "headers": {"authorization": "old", "A": "b"}}"#,
+                format!(r#"{{{url}, "headers": {{"Authorization": "new", "A": "b"}}}}"#),
+            ),
+            (
+                r#"{"url": "http://localhost:7331/mcp", "bearer_token_env_var": "RELAY_TOKEN"}"#,
+                r#"{"url": "x", "http_headers": {"AUTHORIZATION": "old"}, "env_http_headers": {"Authorization": "B", "A": "B"}}"#,
+                format!(
+                    r#"{{{url}, "bearer_token_env_var": "RELAY_TOKEN", "env_http_headers": {{"A": "B"}}}}"#
+                ),
+            ),
+        ] {
+            let kept = kept(new, old);
+            assert!(kept.same(&json(&expected)), "{old} becomes {kept:?}");
+            assert_eq!(flaws(&kept), [] as [&str; 0], "{old}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_its_editor_refuses_says_why() {
+        for (entry, expected) in [
+            (COMMAND, &[][..]),
+            (ADDRESS, &[]),
+            (r#"{"url": "x", "mine": [], "headers": {}}"#, &[]),
+            ("3", &["it is something else than an object"]),
+            (
+                r#"{"command": "x", "url": "y"}"#,
+                &["it has both a command and an address"],
+            ),
+            (
+                r#"{"url": "y", "env": {"A": "b"}, "args": []}"#,
+                &[
+                    "it has an address, and env belongs to a command",
+                    "it has an address, and args belongs to a command",
+                ],
+            ),
+            (
+                r#"{"command": "y", "http_headers": {"A": "b"}}"#,
+                &["it has a command, and http_headers belongs to an address"],
+            ),
+            (
+                r#"{"url": "y", "bearer_token": "x", "timeout": "5"}"#,
+                &[
+                    "bearer_token is taken by no editor",
+                    "timeout is something else; accepted: a number",
+                ],
+            ),
+            (
+                r#"{"url": "y", "bearer_token_env_var": "X", "env_http_headers": {"authorization": "Y"}}"#,
+                &["it sends Authorization beside what bearer_token_env_var has sent"],
+            ),
+        ] {
+            assert_eq!(flaws(&json(entry)), expected, "{entry}");
+        }
+    }
+}
