@@ -29,6 +29,10 @@ pub const LAST_LINE_CHARACTERS: usize = 300;
 /// How many lines are kept of what has left the screen: enough for the last ones beside a screen that is mostly empty.
 pub const KEPT_LINES: usize = 2 * LAST_LINES;
 
+/// How many times a program may say which of kitty's keys it wants before it takes something back; of more the first ones are forgotten, as
+/// kitty does.
+pub const KITTY_KEYS_MAX: usize = 16;
+
 /// From how many bytes on a line that has left the screen is ended, where the program does not: many times what is told of one.
 pub const LINE_BYTES_MAX: usize = 16 * 1024;
 
@@ -52,3 +56,7 @@ pub const SHOW_AFTER: Duration = Duration::from_millis(8);
 
 /// How long those who are attached have to take the last of it.
 pub const FAREWELL: Duration = Duration::from_millis(500);
+
+/// A program that ends within this has not begun what it was started for: an agent CLI that is not logged in or does not take its arguments
+/// says so and ends while it loads, and none is done with a task so soon.
+pub const AT_ONCE: Duration = Duration::from_secs(1);

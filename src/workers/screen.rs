@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 use vt100::capture::{BasicFormattedCaptureState, RowContents, basic_formatted_to_plain};
 
-use super::limits::{KEPT_LINES, LAST_LINE_CHARACTERS, LAST_LINES, LINE_BYTES_MAX, SIDE_MAX};
+use super::limits::{KEPT_LINES, KITTY_KEYS_MAX, LAST_LINE_CHARACTERS, LAST_LINES, LINE_BYTES_MAX, SIDE_MAX};
 use crate::terminal::preview;
 
 /// A terminal that nobody sits at. It answers what programs ask their terminal: without that some do not begin.
@@ -23,6 +23,8 @@ struct Above {
     lines_max: usize,
     /// What the program is to be answered.
     answers: Vec<u8>,
+    /// Which of kitty's keys it wants, in the order in which it said so.
+    keys: Vec<u16>,
     /// The size that it wants its terminal to have.
     wanted: Option<(u16, u16)>,
 }
@@ -63,8 +65,9 @@ impl vt100::Callbacks for Above {
         self.wanted = Some(wanted);
     }
 
-    /// Answers where the cursor is, that all is well, and that this is a VT100 with what it had.
-    /// <https://vt100.net/docs/vt510-rm/chapter4.html>
+    /// Answers where the cursor is, that all is well, that this is a VT100 with what it had, which one it is, and which of kitty's keys are
+    /// wanted of it: whatever a program has asked for, though keys come as they always did.
+    /// <https://vt100.net/docs/vt510-rm/chapter4.html>, <https://sw.kovidgoyal.net/kitty/keyboard-protocol/>
     fn unhandled_csi(
         &mut self,
         screen: &mut vt100::Screen,
@@ -73,17 +76,62 @@ impl vt100::Callbacks for Above {
         params: &[&[u16]],
         c: char,
     ) {
-        let param = params.first().and_then(|param| param.first()).copied();
-        let answer = match (first, param.unwrap_or_default(), c) {
+        let param = |at: usize| params.get(at).and_then(|param| param.first()).copied();
+        let answer = match (first, param(0).unwrap_or_default(), c) {
             (None, 5, 'n') => "\u{1b}[0n".to_owned(),
             (None, 6, 'n') => {
                 let (row, col) = screen.cursor_position();
                 format!("\u{1b}[{};{}R", row + 1, col + 1)
             }
             (None, 0, 'c') => "\u{1b}[?1;2c".to_owned(),
+            (Some(b'>'), 0, 'c') => "\u{1b}[>0;0;0c".to_owned(),
+            (Some(b'?'), _, 'u') => format!("\u{1b}[?{}u", self.keys.last().unwrap_or(&0)),
+            (Some(b'>'), keys, 'u') => {
+                if self.keys.len() == KITTY_KEYS_MAX {
+                    self.keys.remove(0);
+                }
+                return self.keys.push(keys);
+            }
+            (Some(b'<'), count, 'u') => {
+                let left = self.keys.len().saturating_sub(usize::from(count.max(1)));
+                return self.keys.truncate(left);
+            }
+            (Some(b'='), keys, 'u') => {
+                let was = self.keys.pop().unwrap_or_default();
+                let keys = match param(1) {
+                    Some(2) => was | keys,
+                    Some(3) => was & !keys,
+                    Some(_) | None => keys,
+                };
+                return self.keys.push(keys);
+            }
             (_, _, _) => return,
         };
         self.answers.extend_from_slice(answer.as_bytes());
+    }
+
+    /// Answers which colors it has: light text on black, as most terminals of those who program.
+    /// <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html#h3-Operating-System-Commands>
+    fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
+        let [first, asked @ ..] = params else { return };
+        // Each further question is about the next number.
+        let first = match *first {
+            b"10" => 10,
+            b"11" => 11,
+            b"12" => 12,
+            _ => return,
+        };
+        for (number, asked) in (first..=12).zip(asked) {
+            let color = if number == 11 {
+                "0000/0000/0000"
+            } else {
+                "ffff/ffff/ffff"
+            };
+            if *asked == b"?" {
+                let answer = format!("\u{1b}]{number};rgb:{color}\u{1b}\\");
+                self.answers.extend_from_slice(answer.as_bytes());
+            }
+        }
     }
 }
 
@@ -104,6 +152,7 @@ impl Screen {
             ended: true,
             lines_max,
             answers: Vec::new(),
+            keys: Vec::new(),
             wanted: None,
         };
         let parser = vt100::Parser::new_with_callbacks(side(rows), side(cols), 0, above);
@@ -336,9 +385,36 @@ mod tests {
     #[test]
     fn a_program_is_answered_what_it_asks_its_terminal() {
         let mut screen = Screen::new((24, 80));
-        screen.write(b"ab\r\nc\x1b[6n\x1b[c\x1b[5n\x1b[?u");
+        screen.write(b"ab\r\nc\x1b[6n\x1b[c\x1b[5n");
         assert_eq!(screen.take_answers(), b"\x1b[2;2R\x1b[?1;2c\x1b[0n");
         assert_eq!(screen.take_answers(), b"");
+        for (asked, answer) in [
+            ("\x1b[>c", "\x1b[>0;0;0c"),
+            ("\x1b[>0c", "\x1b[>0;0;0c"),
+            ("\x1b]10;?\x07", "\x1b]10;rgb:ffff/ffff/ffff\x1b\\"),
+            ("\x1b]11;?\x1b\\", "\x1b]11;rgb:0000/0000/0000\x1b\\"),
+            (
+                "\x1b]10;?;?\x1b\\",
+                "\x1b]10;rgb:ffff/ffff/ffff\x1b\\\x1b]11;rgb:0000/0000/0000\x1b\\",
+            ),
+            // It is told another color, which is no question.
+            ("\x1b]11;#fff\x07", ""),
+            ("\x1b]4;1;?\x07", ""),
+            ("\x1b[?u", "\x1b[?0u"),
+            ("\x1b[>5u\x1b[?u", "\x1b[?5u"),
+            ("\x1b[>1u\x1b[?u", "\x1b[?1u"),
+            ("\x1b[=2;2u\x1b[?u", "\x1b[?3u"),
+            ("\x1b[=1;3u\x1b[?u", "\x1b[?2u"),
+            ("\x1b[=8u\x1b[?u", "\x1b[?8u"),
+            ("\x1b[<u\x1b[?u", "\x1b[?5u"),
+            ("\x1b[<9u\x1b[?u", "\x1b[?0u"),
+        ] {
+            screen.write(asked.as_bytes());
+            let answers = String::from_utf8(screen.take_answers()).expect("it is text");
+            assert_eq!(answers, answer, "{asked:?}");
+        }
+        screen.write("\x1b[>1u".repeat(1_000).as_bytes());
+        assert_eq!(screen.parser.callbacks().keys.len(), KITTY_KEYS_MAX);
     }
 
     #[test]

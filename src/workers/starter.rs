@@ -5,20 +5,22 @@ use std::process::{Command, Stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::limits::AT_ONCE;
 use super::order::{Report, Told};
 use super::{Order, Status, launch};
 
 /// What becomes of a worker. The last one is [`Self::FailedToStart`] or [`Self::Exited`], and always comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Its program runs.
+    /// Its program runs, and has not [ended at once](AT_ONCE).
     Started {
         /// Its process.
         pid: i32,
     },
-    /// It was not started, and nothing of it is left.
+    /// It was not started, or has ended at once, and nothing of it is left.
     FailedToStart {
         /// Why, and what to do.
         reason: String,
@@ -86,7 +88,13 @@ async fn follow(
     let mut stdin = Some(stdin);
     let mut lines = BufReader::new(stdout).lines();
     let mut has_started = false;
+    // It runs, and it is not known yet for how long.
+    let mut begins: Option<(i32, Instant)> = None;
     let mut last = None;
+    let mut started = |pid| {
+        has_started = true;
+        let _nobody_listens = events.send(Event::Started { pid });
+    };
     loop {
         let line = tokio::select! {
             line = lines.next_line() => line,
@@ -95,17 +103,29 @@ async fn follow(
                 if let Some(mut stdin) = stdin.take() {
                     let _ended = stdin.write_all(&self::line(&Told::End)).await;
                 }
+                // That it ends now is not its own doing.
+                if let Some((pid, _)) = begins.take() {
+                    started(pid);
+                }
+                continue;
+            }
+            pid = lasts(begins) => {
+                begins = None;
+                started(pid);
                 continue;
             }
         };
         let Ok(Some(line)) = line else { break };
         match serde_json::from_str(&line) {
-            Ok(Report::Started { pid }) => {
-                has_started = true;
-                let _nobody_listens = events.send(Event::Started { pid });
-            }
+            Ok(Report::Started { pid }) if stdin.is_some() => begins = Some((pid, Instant::now() + AT_ONCE)),
+            Ok(Report::Started { pid }) => started(pid),
             Ok(Report::Failed { reason }) => last = Some(Event::FailedToStart { reason }),
-            Ok(Report::Exited { status, last_lines }) => last = Some(Event::Exited { status, last_lines }),
+            Ok(Report::Exited { status, last_lines }) => {
+                last = Some(match begins.take() {
+                    Some(_) => ended_at_once(status, &last_lines),
+                    None => Event::Exited { status, last_lines },
+                });
+            }
             Ok(Report::Trouble { reason }) => tracing::warn!("a worker: {reason}"),
             Err(error) => tracing::warn!(%error, "a supervisor says what relay does not understand"),
         }
@@ -124,6 +144,27 @@ async fn follow(
             Event::FailedToStart { reason }
         }
     })
+}
+
+/// Waits until a worker that has begun has run for so long that it has not ended at once; for ever, if none has begun.
+async fn lasts(begins: Option<(i32, Instant)>) -> i32 {
+    match begins {
+        Some((pid, until)) => {
+            sleep_until(until).await;
+            pid
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Whatever it wanted to do, it has not begun: it is not logged in, or does not take its arguments.
+fn ended_at_once(status: Status, last_lines: &[String]) -> Event {
+    let written = match last_lines {
+        [] => "; it has written nothing".to_owned(),
+        lines => format!(": {}", lines.join(" / ")),
+    };
+    let reason = format!("it has ended at once with {status}{written}");
+    Event::FailedToStart { reason }
 }
 
 fn supervisor(mut command: Command) -> std::io::Result<(Child, ChildStdin, ChildStdout)> {

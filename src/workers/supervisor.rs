@@ -403,23 +403,48 @@ impl Worker {
 }
 
 /// The signals that end a worker.
-struct Ends([Signals; 3]);
+struct Ends([Signals; 4]);
 
 impl Ends {
+    /// Listens to them, and to all others that relay may have been told to ignore: what somebody listens to, a program that is started is not
+    /// told to ignore any more.
     fn new() -> io::Result<Self> {
-        let [hangup, interrupt, terminate] = [
+        let [hangup, interrupt, quit, terminate] = [
             SignalKind::hangup(),
             SignalKind::interrupt(),
+            SignalKind::quit(),
             SignalKind::terminate(),
         ];
-        Ok(Self([signal(hangup)?, signal(interrupt)?, signal(terminate)?]))
+        for other in [
+            Signal::ALARM,
+            Signal::USR1,
+            Signal::USR2,
+            Signal::TSTP,
+            Signal::TTIN,
+            Signal::TTOU,
+            Signal::WINCH,
+            Signal::XCPU,
+            Signal::XFSZ,
+            Signal::VTALARM,
+            Signal::PROF,
+            Signal::URG,
+        ] {
+            let _nobody_cares = signal(SignalKind::from_raw(other.as_raw()))?;
+        }
+        Ok(Self([
+            signal(hangup)?,
+            signal(interrupt)?,
+            signal(quit)?,
+            signal(terminate)?,
+        ]))
     }
 
     async fn next(&mut self) {
-        let [hangup, interrupt, terminate] = &mut self.0;
+        let [hangup, interrupt, quit, terminate] = &mut self.0;
         tokio::select! {
             _ = hangup.recv() => {}
             _ = interrupt.recv() => {}
+            _ = quit.recv() => {}
             _ = terminate.recv() => {}
         }
     }

@@ -225,24 +225,65 @@ const OPENCODE: Entry = Entry {
 /// How wide and high a worker's terminal is before somebody looks at it: no line of a program's own is broken in it.
 const SIZE: (u16, u16) = (50, 150);
 
-/// What says to a program that an agent calls it, or where its parent's terminal is. A worker is not in there.
-const NOT_INHERITED: [&str; 16] = [
+/// What says to a program that an agent calls it, what the terminal of relay is and takes, or in which repository relay was started. A worker
+/// has a terminal of its own, and a directory: what belongs to a repository is what `git rev-parse --local-env-vars` lists, but for its
+/// configuration.
+const NOT_INHERITED: [&str; 55] = [
+    "ALACRITTY_WINDOW_ID",
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_MESSAGING_SOCKET",
     "CLAUDE_CODE_MESSAGING_TOKEN",
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_PID",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
     "CODEX_THREAD_ID",
+    "COLORFGBG",
+    "COLUMNS",
+    "FORCE_COLOR",
     "GEMINI_CLI",
+    "GHOSTTY_RESOURCES_DIR",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+    "ITERM_SESSION_ID",
+    "KITTY_PID",
+    "KITTY_WINDOW_ID",
+    "KONSOLE_VERSION",
+    "LC_TERMINAL",
+    "LC_TERMINAL_VERSION",
+    "LINES",
+    "NO_COLOR",
     "OPENCODE",
     "RELAY_HOOKS",
     "RELAY_MODE",
     "RELAY_PERSON",
     "RELAY_SOCKET",
     "RELAY_TMUX",
+    "STY",
+    "TERMCAP",
+    "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION",
+    "TERM_SESSION_ID",
     "TMUX",
     "TMUX_PANE",
+    "VTE_VERSION",
+    "WEZTERM_PANE",
+    "WINDOWID",
+    "WT_SESSION",
+    "ZELLIJ",
 ];
 
 /// The hooks of Claude Code that relay is told by, and whether a waiter stands by from then on.

@@ -128,6 +128,33 @@ fn claude_code_is_given_relay_its_hooks_and_its_tools_and_nothing_more() {
 }
 
 #[test]
+fn nothing_of_relays_own_terminal_or_repository_reaches_a_worker() {
+    for cli in Cli::ALL {
+        let env = order(&task(cli)).env;
+        for name in [
+            "NO_COLOR",
+            "FORCE_COLOR",
+            "CLICOLOR_FORCE",
+            "COLUMNS",
+            "LINES",
+            "TERM_PROGRAM",
+            "TMUX",
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+        ] {
+            assert_eq!(env.get(name), Some(&None), "{cli}: {name}");
+        }
+        assert_eq!(env["TERM"].as_deref(), Some("xterm-256color"));
+    }
+    // What a person has set for the worker it has.
+    let config = br#"{"workers": {"codex": {"env": {"NO_COLOR": "1"}}}}"#;
+    let config = Config::parse(Path::new("/p/.relay/config.json"), config).expect("it is good");
+    let codex = task(Cli::Codex).order(&config).expect("it has a place for all");
+    assert_eq!(codex.env["NO_COLOR"].as_deref(), Some("1"));
+}
+
+#[test]
 fn a_model_is_given_where_there_is_a_place_for_one_and_else_refused() {
     for cli in Cli::ALL {
         let task = Task {

@@ -93,10 +93,15 @@ impl Supervisor {
 
     /// Starts one whose files may be limited without a signal that ends it.
     pub fn start_without_sigxfsz(order: &Value) -> Self {
+        Self::start_ignoring("XFSZ", order)
+    }
+
+    /// Starts one that is told to ignore signals, by their names.
+    pub fn start_ignoring(signals: &str, order: &Value) -> Self {
         let relay = relay_command();
         let mut command = Command::new("sh");
-        let script = "trap '' XFSZ; exec \"$0\" worker";
-        command.args(["-c", script]).arg(relay.get_program());
+        let script = format!("trap '' {signals}; exec \"$0\" worker");
+        command.args(["-c", &script]).arg(relay.get_program());
         command.envs(relay.get_envs().filter_map(|(name, value)| Some((name, value?))));
         Self::start_by(command, order)
     }

@@ -61,6 +61,43 @@ async fn what_does_not_start_says_why() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_ends_at_once_has_failed_to_start() {
+    let scene = Scene::new();
+    for (script, reason) in [
+        (
+            "echo not logged in; echo run login first; exit 3",
+            "it has ended at once with exit code 3: not logged in / run login first",
+        ),
+        (
+            "exit 0",
+            "it has ended at once with exit code 0; it has written nothing",
+        ),
+    ] {
+        let program = scene.program(script);
+        let (_handle, mut events) = start_by(relay(), order(&scene, &[text(&program)]));
+        let reason = reason.to_owned();
+        assert_eq!(events.recv().await, Some(Event::FailedToStart { reason }));
+        assert_eq!(events.recv().await, None);
+    }
+    let program = scene.program("sleep 1.5; exit 3");
+    let (_handle, mut events) = start_by(relay(), order(&scene, &[text(&program)]));
+    assert!(matches!(events.recv().await, Some(Event::Started { .. })));
+    let Some(Event::Exited { status, .. }) = events.recv().await else {
+        panic!("it has ended")
+    };
+    assert_eq!(status, Status::Code(3));
+    // One that is ended by relay has not failed.
+    let program = scene.program("exec sleep 600");
+    let (handle, mut events) = start_by(relay(), order(&scene, &[text(&program)]));
+    super::support::until("it runs", || {
+        scene.path("relay/projects/default/workers/w1.sock").exists()
+    });
+    handle.end();
+    assert!(matches!(events.recv().await, Some(Event::Started { .. })));
+    assert!(matches!(events.recv().await, Some(Event::Exited { .. })));
+}
+
 #[tokio::test]
 async fn a_supervisor_that_is_killed_is_the_end_of_its_worker() {
     let scene = Scene::new();

@@ -157,3 +157,28 @@ fn who_is_no_relay_is_told_so() {
         "{said}"
     );
 }
+
+/// Signals of this mask, as `/proc` shows it, that a program is started with.
+fn mask(scene: &Scene, name: &str) -> u64 {
+    let status = scene.text("status");
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    u64::from_str_radix(line.expect("it is there").trim(), 16).expect("a number")
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_relay_was_told_to_ignore_a_program_is_not() {
+    let scene = Scene::new();
+    let program = scene.program("cat /proc/$$/status >\"$DIRECTORY/status\"; exec sleep 600");
+    let order = scene.order(&[text(&program)]);
+    // INT and QUIT are those of what a shell without job control runs in the background.
+    let all = "HUP INT QUIT TERM ALRM USR1 USR2 TSTP TTIN TTOU WINCH XCPU XFSZ VTALRM PROF URG";
+    let supervisor = Supervisor::start_ignoring(all, &order);
+    supervisor.started();
+    until("it has said what it ignores", || {
+        scene.text("status").contains("SigIgn:")
+    });
+    until("all of it", || scene.text("status").contains("SigCgt:"));
+    assert_eq!(mask(&scene, "SigIgn:"), 0, "{}", scene.text("status"));
+    assert_eq!(mask(&scene, "SigBlk:"), 0);
+}
