@@ -294,7 +294,7 @@ pub fn retire(args: &Retire) -> Result<End, Failure> {
 }
 
 /// Writes a name as the address that it is: its sign stands behind the project.
-fn addressed(sign: char, name: &str) -> String {
+pub(super) fn addressed(sign: char, name: &str) -> String {
     match name.split_once(':') {
         Some((project, name)) => format!("{project}:{sign}{name}"),
         None => format!("{sign}{name}"),

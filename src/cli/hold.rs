@@ -38,7 +38,9 @@ pub struct Hold {
 #[derive(Debug, clap::Args)]
 #[group(id = "what", required = true, multiple = false, args = ["id", "agent", "all"])]
 pub struct Allow {
-    /// The id of a held message that is to pass, or its first 8 or more digits, as relay hold shows them.
+    /// The id of a held message that is to pass, or its first 8 or more digits, as relay hold shows them; or the agent that is to be held
+    /// no more.
+    #[arg(value_name = "ID|AGENT")]
     id: Option<String>,
 
     /// Hold that agent no more, and let pass what is held for that alone.
@@ -154,6 +156,11 @@ pub fn hold(args: &Hold) -> Result<End, Failure> {
 /// Lets a message pass, or lifts a hold.
 pub fn allow(args: &Allow) -> Result<End, Failure> {
     let Allow { id, agent, all, .. } = args;
+    let (id, named) = match id {
+        Some(id) if is_id(id) => (Some(id), None),
+        other => (None, other.as_ref()),
+    };
+    let agent = agent.as_ref().or(named);
     let asked = json!({"message": id, "agent": agent, "all": all});
     let held = match agent {
         Some(agent) => format!("what {} gets and sends is", visible(agent)),
@@ -184,6 +191,12 @@ pub fn allow(args: &Allow) -> Result<End, Failure> {
         );
     }
     Ok(end)
+}
+
+/// Tells whether a word is an id or the beginning of one. An agent whose name looks like one is named by its option.
+fn is_id(word: &str) -> bool {
+    let digits = || word.chars().filter(|c| *c != '-');
+    digits().all(|c| c.is_ascii_hexdigit()) && digits().count() >= ID_DIGITS_MIN
 }
 
 /// Drops a message.

@@ -89,6 +89,16 @@ pub fn shown(messages: &RawValue) -> serde_json::Result<(String, bool)> {
     Ok((blocks(&messages), !messages.is_empty()))
 }
 
+/// Returns the block of the one message in an answer, `{"message": …}`; none if that is something else.
+pub fn one_shown(answer: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct One {
+        message: Message,
+    }
+    let One { message } = serde_json::from_slice(answer).ok()?;
+    Some(blocks(&[message]))
+}
+
 /// Writes all of a text to stdout, or tells why not.
 pub fn write_stdout(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();

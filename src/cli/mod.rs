@@ -13,6 +13,7 @@ mod directory;
 mod discover;
 mod doctor;
 mod flush;
+mod gatherings;
 mod health;
 mod hold;
 mod hook;
@@ -36,6 +37,7 @@ mod register;
 mod release;
 mod send;
 mod serve;
+mod show;
 mod socket;
 mod spawn;
 mod status;
@@ -71,6 +73,10 @@ enum Command {
     Serve(serve::Serve),
     /// Put a message into a role's inbox, from you or from the role that you name.
     Send(send::Send),
+    /// Answer a message, in its thread.
+    Reply(show::Reply),
+    /// Show one message, with all of its text, and take nothing.
+    Show(show::Show),
     /// Take the messages out of your inbox, or out of the one that you name.
     Read(read::Read),
     /// Show the messages in your inbox, or in the one that you name, and take none.
@@ -111,6 +117,10 @@ enum Command {
     Groups(directory::Groups),
     /// List the channels, or who is in one.
     Channels(directory::Channels),
+    /// Make a group, put agents into it or take them out, or remove it.
+    Group(gatherings::Group),
+    /// Make a channel, put agents into it or take them out, or remove it.
+    Channel(gatherings::Channel),
     /// Show what a worker has written, also one that has ended.
     Logs(logs::Logs),
     /// Bring a worker's terminal into yours; Ctrl-] leaves it, and it goes on.
@@ -204,6 +214,8 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Serve(args) => done(serve::run(args).map_err(|error| error.to_string())),
         Command::Send(args) => send::run(args),
+        Command::Reply(args) => show::reply(&args),
+        Command::Show(args) => show::run(&args),
         Command::Read(args) => read::run(&args),
         Command::Peek(args) => peek::run(&args),
         Command::Pending(args) => pending::run(&args),
@@ -224,6 +236,8 @@ pub fn main() -> ExitCode {
         Command::Retire(args) => directory::retire(&args),
         Command::Groups(args) => directory::groups(&args),
         Command::Channels(args) => directory::channels(&args),
+        Command::Group(args) => gatherings::group(&args),
+        Command::Channel(args) => gatherings::channel(&args),
         Command::Logs(args) => logs::run(&args),
         Command::Attach(args) => attach::run(&args),
         Command::Key(args) => key::run(&args),

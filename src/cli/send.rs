@@ -20,8 +20,9 @@ pub struct Send {
     /// The role that the message is for.
     to: String,
 
-    /// The message; read from stdin if it is "-", or if it is left out and stdin is no terminal.
-    body: Option<String>,
+    /// The message, in one word or in several, with a space between any two; read from stdin if it is "-", or if it is left out and
+    /// stdin is no terminal.
+    body: Vec<String>,
 
     /// What the message is for: status, question, directive or free.
     #[arg(long, default_value_t = Kind::Free, value_parser = kind)]
@@ -35,7 +36,7 @@ pub struct Send {
     #[arg(long, value_name = "THREAD")]
     thread: Option<String>,
 
-    /// The id of the message that it answers.
+    /// The id of the message that it answers, or its first 8 or more digits, as relay read shows them.
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
 
@@ -93,15 +94,7 @@ struct Sent {
 
 /// Sends.
 pub fn run(args: Send) -> Result<End, Failure> {
-    let body = match args.body.as_deref() {
-        Some("-") => from_stdin()?,
-        Some(body) => body.to_owned(),
-        None if io::stdin().is_terminal() => return Err(SendError::NoBody.into()),
-        // Nothing at all is no message that anybody meant to send.
-        None => Some(from_stdin()?)
-            .filter(|body| !body.is_empty())
-            .ok_or(SendError::NoBody)?,
-    };
+    let body = body(&args.body)?;
     if args.from == PERSON
         && let Err(why) = require_person()
     {
@@ -140,6 +133,19 @@ pub fn run(args: Send) -> Result<End, Failure> {
         say(&format!("note: {note}"));
     }
     Ok(End::Done)
+}
+
+/// Returns the message that some words are, or that is on stdin.
+pub(super) fn body(words: &[String]) -> Result<String, SendError> {
+    match words {
+        [word] if word == "-" => from_stdin(),
+        [] if io::stdin().is_terminal() => Err(SendError::NoBody),
+        // Nothing at all is no message that anybody meant to send.
+        [] => Some(from_stdin()?)
+            .filter(|body| !body.is_empty())
+            .ok_or(SendError::NoBody),
+        words => Ok(words.join(" ")),
+    }
 }
 
 /// Reads a message, without the line break at its end that most programs write.

@@ -1,7 +1,7 @@
 //! Channels, for whoever asks for one by name: to make, join or leave it, and to see who is in it. A channel is joined by its use
 //! as well: by a post to it, and by a read of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::agents::{self, NamedAs};
 use super::events::Event;
@@ -33,6 +33,13 @@ pub enum Command {
         /// The channel.
         name: String,
     },
+    /// Changes who is in a channel in their stead. Only the person may, who is in none itself.
+    Change {
+        /// The channel.
+        name: String,
+        /// How.
+        change: Change,
+    },
     /// Lists the channels of a project.
     List {
         /// The session's own if it is left out.
@@ -43,6 +50,31 @@ pub enum Command {
         /// Its name.
         name: String,
     },
+}
+
+/// What the person makes of a channel. Agents are as given, not checked yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Change {
+    /// Makes one that is not there.
+    Make {
+        /// What it is about; empty if nothing is said.
+        topic: String,
+        /// Its first members, at least one.
+        agents: Vec<String>,
+    },
+    /// Puts agents into one that is there; who is in it stays.
+    Add {
+        /// Whom.
+        agents: Vec<String>,
+    },
+    /// Takes agents out of one, which is gone if nobody is left in it.
+    Take {
+        /// Whom.
+        agents: Vec<String>,
+    },
+    /// Takes all out of it.
+    End,
 }
 
 impl From<Command> for io::Command {
@@ -65,6 +97,13 @@ pub enum Reply {
     Left {
         /// The channel.
         name: ChannelName,
+    },
+    /// The channel is as the person has made it.
+    Changed {
+        /// The channel.
+        name: ChannelName,
+        /// Who is in it now; without anybody it is gone.
+        members: Vec<AgentName>,
     },
     /// Channels, in the order of their names; the one of all agents is the first.
     Listed {
@@ -184,6 +223,7 @@ impl Engine {
                 self.acts(session, &agent, step);
                 Ok(Reply::Left { name }.into())
             }
+            Command::Change { name, change } => Ok(self.change_channel(session, &name, change, step)?.into()),
             Command::List { project } => {
                 let project = self.project_asked(session, project)?;
                 let channels = self.groups.channels_of(&project);
@@ -198,6 +238,108 @@ impl Engine {
                 Ok(Reply::Seen { channel }.into())
             }
         }
+    }
+
+    /// Changes who is in a channel as the person says.
+    fn change_channel(
+        &mut self,
+        session: SessionId,
+        name: &str,
+        change: Change,
+        step: &mut Step<'_>,
+    ) -> Result<Reply, io::Refusal> {
+        if !self.sessions[&session].person {
+            return Err(Refusal::OnlyThePerson.into());
+        }
+        let name = match change {
+            Change::Make { .. } => self.channel_name(DEFAULT_PROJECT, name)?,
+            Change::Add { .. } | Change::Take { .. } | Change::End => {
+                self.known_channel(DEFAULT_PROJECT, name)?
+            }
+        };
+        match change {
+            Change::Make { topic, agents } => {
+                if self.groups.has_channel(&name) {
+                    return Err(Refusal::ChannelExists { name }.into());
+                }
+                let (bytes, bytes_max) = (topic.len(), self.bounds.description_bytes_max);
+                if bytes > bytes_max {
+                    return Err(Refusal::DescriptionTooLong { bytes, bytes_max }.into());
+                }
+                let agents = self.agents_named(&name, &agents)?;
+                if agents.is_empty() {
+                    return Err(Refusal::NobodyIn { name }.into());
+                }
+                self.room_for_channel(&name)?;
+                for agent in &agents {
+                    self.join(name.clone(), agent, step);
+                }
+                self.groups.channel_mut(&name).topic = topic;
+            }
+            Change::Add { agents } => {
+                for agent in self.agents_named(&name, &agents)? {
+                    if self.groups.channel(&name, &agent, self).1 {
+                        self.join(name.clone(), &agent, step);
+                    }
+                }
+            }
+            Change::Take { agents } => {
+                let agents = self.agents_named(&name, &agents)?;
+                self.take_out(&name, agents, step)?;
+            }
+            Change::End => {
+                let members = self.channel_view(&name)?.members.into_iter();
+                self.take_out(&name, members.map(|(agent, _)| agent).collect(), step)?;
+            }
+        }
+        self.acts(session, &AgentName::person(), step);
+        let members = match self.groups.has_channel(&name) {
+            true => self.channel_view(&name)?.members,
+            false => Vec::new(),
+        };
+        let members = members.into_iter().map(|(agent, _)| agent).collect();
+        Ok(Reply::Changed { name, members })
+    }
+
+    /// Takes agents out of a channel, if all of them are in it and it is not the one of all.
+    fn take_out(
+        &mut self,
+        name: &ChannelName,
+        agents: BTreeSet<AgentName>,
+        step: &mut Step<'_>,
+    ) -> Result<(), Refusal> {
+        if name.local() == GENERAL {
+            return Err(Refusal::ChannelOfAll { name: name.clone() });
+        }
+        let is_missing = |agent: &&AgentName| self.groups.channel(name, agent, self).1;
+        if let Some(agent) = agents.iter().find(is_missing) {
+            return Err(Refusal::NotInChannel {
+                name: name.clone(),
+                agent: agent.clone(),
+            });
+        }
+        for agent in agents {
+            self.groups.leave(name, &agent);
+            let channel = name.clone();
+            step.note(Event::Left { channel, agent });
+        }
+        Ok(())
+    }
+
+    /// Finds the agents that somebody has named for a channel, each once; the person is none.
+    fn agents_named(
+        &self,
+        channel: &ChannelName,
+        given: &[String],
+    ) -> Result<BTreeSet<AgentName>, agents::Refusal> {
+        let named = given.iter().map(|given| {
+            let agent = self.known_in(channel.project(), given.strip_prefix('@').unwrap_or(given))?;
+            if agent.is_person() {
+                return Err(self.refuse_person(NamedAs::Sender));
+            }
+            Ok(agent)
+        });
+        named.collect()
     }
 
     /// Finds the agent that a session is bound to, since nobody else can be in a channel.

@@ -220,6 +220,13 @@ pub enum Refusal {
         /// Who.
         agent: AgentName,
     },
+    /// An agent's session asked for what only the person may.
+    OnlyThePerson,
+    /// A channel was to be made with nobody in it.
+    NobodyIn {
+        /// Its name.
+        name: ChannelName,
+    },
     /// There are as many channels as there may be.
     TooManyChannels {
         /// How many.
@@ -235,7 +242,11 @@ impl Refusal {
             | Self::NoMember { .. }
             | Self::ChannelExists { .. }
             | Self::NotInChannel { .. } => io::Class::Conflict,
-            Self::Protected | Self::ChannelOfAll { .. } | Self::DescriptionTooLong { .. } => io::Class::Bad,
+            Self::Protected
+            | Self::ChannelOfAll { .. }
+            | Self::DescriptionTooLong { .. }
+            | Self::OnlyThePerson
+            | Self::NobodyIn { .. } => io::Class::Bad,
             Self::TooManyGroups { .. } | Self::TooManyMembers { .. } | Self::TooManyChannels { .. } => {
                 io::Class::Full
             }

@@ -224,6 +224,11 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// The ids of several messages begin as that of the one that is to be answered.
+    AmbiguousMessage {
+        /// As given.
+        given: String,
+    },
     /// A message is to be handed to nobody any more when it is posted.
     DeadlineOver {
         /// Its deadline.
@@ -281,7 +286,7 @@ impl Refusal {
             | Self::InvalidThread { .. }
             | Self::InvalidKey { .. }
             | Self::DeadlineOver { .. } => io::Class::Bad,
-            Self::UnknownMessage { .. } => io::Class::Unknown,
+            Self::UnknownMessage { .. } | Self::AmbiguousMessage { .. } => io::Class::Unknown,
             Self::AlreadyWaits { .. } | Self::TooManyHops { .. } | Self::OtherContent { .. } => {
                 io::Class::Conflict
             }
@@ -519,14 +524,14 @@ impl Engine {
         let room = limit.saturating_sub(matching.count());
         // What is on its way to the agent's node is shown by nobody else.
         let numbered = |delivery: &&Delivery| !self.inboxes[agent].has_number(delivery.seq);
+        let deferred = self.deferred(agent);
         let before = self.handed_before(agent).filter(numbered);
+        let before = before.filter(|delivery| !deferred.contains(&delivery.seq));
         let meant = before.filter(|delivery| filter.has(&delivery.message));
         let mut earlier: Vec<Delivery> = meant.cloned().collect();
         earlier.sort_unstable_by_key(|delivery| delivery.seq);
         earlier.drain(..earlier.len().saturating_sub(room));
-        let deferred = self.deferred(agent);
         earlier
-        let before = before.filter(|delivery| !deferred.contains(&delivery.seq));
     }
 
     /// Tells what of an inbox is read with tools: where a node holds the agent, only what does not go to the node by itself.

@@ -13,6 +13,7 @@ use super::mail::{PostOptions, Refusal};
 use super::message::{Context, Delivery, Message};
 use super::names::{AgentName, MessageId, shown};
 use super::time::Timestamp;
+use super::trace::beginning;
 use super::{Engine, Seq};
 
 impl Engine {
@@ -68,25 +69,32 @@ impl Engine {
         })))
     }
 
-    /// Finds the message that is answered.
+    /// Finds the message that is answered, by its id or the beginning of it: among what either side got, and for the person among all that
+    /// is remembered.
     fn answered(&self, from: &AgentName, to: &[AgentName], given: &str) -> Result<&Message, Refusal> {
         let unknown = || Refusal::UnknownMessage { given: shown(given) };
-        let id = MessageId(given.parse().map_err(|_| unknown())?);
         let other = match to {
             [other] => Some(other),
             _ => None,
         };
-        let inboxes = [from].into_iter().chain(other);
-        let mut messages = inboxes
-            .flat_map(|agent| self.got(agent))
-            .map(|delivery| &*delivery.message);
+        let got = [from].into_iter().chain(other).flat_map(|agent| self.got(agent));
         // Its sender may go on with what is held, which nobody got.
-        let is_own = |message: &&Arc<Message>| message.from == *from;
-        let held = || self.inboxes[other?].find_aside(id).filter(is_own);
-        let found = messages.find(|message| message.id == id);
-        found
-            .or_else(|| held().map(|message| &**message))
-            .ok_or_else(unknown)
+        let held = other.into_iter().flat_map(|other| self.inboxes[other].aside());
+        let held = held.filter(|delivery| delivery.message.from == *from);
+        let messages = got.chain(held).map(|delivery| &*delivery.message);
+        let is_person = from.is_person();
+        let remembered = self.trace.accepted().rev().map(|(_, message)| &**message);
+        let mut messages = messages.chain(remembered.filter(move |_| is_person));
+        if let Ok(id) = given.parse().map(MessageId) {
+            return messages.find(|message| message.id == id).ok_or_else(unknown);
+        }
+        let begins_so = beginning(given).ok_or_else(unknown)?;
+        let mut meant = messages.filter(|message| begins_so(message.id));
+        let found = meant.next().ok_or_else(unknown)?;
+        match meant.all(|other| other.id == found.id) {
+            true => Ok(found),
+            false => Err(Refusal::AmbiguousMessage { given: shown(given) }),
+        }
     }
 
     /// Finds the message from which the turns are counted on: the latest that somebody got of a thread, the answered one included.

@@ -8,6 +8,7 @@
 //! [`Bounds::trace_bytes_max`]: super::limits::Bounds::trace_bytes_max
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -15,7 +16,7 @@ use super::handling::{Handling, Mode};
 use super::holds::HeldBy;
 use super::io::{self, Carrier, Effect, Sign};
 use super::limits::ID_DIGITS_MIN;
-use super::message::Kind;
+use super::message::{Kind, Message};
 use super::names::{AgentName, HandoverId, MessageId, Recipient, Seq, SessionId, shown};
 use super::pushes::PushFailed;
 use super::receipts::Receipt;
@@ -33,6 +34,11 @@ pub enum Command {
         message: String,
         /// In whose stead the person asks.
         shown_to: ShownTo,
+    },
+    /// Shows a message itself.
+    Show {
+        /// Its id, or the beginning of it, as for a trace.
+        message: String,
     },
 }
 
@@ -70,6 +76,8 @@ impl From<Command> for io::Command {
 pub enum Reply {
     /// All that happened to the message until now.
     Traced(Box<Traced>),
+    /// The message.
+    Shown(Arc<Message>),
 }
 
 impl From<Reply> for io::Reply {
@@ -197,12 +205,12 @@ impl From<Refusal> for io::Refusal {
 }
 
 impl Trace {
-    /// Shows what happened to the one message whose id begins so.
-    fn of(&self, given: &str) -> Result<Traced, Refusal> {
+    /// Finds the one message whose id begins so, and the place of its acceptance.
+    pub fn named(&self, given: &str) -> Result<(usize, &Arc<Message>), Refusal> {
         let unknown = || Refusal::Unknown { given: shown(given) };
         let begins_so = beginning(given).ok_or_else(unknown)?;
         let mut found = self.accepted().filter(|(_, message)| begins_so(message.id));
-        let (place, message) = found.next().ok_or_else(unknown)?;
+        let one = found.next().ok_or_else(unknown)?;
         let others = found.count();
         if others > 0 {
             return Err(Refusal::Ambiguous {
@@ -210,6 +218,12 @@ impl Trace {
                 messages: 1 + others,
             });
         }
+        Ok(one)
+    }
+
+    /// Shows what happened to the one message whose id begins so.
+    fn of(&self, given: &str) -> Result<Traced, Refusal> {
+        let (place, message) = self.named(given)?;
         Ok(Traced {
             id: message.id,
             from: message.from.clone(),
@@ -342,7 +356,13 @@ impl Engine {
         }
         // What was settled on the way here has happened.
         self.trace_events(step);
-        let Command::Trace { message, shown_to } = command;
+        let (message, shown_to) = match command {
+            Command::Trace { message, shown_to } => (message, shown_to),
+            Command::Show { message } => {
+                let (_, message) = self.trace.named(message)?;
+                return Ok(Reply::Shown(Arc::clone(message)).into());
+            }
+        };
         let unknown = || Refusal::Unknown {
             given: shown(message),
         };

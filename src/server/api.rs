@@ -33,7 +33,7 @@ use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
 
 /// All addresses of the person's to which something is posted, here and in [`super::v1`].
-pub(super) const POSTED: [&str; 20] = [
+pub(super) const POSTED: [&str; 23] = [
     "/api/send",
     "/api/read",
     "/api/peek",
@@ -41,12 +41,15 @@ pub(super) const POSTED: [&str; 20] = [
     "/api/flush",
     "/api/mode",
     "/api/trace",
+    "/api/show",
     "/api/hold",
     "/api/allow",
     "/api/drop",
     "/api/agents",
     "/api/groups",
     "/api/channels",
+    "/api/group",
+    "/api/channel",
     "/api/retire",
     "/api/spawn",
     "/api/release",
@@ -105,7 +108,7 @@ struct SetMode {
     mode: Option<String>,
 }
 
-/// What `POST /api/trace` takes.
+/// What `POST /api/trace` and `POST /api/show` take.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Trace {
@@ -266,6 +269,18 @@ pub(super) async fn trace(
     }
 }
 
+/// `POST /api/show`: answers `{"message": …}`, the whole of it.
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    match asked(request).await {
+        Ok(Trace { message }) => answer(&shared, &link, engine::trace::Command::Show { message }).await,
+        Err(response) => *response,
+    }
+}
+
 /// Reads what a request asks for.
 async fn asked<T: DeserializeOwned>(request: Request) -> Result<T, Box<Response>> {
     let (parts, body) = request.into_parts();
@@ -287,7 +302,13 @@ fn not_taken(uri: &Uri, error: &serde_json::Error) -> Response {
             r#"{"from": role, "to": role, "kind": kind, "body": text, "thread": thread, "reply_to": id, "mode": mode}"#
         }
         "/api/read" => r#"{"for": role, "wait_seconds": number, "from": role, "limit": number}"#,
-        "/api/trace" => r#"{"message": id}"#,
+        "/api/trace" | "/api/show" => r#"{"message": id}"#,
+        "/api/group" => {
+            r#"{"do": "make" or "remove", "group": name, "description": text}, or {"do": "join" or "leave", "group": name, "agent": name or "role": role}"#
+        }
+        "/api/channel" => {
+            r#"{"do": "make", "join", "leave" or "remove", "channel": name, "topic": text, "agents": [name, …]}"#
+        }
         "/api/agents" => r#"{"project": project, "active_only": boolean}"#,
         "/api/retire" => r#"{"agent": name}"#,
         "/api/groups" | "/api/channels" => r#"{"project": project, "name": name}"#,
@@ -343,6 +364,10 @@ async fn answer_of(shared: &Arc<Shared>, link: &Link, called: Called) -> Respons
         engine::Reply::Trace(engine::trace::Reply::Traced(traced)) => {
             object(|object| traces::write(&traced, object))
         }
+        engine::Reply::Trace(engine::trace::Reply::Shown(message)) => object(|object| {
+            let member = object.member("message");
+            member.object(|object| messages::write_message(&message, DEFAULT_PROJECT, object));
+        }),
         engine::Reply::Holds(reply) => object(|object| tools::holds::write(&reply, object)),
         engine::Reply::Receipts(receipts::Reply::Flushed(count)) => {
             object(|object| object.member("flushed").number(count))

@@ -337,6 +337,9 @@ fn not_carried(refusal: &mail::Refusal) -> String {
         mail::Refusal::InvalidThread { given } => {
             format!("thread is {given:?}; accepted: one line of 1 to {THREAD_BYTES_MAX} bytes")
         }
+        mail::Refusal::AmbiguousMessage { given } => {
+            format!("the ids of several messages begin with {given:?}; accepted: more digits of one, or all")
+        }
         mail::Refusal::UnknownMessage { given } => format!(
             "unknown message {given:?}; accepted: the id of one that you got, among the latest {RECENT_MAX}"
         ),
@@ -425,6 +428,12 @@ fn not_grouped(refusal: &groups::Refusal) -> String {
                 agent.as_str(),
                 name.local()
             )
+        }
+        groups::Refusal::OnlyThePerson => {
+            "who else is in a channel the person alone says: relay channel".to_owned()
+        }
+        groups::Refusal::NobodyIn { name } => {
+            format!("{name} would have nobody in it; accepted: one agent or more")
         }
         groups::Refusal::TooManyChannels { channels } => {
             format!("there are as many channels already as are accepted: {channels}; use one of them")

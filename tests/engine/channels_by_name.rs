@@ -1,6 +1,7 @@
 //! Channels that are made, joined, left and looked at by their names.
 
-use relay::engine::channels::{ChannelView, Command, Reply};
+use relay::engine::channels::{Change, ChannelView, Command, Reply};
+use relay::engine::groups;
 
 use super::channels::{names, posted};
 use super::*;
@@ -286,4 +287,119 @@ fn a_topic_may_take_all_the_room_that_there_is() {
         matches!(made[..], [Effect::Reply { result: Ok(_), .. }]),
         "{made:?}"
     );
+}
+
+#[test]
+fn the_person_alone_says_who_else_is_in_a_channel() {
+    const USER: SessionId = SessionId(30);
+    let bounds = Bounds {
+        channels_max: 2,
+        ..ROOMY
+    };
+    let mut relay = relay_with(bounds);
+    relay.open_for_person(USER);
+    relay.events();
+    let named = |agents: &[&str]| agents.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let change = |name: &str, change: Change| Command::Change {
+        name: name.to_owned(),
+        change,
+    };
+    let make = |name: &str, agents: &[&str]| {
+        let (topic, agents) = ("builds".to_owned(), named(agents));
+        change(name, Change::Make { topic, agents })
+    };
+    let add = |name: &str, agents: &[&str]| {
+        change(
+            name,
+            Change::Add {
+                agents: named(agents),
+            },
+        )
+    };
+    let take = |name: &str, agents: &[&str]| {
+        change(
+            name,
+            Change::Take {
+                agents: named(agents),
+            },
+        )
+    };
+    let changed = |name: &str, members: &[&str]| {
+        let (name, members) = (whole(name), members.iter().map(|agent| name_of(agent)).collect());
+        Ok(Reply::Changed { name, members })
+    };
+    for session in [PM, UI] {
+        for asked in [make("build", &["pm"]), change("general", Change::End)] {
+            let refused = Err(groups::Refusal::OnlyThePerson.into());
+            assert_eq!(ask(&mut relay, session, asked), refused);
+        }
+    }
+    let nobody = Err(groups::Refusal::NobodyIn { name: whole("build") }.into());
+    assert_eq!(ask(&mut relay, USER, make("build", &[])), nobody);
+    assert!(ask(&mut relay, USER, make("build", &["pm", "nobody"])).is_err());
+    assert!(ask(&mut relay, USER, make("build", &["user"])).is_err());
+    assert_eq!(relay.events(), [], "a refusal changes nothing");
+    let made = ask(&mut relay, USER, make("#build", &["pm", "@dev-a", "pm"]));
+    assert_eq!(made, changed("build", &["dev-a", "pm"]));
+    let joined = |events: Vec<Event>| {
+        let joined = events.into_iter().filter_map(|event| {
+            let is_in = matches!(event, Event::Joined { .. });
+            let (Event::Joined { agent, .. } | Event::Left { agent, .. }) = event else {
+                return None;
+            };
+            Some((agent, is_in))
+        });
+        joined.collect::<Vec<_>>()
+    };
+    let each = |agents: &[&str], is_in: bool| {
+        let each = agents.iter().map(|agent| (name_of(agent), is_in));
+        each.collect::<Vec<_>>()
+    };
+    assert_eq!(joined(relay.events()), each(&["dev-a", "pm"], true));
+    let exists = Err(groups::Refusal::ChannelExists { name: whole("build") }.into());
+    assert_eq!(ask(&mut relay, USER, make("build", &["dev-b"])), exists);
+    // Who is in it stays, since when it was.
+    assert_eq!(
+        ask(&mut relay, USER, add("build", &["pm", "dev-b"])),
+        changed("build", &["dev-a", "dev-b", "pm"])
+    );
+    assert_eq!(joined(relay.events()), each(&["dev-b"], true));
+    // Agents of another project are not of this one's channels.
+    assert!(ask(&mut relay, USER, add("build", &["ui"])).is_err());
+    assert_eq!(
+        ask(&mut relay, USER, make("web:plans", &["ui"])),
+        changed("web:plans", &["web:ui"])
+    );
+    let full = Err(groups::Refusal::TooManyChannels { channels: 2 }.into());
+    assert_eq!(ask(&mut relay, USER, make("more", &["pm"])), full);
+    let not_in = groups::Refusal::NotInChannel {
+        name: whole("web:plans"),
+        agent: name_of("web:lead"),
+    };
+    relay.register(SessionId(31), registration("web:lead", None));
+    relay.events();
+    assert_eq!(
+        ask(&mut relay, USER, take("web:plans", &["ui", "lead"])),
+        Err(not_in.into())
+    );
+    assert_eq!(relay.events(), []);
+    assert_eq!(
+        ask(&mut relay, USER, take("build", &["dev-b", "dev-a"])),
+        changed("build", &["pm"])
+    );
+    assert_eq!(
+        ask(&mut relay, USER, change("build", Change::End)),
+        changed("build", &[])
+    );
+    assert!(ask(&mut relay, USER, get("build")).is_err());
+    let of_all = Err(groups::Refusal::ChannelOfAll {
+        name: whole("general"),
+    }
+    .into());
+    assert_eq!(ask(&mut relay, USER, change("general", Change::End)), of_all);
+    let unknown = ask(&mut relay, USER, add("build", &["pm"]));
+    assert!(matches!(
+        unknown,
+        Err(Refusal::Groups(groups::Refusal::UnknownChannel { .. }))
+    ));
 }

@@ -434,3 +434,22 @@ fn what_answers_a_message_or_goes_on_in_its_thread_is_a_reply() {
     };
     assert_eq!(is_reply(Some(in_another)), (true, first));
 }
+
+#[test]
+fn what_is_answered_may_be_named_by_the_first_digits_of_its_id() {
+    let mut relay = Relay::told();
+    relay.post(A, 1, &nth(1));
+    relay.call(B, 2, read("dev-a"));
+    let whole = id(1).to_string();
+    let answer_to = |given: &str| mail::PostOptions {
+        reply_to: Some(given.to_owned()),
+        ..mail::PostOptions::default()
+    };
+    let back = |n: u8| within(answer(1, 1, 1), &message(n, 0, "dev-a", "pm"));
+    goes(&mut relay, B, 3, &back(2), answer_to(&whole[..8]));
+    goes(&mut relay, B, 4, &back(3), answer_to(&whole[..13].to_uppercase()));
+    for given in [&whole[..7], "no id", ""] {
+        let effects = relay.post_with(B, 5, &back(4), Some(answer_to(given)));
+        assert_eq!(effects, unknown(5, given));
+    }
+}

@@ -1,21 +1,13 @@
 //! What stands aside in an inbox: it has its place and takes room there, and nobody is handed it. Knows nothing of why it does.
 
-use std::sync::Arc;
-
-use super::super::message::{Delivery, Message};
-use super::super::names::{MessageId, Seq};
+use super::super::message::Delivery;
+use super::super::names::Seq;
 use super::{Inbox, body_bytes};
 
 impl Inbox {
     /// Returns what stands aside, oldest first.
     pub fn aside(&self) -> impl ExactSizeIterator<Item = &Delivery> {
         self.aside.values()
-    }
-
-    /// Finds a message that stands aside.
-    pub fn find_aside(&self, id: MessageId) -> Option<&Arc<Message>> {
-        let mut messages = self.aside().map(|delivery| &delivery.message);
-        messages.find(|message| message.id == id)
     }
 
     /// Has what waits at a place stand aside.

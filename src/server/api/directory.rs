@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 
@@ -11,8 +12,8 @@ use crate::engine::agents::{self, AgentView};
 use crate::engine::channels::{self, ChannelView};
 use crate::engine::groups::{self, GroupView, Member};
 use crate::engine::{AgentName, DEFAULT_PROJECT};
-use crate::server::Shared;
 use crate::server::wire::Link;
+use crate::server::{Shared, refuse};
 use crate::tools::messages;
 use crate::tools::text::{Json, Object};
 
@@ -41,6 +42,53 @@ struct Look {
     project: Option<String>,
     /// All of the project, if it is left out.
     name: Option<String>,
+}
+
+/// What `POST /api/group` takes.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
+enum ChangeGroup {
+    Make {
+        group: String,
+        #[serde(default)]
+        description: String,
+    },
+    Join {
+        group: String,
+        agent: Option<String>,
+        role: Option<String>,
+    },
+    Leave {
+        group: String,
+        agent: Option<String>,
+        role: Option<String>,
+    },
+    Remove {
+        group: String,
+    },
+}
+
+/// What `POST /api/channel` takes.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
+enum ChangeChannel {
+    Make {
+        channel: String,
+        #[serde(default)]
+        topic: String,
+        agents: Vec<String>,
+    },
+    Join {
+        channel: String,
+        agents: Vec<String>,
+    },
+    Leave {
+        channel: String,
+        agents: Vec<String>,
+    },
+    Remove {
+        channel: String,
+    },
 }
 
 /// `POST /api/agents`: answers `{"agents": [{"agent", "role"?, "module"?, "cli"?, "parent"?, "cwd"?, "status", "last_contact"}]}`, in the
@@ -96,6 +144,62 @@ pub(in crate::server) async fn list_channels(
         }
         Err(response) => *response,
     }
+}
+
+/// `POST /api/group`: makes or removes a group, answering `{"group": name}`, or puts a member in or takes one out, answering
+/// `{"group": name, "agent": name}` or `{"group": name, "role": role}`.
+pub(in crate::server) async fn change_group(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    let named = |agent: Option<String>, role: Option<String>| match (agent, role) {
+        (Some(agent), None) => Some(groups::Named::Agent(agent)),
+        (None, Some(role)) => Some(groups::Named::Role(role)),
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    let command = match asked(request).await {
+        Ok(ChangeGroup::Make { group, description }) => Some(groups::Command::Create {
+            name: group,
+            description,
+        }),
+        Ok(ChangeGroup::Join { group, agent, role }) => {
+            named(agent, role).map(|member| groups::Command::Add { group, member })
+        }
+        Ok(ChangeGroup::Leave { group, agent, role }) => {
+            named(agent, role).map(|member| groups::Command::Remove { group, member })
+        }
+        Ok(ChangeGroup::Remove { group }) => Some(groups::Command::Delete { name: group }),
+        Err(response) => return *response,
+    };
+    match command {
+        Some(command) => answer(&shared, &link, command).await,
+        None => {
+            let reason = "/api/group takes one member: an \"agent\" or a \"role\"";
+            refuse(StatusCode::BAD_REQUEST, reason)
+        }
+    }
+}
+
+/// `POST /api/channel`: makes a channel, puts agents into it or takes them out, or ends it; answers `{"channel": name, "members": [agent]}`,
+/// where a channel without members is gone.
+pub(in crate::server) async fn change_channel(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
+    let (name, change) = match asked(request).await {
+        Ok(ChangeChannel::Make {
+            channel,
+            topic,
+            agents,
+        }) => (channel, channels::Change::Make { topic, agents }),
+        Ok(ChangeChannel::Join { channel, agents }) => (channel, channels::Change::Add { agents }),
+        Ok(ChangeChannel::Leave { channel, agents }) => (channel, channels::Change::Take { agents }),
+        Ok(ChangeChannel::Remove { channel }) => (channel, channels::Change::End),
+        Err(response) => return *response,
+    };
+    answer(&shared, &link, channels::Command::Change { name, change }).await
 }
 
 /// `POST /api/retire`: removes an agent that nothing uses, and answers `{"retired": agent}`.
@@ -187,10 +291,15 @@ pub(super) fn groups(reply: &groups::Reply) -> Vec<u8> {
             let each = object.member("agents");
             each.array(agents, |json, agent: &AgentName| json.plain(agent.as_str()));
         }),
-        groups::Reply::Created { .. }
-        | groups::Reply::Deleted { .. }
-        | groups::Reply::Added { .. }
-        | groups::Reply::Removed { .. } => unreachable!("no address here changes a group"),
+        groups::Reply::Created { name } | groups::Reply::Deleted { name } => {
+            object(|object| object.member("group").plain(name.as_str()))
+        }
+        groups::Reply::Added { group, member } | groups::Reply::Removed { group, member } => {
+            object(|object| {
+                object.member("group").plain(group.as_str());
+                write_member_in(object, member);
+            })
+        }
     }
 }
 
@@ -208,10 +317,14 @@ fn write_group(group: &GroupView, object: &mut Object<'_>) {
 }
 
 fn write_member(json: &mut Json<'_>, member: &Member) {
-    json.object(|object| match member {
+    json.object(|object| write_member_in(object, member));
+}
+
+fn write_member_in(object: &mut Object<'_>, member: &Member) {
+    match member {
         Member::Agent(agent) => object.member("agent").plain(agent.as_str()),
         Member::Role(role) => object.member("role").plain(role.as_str()),
-    });
+    }
 }
 
 /// Writes an answer that is about channels.
@@ -236,8 +349,13 @@ pub(super) fn channels(reply: &channels::Reply) -> Vec<u8> {
                 });
             });
         }),
+        channels::Reply::Changed { name, members } => object(|object| {
+            object.member("channel").plain(name.as_str());
+            let each = object.member("members");
+            each.array(members, |json, agent: &AgentName| json.plain(agent.as_str()));
+        }),
         channels::Reply::Joined { .. } | channels::Reply::Left { .. } => {
-            unreachable!("no address here changes a channel")
+            unreachable!("no address here has its own agent join or leave a channel")
         }
     }
 }

@@ -184,7 +184,9 @@ fn code_of(refusal: &Refusal) -> &'static str {
             mail::Refusal::CannotBring { .. } => "mode_not_supported",
             mail::Refusal::BodyTooLong { .. } => "message_too_long",
             mail::Refusal::InboxFull { .. } => "inbox_full",
-            mail::Refusal::UnknownMessage { .. } => "message_not_found",
+            mail::Refusal::UnknownMessage { .. } | mail::Refusal::AmbiguousMessage { .. } => {
+                "message_not_found"
+            }
             mail::Refusal::InvalidKey { .. } => "invalid_idempotency_key",
             mail::Refusal::OtherContent { .. } => "idempotency_conflict",
             mail::Refusal::TooManyHops { .. } => "too_many_turns",
@@ -204,6 +206,8 @@ fn code_of(refusal: &Refusal) -> &'static str {
             groups::Refusal::UnknownGroup { .. }
             | groups::Refusal::Exists { .. }
             | groups::Refusal::Protected
+            | groups::Refusal::OnlyThePerson
+            | groups::Refusal::NobodyIn { .. }
             | groups::Refusal::NoMember { .. }
             | groups::Refusal::TooManyGroups { .. }
             | groups::Refusal::TooManyMembers { .. } => "invalid_request",
@@ -225,11 +229,11 @@ fn code_of(refusal: &Refusal) -> &'static str {
         },
         Refusal::Receipts(refusal) => match refusal {
             receipts::Refusal::Unknown { .. } => "delivery_not_found",
+            receipts::Refusal::InReply { .. } => "delivery_conflict",
             receipts::Refusal::ReasonTooLong { .. } | receipts::Refusal::DeferredForTooLong { .. } => {
                 "invalid_request"
             }
         },
-            receipts::Refusal::InReply { .. } => "delivery_conflict",
         Refusal::Trace(_) => "message_not_found",
         Refusal::Holds(_) => "invalid_request",
         Refusal::Records(refusal) => match refusal {

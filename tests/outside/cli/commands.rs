@@ -3,6 +3,7 @@
 mod api;
 mod directory;
 mod flush;
+mod gatherings;
 mod hold;
 mod hook;
 mod hook_doors;
@@ -14,6 +15,7 @@ mod person;
 mod read;
 mod redrive;
 mod send;
+mod show;
 mod status;
 mod stop;
 mod tail;
@@ -87,11 +89,15 @@ fn await_wait(relay: &Relay, role: &str) {
 }
 
 /// All that asks a relay.
-const ASKING: [&[&str]; 13] = [
+const ASKING: [&[&str]; 17] = [
     &["send", "pm", "x"],
     &["read"],
     &["peek"],
     &["trace", "3f2a91c0"],
+    &["show", "3f2a91c0"],
+    &["reply", "3f2a91c0", "x"],
+    &["group", "make", "crew"],
+    &["channel", "remove", "build"],
     &["hold"],
     &["allow", "--all"],
     &["drop", "3f2a91c0"],

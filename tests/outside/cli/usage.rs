@@ -22,6 +22,8 @@ fn help_names_every_subcommand() {
         let all = [
             "serve",
             "send",
+            "reply",
+            "show",
             "read",
             "peek",
             "pending",
@@ -42,6 +44,8 @@ fn help_names_every_subcommand() {
             "retire",
             "groups",
             "channels",
+            "group",
+            "channel",
             "logs",
             "attach",
             "key",

@@ -184,7 +184,7 @@ impl ProgramTap {
                     handover: None,
                 })
             }
-            Command::Trace(trace::Command::Trace { .. }) => {
+            Command::Trace(trace::Command::Trace { .. } | trace::Command::Show { .. }) => {
                 self.traced.insert(call, ());
                 None
             }

@@ -69,6 +69,7 @@ impl Model {
                 self.contact(now, open.session, &agent);
                 Answer::Left { name }
             }
+            Ask::Change { .. } => unreachable!("no plan has the person change a channel"),
             Ask::List { project } => {
                 if open.fenced {
                     return Err(self.fenced(open));

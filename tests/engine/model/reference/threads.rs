@@ -116,7 +116,7 @@ impl Model {
             .collect()
     }
 
-    /// Finds a message that its sender got, or the only one to whom it writes.
+    /// Finds a message that its sender got, or the only one to whom it writes; for the person any that is remembered.
     pub(super) fn message_to_answer(
         &mut self,
         from: &AgentName,
@@ -137,7 +137,9 @@ impl Model {
             });
             return Some(message);
         }
-        let [other] = to else { return None };
+        let [other] = to else {
+            return self.remembered_by(from, given);
+        };
         if let Some((message, _)) = find(other) {
             self.marks.reach(Mark::ReplyToOwn);
             return Some(message);
@@ -147,10 +149,26 @@ impl Model {
         let held = aside.find(|m| {
             let message = &m.delivery.message;
             message.from == *from && message.id.to_string() == given
-        })?;
+        });
+        let Some(held) = held else {
+            return self.remembered_by(from, given);
+        };
         let message = Arc::clone(&held.delivery.message);
         self.marks.reach(HoldMark::ReplyToHeldOwn);
         Some(message)
+    }
+
+    /// Finds a message whose acceptance is remembered, for the person alone.
+    fn remembered_by(&self, from: &AgentName, given: &str) -> Option<Arc<Message>> {
+        let told = self.told.iter().skip(self.forgotten());
+        let mut accepted = told.filter_map(|(_, told)| {
+            let (Told::Accepted(message) | Told::Sent(message, ..)) = told else {
+                return None;
+            };
+            Some(message)
+        });
+        let found = accepted.find(|message| message.id.to_string() == given);
+        found.filter(|_| from.is_person()).map(Arc::clone)
     }
 
     /// Lists the latest of what somebody has read, the latest last: so many, and so many bytes.

@@ -43,7 +43,10 @@ impl Model {
         let Command::Trace {
             message: given,
             shown_to,
-        } = command;
+        } = command
+        else {
+            unreachable!("no plan asks for the message itself")
+        };
         if !open.person {
             self.marks.reach(Mark::TraceNotForAgents);
             return Err(Refusal::Trace(trace::Refusal::OnlyThePerson));

@@ -46,7 +46,12 @@ fn an_agent_that_writes_too_much_is_held_looked_at_and_answered() {
     let dropped = format!("{} is dropped, and will not come to pm\n", &first[..8]);
     done(&relay, &["drop", &first], &dropped);
     let ended = "what dev-b gets and sends is held no more\n";
-    done(&relay, &["allow", "--agent", "dev-b"], ended);
+    done(&relay, &["allow", "dev-b"], ended);
+    ask(relay.port, &["allow", "dev-b"])
+        .assert()
+        .code(3)
+        .stdout("")
+        .stderr("what dev-b gets and sends is not held\n");
     assert!(session.read("pm").bodies().is_empty());
     ask(relay.port, &["trace", &first])
         .assert()

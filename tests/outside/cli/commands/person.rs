@@ -10,7 +10,7 @@ use crate::needs;
 use crate::support::process::command_of;
 
 /// What is the person's, and takes no more to be refused.
-const THEIRS: [&[&str]; 12] = [
+const THEIRS: [&[&str]; 15] = [
     &["send", "pm", "x"],
     &["send", "user", "x"],
     &["read"],
@@ -22,6 +22,9 @@ const THEIRS: [&[&str]; 12] = [
     &["spawn", "w1", "--cli", "claude", "--task", "x"],
     &["release", "w1"],
     &["retire", "pm"],
+    &["reply", "11111111", "x"],
+    &["group", "make", "crew"],
+    &["channel", "make", "build", "pm"],
     &["flush", "user"],
 ];
 
