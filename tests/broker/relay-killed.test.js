@@ -41,5 +41,10 @@ test('relay is killed: the broker cannot come back with its key, and one that is
   const { decisions } = await scene.listsNothingWrong();
   assert.equal(decisions.deliver, 5);
   await scene.arrived('w1');
-  scene.refusedNothingElse('GET /v1/node/ws 401', 'POST /v1/nodes 401', 'POST /v1/messages/:id/read 401');
+  scene.refusedNothingElse(
+    'GET /v1/node/ws 401',
+    'POST /v1/nodes 401',
+    'POST /v1/messages/:id/read 401',
+    'POST /v1/messages/:id/read 404', // Of a message that was there before the kill.
+  );
 });
