@@ -17,6 +17,8 @@ export const python = path.join(folder, 'venv/bin/python');
 
 /** Every time limit of the harness: far above what is ever needed, there to end a hang with a message, also on a machine that builds beside it. */
 export const PATIENCE_MS = 120_000;
+/** The same for a command that may be a whole session of an agent CLI. */
+const COMMAND_MS = 600_000;
 
 /**
  * Has `undo` run when the test ends, in the order in which this was called. All of them run, even if one fails; the
@@ -61,7 +63,7 @@ export function start(command, args, options = {}) {
 }
 
 /** Runs a command to its end, the test's end at the latest, and gives back its exit code and what it printed. */
-export async function run(t, command, args, { limitMs = PATIENCE_MS, onLine, ...options } = {}) {
+export async function run(t, command, args, { limitMs = COMMAND_MS, onLine, ...options } = {}) {
   const child = start(command, args, options);
   atEnd(t, () => child.kill('SIGKILL'));
   let stdout = '';
