@@ -90,7 +90,7 @@ async fn a_program_that_ends_at_once_has_failed_to_start() {
     // One that is ended by relay has not failed.
     let program = scene.program("exec sleep 600");
     let (handle, mut events) = start_by(relay(), order(&scene, &[text(&program)]));
-    super::support::until("it runs", || {
+    crate::support::until("it runs", || {
         scene.path("relay/projects/default/workers/w1.sock").exists()
     });
     handle.end();
