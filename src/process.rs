@@ -48,6 +48,25 @@ impl Process {
         pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
     }
 
+    /// Tells whether its name means it alone.
+    pub fn is_certain(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Finds the process of an agent CLI above this one: the nearest that has one of its names, whatever shells stand between. None where
+    /// there is none, or the system does not tell.
+    pub fn of_cli(names: &[&str]) -> Option<Self> {
+        let mut number = std::process::id().to_string();
+        for _ in 0..ABOVE_MAX {
+            number = Self::parent(&number)?;
+            let arguments = std::fs::read(format!("/proc/{number}/cmdline")).ok()?;
+            if is_cli(&String::from_utf8_lossy(&arguments), names) {
+                return Some(Self::of(number)).filter(Self::is_certain);
+            }
+        }
+        None
+    }
+
     /// Returns the number of the process that started it; none where the system does not tell.
     pub fn parent(number: &str) -> Option<String> {
         Self::stat(number)?.into_iter().nth(1)
@@ -69,6 +88,39 @@ impl Process {
     }
 }
 
+/// How many processes are looked at above a hook: a shell or two stand between it and its agent CLI.
+const ABOVE_MAX: usize = 16;
+
+/// Tells whether a command line, its words ended by zeros, is that of a program of one of these names: that is what is run, or the script
+/// that an interpreter runs, or the package of that.
+fn is_cli(command_line: &str, names: &[&str]) -> bool {
+    let mut words = command_line.split('\0');
+    let file = |path: &'_ str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let program = file(words.next().unwrap_or_default());
+    let is_named = |word: &str| {
+        names.contains(&word)
+            || names
+                .iter()
+                .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('-')))
+    };
+    if is_named(&program) {
+        return true;
+    }
+    let is_interpreter = ["node", "bun", "deno"].contains(&program.as_str());
+    let script = words.find(|word| !word.is_empty() && !word.starts_with('-'));
+    is_interpreter && script.is_some_and(|script| script.split('/').any(is_named))
+}
+
+/// Names where the number of a process means what it means here: the start of the system, and the namespace of numbers. None where the system
+/// does not tell.
+pub fn namespace() -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::metadata("/proc/self/ns/pid").ok()?.ino();
+    Some(format!("{}.{namespace}", boot.trim()))
+}
+
 /// Quotes a word for a shell where it needs that.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
@@ -81,6 +133,35 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_cli_is_told_from_what_stands_between() {
+        for (words, is_one) in [
+            (&["codex"][..], true),
+            (&["/opt/codex/codex-x86_64-unknown-linux-musl", "exec"], true),
+            (&["node", "--no-warnings", "/usr/bin/codex"], true),
+            (
+                &["/usr/bin/node", "/lib/node_modules/@openai/codex/bin/codex.js"],
+                true,
+            ),
+            (&["sh", "-c", "relay hook codex"], false),
+            (&["timeout", "5", "relay", "hook", "codex"], false),
+            (&["relay", "hook", "codex"], false),
+            (&["node", "/home/a/.codex/relay/relay.js", "hook", "codex"], false),
+            (&["node"], false),
+            (&[""], false),
+        ] {
+            let line: String = words.iter().map(|word| format!("{word}\0")).collect();
+            assert_eq!(is_cli(&line, &["codex"]), is_one, "{words:?}");
+        }
+        let here = Process::of_cli(&["no such program"]);
+        assert_eq!(here, None);
+        assert_eq!(
+            namespace().is_some(),
+            cfg!(target_os = "linux"),
+            "the system tells"
+        );
+    }
 
     #[test]
     fn a_process_is_found_by_its_name_and_no_other_is() {

@@ -3,6 +3,8 @@
 //
 // Nothing here may disturb OpenCode: where no relay answers nothing happens, and no prompt or tool waits for it longer than PATIENCE_MS.
 
+import { readFileSync, statSync } from 'node:fs';
+
 const PATIENCE_MS = 1_000;
 
 /** How soon relay is asked again for what to wake a session with while it is away: at first, and in the end. */
@@ -17,8 +19,21 @@ const env = (name) => {
 
 const PORT = env('RELAY_PORT') || '7331';
 const TOKEN = env('RELAY_TOKEN');
+/** This process, and where its number means it: what its models were shown is back once it is gone. Nothing where the system does not tell. */
+const CLI = (() => {
+  try {
+    // From the third field on: https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+    const fields = readFileSync('/proc/self/stat', 'utf8').replace(/^.*\) /s, '').split(' ');
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return { cli: `${process.pid}-${fields[19]}`, namespace: `${boot}.${statSync('/proc/self/ns/pid').ino}` };
+  } catch {
+    return {};
+  }
+})();
 /** Whose sessions they are, if that is known from the start. */
-const WHO = Object.entries({ agent: env('RELAY_AGENT'), project: env('RELAY_PROJECT'), mode: env('RELAY_MODE') }).filter(([, value]) => value);
+const WHO = Object.entries({ agent: env('RELAY_AGENT'), project: env('RELAY_PROJECT'), mode: env('RELAY_MODE'), ...CLI }).filter(
+  ([, value]) => value,
+);
 
 /** The conversation of this process in which somebody spoke last: it alone is woken, since nobody sees the others. */
 let current;

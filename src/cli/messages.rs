@@ -109,15 +109,23 @@ pub fn write_stdout(text: &str) -> io::Result<()> {
 /// Makes sure that somebody can see what is written to stdout. A program that is started with its stdout closed finds
 /// `/dev/null` in its place, open for reading too, which a shell's `>/dev/null` is not.
 pub fn check_stdout() -> io::Result<()> {
+    check(rustix::stdio::stdout())
+}
+
+/// The same of stderr.
+pub fn check_stderr() -> io::Result<()> {
+    check(rustix::stdio::stderr())
+}
+
+fn check(stream: std::os::fd::BorrowedFd<'_>) -> io::Result<()> {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
-    let stdout = rustix::stdio::stdout();
-    let file = std::fs::File::from(stdout.try_clone_to_owned()?);
+    let file = std::fs::File::from(stream.try_clone_to_owned()?);
     let is_null = match (file.metadata(), std::fs::metadata("/dev/null")) {
         (Ok(own), Ok(null)) => own.file_type().is_char_device() && own.rdev() == null.rdev(),
         (Err(_), _) | (_, Err(_)) => false,
     };
-    let mode = rustix::fs::fcntl_getfl(stdout)?;
+    let mode = rustix::fs::fcntl_getfl(stream)?;
     if is_null && mode.contains(rustix::fs::OFlags::RDWR) {
         return Err(io::Error::other(
             "it is closed, or /dev/null opened for reading and writing",

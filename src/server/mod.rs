@@ -152,6 +152,7 @@ struct Shared {
     keep_alive: Duration,
     pushes: pushes::Pushes,
     doors: hooks::Doors,
+    clis: hooks::Clis,
     messaging: Arc<dyn Messaging>,
     stop: CancellationToken,
     /// Connections that have become WebSockets.
@@ -192,6 +193,7 @@ pub async fn serve<L: Listener>(
         keep_alive: config.keep_alive,
         pushes: pushes::Pushes::new(config.push_allow, config.network),
         doors: hooks::Doors::default(),
+        clis: hooks::Clis::default(),
         messaging: config.messaging,
         stop: stop.clone(),
         sockets: TaskTracker::new(),

@@ -8,6 +8,7 @@
 //! Each line in the order in which its locks may be taken while those before them are held:
 //!
 //! - the names of the API ([`super::v1`]), a connection's state ([`super::wire`]), the engine's ([`Owner::lock`]), the reports' queue;
+//! - the processes of agent CLIs ([`super::hooks`]), the engine's, or the doors;
 //! - a connection's state, the calls that wait ([`super::orphans`]);
 //! - what is known of a stream's client ([`super::sse`]), or the table of streams, then the stream's outbox, or the calls that wait;
 //! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked;

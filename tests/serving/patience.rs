@@ -4,12 +4,15 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::PATIENCE;
 use super::http::Request;
-use super::in_memory::{Connection, Heard, Relay};
+use super::in_memory::{Connection, End, Heard, Relay};
 
 /// What a silent connection is given.
 const HEAD_PATIENCE: Duration = Duration::from_secs(5);
@@ -203,4 +206,47 @@ async fn connections_that_begin_and_go_no_further_cost_a_client_no_more_than_the
         warnings[0].contains("10000 connections are open, as many as are accepted; new ones wait"),
         "{warnings:?}"
     );
+}
+
+/// How long an observer may say nothing, not even in answer to a ping.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// Opens the stream of an observer.
+async fn observer(relay: &Relay) -> WebSocketStream<End> {
+    let key = Request::post("/api/key", "{}").bytes();
+    let (status, answer) = relay.connect().exchange(&key).await;
+    assert_eq!(status, 200, "{answer}");
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    let key = answer["key"].as_str().expect("a key");
+    let address = format!("ws://127.0.0.1:7331/v1/ws?token={key}");
+    let opened = client_async(address, relay.connect().into_end()).await;
+    opened.expect("it is let in").0
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_only_answers_pings_stays() {
+    let relay = Relay::start();
+    let mut observer = observer(&relay).await;
+    let until = Instant::now() + 4 * SILENCE;
+    let mut pings = 0;
+    // Whoever reads answers the pings by that.
+    while let Ok(said) = timeout_at(until, observer.next()).await {
+        match said {
+            Some(Ok(Message::Ping(_))) => pings += 1,
+            other => panic!("no ping, but {other:?}"),
+        }
+    }
+    assert!(pings > 8, "{pings} pings");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_says_nothing_at_all_is_cut_off() {
+    let relay = Relay::start();
+    let mut observer = observer(&relay).await;
+    tokio::time::sleep(2 * SILENCE).await;
+    let mut pings = 0;
+    while let Some(Ok(Message::Ping(_))) = observer.next().await {
+        pings += 1;
+    }
+    assert!(pings <= 3, "{pings} pings");
 }

@@ -187,6 +187,11 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Returns its end, for whoever speaks another protocol over it.
+    pub fn into_end(self) -> End {
+        self.end
+    }
+
     /// Sends bytes.
     ///
     /// # Panics

@@ -47,6 +47,11 @@ impl Messaging for Doors {
         self.at(Path::new(&path_of(process))).is_some()
     }
 
+    /// Whether a program is gone, its own hooks say, or its silence.
+    fn shares(&self, _: &str) -> bool {
+        false
+    }
+
     fn connect<'a>(&'a self, path: &'a Path) -> Later<'a, Box<dyn Socket>> {
         Box::pin(async move {
             let Some(program) = self.at(path) else {

@@ -10,12 +10,12 @@
 
 mod codex;
 mod detached;
+mod event;
 mod gemini;
 mod latest;
 mod tmux;
 mod wait;
 
-use std::io::Read as _;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ use super::or_none::OrNone;
 use super::project::Project;
 use super::{End, Failure, block_on, say};
 use crate::engine::handling;
-use crate::process::Process;
+use crate::process::{Process, namespace};
 use crate::server::hooks;
 
 pub use self::wait::WAKES;
@@ -176,19 +176,15 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
     }
 }
 
-/// Reads the event that the program gives its hook. One that keeps stdin open is not waited for.
+/// Reads the event that the program gives its hook. One that is not there in time is not waited for.
 fn read_event() -> std::io::Result<Vec<u8>> {
     let (read, whole) = mpsc::channel();
     std::thread::spawn(move || {
-        let mut event = Vec::new();
-        let done = std::io::stdin().lock().read_to_end(&mut event);
-        let _nobody_waits = read.send(done.map(|_| event));
+        let event = event::read(std::io::stdin().lock());
+        let _nobody_waits = read.send(event);
     });
     whole.recv_timeout(PATIENCE).unwrap_or_else(|_| {
-        let reason = format!(
-            "it did not end within {} s; an agent CLI closes it behind its event",
-            PATIENCE.as_secs()
-        );
+        let reason = format!("no whole event came within {} s", PATIENCE.as_secs());
         Err(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))
     })
 }
@@ -230,6 +226,20 @@ impl Program {
                 process.filter(|process| !process.is_empty()).map(Process::of)
             }
             Self::Codex | Self::Gemini => None,
+        }
+    }
+}
+
+impl Program {
+    /// Names the process of the agent CLI whose hook this is, so that what its model was shown is back once that is gone; none if nothing
+    /// tells which it is.
+    fn cli(self, process: Option<&str>) -> Option<String> {
+        match self {
+            Self::Claude => process
+                .filter(|name| Process::named(name).is_some_and(|process| process.is_certain()))
+                .map(str::to_owned),
+            Self::Codex => Process::of_cli(&["codex"]).map(|process| process.name()),
+            Self::Gemini => Process::of_cli(&["gemini"]).map(|process| process.name()),
         }
     }
 }
@@ -286,6 +296,11 @@ fn path(args: &Hook, project: Option<&Project>, what: &str, process: Option<&str
     }
     if let Ok(Some(mode)) = args.mode() {
         query.append_pair("mode", mode.as_str());
+    }
+    if let (Some(cli), Some(namespace)) = (args.program.cli(process), namespace()) {
+        query
+            .append_pair("cli", &cli)
+            .append_pair("namespace", &namespace);
     }
     // A run with `-p` has one too, and would not end before what is said there.
     if args.program == Program::Claude

@@ -12,6 +12,7 @@ use super::latest::{self, Latest};
 use super::{Hook, carry, path, tell};
 use crate::cli::End;
 use crate::cli::client::{Client, ClientError};
+use crate::cli::messages::check_stderr;
 use crate::process::Process;
 
 /// How soon a waiter looks for its relay again, at first and in the end.
@@ -78,7 +79,7 @@ async fn stands_by(args: &Hook, process: &Process, settles: Duration, latest: &L
             // It may have ended since it was last looked at, and nobody would read the text.
             Some((text, client)) if process.is_alive() => {
                 use std::io::Write as _;
-                if std::io::stderr().write_all(text.as_bytes()).is_err() {
+                if check_stderr().is_err() || std::io::stderr().write_all(text.as_bytes()).is_err() {
                     return End::Done;
                 }
                 client.done();

@@ -1,6 +1,6 @@
 //! Lines of JSON-RPC from an agent's stdin, bounded.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use rmcp::model::ClientJsonRpcMessage;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -11,6 +11,9 @@ use crate::server::json_rpc::check_keys;
 /// Longest line, in bytes: as long as the relay takes a request.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// What some clients write before their first line: <https://www.rfc-editor.org/rfc/rfc3629#section-6>
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// How much is read at once, in bytes: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -20,6 +23,8 @@ pub struct Lines<R> {
     buffer: BytesMut,
     /// How much of the buffer is known to have no end of a line.
     scanned: usize,
+    /// Nothing was taken yet: a byte order mark may come first.
+    is_first: bool,
     /// The rest of a line that was too long is still to come.
     skips: bool,
     ended: bool,
@@ -41,6 +46,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             stdin,
             buffer: BytesMut::new(),
             scanned: 0,
+            is_first: true,
             skips: false,
             ended: false,
         }
@@ -62,8 +68,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if length + end_bytes == 0 {
                 return None;
             }
-            let line = self.buffer.split_to(length + end_bytes).freeze().slice(..length);
+            let mut line = self.buffer.split_to(length + end_bytes).freeze().slice(..length);
             self.scanned = 0;
+            if std::mem::take(&mut self.is_first) && line.starts_with(BYTE_ORDER_MARK) {
+                line.advance(BYTE_ORDER_MARK.len());
+            }
             if std::mem::take(&mut self.skips) {
                 continue;
             }
@@ -191,6 +200,26 @@ mod tests {
     fn refused(line: String) -> (Value, i32, String) {
         let refused = message(&Line::Whole(line.into())).expect_err("it is refused");
         (refused.id, refused.code, refused.reason)
+    }
+
+    #[tokio::test]
+    async fn a_byte_order_mark_before_the_first_line_alone_is_skipped() {
+        let lines = async |text: &str| {
+            let mut lines = Lines::new(text.as_bytes());
+            while lines.read().await {}
+            let mut taken = Vec::new();
+            while let Some(line) = lines.take() {
+                taken.push(line);
+            }
+            taken
+        };
+        let whole = |text: &str| Line::Whole(Bytes::copy_from_slice(text.as_bytes()));
+        assert_eq!(
+            lines("\u{feff}{}\n\u{feff}[]\n").await,
+            [whole("{}"), whole("\u{feff}[]")]
+        );
+        assert_eq!(lines("\u{feff}\n{}").await, [whole("{}")]);
+        assert_eq!(lines("{}\n").await, [whole("{}")]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::pin::Pin;
 
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::server::pushes::{Socket, System};
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
@@ -14,6 +14,9 @@ type Later<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
 pub trait Messaging: Send + Sync + 'static {
     /// Tells whether the process of a program runs, by the name that its hooks give it; so it does where the name does not tell.
     fn runs(&self, process: &str) -> bool;
+
+    /// Tells whether the number of a process means the same to a hook as here: it names the namespace that it has the number from.
+    fn shares(&self, namespace: &str) -> bool;
 
     /// Connects to the messaging socket of a program.
     ///
@@ -26,6 +29,10 @@ pub trait Messaging: Send + Sync + 'static {
 impl Messaging for System {
     fn runs(&self, process: &str) -> bool {
         Process::named(process).is_none_or(|process| process.is_alive())
+    }
+
+    fn shares(&self, namespace: &str) -> bool {
+        process::namespace().as_deref() == Some(namespace)
     }
 
     fn connect<'a>(&'a self, path: &'a Path) -> Later<'a, Box<dyn Socket>> {

@@ -3,8 +3,9 @@
 //! `POST /hooks/PROGRAM` takes the JSON that the program gives its hook, and answers with the JSON that it takes from it, or with
 //! nothing. `POST /hooks/PROGRAM/wait` is answered when the program is to begin a turn. `process` in the query tells one program from
 //! another, `agent` whose it is, if that is known, `project` from where its model names agents, `mode` how its agent has what its senders say
-//! nothing of, and `socket` its messaging socket.
+//! nothing of, `socket` its messaging socket, and `cli` with `namespace` its process.
 
+mod clis;
 mod doors;
 mod events;
 mod messaging;
@@ -17,6 +18,8 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
+use self::clis::Cli;
+pub(super) use self::clis::Clis;
 use self::doors::Door;
 pub(super) use self::doors::Doors;
 use self::events::{Event, Heard};
@@ -34,6 +37,9 @@ use crate::tools::{self, frame};
 pub use events::{Program, slimmed};
 pub use messaging::Messaging;
 
+/// What some hosts write before a text: <https://www.rfc-editor.org/rfc/rfc3629#section-6>
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Longest name of a process, in bytes: several times a UUID.
 const PROCESS_BYTES_MAX: usize = 128;
 
@@ -46,6 +52,8 @@ struct Asked {
     project: Option<String>,
     /// Its messaging socket.
     door: Option<Door>,
+    /// Its process.
+    cli: Option<Cli>,
     /// How its agent is to be brought what its senders say nothing of.
     mode: Option<Mode>,
 }
@@ -57,6 +65,7 @@ impl Asked {
             format!("unknown program {:?}; known programs: {known}", shown(program))
         })?;
         let (mut process, mut agent, mut project, mut mode, mut socket) = (None, None, None, None, None);
+        let (mut cli, mut namespace) = (None, None);
         for (key, value) in form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()) {
             let known = match &*key {
                 "process" => &mut process,
@@ -64,10 +73,12 @@ impl Asked {
                 "project" => &mut project,
                 "mode" => &mut mode,
                 "socket" => &mut socket,
+                "cli" => &mut cli,
+                "namespace" => &mut namespace,
                 _ => {
                     let key = shown(&key);
                     return Err(format!(
-                        "unknown query parameter {key:?}; accepted: process, agent, project, mode, socket"
+                        "unknown query parameter {key:?}; accepted: process, agent, project, mode, socket, cli, namespace"
                     ));
                 }
             };
@@ -80,6 +91,7 @@ impl Asked {
             agent,
             project,
             mode: mode.as_deref().map(Mode::named).transpose()?,
+            cli: Cli::named(cli, namespace)?,
             door: socket.map(|socket| Door::named(program, &socket)).transpose()?,
         })
     }
@@ -136,7 +148,8 @@ pub(super) async fn event(
     if let Err(reason) = json_body(&parts.headers) {
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
     }
-    let event: Event<'_> = match serde_json::from_slice(&body) {
+    let said = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
+    let event: Event<'_> = match serde_json::from_slice(said) {
         Ok(event) => event,
         Err(error) => {
             let reason = format!("an event of a hook is a JSON object with \"hook_event_name\": {error}");
@@ -164,6 +177,7 @@ pub(super) async fn event(
         Err(response) => return *response,
     };
     let key = asked.key(process);
+    clis::watch(&shared, &key, asked.cli.as_ref());
     match (event.holds_what_others_say(), &asked.door) {
         (Some(false), Some(door)) => doors::opens(&shared, &key, door),
         (Some(_), _) => shared.doors.closes(&key),
@@ -197,6 +211,7 @@ pub(super) async fn wait(
         Err(response) => return *response,
     };
     let key = asked.key(asked.process.as_deref().unwrap_or_default());
+    clis::watch(&shared, &key, asked.cli.as_ref());
     let _rests = shared.doors.rests_behind(&key);
     answer(&shared, &link, session, Command::StandsBy, |shown, handover| {
         let mark = handover.map(|handover| shared.mark(handover));

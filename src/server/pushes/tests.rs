@@ -28,6 +28,7 @@ fn shared() -> Arc<Shared> {
         toolsets: DEFAULT,
         keep_alive: Duration::from_secs(15),
         doors: crate::server::hooks::Doors::default(),
+        clis: crate::server::hooks::Clis::default(),
 
         messaging: Arc::new(crate::server::System),
         pushes: Pushes::new(Vec::new(), Arc::new(System)),

@@ -71,6 +71,7 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
             toolsets: DEFAULT,
             keep_alive,
             doors: crate::server::hooks::Doors::default(),
+            clis: crate::server::hooks::Clis::default(),
             messaging: Arc::new(crate::server::System),
             pushes: crate::server::pushes::Pushes::new(Vec::new(), Arc::new(crate::server::System)),
             stop: CancellationToken::new(),

@@ -320,6 +320,25 @@ fn the_key_that_leaves_is_heard_behind_more_than_a_worker_takes() {
 }
 
 #[test]
+fn a_long_paste_reaches_a_worker_that_reads_late_byte_for_byte() {
+    const BYTES: usize = 200 * 1024;
+    let scene = Scene::new();
+    let script = format!(
+        r#"stty raw -echo; printf ready; while ! [ -e "$DIRECTORY/now" ]; do sleep 0.05; done
+head -c {BYTES} >"$DIRECTORY/pasted"; printf taken; exec sleep 600"#
+    );
+    let (_supervisor, _) = scene.run(&script);
+    until("it is ready", || scene.log().contains("ready"));
+    let mut person = Person::attach(&scene, 24, 80);
+    let pasted: String = (0..BYTES / 8).map(|number| format!("{number:07}\n")).collect();
+    // Until it reads, its terminal takes a few kilobytes.
+    person.types(&pasted);
+    std::fs::write(scene.path("now"), "").expect("there is room");
+    person.sees("taken");
+    assert!(scene.text("pasted") == pasted, "what came is something else");
+}
+
+#[test]
 fn nobody_more_is_attached_than_may_be() {
     let scene = Scene::new();
     let (_supervisor, _) = scene.run(ECHOES);

@@ -376,7 +376,7 @@ fn what_is_no_hook_is_refused_with_what_is_accepted() {
         (
             "/hooks/claude?x=1",
             "{}",
-            "unknown query parameter \"x\"; accepted: process, agent, project, mode, socket",
+            "unknown query parameter \"x\"; accepted: process, agent, project, mode, socket, cli, namespace",
         ),
         (
             "/hooks/claude",

@@ -61,7 +61,37 @@ fn a_hook_does_not_wait_for_an_event_that_does_not_end() {
     drop(stdin);
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("it did not end within 1 s"), "{said}");
+    assert!(said.contains("no whole event came within 1 s"), "{said}");
+}
+
+/// Runs the hook with what its host writes; stdin stays open until it has ended.
+fn with_stdin_open(relay: &Relay, written: &[u8]) -> String {
+    let mut child = relay_command()
+        .args(["hook", "claude", "--port", &relay.port.to_string()])
+        .env("CLAUDE_PID", PROCESS)
+        .env("RELAY_AGENT", "dev-a")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(written).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(0));
+    String::from_utf8(output.stdout).expect("it is text")
+}
+
+#[test]
+fn an_event_is_carried_though_its_host_leaves_stdin_open_and_whatever_mark_stands_before_it() {
+    let relay = told();
+    tell(&relay, &event("UserPromptSubmit"));
+    for (before, behind) in [("", ""), ("", "\n"), ("\u{feff}", ""), ("\u{feff}", "\n")] {
+        send(&relay, "look");
+        let written = format!("{before}{}{behind}", event("PostToolUse"));
+        let shown = with_stdin_open(&relay, written.as_bytes());
+        assert!(shown.contains("| look"), "{shown:?} for {written:?}");
+    }
 }
 
 #[test]
@@ -96,6 +126,126 @@ fn of_the_waiters_of_a_program_that_wait_for_their_relay_one_stays() {
         "the process has not ended yet"
     );
     assert!(latest.is_waiting());
+}
+
+#[test]
+fn a_waiter_whose_stderr_nobody_reads_has_shown_nothing() {
+    // A pipe whose reader has gone, and no stderr at all.
+    for is_closed in [false, true] {
+        let relay = told();
+        let (reader, writer) = std::io::pipe().expect("the system has room for a pipe");
+        let own = std::process::id().to_string();
+        let waits = "exec \"$0\" hook claude wait --port \"$1\" 2>&-";
+        let mut command = if is_closed {
+            let mut shell = std::process::Command::new("sh");
+            let relay_command = relay_command();
+            shell.args(["-c", waits]).arg(relay_command.get_program());
+            shell.arg(relay.port.to_string());
+            for (name, value) in relay_command.get_envs() {
+                match value {
+                    Some(value) => shell.env(name, value),
+                    None => shell.env_remove(name),
+                };
+            }
+            shell
+        } else {
+            let mut command = relay_command();
+            command.args(["hook", "claude", "wait", "--port", &relay.port.to_string()]);
+            command.stderr(writer);
+            command
+        };
+        command
+            .env("CLAUDE_PID", &own)
+            .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+            .env("RELAY_AGENT", "dev-a")
+            .stdin(Stdio::null());
+        let mut waiter = command.spawn().expect("it starts");
+        // Its own end of the pipe goes with it.
+        drop(command);
+        drop(reader);
+        until("it stands by", || {
+            programs(&relay).iter().any(|(_, can_be_woken)| *can_be_woken)
+        });
+        send(&relay, "wake up");
+        assert_eq!(
+            waiter.wait().expect("it ends").code(),
+            Some(0),
+            "closed: {is_closed}"
+        );
+        until("it is back", || unread(&relay, "dev-a") == 1);
+        assert_eq!(relay.bodies("dev-a"), ["again: wake up"], "closed: {is_closed}");
+    }
+}
+
+#[test]
+fn what_a_program_was_shown_that_was_killed_is_back_at_once() {
+    let relay = told();
+    let mut process = Sleeper::start();
+    let number = process.0.id().to_string();
+    hook(&relay, &number, &event("UserPromptSubmit")).assert().code(0);
+    send(&relay, "look");
+    let shown = hook(&relay, &number, &event("PostToolUse")).assert().code(0);
+    assert!(stdout_of(&shown).contains("| look"));
+    assert_eq!(unread(&relay, "dev-a"), 0);
+    process.end();
+    until("it is back", || unread(&relay, "dev-a") == 1);
+    assert_eq!(relay.bodies("dev-a"), ["again: look"]);
+    assert_eq!(programs(&relay), []);
+}
+
+/// A process that is named like Codex, with the hook that it has run, and a shell between.
+fn codex_with_a_hook(relay: &Relay, event: &Value) -> Sleeper {
+    let between =
+        r#"printf %s "$2" | sh -c '"$0" hook codex --port "$1" >/dev/null; true' "$0" "$1"; sleep 60"#;
+    let mut command = std::process::Command::new("bash");
+    let relay_command = relay_command();
+    command.args(["-c", r#"exec -a codex bash -c "$3" "$0" "$1" "$2""#]);
+    command.arg(relay_command.get_program());
+    command.args([&relay.port.to_string(), &event.to_string(), between]);
+    for (name, value) in relay_command.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env("RELAY_AGENT", "dev-a");
+    Sleeper(command.spawn().expect("it starts"))
+}
+
+#[test]
+fn the_process_of_a_hook_is_that_of_its_agent_cli_and_no_shell_between() {
+    let relay = told();
+    send(&relay, "look");
+    let mut codex = codex_with_a_hook(&relay, &event("PostToolUse"));
+    until("it is shown", || unread(&relay, "dev-a") == 0);
+    // Long enough for the shell between to be seen gone.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(unread(&relay, "dev-a"), 0, "the agent CLI runs");
+    codex.end();
+    until("it is back", || unread(&relay, "dev-a") == 1);
+    assert_eq!(relay.bodies("dev-a"), ["again: look"]);
+}
+
+#[test]
+fn of_a_process_in_another_namespace_nothing_is_told() {
+    let relay = told();
+    let process = Sleeper::start();
+    let path = format!(
+        "/hooks/codex?process=s-1&agent=dev-a&cli={}-1&namespace=elsewhere",
+        process.0.id()
+    );
+    send(&relay, "look");
+    let body = event("PostToolUse").to_string();
+    let shown = relay.connect().exchange(&Request::post(&path, body));
+    assert!(shown.text().contains("| look"), "{shown:?}");
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(unread(&relay, "dev-a"), 0, "only its silence tells");
+    let wrong = "/hooks/codex?process=s-1&cli=12&namespace=elsewhere";
+    let refused = relay
+        .connect()
+        .exchange(&Request::post(wrong, event("Stop").to_string()));
+    let reason = "cli is \"12\"; accepted: the number of a process, a dash, and when it was started as the system counts that";
+    assert_eq!((refused.status, refused.json()), (400, json!({"error": reason})));
 }
 
 #[test]

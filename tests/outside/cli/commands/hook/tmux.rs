@@ -74,6 +74,27 @@ while IFS= read -rsN1 char; do
 done
 "#;
 
+/// What relay runs in place of tmux: it writes down what is asked of that. Where the file `types` is there, a person types behind a text as soon
+/// as relay has seen that it was pasted.
+const ASKS: &str = r#"#!/bin/sh
+folder=${0%/*}
+echo "$*" >>"$folder/asked"
+PATH=${PATH#*:}
+case $* in *capture-pane*)
+  if [ -e "$folder/types" ]; then
+    tmux "$@" >"$folder/shown"
+    code=$?
+    if grep -q 'Pasted Text' "$folder/shown"; then
+      rm "$folder/types"
+      tmux send-keys -t pane -l ' and more'
+    fi
+    cat "$folder/shown"
+    exit $code
+  fi ;;
+esac
+exec tmux "$@"
+"#;
+
 /// A tmux of the test's own with one pane, and a waiter that types there.
 struct Pane {
     folder: tempfile::TempDir,
@@ -88,7 +109,7 @@ impl Pane {
             waiter: None,
         };
         // What is asked of tmux is written down.
-        let script = "#!/bin/sh\necho \"$*\" >>\"${0%/*}/asked\"\nPATH=${PATH#*:} exec tmux \"$@\"\n";
+        let script = ASKS;
         let path = pane.folder.path().join("tmux");
         std::fs::write(&path, script).expect("there is room");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -327,6 +348,27 @@ fn what_is_not_taken_is_said_aloud_and_comes_again() {
     assert!(screen.starts_with(" > [Pasted Text: 6 lines]\n"), "{screen}");
     assert_eq!(pane.asked().matches("paste-buffer").count(), 2, "once, and Enter");
     // It would try again, were the input line empty.
+    drop(pane);
+    until("it is back", || unread(&relay, "dev-a") == 1);
+}
+
+#[test]
+fn what_a_person_types_behind_a_paste_is_not_entered_with_it() {
+    if !needs::TMUX.is_met_or_said() {
+        return;
+    }
+    let relay = told();
+    let pane = Pane::open("◇  Ready", "", "takes").stands_by(&relay);
+    std::fs::write(pane.file("types"), "").expect("there is room");
+    send(&relay, "wake up");
+    until("it is said", || pane.asked().contains("has not taken a message"));
+    assert_eq!(pane.entered(), None);
+    let screen = pane.screen();
+    assert!(
+        screen.starts_with(" > [Pasted Text: 6 lines] and more\n"),
+        "{screen}"
+    );
+    assert_eq!(pane.asked().matches("paste-buffer").count(), 1, "no Enter");
     drop(pane);
     until("it is back", || unread(&relay, "dev-a") == 1);
 }
