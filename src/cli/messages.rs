@@ -70,6 +70,21 @@ impl<'a> Messages<'a> {
         serde_json::from_slice(json)
     }
 
+    /// Returns the first message, if there is one: its JSON if it is for a script, else a block.
+    pub fn one(&self, json: bool) -> serde_json::Result<Option<One>> {
+        let all: Vec<&RawValue> = serde_json::from_str(self.messages.get())?;
+        let Some(first) = all.first() else {
+            return Ok(None);
+        };
+        let message: Message = serde_json::from_str(first.get())?;
+        let text = match json {
+            true => first.get().to_owned(),
+            false => blocks(std::slice::from_ref(&message)),
+        };
+        let id = message.id;
+        Ok(Some(One { id, text }))
+    }
+
     /// Returns what is to be shown: the array in one line if it is for a script, else a block for each message, and
     /// nothing at all for none; and whether there is a message.
     pub fn shown(&self, json: bool) -> serde_json::Result<(String, bool)> {
@@ -81,6 +96,14 @@ impl<'a> Messages<'a> {
         };
         Ok((text, any))
     }
+}
+
+/// A message that is to be shown.
+pub struct One {
+    /// Its id.
+    pub id: String,
+    /// Its JSON, or its block.
+    pub text: String,
 }
 
 /// Returns a block for each message of a JSON array, and whether there is one.

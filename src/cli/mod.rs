@@ -32,6 +32,7 @@ mod place;
 mod project;
 mod prompt;
 mod read;
+mod reader;
 mod redrive;
 mod register;
 mod release;

@@ -1,20 +1,26 @@
 //! `relay read` and `relay wait`: take messages out of an inbox, the person's own if no other is named.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout};
 
 use super::client::{At, Client, ClientError};
-use super::messages::{Messages, check_stdout, local_time, write_stdout};
+use super::messages::{Messages, One, check_stdout, local_time, write_stdout};
 use super::person::{NotThePerson, require_person};
+use super::reader;
 use super::{End, Failure, block_on, say};
 use crate::engine::PERSON;
 use crate::engine::limits::WAIT_SECONDS_MAX;
 
 /// Longest time that a read may wait, in seconds: a day.
 const WAIT_MAX: u32 = 86_400;
+
+/// How long stdout's reader may take for a message before relay takes it back: half the time after which it counts as read.
+const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// `relay read`.
 #[derive(Debug, clap::Args)]
@@ -26,6 +32,10 @@ pub struct Read {
     /// Wait for a message if there is none, up to that many seconds, 0 to 86400.
     #[arg(long, value_name = "SECONDS", value_parser = wait)]
     wait: Option<Duration>,
+
+    /// Take that many messages at the most, the oldest first; all if it is left out.
+    #[arg(short = 'n', value_name = "N")]
+    number: Option<NonZeroUsize>,
 
     /// Print the messages as JSON, an array like the one of read_messages.
     #[arg(long)]
@@ -62,7 +72,7 @@ pub struct Wait {
 struct Taking<'a> {
     role: &'a str,
     from: Option<&'a str>,
-    limit: Option<usize>,
+    limit: Option<NonZeroUsize>,
     wait: Option<Duration>,
     json: bool,
     at: &'a At,
@@ -104,7 +114,7 @@ pub fn run(args: &Read) -> Result<End, Failure> {
     let taking = Taking {
         role: &args.role,
         from: None,
-        limit: None,
+        limit: args.number,
         wait: args.wait,
         json: args.json,
         at: &args.at,
@@ -117,7 +127,7 @@ pub fn wait_for_one(args: &Wait) -> Result<End, Failure> {
     let taking = Taking {
         role: &args.role,
         from: args.from.as_deref(),
-        limit: Some(1),
+        limit: Some(NonZeroUsize::MIN),
         wait: Some(args.timeout),
         json: args.json,
         at: &args.at,
@@ -135,19 +145,27 @@ fn run_as(subcommand: &'static str, taking: &Taking<'_>) -> Result<End, Failure>
     block_on(take(taking)).map_err(|error| error.of(subcommand))
 }
 
+/// Takes one message after the other: each is taken, written, and read once stdout's reader has it, which the next call confirms, or the
+/// orderly end.
 async fn take(args: &Taking<'_>) -> Result<End, ReadError> {
     check_stdout()?;
     let mut client = Client::find(args.at).await?;
     let until = args.wait.map(|wait| Instant::now() + wait);
-    loop {
-        let left = until.map_or(Duration::ZERO, |until| until.duration_since(Instant::now()));
+    let limit = args.limit.map_or(usize::MAX, NonZeroUsize::get);
+    let mut taken = 0;
+    // The reader has it, but relay has taken it back meanwhile.
+    let mut has: Option<String> = None;
+    while has.is_some() || taken < limit && !(taken > 0 && reader::is_gone()) {
+        let left = until.filter(|_| taken == 0);
+        let left = left.map_or(Duration::ZERO, |until| until.duration_since(Instant::now()));
         let wait = left.min(Duration::from_secs(u64::from(WAIT_SECONDS_MAX)));
-        let asked = json!({"for": args.role, "wait_seconds": wait.as_secs_f64(), "from": args.from, "limit": args.limit});
+        let asked =
+            json!({"for": args.role, "wait_seconds": wait.as_secs_f64(), "from": args.from, "limit": 1});
         let answer = client.ask("/api/read", &asked, wait).await?;
         let Ok(messages) = Messages::of(&answer) else {
             return Err(client.not_understood().into());
         };
-        let Ok((text, any)) = messages.shown(args.json) else {
+        let Ok(one) = messages.one(args.json) else {
             return Err(client.not_understood().into());
         };
         if let Some(at) = &messages.restarted {
@@ -156,23 +174,71 @@ async fn take(args: &Taking<'_>) -> Result<End, ReadError> {
                 "relay started at {at}; what was unread before that is gone"
             ));
         }
-        // What was waited for may still come; the next call confirms that the news of the start has arrived.
-        if !any && until.is_some_and(|until| Instant::now() < until) {
+        let Some(One { id, text }) = one else {
+            // What was waited for may still come; the next call confirms that the news of the start has arrived.
+            if taken == 0 && until.is_some_and(|until| Instant::now() < until) {
+                continue;
+            }
+            break;
+        };
+        if has.take().is_some_and(|has| has == id) {
             continue;
         }
-        write_stdout(&text)?;
-        client.done();
-        return Ok(match (any, args.wait) {
-            (true, _) => End::Done,
-            (false, None) => {
-                say(&format!("nothing for {}", args.role));
-                End::Nothing
-            }
-            (false, Some(wait)) => {
-                say(&format!("nothing for {} in {} s", args.role, wait.as_secs_f64()));
-                End::TimedOut
-            }
+        if taken == limit {
+            // Somebody else has taken that one, and this one is not asked for: the end of the connection gives it back.
+            drop(write_stdout(if args.json { "]\n" } else { "" }));
+            return Ok(End::Done);
+        }
+        let before = match (args.json, taken) {
+            (true, 0) => "[",
+            (true, _) => ",",
+            (false, 0) => "",
+            (false, _) => "\n",
+        };
+        let mut writing = spawn_blocking({
+            let text = format!("{before}{text}");
+            move || reader::hand(&text)
         });
+        let written = match timeout(READER_PATIENCE, &mut writing).await {
+            Ok(written) => written,
+            Err(_) => {
+                // Its end breaks the connection off: relay would take the message for read before long.
+                drop(client);
+                let written = writing.await;
+                client = Client::find(args.at).await?;
+                has = Some(id);
+                written
+            }
+        };
+        match written.map_err(io::Error::other)? {
+            Ok(()) => taken += 1,
+            Err(error) if taken > 0 && error.kind() == io::ErrorKind::BrokenPipe => return Ok(End::Done),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let end = match (args.json, taken) {
+        (true, 0) => "[]\n",
+        (true, _) => "]\n",
+        (false, _) => "",
+    };
+    let ended = write_stdout(end);
+    client.done();
+    match (taken, args.wait) {
+        // Whoever has all of them may be gone.
+        (1.., _) => Ok(End::Done),
+        (0, wait) => {
+            ended?;
+            Ok(match wait {
+                None => {
+                    say(&format!("nothing for {}", args.role));
+                    End::Nothing
+                }
+                Some(wait) => {
+                    say(&format!("nothing for {} in {} s", args.role, wait.as_secs_f64()));
+                    End::TimedOut
+                }
+            })
+        }
     }
 }
 

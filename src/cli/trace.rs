@@ -71,6 +71,8 @@ struct Step {
     step: String,
     session: Option<u64>,
     over: Option<String>,
+    /// Who took it out of another's inbox.
+    taken_by: Option<String>,
     by: Option<String>,
     mode: Option<String>,
     reason: Option<String>,
@@ -174,9 +176,13 @@ fn shown(traced: &Traced) -> String {
             label = "";
         }
         let mut before = "";
+        let mut is_taken = false;
         for step in steps.iter().filter(|step| step.agent == recipient.agent) {
             let at = moment(&step.at, format);
-            let said = said(step, before);
+            if step.step == "handed_over" {
+                is_taken = step.taken_by.is_some();
+            }
+            let said = said(step, before, is_taken);
             let _ = writeln!(text, "  {label:width$}  {}  {}", visible(&at), visible(&said));
             label = "";
             if step.step != "marked_read" {
@@ -187,14 +193,20 @@ fn shown(traced: &Traced) -> String {
     text
 }
 
-/// Says what happened, behind another step.
-fn said(step: &Step, before: &str) -> String {
+/// Says what happened, behind another step. What the person took out of an agent's inbox, that agent does not have.
+fn said(step: &Step, before: &str, is_taken: bool) -> String {
     let why = step.by.as_deref().map(sign);
     match (step.step.as_str(), why) {
         ("mode_of_agent", _) => format!(
             "brought {}, as its agent has it",
             step.mode.as_deref().unwrap_or("otherwise")
         ),
+        ("handed_over", _) if is_taken => format!(
+            "shown to you in its stead, in session {} ({})",
+            step.session.unwrap_or_default(),
+            step.over.as_deref().unwrap_or_default()
+        ),
+        ("delivered", _) if is_taken => "taken by you: its agent will not see it".to_owned(),
         ("handed_over", _) => format!(
             "handed over to session {} ({})",
             step.session.unwrap_or_default(),
@@ -294,6 +306,7 @@ mod tests {
             step: step.to_owned(),
             session: Some(12_345),
             over: Some("http".to_owned()),
+            taken_by: None,
             by: by.map(str::to_owned),
             mode: None,
             reason: None,
@@ -382,7 +395,7 @@ accepted no time
                 until: Some("later".to_owned()),
                 ..step("t0", "dev-a", kind, None)
             };
-            said(&step, "handed_over")
+            said(&step, "handed_over", false)
         };
         assert_eq!(words("failed", Some(false), Some("no")), "failed: no");
         assert_eq!(words("failed", None, None), "failed");

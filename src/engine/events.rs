@@ -132,6 +132,8 @@ pub enum Event {
         carrier: Carrier,
         /// Out of whose inbox.
         agent: AgentName,
+        /// The person takes it, be it out of its own inbox.
+        person: bool,
         /// Oldest first; may be none where `notice` is true.
         deliveries: Arc<Vec<Delivery>>,
         /// The reply tells of the start.

@@ -119,6 +119,7 @@ impl Engine {
             session,
             carrier,
             agent: agent.clone(),
+            person: self.sessions[&session].person,
             deliveries: Arc::clone(deliveries),
             notice,
         });

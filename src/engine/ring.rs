@@ -66,6 +66,7 @@ pub(super) enum What {
         handover: HandoverId,
         session: SessionId,
         carrier: Carrier,
+        person: bool,
     },
     Read {
         handover: HandoverId,
@@ -199,6 +200,7 @@ impl Trace {
                 session,
                 carrier,
                 agent,
+                person,
                 deliveries,
                 notice: _,
             } => {
@@ -209,6 +211,7 @@ impl Trace {
                         handover: *handover,
                         session: *session,
                         carrier: *carrier,
+                        person: *person,
                     });
                 }
             }

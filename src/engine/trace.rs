@@ -131,6 +131,8 @@ pub enum Happened {
         session: SessionId,
         /// How it travels there.
         carrier: Carrier,
+        /// The person takes it, be it out of its own inbox.
+        person: bool,
     },
     /// The reply was read; it may still be cancelled.
     Read {
@@ -257,10 +259,15 @@ impl Trace {
                     handover,
                     session,
                     carrier,
+                    person,
                 } if *message == id => {
                     handovers.insert(*handover, agent);
-                    let (session, carrier) = (*session, *carrier);
-                    (agent, Happened::HandedOver { session, carrier })
+                    let what = Happened::HandedOver {
+                        session: *session,
+                        carrier: *carrier,
+                        person: *person,
+                    };
+                    (agent, what)
                 }
                 What::Marked { message, agent } if *message == id && places.contains_key(agent) => {
                     (agent, Happened::Marked)

@@ -6,10 +6,10 @@ use crate::engine::handling::Handling;
 use crate::engine::pushes::PushFailed;
 use crate::engine::receipts::Receipt;
 use crate::engine::trace::{Happened, Moment, Traced};
-use crate::engine::{Carrier, Ending, Sign};
+use crate::engine::{Carrier, Ending, PERSON, Sign};
 
 /// Writes what happened to a message as `{"id", "from", "to", "kind", "accepted_at", "mode", "priority", "steps"}`, with `"deadline"` if it has one, where each step is `{"at", "agent", "seq",
-/// "step"}`, with `"session"` and `"over"` if it was handed over, and `"by"` if a sign told of it, or if it is held: for which hold.
+/// "step"}`, with `"session"` and `"over"` if it was handed over, and `"taken_by"` if that was to the person out of an agent's inbox, and `"by"` if a sign told of it, or if it is held: for which hold.
 pub fn write(traced: &Traced, object: &mut Object<'_>) {
     let Traced {
         id,
@@ -52,9 +52,16 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
                 object.member("mode").plain(mode.as_str());
                 ("mode_of_agent", None)
             }
-            Happened::HandedOver { session, carrier } => {
+            Happened::HandedOver {
+                session,
+                carrier,
+                person,
+            } => {
                 object.member("session").raw(&session.0.to_string());
                 object.member("over").plain(over(*carrier));
+                if *person && !agent.is_person() {
+                    object.member("taken_by").plain(PERSON);
+                }
                 ("handed_over", None)
             }
             Happened::Read { by } => ("read", Some(by)),

@@ -161,7 +161,11 @@ fn each_thing_that_happens_to_a_message_has_its_word_and_what_there_is_to_say_of
         again_at,
     };
     let session = SessionId(9);
-    let over = |carrier| Happened::HandedOver { session, carrier };
+    let over = |carrier| Happened::HandedOver {
+        session,
+        carrier,
+        person: false,
+    };
     let by = Sign::KeptAlive;
     let from = name("tester");
     for (what, shown) in [

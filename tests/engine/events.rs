@@ -52,6 +52,7 @@ impl Watched {
                 Carrier::Stream
             },
             agent: name("dev-a"),
+            person: false,
             deliveries: Arc::new(deliveries.to_vec()),
             notice: false,
         }
@@ -287,6 +288,7 @@ fn the_news_of_the_start_is_handed_over_like_a_message() {
         session: A,
         carrier: Carrier::Stream,
         agent: name("dev-a"),
+        person: false,
         deliveries: Arc::default(),
         notice: true,
     };

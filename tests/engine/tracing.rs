@@ -58,7 +58,11 @@ fn moment(ms: i64, seq: u64, what: Happened) -> Moment {
 }
 
 fn handed_over(session: SessionId, carrier: Carrier) -> Happened {
-    Happened::HandedOver { session, carrier }
+    Happened::HandedOver {
+        session,
+        carrier,
+        person: false,
+    }
 }
 
 /// The n-th message, with what happened to it.

@@ -239,6 +239,7 @@ impl Tap {
                 notice,
                 agent,
                 carrier: _,
+                person: _,
             } => {
                 if *notice {
                     self.told.insert(agent.to_string());

@@ -305,6 +305,7 @@ impl Model {
                     call,
                     session,
                     carrier: open.carrier,
+                    person: open.person,
                 });
             }
         }

@@ -19,6 +19,7 @@ pub(super) enum Told {
         call: CallId,
         session: SessionId,
         carrier: Carrier,
+        person: bool,
     },
     Read(CallId, Sign),
     Undone(CallId, Sign),
@@ -142,10 +143,15 @@ impl Model {
                     agent,
                     session,
                     carrier,
+                    person,
                     call: _,
                 } if *message == id => {
-                    let (session, carrier) = (*session, *carrier);
-                    (agent, Happened::HandedOver { session, carrier })
+                    let what = Happened::HandedOver {
+                        session: *session,
+                        carrier: *carrier,
+                        person: *person,
+                    };
+                    (agent, what)
                 }
                 Told::Marked(message, agent) if *message == id && self.got(since, id, agent) => {
                     (agent, Happened::Marked)

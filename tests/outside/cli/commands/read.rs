@@ -55,7 +55,8 @@ fn json_is_what_read_messages_has() {
 
 #[test]
 fn the_person_hears_once_of_a_start_and_leaves_an_agents_news_to_it() {
-    let relay = Relay::start();
+    let mut relay = Relay::start_told();
+    relay.kill_and_restart();
     relay.session(Way::Sse).post("pm", "dev-a", "task");
     ask(relay.port, &["read", "dev-a"]).assert().code(0).stderr("");
     let started_at = relay.health()["started_at"].as_str().expect("a time").to_owned();
@@ -73,7 +74,8 @@ fn the_person_hears_once_of_a_start_and_leaves_an_agents_news_to_it() {
         let read = ask(relay.port, &["read"]).assert().code(3);
         read.get_output().stderr == b"nothing for user\n"
     });
-    relay.session(Way::Sse).hear_of_start("dev-a");
+    let read = relay.session(Way::Sse).read("dev-a");
+    assert!(read.texts[1].starts_with("relay started at "), "{read:?}");
 }
 
 #[test]
@@ -92,7 +94,8 @@ fn a_wait_ends_when_something_comes() {
 
 #[test]
 fn a_wait_in_vain_is_a_time_out_even_if_there_is_news_of_the_start() {
-    let relay = Relay::start();
+    let mut relay = Relay::start_told();
+    relay.kill_and_restart();
     let started = Instant::now();
     ask(relay.port, &["read", "--wait", "0.5", "--json"])
         .assert()
@@ -190,6 +193,90 @@ fn what_a_killed_read_was_still_writing_is_not_read() {
     read.kill().expect("it runs");
     read.wait().expect("it is a child of this test");
     is_shown_again(&relay);
+}
+
+/// Has messages wait for the person.
+fn posted(relay: &Relay, bodies: &[&str]) {
+    let mut session = relay.session(Way::Sse);
+    for body in bodies {
+        session.post("dev-b", "user", body);
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_gets_no_more() {
+    let relay = told();
+    posted(&relay, &["one", "two", "three"]);
+    let mut shell = support::process::command_of("sh");
+    let head = format!("\"$0\" read --port {} | head -1", relay.port);
+    let output = shell.args(["-c", &head, env!("CARGO_BIN_EXE_relay")]).output();
+    let output = output.expect("a shell");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("dev-b → user [free]"), "{shown}");
+    assert_eq!(shown.lines().count(), 1, "{shown}");
+    until("what it did not take is there", || unread(&relay, "user") == 2);
+    ask(relay.port, &["read"]).assert().code(0).stdout(
+        contains("\n  two\n")
+            .and(contains("\n  three\n"))
+            .and(contains("\n  one\n").not()),
+    );
+}
+
+#[test]
+fn a_read_takes_no_more_than_it_is_asked_for() {
+    let relay = told();
+    posted(&relay, &["one", "two", "three"]);
+    let bodies = |args: &[&str]| {
+        let read = ask(relay.port, args).assert().code(0).stderr("");
+        let read: Value = serde_json::from_str(&stdout_of(&read)).expect("JSON");
+        let messages = read.as_array().expect("an array").iter();
+        messages
+            .map(|message| message["body"].as_str().expect("text").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(bodies(&["read", "-n", "2", "--json"]), ["one", "two"]);
+    assert_eq!(unread(&relay, "user"), 1);
+    assert_eq!(bodies(&["read", "-n", "2", "--json"]), ["three"]);
+    ask(relay.port, &["read", "-n", "0"]).assert().code(2);
+}
+
+#[test]
+fn what_a_reader_has_not_taken_yet_holds_up_what_is_behind_it_and_is_not_read() {
+    let relay = told();
+    posted(&relay, &["one", "two"]);
+    let mut read = begin(relay.port, &["read"], Stdio::piped());
+    until("the first is in the pipe", || unread(&relay, "user") == 1);
+    // Long enough for the second to be taken, if it were.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(unread(&relay, "user"), 1);
+    read.kill().expect("it runs");
+    read.wait().expect("it is a child of this test");
+    until("it is back", || unread(&relay, "user") == 2);
+}
+
+#[test]
+fn what_a_slow_reader_takes_in_the_end_is_read_once() {
+    let relay = told();
+    posted(&relay, &["one", "two"]);
+    let read = begin(relay.port, &["read"], Stdio::piped());
+    until("the first is in the pipe", || unread(&relay, "user") == 1);
+    // Before it counts as read because its connection has lived on.
+    let started = Instant::now();
+    while unread(&relay, "user") == 1 {
+        assert!(
+            started.elapsed() < Duration::from_secs(18),
+            "it was not taken back"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(unread(&relay, "user"), 2);
+    let output = read.wait_with_output().expect("it ends");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    for body in ["\n  one\n", "\n  two\n"] {
+        assert_eq!(shown.matches(body).count(), 1, "{shown}");
+    }
+    assert_eq!(unread(&relay, "user"), 0);
 }
 
 #[test]

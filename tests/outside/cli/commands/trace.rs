@@ -89,6 +89,35 @@ fn what_came_back_says_why() {
 }
 
 #[test]
+fn what_the_person_took_says_that_its_agent_has_not_got_it() {
+    let relay = told();
+    let id = sent(&relay);
+    ask(relay.port, &["read", "dev-a"]).assert().code(0);
+    until("it is read", || {
+        traced(&relay, &id)["steps"].as_array().map(Vec::len) == Some(4)
+    });
+    let steps = traced(&relay, &id)["steps"].clone();
+    assert_eq!(
+        (&steps[1]["step"], &steps[1]["taken_by"]),
+        (&json!("handed_over"), &json!("user"))
+    );
+    let trace = ask(relay.port, &["trace", &id]).assert().code(0);
+    let text = stdout_of(&trace);
+    assert!(
+        text.contains("  shown to you in its stead, in session "),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("  taken by you: its agent will not see it\n"),
+        "{text}"
+    );
+    // What is the person's own says nothing of that.
+    let own = relay.session(Way::Sse).post("dev-a", "user", "for you");
+    ask(relay.port, &["read"]).assert().code(0);
+    assert_eq!(traced(&relay, &own)["steps"][1]["taken_by"], Value::Null);
+}
+
+#[test]
 fn a_message_that_is_not_known_is_named() {
     let relay = Relay::start();
     ask(relay.port, &["trace", "3f2a91c0"]).assert().code(1).stdout("").stderr(
