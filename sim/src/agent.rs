@@ -436,6 +436,7 @@ impl<'a> Noted<'a> {
             cancelled_ms: None,
             told_ms: None,
             losses: Vec::new(),
+            notice: None,
             outcome: Outcome::Unknown("the agent is gone"),
         };
         Self {
@@ -450,6 +451,7 @@ impl<'a> Noted<'a> {
     /// Notes an answer, and returns whether the session goes on. `has_id` says whether the session was given an id.
     fn understand(&mut self, answer: &Answer, has_id: bool) -> bool {
         self.record.outcome = understand(&self.record.asked, answer, has_id);
+        self.record.notice = notice_in(answer);
         if let Outcome::Messages { seen, .. } = &self.record.outcome
             && let Some(latest) = seen.last().filter(|latest| !latest.id.is_empty())
         {
@@ -482,6 +484,14 @@ impl Drop for Noted<'_> {
                 .for_each(|half| log.ended(half)),
         }
     }
+}
+
+/// Finds the text that tells of a start in an answer.
+pub fn notice_in(answer: &Answer) -> Option<String> {
+    let content = answer.as_ref().ok()?["result"]["content"].as_array()?;
+    let mut texts = content.iter().filter_map(|block| block["text"].as_str());
+    let notice = texts.find(|text| text.starts_with("relay started at "));
+    notice.map(str::to_owned)
 }
 
 /// Reads what an answer means.
@@ -536,7 +546,7 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
         return Outcome::Refused(texts.concat());
     }
     let Ok(first) = serde_json::from_str::<Value>(texts[0]) else {
-        let notice = texts.get(1).map(|&text| text.to_owned());
+        let notice = notice_in(&Ok(answer.clone()));
         let (Asked::Read { of: reader, .. } | Asked::Post { from: reader, .. }) = asked else {
             unreachable!("words answer what posts or reads");
         };
@@ -557,9 +567,7 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
                     .collect(),
             )
         }
-        Asked::Read { of, .. } if first.is_object() => {
-            team::read(of, &first, texts.get(1).map(|&text| text.to_owned()))
-        }
+        Asked::Read { of, .. } if first.is_object() => team::read(of, &first, notice_in(&Ok(answer.clone()))),
         Asked::Read { of, .. } => {
             // As the reader's project calls them, also where somebody else reads in its stead.
             let whole = |name: String| whole(project_of(of), &name);
@@ -571,7 +579,7 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
                 body: text(message, "body"),
                 redelivered: message["redelivered"] == true,
             });
-            let notice = texts.get(1).map(|&text| text.to_owned());
+            let notice = notice_in(&Ok(answer.clone()));
             Outcome::Messages {
                 seen: seen.collect(),
                 notice,

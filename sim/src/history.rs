@@ -161,6 +161,8 @@ pub struct Record {
     pub told_ms: Option<Vec<u64>>,
     /// Each time that it lost its stream while it waited.
     pub losses: Vec<Loss>,
+    /// The text that told of a start, whatever it was an answer to.
+    pub notice: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
 }
@@ -188,6 +190,8 @@ pub struct StopRecord {
 /// All of a run.
 #[derive(Debug, Default)]
 pub struct History {
+    /// The server knows from one start to the next which agents had a session.
+    pub notes_agents: bool,
     /// Every call, in the order in which they ended.
     pub calls: Vec<Record>,
     /// When each connection was opened and closed, by its number.

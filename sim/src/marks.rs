@@ -13,7 +13,7 @@ use crate::{projects, team};
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 88] = [
+pub const REQUIRED: [(&str, u64); 89] = [
     ("agent registered", 100),
     ("agent taken over", 200),
     ("answer awaited", 200),
@@ -61,6 +61,7 @@ pub const REQUIRED: [(&str, u64); 88] = [
     ("fault bit: partition", 100),
     ("fault bit: second crash in a row", 200),
     ("given up: nothing was acknowledged", 100),
+    ("notice beside another answer", 100),
     ("notice read", 100),
     ("notice undone", 100),
     ("progress told", 200),

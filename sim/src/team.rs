@@ -213,8 +213,10 @@ pub fn halves(call: &Record, wait_ms: u64) -> Vec<Record> {
         outcome,
         ..call.clone()
     });
+    let is_told = matches!(call.outcome, Outcome::Posted(_));
     let post = Record {
         outcome: post,
+        notice: call.notice.clone().filter(|_| is_told),
         told_ms: None,
         losses: Vec::new(),
         ..call.clone()
@@ -326,7 +328,7 @@ pub fn read_words(of: &str, text: &str, notice: Option<String>) -> Outcome {
     if let Some(answer) = text.strip_prefix("Response from ") {
         let (head, body) = answer.split_once(": ").expect("a name and an answer");
         let seen = vec![in_words(of, String::new(), head, body)];
-        return Outcome::Messages { seen, notice: None };
+        return Outcome::Messages { seen, notice };
     }
     let messages = text.split_once(":\n\n").map(|(_, messages)| messages);
     let seen = messages

@@ -2,6 +2,7 @@
 //! is healed and drained before it is judged.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,13 +10,13 @@ use std::time::{Duration, SystemTime};
 
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster, Timestamp};
-use relay::server::{Clock, Config, Guard, Notes, Random, serve};
+use relay::server::{Clock, Config, Guard, KnownAgents, Notes, Random, serve};
 use serde_json::json;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Agent, role, understand};
+use crate::agent::{Agent, notice_in, role, understand};
 use crate::client::{Ask, Losses, PATIENCE, SERVER, Session, Settings, health, now_ms, set_step_ms};
 use crate::history::{Asked, BootRecord, Filter, History, Log, Outcome, Record, StopRecord};
 use crate::laws::{Report, Violation, judge};
@@ -75,6 +76,8 @@ struct World {
     boots: Rc<Cell<u64>>,
     running: Running,
     notes: KeptNotes,
+    /// Which agents have had a session; none where nobody notes that.
+    agents: Option<KeptNotes>,
 }
 
 /// The server's notes, on a disk that no fault touches.
@@ -152,7 +155,13 @@ pub fn run(plan: &Plan, bug: Option<Bug>) -> Run {
             text: Arc::default(),
             bug,
         },
+        // In every second run nobody notes who had a session, so that everybody is told of each start.
+        agents: plan.seed.is_multiple_of(2).then(|| KeptNotes {
+            text: Arc::default(),
+            bug: None,
+        }),
     };
+    world.log.history().notes_agents = world.agents.is_some();
     let simulated_ms = world.drive();
     marks::note_history(plan, &world.log.history(), &world.marks);
     let history = std::mem::take(&mut *world.log.history());
@@ -251,7 +260,17 @@ impl World {
             ..Bounds::default()
         };
         let mut message_random = random(self.plan.seed, boot, 0);
+        let (agents, had_sessions) = match &self.agents {
+            Some(notes) => KnownAgents::take_up(Box::new(notes.clone()), boot == 0),
+            None => (KnownAgents::default(), None),
+        };
+        let had_sessions = match self.bug {
+            Some(Bug::SessionsForgotten) => had_sessions.map(|_| BTreeSet::new()),
+            Some(Bug::NoticeToAll) => None,
+            _ => had_sessions,
+        };
         let engine = Engine::new(clock(), roster.clone(), bounds, message_random());
+        let engine = engine.after_sessions_of(had_sessions);
         let started_at = engine.status().boot.started_at.to_string();
         self.log.trace(now_ms(), format_args!("server start {boot}"));
         self.log.history().boots.push(BootRecord {
@@ -274,6 +293,7 @@ impl World {
             token_random: random(self.plan.seed, boot, 2),
             log: Box::new(|_| {}),
             notes: Box::new(self.notes.clone()),
+            agents,
             guard: Guard {
                 port: SERVER.1,
                 token: None,
@@ -344,6 +364,7 @@ impl World {
                     cancelled_ms: None,
                     told_ms: None,
                     losses: Vec::new(),
+                    notice: notice_in(&answer),
                     outcome,
                 });
             }

@@ -38,7 +38,7 @@ const END: &str = "the end is reached";
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it. A wake-up
 /// that is lost leaves a wait that an end does not answer either; a wait that ends for a notice which is missing ends early.
-const BUGS: [(Bug, u64, &[&str]); 49] = [
+const BUGS: [(Bug, u64, &[&str]); 52] = [
     (Bug::Lifo, 5, &[ORDER]),
     (Bug::DropOnUndo, 20, &[LOST]),
     (Bug::DuplicateOnUndo, 10, &[TWICE]),
@@ -59,6 +59,9 @@ const BUGS: [(Bug, u64, &[&str]); 49] = [
     (Bug::RefusedButPosted, 30, &[THIN_AIR]),
     (Bug::NoticeMissing, 5, &[START, TIME]),
     (Bug::NoticeRepeated, 5, &[START]),
+    (Bug::NoticeLeftToReads, 20, &[START]),
+    (Bug::NoticeToAll, 5, &[START]),
+    (Bug::SessionsForgotten, 20, &[START]),
     (Bug::SessionLeak, 20, &[SESSIONS, START, LOST]),
     (Bug::IdleSessionLeak, 20, &[SESSIONS]),
     (Bug::NewestHeldBack, 20, &[HIDDEN]),

@@ -2,6 +2,7 @@
 
 mod workers;
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -21,10 +22,10 @@ use super::project::{DataDirectory, Project};
 use super::{ourselves, own_program, unread_text};
 use crate::engine::address::Home;
 use crate::engine::limits::Bounds;
-use crate::engine::{Engine, InvalidRoster, Roster};
+use crate::engine::{AgentName, Engine, InvalidRoster, Roster};
 use crate::server::{
-    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, Notes, Random, SocketFile, SocketFileError, System,
-    Token, serve, stdout_log, wall_clock,
+    Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, KnownAgents, Notes, Random, SocketFile,
+    SocketFileError, System, Token, serve, stdout_log, wall_clock,
 };
 use crate::tools;
 use crate::workers::OpenFiles;
@@ -139,11 +140,14 @@ async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) 
     if let Some(other) = other_loopback_taken(address).await {
         return Err(taken(&args, other).await);
     }
-    let local = local(&project);
+    let data = DataDirectory::by(|name| std::env::var_os(name));
+    let is_first = data.as_ref().is_some_and(|data| !data.project(&project).exists());
+    let local = local(data, &project);
     let place = match &local {
         Some((socket, _)) => socket.path().display().to_string(),
         None => address.to_string(),
     };
+    let (agents, had_sessions) = known_agents(local.as_ref().map(|(socket, _)| socket), is_first).await;
     let doors = Doors::new(listener, local);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
@@ -164,7 +168,8 @@ async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) 
     };
     let engine = Engine::new(clock(), args.roles.clone(), bounds, message_random())
         .reached_at(place)
-        .at_home_in(Home::of(project.as_str()));
+        .at_home_in(Home::of(project.as_str()))
+        .after_sessions_of(had_sessions);
     let banner = format!(
         "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
         args.port,
@@ -188,6 +193,7 @@ async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) 
         token_random: system_random()?,
         log,
         notes,
+        agents,
         guard: Guard {
             port: args.port,
             token: args.token,
@@ -217,9 +223,10 @@ enum NoSocket {
 }
 
 /// Listens on the unix socket of a project; if that is not possible, says why, and relay serves its port alone.
-fn local(project: &Project) -> Option<(SocketFile, UnixListener)> {
-    let data = DataDirectory::by(|name| std::env::var_os(name)).ok_or(NoSocket::NoData);
-    let listening = data.and_then(|data| Ok(SocketFile::listen(&data.socket(project))?));
+fn local(data: Option<DataDirectory>, project: &Project) -> Option<(SocketFile, UnixListener)> {
+    let listening = data
+        .ok_or(NoSocket::NoData)
+        .and_then(|data| Ok(SocketFile::listen(&data.socket(project))?));
     listening
         .inspect_err(|reason| tracing::warn!("relay is reached by its port alone: {reason}"))
         .ok()
@@ -244,6 +251,24 @@ async fn notes(address: SocketAddr) -> Box<dyn Notes> {
         Err(error) => {
             tracing::warn!(%error, "cannot note which calls wait");
             Box::new(String::new())
+        }
+    }
+}
+
+/// Takes up the notes on which agents have had a session, beside the socket of the project's relay, and returns who had one before. Without
+/// them everybody is told of each start.
+async fn known_agents(
+    socket: Option<&SocketFile>,
+    is_first: bool,
+) -> (KnownAgents, Option<BTreeSet<AgentName>>) {
+    let Some(directory) = socket.and_then(|socket| socket.path().parent()) else {
+        return (KnownAgents::default(), None);
+    };
+    match FileNotes::open_agents(directory).await {
+        Ok(notes) => KnownAgents::take_up(Box::new(notes), is_first),
+        Err(error) => {
+            tracing::warn!(%error, "cannot note which agents have had a session");
+            (KnownAgents::default(), None)
         }
     }
 }

@@ -527,6 +527,11 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> Result<io::Outcome, Refusal> {
         self.check_not_fenced(session)?;
+        if let Some(agent) = &self.sessions[&session].agent
+            && matches!(command, Command::List { .. } | Command::WhoAmI)
+        {
+            self.is_answered(session, agent, step);
+        }
         let now = step.now;
         let state = &self.sessions[&session];
         let own = state.agent.as_ref().map_or(DEFAULT_PROJECT, AgentName::project);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::events::Event;
 use super::inbox::{Became, Filter, Inbox, body_bytes};
-use super::io::{Carrier, Sign};
+use super::io::{Answer, Carrier, Reply, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SURFACED_MS, WOKEN_MS};
 use super::message::Delivery;
 use super::names::{AgentName, HandoverId, Seq, SessionId};
@@ -50,7 +50,9 @@ impl Engine {
         filter: &Filter,
         step: &mut Step<'_>,
     ) -> HandedOver {
-        let tells = filter.answers.is_none() && self.tells(session, agent);
+        // The person hears of it when it reads.
+        let is_read = filter.answers.is_none() || !self.sessions[&session].person;
+        let tells = is_read && self.tells(session, agent);
         let left = self.readable_with_tools(agent);
         let readable = filter.readable(left);
         let inbox = self.inbox_mut(agent);
@@ -73,6 +75,51 @@ impl Engine {
             remaining,
             id: Some(id),
         }
+    }
+
+    /// Has an answer tell its agent of the start, if it is the first to it: what is sent behind it is sent in that knowledge.
+    pub(super) fn tell_of_start(
+        &mut self,
+        session: SessionId,
+        answer: Answer,
+        step: &mut Step<'_>,
+    ) -> Answer {
+        let Some(agent) = step.to_tell.take() else {
+            return answer;
+        };
+        let Some(inbox) = self.inboxes.get_mut(&agent) else {
+            return answer;
+        };
+        // A read has told of it already.
+        if !std::mem::take(&mut inbox.notice_due) {
+            return answer;
+        }
+        let Answer { reply, handover } = answer;
+        assert!(
+            handover.is_none(),
+            "what hands something over tells of the start itself"
+        );
+        let carrier = self.sessions[&session].carrier;
+        let id = self.stand(session, carrier, &agent, &Arc::default(), true, step);
+        Answer {
+            reply: Reply::AfterStart {
+                started_at: self.boot.started_at,
+                reply: Box::new(reply),
+            },
+            handover: Some(id),
+        }
+    }
+
+    /// Tells whether a message of an agent's may be gone with an earlier run of relay.
+    pub(super) fn may_have_lost_something(&self, agent: &AgentName) -> bool {
+        let had_sessions = self.had_sessions.as_ref();
+        had_sessions.is_none_or(|names| {
+            if agent.is_person() {
+                !names.is_empty()
+            } else {
+                names.contains(agent)
+            }
+        })
     }
 
     /// Hands over one delivery that was taken out of an inbox: for a frame to a node, or for a receipt.

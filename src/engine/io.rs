@@ -126,6 +126,8 @@ pub enum Sign {
 pub enum Who {
     /// One agent alone if it is named, as given and not checked yet; else any that there is.
     Agent(Option<String>),
+    /// One agent, by a program that shows no model what it is answered: nothing of it tells of the start.
+    Api(String),
     /// One agent, which is there from now on.
     Registered(Box<agents::Registration>),
     /// The person, who speaks for itself where it names nobody, and for any agent.
@@ -357,6 +359,13 @@ pub enum Reply {
     Surfacing(surfacing::Reply),
     /// To a [`Command::Workers`].
     Workers(workers::Reply),
+    /// One of the others, not [`mail::Reply::Messages`], and the first to its agent since the relay started: it tells of the start.
+    AfterStart {
+        /// When the relay started.
+        started_at: Timestamp,
+        /// What the call is answered.
+        reply: Box<Reply>,
+    },
 }
 
 /// Why the engine did not do what was asked. Nothing was changed by it. What a caller reads about it is its toolset's.

@@ -152,7 +152,7 @@ pub enum Reply {
         project: Option<Box<str>>,
         /// Shared with the hand-over that stands until the reply is known to have arrived.
         deliveries: Arc<Vec<Delivery>>,
-        /// Present in the agent's first reply after a start: when the relay started. An agent's news is its own: the
+        /// Present if this is the agent's first reply after a start: when the relay started. An agent's news is its own: the
         /// person who reads in its stead does not take it.
         restarted: Option<Timestamp>,
         /// How many messages still wait in the inbox, of any sender.

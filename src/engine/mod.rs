@@ -89,7 +89,7 @@ use handover::Handover;
 use holds::Holds;
 use idempotency::Idempotency;
 use inbox::Inbox;
-use io::{Answer, Outcome};
+use io::Outcome;
 pub use io::{Carrier, Class, Command, Effect, Ending, Input, Refusal, Reply, Sign, Who};
 use limits::Bounds;
 pub use message::{Context, Delivery, Kind, Message};
@@ -121,6 +121,8 @@ pub struct Engine {
     place: String,
     /// The project whose own it is.
     home: Home,
+    /// The agents that had a session before this start; none where nobody knows.
+    had_sessions: Option<BTreeSet<AgentName>>,
     /// Those of the roster, and those that were registered.
     agents: BTreeMap<AgentName, Agent>,
     /// The agents that have said which role they have.
@@ -157,6 +159,8 @@ struct Step<'a> {
     news: Vec<AgentName>,
     /// Which sessions are to be told of what has changed, some of them more than once.
     changes: Vec<(SessionId, Watched)>,
+    /// For whom the call is carried out, if its reply is to tell of the start.
+    to_tell: Option<AgentName>,
     /// Handlers of actions may be reached over other connections than before.
     moves_handlers: bool,
     /// How many of the effects the trace has taken in, or were there before the step.
@@ -171,6 +175,7 @@ impl<'a> Step<'a> {
             out,
             news: Vec::new(),
             changes: Vec::new(),
+            to_tell: None,
             moves_handlers: false,
         }
     }
@@ -214,6 +219,7 @@ impl Engine {
             bounds,
             place: String::new(),
             home: Home::default(),
+            had_sessions: None,
             agents: roster.names().iter().map(agent).collect(),
             roles: BTreeMap::new(),
             leaving: BTreeSet::new(),
@@ -247,6 +253,18 @@ impl Engine {
     #[must_use]
     pub fn at_home_in(self, home: Home) -> Self {
         Self { home, ..self }
+    }
+
+    /// Says which agents had a session before this start, if that is known: no other agent has lost anything, and no other is told of
+    /// the start. The person is told if anybody is.
+    #[must_use]
+    pub fn after_sessions_of(self, had_sessions: Option<BTreeSet<AgentName>>) -> Self {
+        let mut engine = Self { had_sessions, ..self };
+        let mut inboxes = std::mem::take(&mut engine.inboxes);
+        for (agent, inbox) in &mut inboxes {
+            inbox.notice_due = engine.may_have_lost_something(agent);
+        }
+        Self { inboxes, ..engine }
     }
 
     /// Returns the agents that are always there.
@@ -381,15 +399,22 @@ impl Engine {
         if !self.sessions.contains_key(&session) {
             return;
         }
-        if command.is_a_tool_s() {
+        let is_a_tool_s = command.is_a_tool_s();
+        if is_a_tool_s {
             self.sign_all(session, Sign::CalledAgain, step);
         }
-        if command.is_a_tool_s() || matches!(command, Command::Surfacing(_)) {
+        if is_a_tool_s || matches!(command, Command::Surfacing(_)) {
             self.is_heard_of(session, step);
         }
         let (result, handover) = match self.carry_out(session, call, random, command, step) {
             Ok(Outcome::Parked) => return,
-            Ok(Outcome::Answered(Answer { reply, handover })) => (Ok(reply), handover),
+            Ok(Outcome::Answered(answer)) => {
+                let answer = match is_a_tool_s {
+                    true => self.tell_of_start(session, answer, step),
+                    false => answer,
+                };
+                (Ok(answer.reply), answer.handover)
+            }
             Err(refusal) => (Err(refusal), None),
         };
         step.out.push(Effect::Reply {

@@ -65,7 +65,9 @@ impl Engine {
                     ..Agent::default()
                 },
             );
-            self.inboxes.insert(agent.clone(), Inbox::new());
+            let mut inbox = Inbox::new();
+            inbox.notice_due = self.may_have_lost_something(agent);
+            self.inboxes.insert(agent.clone(), inbox);
             self.contact(agent, None, step);
             step.note(Event::Registered { agent: agent.clone() });
         }
@@ -288,6 +290,14 @@ impl Engine {
             self.speaks(agent, step);
         }
         self.contact(agent, Some(session), step);
+        self.is_answered(session, agent, step);
+    }
+
+    /// Takes note that the answer to a session's call goes to an agent, if its model is still to be told of the start.
+    pub(super) fn is_answered(&self, session: SessionId, agent: &AgentName, step: &mut Step<'_>) {
+        if self.sessions[&session].has_model && self.inboxes[agent].notice_due {
+            step.to_tell = Some(agent.clone());
+        }
     }
 
     /// The same of one that has waited until now, and was not idle meanwhile.

@@ -18,6 +18,8 @@ pub(super) struct Session {
     pub agent: Option<AgentName>,
     /// It is the person's, and bound to nobody.
     pub person: bool,
+    /// What it is answered is put before a model, which may have to send something again.
+    pub has_model: bool,
     /// The node whose connection it is, bound to nobody.
     pub node: Option<NodeId>,
     /// A later instance has taken its agent over.
@@ -65,7 +67,11 @@ impl Engine {
         let node = match who {
             Who::Node(node) if !self.nodes.contains(node) => return Err(nodes::Refusal::Unknown.into()),
             Who::Node(node) => Some(node),
-            Who::Agent(_) | Who::Registered(_) | Who::Person | Who::Program { .. } => None,
+            Who::Agent(_) | Who::Api(_) | Who::Registered(_) | Who::Person | Who::Program { .. } => None,
+        };
+        let has_model = match who {
+            Who::Agent(_) | Who::Registered(_) => true,
+            Who::Api(_) | Who::Person | Who::Node(_) | Who::Program { .. } => false,
         };
         let program = match &who {
             Who::Program {
@@ -79,17 +85,19 @@ impl Engine {
                 let project = project.clone();
                 Some(Program::new(*abilities, is_named, project, *mode, step.now))
             }
-            Who::Agent(_) | Who::Registered(_) | Who::Person | Who::Node(_) => None,
+            Who::Agent(_) | Who::Api(_) | Who::Registered(_) | Who::Person | Who::Node(_) => None,
         };
         let (agent, registration) = match who {
             Who::Person | Who::Node(_) | Who::Agent(None) | Who::Program { agent: None, .. } => (None, None),
             Who::Agent(Some(name))
+            | Who::Api(name)
             | Who::Program {
                 agent: Some(name), ..
             } if name == PERSON => {
                 return Err(self.refuse_person(NamedAs::Session).into());
             }
             Who::Agent(Some(name))
+            | Who::Api(name)
             | Who::Program {
                 agent: Some(name), ..
             } => (Some(self.known(&name)?), None),
@@ -114,6 +122,7 @@ impl Engine {
             carrier,
             agent: agent.clone(),
             person,
+            has_model,
             node,
             fenced: false,
             handovers: VecDeque::new(),

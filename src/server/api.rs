@@ -387,6 +387,7 @@ async fn answer_of(shared: &Arc<Shared>, link: &Link, called: Called) -> Respons
         | engine::Reply::Receipts(_)
         | engine::Reply::Records(_)
         | engine::Reply::Surfacing(_)
+        | engine::Reply::AfterStart { .. }
         | engine::Reply::Nodes(_) => {
             unreachable!("what is asked for here is answered with {reply:?}")
         }

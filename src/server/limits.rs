@@ -290,6 +290,9 @@ pub const SOCKET_WRITE_PATIENCE: Duration = Duration::from_secs(10);
 /// How many bytes of that it has to take in a millisecond: a tenth of what a slow tunnel carries.
 pub const SOCKET_BYTES_PER_MS_MIN: usize = 16;
 
+/// Most agents whose sessions are noted for the next run: as many as there can be at once. Where there are more, it is not known who had one.
+pub const KNOWN_AGENTS_MAX: usize = 16_384;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,6 +29,7 @@ mod interleavings;
 mod json;
 mod json_reader;
 pub(crate) mod json_rpc;
+mod known_agents;
 mod limits;
 mod log;
 mod machine;
@@ -77,6 +78,7 @@ pub use clock::{Clock, wall_clock};
 pub use connections::Listener;
 pub use guard::{Guard, Token};
 pub use hooks::Messaging;
+pub use known_agents::KnownAgents;
 pub use limits::{ACKNOWLEDGE_PATIENCE, HEALTH_BYTES_MAX, KEEP_ALIVE};
 pub use log::{Line, Lines, LogEnd, MessageLog, line, stdout_log};
 pub use machine::Machine;
@@ -119,6 +121,8 @@ pub struct Config {
     pub log: MessageLog,
     /// Which calls wait is noted here, so that a next life of the relay can tell their clients.
     pub notes: Box<dyn Notes>,
+    /// Which agents have had a session is noted here, so that the next run of relay knows who may have lost something.
+    pub agents: KnownAgents,
     /// Who may connect.
     pub guard: Guard,
     /// How often an idle stream is written to, to find out whether its client is still there.
@@ -177,7 +181,10 @@ pub async fn serve<L: Listener>(
 ) -> Result<Unread, Broken> {
     let api = Arc::new(v1::Api::new(config.token_random));
     let owner = Owner::new(config.engine, config.clock, config.message_random, config.log);
-    let owner = Arc::new(owner.telling_who_goes(api.forgetting()));
+    let owner = owner
+        .telling_who_goes(api.forgetting())
+        .noting_agents(config.agents);
+    let owner = Arc::new(owner);
     let Overview { boot, home, .. } = owner.overview().1;
     let shared = Arc::new(Shared {
         boot: boot.id,

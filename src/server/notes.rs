@@ -19,6 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub struct FileNotes {
     file: File,
     path: PathBuf,
+    /// What is noted there.
+    of: &'static str,
     /// Told once, then it goes on without.
     failed: bool,
 }
@@ -33,23 +35,37 @@ impl FileNotes {
     pub async fn open(address: std::net::SocketAddr) -> io::Result<Self> {
         let directory = runtime_directory()?;
         let name = format!("waits-{}-{}", address.ip(), address.port()).replace(':', "_");
-        Self::open_at(directory.join(name)).await
+        Self::open_at(directory.join(name), "which calls wait").await
     }
 
-    async fn open_at(path: PathBuf) -> io::Result<Self> {
+    /// Opens the notes on which agents have had a session, in the directory of a relay's socket, which it has for itself.
+    ///
+    /// # Errors
+    ///
+    /// The system's; also when another relay keeps the file for [`NOTES_PATIENCE`].
+    pub async fn open_agents(directory: &Path) -> io::Result<Self> {
+        Self::open_at(directory.join("agents"), "which agents have had a session").await
+    }
+
+    async fn open_at(path: PathBuf, of: &'static str) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         let file = options.open(&path).map_err(|error| naming(&path, &error))?;
         let locked = lock(&file).await;
         locked.map_err(|error| naming(&path, &error))?;
         let failed = false;
-        Ok(Self { file, path, failed })
+        Ok(Self {
+            file,
+            path,
+            of,
+            failed,
+        })
     }
 
     fn tell(&mut self, result: io::Result<()>) {
         let Err(error) = result else { return };
         if !std::mem::replace(&mut self.failed, true) {
-            tracing::warn!(path = %self.path.display(), %error, "cannot note which calls wait");
+            tracing::warn!(path = %self.path.display(), %error, "cannot note {}", self.of);
         }
     }
 }
@@ -146,18 +162,18 @@ mod tests {
     async fn notes_are_there_when_the_file_is_opened_again() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("notes");
-        let mut notes = FileNotes::open_at(path.clone()).await.expect("a file");
+        let mut notes = FileNotes::open_at(path.clone(), "this").await.expect("a file");
         assert_eq!(notes.read(), "");
         notes.append("one\n");
         notes.append("two\n");
         drop(notes);
-        let mut notes = FileNotes::open_at(path.clone()).await.expect("a file");
+        let mut notes = FileNotes::open_at(path.clone(), "this").await.expect("a file");
         assert_eq!(notes.read(), "one\ntwo\n");
         notes.rewrite("three\n");
         notes.append("four\n");
         assert_eq!(notes.read(), "three\nfour\n");
         drop(notes);
-        let mut notes = FileNotes::open_at(path.clone()).await.expect("a file");
+        let mut notes = FileNotes::open_at(path.clone(), "this").await.expect("a file");
         assert_eq!(notes.read(), "three\nfour\n");
         let mode = std::fs::metadata(&path).expect("it is there").mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -167,9 +183,9 @@ mod tests {
     async fn notes_that_another_relay_has_are_waited_for_and_not_for_ever() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("notes");
-        let notes = FileNotes::open_at(path.clone()).await.expect("a file");
+        let notes = FileNotes::open_at(path.clone(), "this").await.expect("a file");
         let started = Instant::now();
-        let Err(error) = FileNotes::open_at(path.clone()).await else {
+        let Err(error) = FileNotes::open_at(path.clone(), "this").await else {
             panic!("another relay has them");
         };
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
@@ -178,7 +194,7 @@ mod tests {
             tokio::time::sleep(NOTES_PATIENCE / 2).await;
             drop(notes);
         };
-        let (opened, ()) = tokio::join!(FileNotes::open_at(path), ending);
+        let (opened, ()) = tokio::join!(FileNotes::open_at(path, "this"), ending);
         assert!(opened.is_ok());
     }
 
@@ -186,7 +202,7 @@ mod tests {
     async fn an_error_names_the_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("none").join("notes");
-        let Err(error) = FileNotes::open_at(path.clone()).await else {
+        let Err(error) = FileNotes::open_at(path.clone(), "this").await else {
             panic!("there is no such directory");
         };
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

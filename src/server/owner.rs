@@ -12,6 +12,7 @@
 //! - a connection's state, the calls that wait ([`super::orphans`]);
 //! - what is known of a stream's client ([`super::sse`]), or the table of streams, then the stream's outbox, or the calls that wait;
 //! - the engine's, what has changed for a session ([`super::changes`]), under which nothing else is locked;
+//! - the engine's, which agents have had a session ([`super::known_agents`]), under which nothing else is locked;
 //! - the engine's, what agents say of their sessions ([`super::v1`]), what observers read ([`super::observers`]), under which nothing else is locked;
 //! - the names, or the engine's, or what is known of observers, then the tokens, or the cards, under which nothing else is locked;
 //! - each other table of the API alone, with none held before it or after it.
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::changes::Changes;
 use super::clock::Clock;
+use super::known_agents::{self, KnownAgents};
 use super::log::MessageLog;
 use super::machine::Machine;
 use super::observers::Journal;
@@ -64,6 +66,8 @@ pub struct Owner {
     log: MessageLog,
     journal: Journal,
     gone: Gone,
+    /// Under which nothing else is locked.
+    agents: std::sync::Mutex<KnownAgents>,
     rearm: Notify,
     numbers: AtomicU64,
     broken: CancellationToken,
@@ -192,10 +196,17 @@ impl Owner {
             log,
             journal: Journal::new(now),
             gone: Box::new(|_| {}),
+            agents: std::sync::Mutex::default(),
             rearm: Notify::new(),
             numbers: AtomicU64::new(0),
             broken: CancellationToken::new(),
         }
+    }
+
+    /// Has the agents that have a session noted.
+    pub fn noting_agents(self, agents: KnownAgents) -> Self {
+        let agents = std::sync::Mutex::new(agents);
+        Self { agents, ..self }
     }
 
     /// Opens a session and returns it with the agent that it is bound to.
@@ -421,6 +432,11 @@ impl Owner {
         } = state;
         self.journal.note(*now, effects);
         for effect in effects.drain(..) {
+            if let Effect::Note(event) = &effect
+                && let Some(agent) = known_agents::who_has_session(event)
+            {
+                self.agents().has_session(agent);
+            }
             match effect {
                 Effect::Opened { result, .. } => own = Some(StepAnswer::Opened(result)),
                 Effect::Reply {
@@ -466,7 +482,10 @@ impl Owner {
                     programs.closed(session);
                 }
                 Effect::Note(Event::Accepted { message, .. }) => (self.log)(message),
-                Effect::Note(Event::Gone { agent }) => (self.gone)(&agent),
+                Effect::Note(Event::Gone { agent }) => {
+                    self.agents().is_gone(&agent);
+                    (self.gone)(&agent);
+                }
                 Effect::Note(
                     Event::Parked { call, .. }
                     | Event::StandsBy { call, .. }
@@ -525,6 +544,12 @@ impl Owner {
         self.reports
             .lock()
             .expect("nothing panics while it holds the reports")
+    }
+
+    fn agents(&self) -> std::sync::MutexGuard<'_, KnownAgents> {
+        self.agents
+            .lock()
+            .expect("nothing panics while it holds the names of agents")
     }
 
     fn number(&self) -> u64 {

@@ -280,7 +280,10 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
             messages::tell_sender(&posted, texts);
         }
         Reply::Mail(mail::Reply::Messages {
-            deliveries, project, ..
+            deliveries,
+            project,
+            restarted,
+            ..
         }) => {
             let answer = deliveries
                 .first()
@@ -291,6 +294,7 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
                 "Response from {from}{again}: {}",
                 answer.message.body
             ));
+            messages::tell_of_start(*restarted, texts);
         }
         Reply::Mail(_)
         | Reply::Agents(_)
@@ -304,7 +308,8 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         | Reply::Holds(_)
         | Reply::Records(_)
         | Reply::Surfacing(_)
-        | Reply::Workers(_) => {
+        | Reply::Workers(_)
+        | Reply::AfterStart { .. } => {
             unreachable!("a post is answered with an id or an answer, not {reply:?}")
         }
     }

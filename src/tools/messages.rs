@@ -77,7 +77,8 @@ pub fn write_notice(restarted: Option<Timestamp>, object: &mut Object<'_>) {
     }
 }
 
-fn notice(at: Timestamp) -> String {
+/// Says when relay started, and what that means to who reads it.
+pub(super) fn notice(at: Timestamp) -> String {
     format!("relay started at {at}; nothing sent before that is here; send again what was not acknowledged")
 }
 

@@ -436,6 +436,14 @@ impl ToolResult {
         match self {
             Self::Answered {
                 tool,
+                answer: Ok(Reply::AfterStart { started_at, reply }),
+            } => {
+                texts.tell_in_data(messages::notice(*started_at));
+                (tool.to_texts)(reply, texts);
+                messages::tell_of_start(Some(*started_at), texts);
+            }
+            Self::Answered {
+                tool,
                 answer: Ok(reply),
             } => (tool.to_texts)(reply, texts),
             Self::Answered {

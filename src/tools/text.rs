@@ -15,6 +15,8 @@ pub struct Texts<'a> {
     is_first: bool,
     /// The answer as data, a JSON document, if it is one.
     structured: Option<Vec<u8>>,
+    /// What the answer's data tells of beside all else, if it has any.
+    notice: Option<String>,
 }
 
 impl<'a> Texts<'a> {
@@ -27,6 +29,7 @@ impl<'a> Texts<'a> {
             out,
             is_first: true,
             structured: None,
+            notice: None,
         }
     }
 
@@ -41,10 +44,22 @@ impl<'a> Texts<'a> {
         self.block(|out| write(&mut Json { out, level }));
     }
 
+    /// Has the answer's data tell of something beside all else: Claude Code shows its model the data of an answer that has some, and
+    /// no texts.
+    pub(super) fn tell_in_data(&mut self, notice: String) {
+        self.notice = Some(notice);
+    }
+
     /// Adds a text that is JSON, and gives the same as the answer's data, too.
     pub fn structured(&mut self, write: impl FnOnce(&mut Object<'_>)) {
         let mut document = Vec::new();
-        Json::document(&mut document).object(write);
+        let notice = self.notice.take();
+        Json::document(&mut document).object(|object| {
+            write(object);
+            if let Some(notice) = notice {
+                object.member("notice").string(&notice);
+            }
+        });
         let text = std::str::from_utf8(&document).expect("what is written here is UTF-8");
         self.plain(text);
         self.structured = Some(document);

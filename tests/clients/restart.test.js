@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SERVERS, converse } from './support/claude.js';
-import { Agent, HTTP, NOTHING, SSE, STDIO, errorText, readResult } from './support/clients.js';
+import { Agent, HTTP, NOTHING, SSE, STDIO, errorText, noticeStart, readResult, soleJson } from './support/clients.js';
 import { AWAY_MS, RESTARTED, WENT_AWAY, assertSoon, outage } from './support/outage.js';
 import { Relay, within } from './support/process.js';
 import { BEHIND, READING_MS, Tap } from './support/tap.js';
@@ -53,8 +53,10 @@ async function waiting(t, kind, progress) {
 }
 
 async function assertGoesOn(agent) {
-  assert.deepEqual(await agent.pending('dev-a'), NOTHING);
-  assert.notEqual((await agent.read('dev-a')).startedAt, undefined);
+  const looked = await agent.call('list_pending', { for: 'dev-a' });
+  assert.deepEqual(soleJson(looked), NOTHING);
+  noticeStart(looked.content.at(-1).text);
+  assert.equal((await agent.read('dev-a')).startedAt, undefined, 'it was told');
 }
 
 for (const progress of [false, true]) {

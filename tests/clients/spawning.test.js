@@ -11,8 +11,6 @@ import { until } from './support/terminal.js';
 import { Workers, gone } from './support/workers.js';
 
 const NOTHING = 'No messages in inbox.';
-/** The same to a session that hears of the start. */
-const EMPTY = /^No messages in inbox\.\nrelay started at \S+;/;
 const IS_READY = 'relay:\nWorker "w1" is ready.';
 
 /** Has a model call a tool of relay's; gives back the text that it is shown. */
@@ -103,7 +101,7 @@ test('Claude Code has Claude Code as a worker: ACK, a question, the answer, DONE
   assert.equal(await call(pm, 'relay_release', { name: 'w1', reason: 'it is done' }), 'Worker "w1" released.');
   await gone(processes);
   await workers.are({ w1: 'exited' });
-  assert.match(await call(pm, 'relay_inbox'), EMPTY);
+  assert.equal(await call(pm, 'relay_inbox'), NOTHING);
   assert.deepEqual(framesIn(await rests(pm)).map(withoutId), told);
 });
 
@@ -195,7 +193,7 @@ test('a worker that is released while it speaks is gone, nobody is told of a fai
   const first = await within(next.model.asked(), "the next worker's first prompt");
   assert.deepEqual(framesIn(first), []);
   await load(next, 'relay_inbox');
-  assert.match(await call(next, 'relay_inbox'), EMPTY);
+  assert.equal(await call(next, 'relay_inbox'), NOTHING);
   await next.model.say('nothing there');
   await workers.rested('w1');
   const messages = await received(pm, (message) => message === IS_READY, 2);

@@ -203,17 +203,19 @@ overStdio('check_messages takes the oldest, as many as limit says and 50 else, a
   await assertChecked(bob, sent.slice(52));
 });
 
-overStdio('the first read tells of the start, in its data and in a second text', async (world) => {
-  const [alice, bob] = [await world.join('alice'), await world.connect('bob', { role: 'worker' })];
-  await bob.data('list_agents');
-  const sent = await send(alice, 'bob', 'early');
-  const { data, startedAt } = dataOf(await bob.call('check_messages'));
-  assertBetween(startedAt, [world.relay.asked, Date.now()]);
-  assertMessages(data.messages, [sent]);
+overStdio('the first reply after a start tells of it, in its data and in a second text, and no first start is told of', async (world) => {
+  const [alice, bob] = [await world.join('alice'), await world.join('bob')];
+  const tell = async (agent, tool, args) => dataOf(await agent.call(tool, args)).startedAt;
+  for (const agent of [alice, bob]) assert.equal(await tell(agent, 'list_agents'), undefined);
+  await world.restart(alice, bob);
+  assertBetween(await tell(alice, 'send_message', { to: 'bob', content: 'early' }), [world.relay.asked, Date.now()]);
+  assertBetween(await tell(bob, 'list_agents'), [world.relay.asked, Date.now()]);
+  for (const agent of [alice, bob]) assert.equal(await tell(agent, 'check_messages'), undefined);
 });
 
 overStdio('a wait of an agent that is to hear of the start ends at once, as one whose time is over', async (world) => {
-  const bob = await world.connect('bob', { role: 'worker' });
+  const bob = await world.join('bob');
+  await world.restart(bob);
   const { data, startedAt } = dataOf(await within(bob.call('wait_for_message', { timeout: 60 }), 'the wait', 5_000));
   assert.deepEqual(data, { status: 'timeout', message: null, waited_seconds: 0 });
   assert.notEqual(startedAt, undefined);

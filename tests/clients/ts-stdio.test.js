@@ -22,7 +22,7 @@ test('stdio bridge: started before the server, it answers the handshake and tool
   const posted = await agent.post('dev-a', 'pm', 'status', 'the server is here');
   const { messages, startedAt } = await agent.read('pm');
   assertRead(messages, [posted]);
-  assert.notEqual(startedAt, undefined);
+  assert.equal(startedAt, undefined);
   assert.deepEqual(await agent.client.listTools(), listed, 'the bridge lists what the server lists');
   const late = await Agent.connect(t, STDIO, relay);
   assert.equal(late.client.getInstructions(), instructions, 'the bridge instructs as the server does');
@@ -46,7 +46,7 @@ test('stdio bridge: a call while the server is away is an error, and the next on
 test('stdio bridge: a wait that the server dies under ends with an error', async (t) => {
   const relay = await Relay.start(t);
   const agent = await Agent.connect(t, STDIO, relay);
-  assert.notEqual((await agent.read('pm')).startedAt, undefined);
+  assert.equal((await agent.read('pm')).startedAt, undefined);
   const waiting = agent.call('read_messages', { for: 'pm', wait_seconds: 60 });
   await agent.pending('pm');
   await relay.kill9();

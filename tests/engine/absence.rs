@@ -16,7 +16,7 @@ const PERSON: SessionId = SessionId(7);
 
 /// A relay to which nobody has said a word yet, with the unbound session `A`.
 fn silent() -> Relay {
-    let mut relay = Relay::fresh(ROOMY);
+    let mut relay = Relay::after_sessions_of(ROOMY, &[]);
     relay.open(A, Carrier::Stream, None);
     relay.open_for_person(PERSON);
     relay

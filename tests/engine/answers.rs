@@ -284,18 +284,19 @@ fn it_counts_among_the_waits() {
 }
 
 #[test]
-fn the_news_of_the_start_is_not_taken_by_an_answer() {
+fn the_news_of_the_start_comes_with_an_answer_and_is_none() {
     let mut relay = Relay::fresh(ROOMY);
     relay.open(A, Carrier::Stream, None);
     assert_eq!(
         ask(&mut relay, A, 1, &message(1, 0, "pm", "dev-a")),
         NONE,
-        "nor is it one"
+        "it is no answer"
     );
     let answer = message(2, 0, "dev-a", "pm");
     let [posted] = accepted(2, &answer);
-    assert_eq!(relay.post(A, 2, &answer), [posted, shown(1, [answer])]);
-    assert_eq!(relay.call(A, 3, read("pm")), [told(3, [])]);
+    let both = [told_beside(posted), told(1, [answer.clone()])];
+    assert_eq!(relay.post(A, 2, &answer), both);
+    assert_eq!(relay.call(A, 3, read("pm")), [nothing(3)]);
 }
 
 #[test]

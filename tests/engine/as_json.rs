@@ -294,7 +294,9 @@ pub fn resource(relay: &mut Relay, session: SessionId, uri: &str) -> Value {
 #[test]
 fn the_resources_show_who_is_there_what_waits_and_where_relay_is() {
     let mut relay = Relay::of(
-        Engine::new(START, Roster::default(), ROOMY, [0; 16]).reached_at("127.0.0.1:7331".to_owned()),
+        Engine::new(START, Roster::default(), ROOMY, [0; 16])
+            .reached_at("127.0.0.1:7331".to_owned())
+            .after_sessions_of(Some(BTreeSet::new())),
     );
     relay.open(A, Carrier::Stream, None);
     let bob = agents::Registration {

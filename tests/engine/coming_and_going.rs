@@ -165,7 +165,8 @@ fn a_list_has_the_agents_of_one_project_or_of_all() {
 #[test]
 fn a_session_may_ask_who_it_is_and_where_the_relay_is() {
     let engine = Engine::new(START, Roster::default(), ROOMY, [0; 16]);
-    let mut relay = Relay::of(engine.reached_at("http://127.0.0.1:7331".to_owned()));
+    let engine = engine.reached_at("http://127.0.0.1:7331".to_owned());
+    let mut relay = Relay::of(engine.after_sessions_of(Some(BTreeSet::new())));
     relay.open(A, Carrier::Stream, None);
     relay.register(OLD, registration("web:ui", None));
     relay.now = START.plus_millis(5);

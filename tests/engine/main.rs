@@ -64,7 +64,7 @@ mod workers_end;
 mod workers_handing_on;
 mod workers_names;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use relay::engine::agents::NamedAs;
@@ -140,6 +140,13 @@ impl Relay {
         Self::of(Engine::new(START, Roster::default(), bounds, [0; 16]))
     }
 
+    /// The same, of which it is known that these alone had a session before.
+    fn after_sessions_of(bounds: Bounds, had_sessions: &[&str]) -> Self {
+        let had_sessions = had_sessions.iter().map(|agent| name(agent)).collect();
+        let engine = Engine::new(START, Roster::default(), bounds, [0; 16]);
+        Self::of(engine.after_sessions_of(Some(had_sessions)))
+    }
+
     fn of(engine: Engine) -> Self {
         Self {
             engine,
@@ -150,9 +157,9 @@ impl Relay {
         }
     }
 
-    /// A relay whose agents know that it started, with the sessions `A`, `B` and `C`.
+    /// A relay whose agents know that it started, with the sessions `A`, `B` and `C`. Others have nothing to be told of.
     fn told_within(bounds: Bounds) -> Self {
-        let mut relay = Self::fresh(bounds);
+        let mut relay = Self::after_sessions_of(bounds, &["pm", "dev-a", "dev-b"]);
         let first = SessionId(0);
         relay.open(first, Carrier::Exchange, None);
         for (call, agent) in (1_000..).zip(["pm", "dev-a", "dev-b"]) {
@@ -204,7 +211,8 @@ impl Relay {
                     let hands_over = matches!(&result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, restarted, .. }))
                         if !deliveries.is_empty() || restarted.is_some())
                         // A wake is followed though there may be nothing in it, which its own tests see.
-                        || matches!(result, Ok(Reply::Surfacing(surfacing::Reply::Shown(_))) if handover.is_some());
+                        || matches!(result, Ok(Reply::Surfacing(surfacing::Reply::Shown(_))) if handover.is_some())
+                        || matches!(result, Ok(Reply::AfterStart { .. }));
                     assert_eq!(handover.is_some(), hands_over, "{result:?}");
                     self.handovers.extend(handover.map(|handover| (call.0, handover)));
                     rest.push(reply(call.0, result));
@@ -467,6 +475,21 @@ fn told(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
             project: None,
         })),
     )
+}
+
+/// A reply that is about something else, and tells of the start too.
+fn told_beside(effect: Effect) -> Effect {
+    let Effect::Reply {
+        call,
+        result: Ok(answer),
+        ..
+    } = effect
+    else {
+        panic!("{effect:?} is no answer");
+    };
+    let started_at = START;
+    let reply = Box::new(answer);
+    self::reply(call.0, Ok(Reply::AfterStart { started_at, reply }))
 }
 
 fn kinds(call: u64, kinds: impl IntoIterator<Item = Kind>) -> Effect {

@@ -46,6 +46,7 @@ fn the_engine_does_what_the_model_does() {
             run.plan.roster.clone(),
             run.plan.bounds,
             run.plan.home,
+            run.plan.had_sessions.clone(),
             boot_bytes(seed),
         );
         run.go(|engine, step| {
@@ -78,7 +79,7 @@ fn every_history_keeps_the_contract() {
     for seed in seeds().0.filter(|seed| laws::may_judge(*seed)) {
         let mut run = Run::new(seed);
         run.go(|_, _| {});
-        if let Err(broken) = laws::judge(&run.steps, &run.plan.bounds) {
+        if let Err(broken) = laws::judge(&run.steps, &run.plan.bounds, run.plan.had_sessions.as_ref()) {
             run.steps.truncate(broken.step + 1);
             panic!("law broken in step {}: {}", broken.step, broken.law);
         }
@@ -189,7 +190,9 @@ impl Run {
     fn new(seed: u64) -> Self {
         let plan = Plan::new(seed);
         let engine = Engine::new(plan.now, plan.roster.clone(), plan.bounds, boot_bytes(seed));
-        let engine = engine.at_home_in(plan.home.map_or_else(Home::default, Home::of));
+        let engine = engine
+            .at_home_in(plan.home.map_or_else(Home::default, Home::of))
+            .after_sessions_of(plan.had_sessions.clone());
         Self {
             seed,
             plan,
@@ -271,7 +274,8 @@ impl Run {
                 handover,
             } => {
                 let hands_over = matches!(result, Ok(Reply::Mail(mail::Reply::Messages { deliveries, restarted, .. }))
-                    if !deliveries.is_empty() || restarted.is_some());
+                    if !deliveries.is_empty() || restarted.is_some())
+                    || matches!(result, Ok(Reply::AfterStart { .. }));
                 assert_eq!(handover.is_some(), hands_over, "{call:?}: {result:?}");
                 self.handovers.extend(handover.map(|handover| (*call, handover)));
                 Some(Effect::Reply {

@@ -148,7 +148,7 @@ fn there_is_an_inbox_for_each_agent_of_the_roster_and_no_other() {
     let roster = Roster::new(["qa", "dev-a"]).unwrap();
     let engine = Engine::new(START, roster.clone(), ROOMY, [0; 16]);
     assert_eq!(engine.roster(), &roster);
-    let mut relay = Relay::of(engine);
+    let mut relay = Relay::of(engine.after_sessions_of(Some(BTreeSet::new())));
     relay.open(A, Carrier::Stream, None);
     relay.call(A, 3, look("qa"));
     let to_qa = message(1, 0, "dev-a", "qa");

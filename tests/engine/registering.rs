@@ -36,8 +36,8 @@ fn a_new_agent_is_there_once_a_session_has_registered_it() {
     let read_all = Command::Mail(mail::Command::read_all(None, 0));
     assert_eq!(
         relay.call(OLD, 2, read_all),
-        [told(2, [first])],
-        "it is told of the start as others are"
+        [shown(2, [first])],
+        "it had no session before the start"
     );
     relay.close(OLD, Ending::Broken);
     assert_eq!(others(&relay), ["qa"], "it stays without its session");
@@ -73,7 +73,7 @@ fn an_agent_of_another_project_has_its_project_in_its_name() {
     let messages = mail::Reply::Messages {
         project: Some("web".into()),
         deliveries: Arc::new(vec![mine]),
-        restarted: Some(START),
+        restarted: None,
         remaining: 0,
         earlier: Vec::new(),
         waited_ms: 0,

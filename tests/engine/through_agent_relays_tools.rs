@@ -20,7 +20,9 @@ const TWO: &str = "02020202-0202-4202-8202-020202020202";
 /// A relay where Alice and Bob have sessions and were told of the start.
 fn relay() -> Relay {
     let engine = Engine::new(START, Roster::default(), Bounds::default(), [0; 16]);
-    let mut relay = Relay::of(engine.reached_at("127.0.0.1:7331".to_owned()));
+    let had_sessions = ["Alice", "Bob"].map(name).into();
+    let engine = engine.reached_at("127.0.0.1:7331".to_owned());
+    let mut relay = Relay::of(engine.after_sessions_of(Some(had_sessions)));
     relay.open(A, Carrier::Stream, None);
     let profile = agents::Profile {
         cli: Some("claude".to_owned()),

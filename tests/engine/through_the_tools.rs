@@ -115,6 +115,10 @@ fn the_start_is_told_in_a_second_text() {
         called(&mut relay, 1, "read_messages", json!({"for": "pm"})),
         text(&["[]", notice])
     );
+    assert_eq!(
+        called(&mut relay, 2, "list_pending", json!({"for": "dev-a"})),
+        text(&[r#"{"count":0,"kinds":[]}"#, notice])
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ const TS: &str = "2026-05-02T14:30:00.000Z";
 
 /// A relay where pm, dev-a and an agent of another project have sessions, and nobody was told of the start.
 fn relay() -> Relay {
-    let mut relay = Relay::fresh(Bounds::default());
+    let mut relay = Relay::after_sessions_of(Bounds::default(), &["dev-a"]);
     relay.open(A, Carrier::Stream, None);
     relay.open(PM, Carrier::Stream, Some("pm"));
     relay.open(DEV_A, Carrier::Stream, Some("dev-a"));

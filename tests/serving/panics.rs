@@ -56,6 +56,7 @@ fn config(port: u16, panics_at_a_sign: bool) -> Config {
         token_random: Box::new(|| [10; 16]),
         log: Box::new(|_: Arc<_>| {}),
         notes: Box::new(String::new()),
+        agents: relay::server::KnownAgents::default(),
         guard: Guard { port, token: None },
         keep_alive: Duration::from_secs(15),
         network: Arc::new(relay::server::System),

@@ -47,6 +47,7 @@ impl Relay {
             token_random: counting(),
             log: Box::new(|_| {}),
             notes: Box::new(String::new()),
+            agents: relay::server::KnownAgents::default(),
             guard: Guard {
                 port: 7331,
                 token: None,

@@ -1,12 +1,15 @@
 //! Where something begins or ends: starts of the server, sessions, the run itself, and what was lost on the way.
 
+use std::collections::BTreeMap;
+
 use relay::engine::limits::DOUBT_MS;
 
-use super::asks::filter;
 use super::team::is_name;
 use super::{Case, Report, SKEW_MS, Verdict, before, broken, describe, is_unknown};
+use crate::agent::role;
 use crate::history::{Asked, BootRecord, Outcome, Record, TOLD, serial};
-use crate::plan::{Fault, FaultKind, Transport};
+use crate::plan::team::Mate;
+use crate::plan::{AgentPlan, Fault, FaultKind, Transport};
 
 /// Why relay may count an answer as read that its client did not see (docs/CONTRACT.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,46 +39,41 @@ enum Fate {
     Lost,
 }
 
-impl<'a> Case<'a> {
+impl Case<'_> {
     pub(super) fn a_start_is_told_once_to_each_role(&self) -> Verdict {
-        let notice = |read: &'a Record| match &read.outcome {
-            Outcome::Messages { notice, .. } => notice.as_deref(),
-            Outcome::Posted(_)
-            | Outcome::Pending(_)
-            | Outcome::Grouped
-            | Outcome::Greeted { .. }
-            | Outcome::Tools(_)
-            | Outcome::Refused(_)
-            | Outcome::Unknown(_) => None,
-        };
         let text = |boot: &BootRecord| {
             format!(
                 "relay started at {}; nothing sent before that is here; send again what was not acknowledged",
                 boot.started_at
             )
         };
-        for read in self.reads.values().flatten() {
-            let Some(told) = notice(read) else { continue };
-            if !self
-                .boots(read.sent_ms, read.ended_ms)
-                .any(|boot| text(boot) == told)
+        let mut calls: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
+        for call in &self.history.calls {
+            if let Some(told) = &call.notice
+                && !self
+                    .boots(call.sent_ms, call.ended_ms)
+                    .any(|boot| text(boot) == *told)
             {
-                return broken(format!("{} says {told:?}, which no start is", describe(read)));
+                return broken(format!("{} says {told:?}, which no start is", describe(call)));
+            }
+            if let Some(role) = self.speaks_for(call) {
+                calls.entry(role).or_default().push(call);
             }
         }
-        for (role, reads) in &self.reads {
-            // Who waits for an answer is not told.
-            let reads: Vec<&Record> = reads
-                .iter()
-                .copied()
-                .filter(|read| filter(read).answers.is_none())
-                .collect();
+        for (role, calls) in &calls {
             for boot in &self.history.boots {
                 let expected = text(boot);
-                let told: Vec<_> = reads
+                let told: Vec<_> = calls
                     .iter()
-                    .filter(|read| notice(read) == Some(&expected))
+                    .filter(|call| call.notice.as_ref() == Some(&expected))
                     .collect();
+                let had_session = self.had_session(role, calls, boot);
+                if let Some(first) = told.first().filter(|_| had_session == Some(false)) {
+                    let first = describe(first);
+                    return broken(format!(
+                        "{role} had no session before the start of which it was told in {first}"
+                    ));
+                }
                 for first in &told {
                     let confirmed_ms = self.confirmed_ms(first);
                     let again = told
@@ -86,33 +84,82 @@ impl<'a> Case<'a> {
                         return broken(format!("{role} was told in {first} and again in {again}"));
                     }
                 }
+                if had_session != Some(true) {
+                    continue;
+                }
                 let until_ms = boot.until_ms.unwrap_or(u64::MAX);
                 let within =
-                    |read: &&&Record| before(boot.from_ms, read.sent_ms) && before(read.ended_ms, until_ms);
-                let alone = |read: &&&Record| {
+                    |call: &&&Record| before(boot.from_ms, call.sent_ms) && before(call.ended_ms, until_ms);
+                let alone = |call: &&&Record| {
                     let early = |other: &&&Record| {
-                        !before(read.ended_ms, other.sent_ms) && !before(other.ended_ms, boot.from_ms)
+                        !before(call.ended_ms, other.sent_ms) && !before(other.ended_ms, boot.from_ms)
                     };
-                    reads.iter().filter(early).count() == 1
+                    calls.iter().filter(early).count() == 1
                 };
-                let answered = |read: &&&Record| matches!(read.outcome, Outcome::Messages { .. });
-                let first = reads.iter().filter(within).find(alone).filter(answered);
-                if let Some(first) = first.filter(|first| notice(first).is_none()) {
+                let answered = |call: &&&Record| is_answered(call);
+                let first = calls.iter().filter(within).find(alone).filter(answered);
+                if let Some(first) = first.filter(|first| first.notice.is_none()) {
                     let first = describe(first);
                     return broken(format!(
-                        "the first read of {role}, {first}, does not tell of the start"
+                        "the first answer to {role}, in {first}, does not tell of the start"
                     ));
                 }
-                let excused = reads
+                let excused = calls
                     .iter()
-                    .any(|read| is_unknown(read) && self.excuse(read).is_some());
-                let read_at_all = reads.iter().filter(within).any(|read| answered(&read));
-                if boot.until_ms.is_none() && told.is_empty() && !excused && read_at_all {
+                    .any(|call| is_unknown(call) && self.excuse(call).is_some());
+                let answered_at_all = calls.iter().filter(within).any(|call| answered(&call));
+                if boot.until_ms.is_none() && told.is_empty() && !excused && answered_at_all {
                     return broken(format!("nobody was told of the last start for {role}"));
                 }
             }
         }
         Ok(())
+    }
+
+    /// Finds out for whom a call speaks, whose answer may tell of the start.
+    fn speaks_for(&self, call: &Record) -> Option<String> {
+        match &call.asked {
+            Asked::Post { from: of, .. } | Asked::Read { of, .. } | Asked::Pending { of } => Some(of.clone()),
+            Asked::Group(_) => self.mate(call.agent).map(Mate::name),
+            Asked::Illegal(_) | Asked::Greeting(_) | Asked::Tools => None,
+        }
+    }
+
+    /// Tells whether somebody certainly had a session before a start that the server knew of, or certainly had none; nothing if
+    /// neither is certain.
+    fn had_session(&self, name: &str, calls: &[&Record], boot: &BootRecord) -> Option<bool> {
+        if !self.history.notes_agents {
+            return Some(true);
+        }
+        if boot.from_ms == self.history.boots[0].from_ms {
+            return Some(false);
+        }
+        let is_transient = self
+            .plan
+            .agents
+            .iter()
+            .any(|agent| agent.mate.is_some_and(|mate| mate.name() == name));
+        let shows = |call: &Record| match &call.outcome {
+            Outcome::Posted(_) => true,
+            Outcome::Messages { seen, .. } => call.bound || !seen.is_empty(),
+            Outcome::Pending(_) => call.bound,
+            Outcome::Grouped
+            | Outcome::Greeted { .. }
+            | Outcome::Tools(_)
+            | Outcome::Refused(_)
+            | Outcome::Unknown(_) => false,
+        };
+        let mut earlier = calls.iter().filter(|call| call.sent_ms < boot.from_ms);
+        if !is_transient
+            && earlier
+                .clone()
+                .any(|call| before(call.ended_ms, boot.from_ms) && shows(call))
+        {
+            return Some(true);
+        }
+        let is_bound = |agent: &AgentPlan| agent.bound && role(agent.role) == name;
+        let has_session = is_transient || self.plan.agents.iter().any(is_bound);
+        (earlier.next().is_none() && !has_session).then_some(false)
     }
 
     pub(super) fn no_session_is_left_over(&self) -> Verdict {
@@ -248,4 +295,12 @@ impl<'a> Case<'a> {
         let gone = stdio || read.outcome == Outcome::Unknown("given up");
         (gone && self.plan.faults.iter().any(unseen)).then_some(Excuse::UnseenEnd)
     }
+}
+
+/// Tells whether a call was carried out, and its client has seen what came of it.
+fn is_answered(call: &Record) -> bool {
+    matches!(
+        call.outcome,
+        Outcome::Posted(_) | Outcome::Messages { .. } | Outcome::Pending(_) | Outcome::Grouped
+    )
 }

@@ -1,6 +1,7 @@
 //! A plan becomes a run: the hosts, the network between them, the faults, and a while in which all is healed.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
-use relay::server::{Config, Guard, KEEP_ALIVE, Notes, serve};
+use relay::server::{Config, Guard, KEEP_ALIVE, KnownAgents, Notes, serve};
 use relay_sdk::{BoxedIo, Connect};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -202,7 +203,9 @@ impl World {
         let clock = clock();
         let roster = Roster::new(["pm"]).expect("a short name");
         let mut message_random = random(seed, boot, 0);
-        let engine = Engine::new(clock(), roster.clone(), Bounds::default(), message_random());
+        let engine = Engine::new(clock(), roster.clone(), Bounds::default(), message_random())
+            // What it is to tell of its start, the simulation of agents sees.
+            .after_sessions_of(Some(BTreeSet::new()));
         self.log.trace(now_ms(), format_args!("server start {boot}"));
         self.log.history().boots.push((now_ms(), None));
         let tap = NodeTap::new(engine, clock(), self.marks.clone(), self.bug, self.log.clone());
@@ -215,6 +218,7 @@ impl World {
             token_random: random(seed, boot, 2),
             log: Box::new(|_| {}),
             notes: Box::new(NoNotes),
+            agents: KnownAgents::default(),
             guard: Guard {
                 port: SERVER.1,
                 token: None,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use relay::engine::handling::Mode;
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
-use relay::server::{Config, Guard, KEEP_ALIVE, Notes, System, serve};
+use relay::server::{Config, Guard, KEEP_ALIVE, KnownAgents, Notes, System, serve};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -251,7 +251,9 @@ impl World {
         let names: Vec<String> = (0..plan.agents).map(agent_name).collect();
         let roster = Roster::new(names.iter().map(String::as_str)).expect("a few short names");
         let mut message_random = random(plan.seed, boot, 0);
-        let engine = Engine::new(clock(), roster.clone(), Bounds::default(), message_random());
+        let engine = Engine::new(clock(), roster.clone(), Bounds::default(), message_random())
+            // What it is to tell of its start, the simulation of agents sees.
+            .after_sessions_of(Some(BTreeSet::new()));
         log.trace(now_ms(), format_args!("server start {boot}"));
         log.history().boots.push((now_ms(), None));
         let tap = ProgramTap::new(engine, marks.clone(), self.bug, log.clone());
@@ -264,6 +266,7 @@ impl World {
             token_random: random(plan.seed, boot, 2),
             log: Box::new(|_| {}),
             notes: Box::new(NoNotes),
+            agents: KnownAgents::default(),
             guard: Guard {
                 port: SERVER.1,
                 token: None,

@@ -31,10 +31,16 @@ pub enum Bug {
     SilentDropWhenFull,
     /// A post that is refused for its length is accepted all the same.
     RefusedButPosted,
-    /// No read tells of a start.
+    /// Nothing tells of a start.
     NoticeMissing,
     /// Every read tells of a start.
     NoticeRepeated,
+    /// No answer tells of a start but one to a read.
+    NoticeLeftToReads,
+    /// Everybody is told of a start, also who had no session before. In what the server is started with.
+    NoticeToAll,
+    /// Nobody is known to have had a session before. In what the server is started with.
+    SessionsForgotten,
     /// Closed sessions are kept.
     SessionLeak,
     /// Closed sessions are kept that nothing hung on.
@@ -105,7 +111,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 52] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -122,6 +128,9 @@ impl Bug {
         Self::RefusedButPosted,
         Self::NoticeMissing,
         Self::NoticeRepeated,
+        Self::NoticeLeftToReads,
+        Self::NoticeToAll,
+        Self::SessionsForgotten,
         Self::SessionLeak,
         Self::IdleSessionLeak,
         Self::NewestHeldBack,

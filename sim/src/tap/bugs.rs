@@ -270,6 +270,19 @@ impl Tap {
             {
                 result = Err(Refusal::Mail(mail::Refusal::NoAnswer { to, ms }));
             }
+            let mut handover = handover;
+            if let Ok(Reply::AfterStart { reply, .. }) = &result {
+                match (self.bug, handover) {
+                    (Some(Bug::NoticeMissing), _) => result = Ok((**reply).clone()),
+                    (Some(Bug::NoticeLeftToReads), Some(lost)) => {
+                        result = Ok((**reply).clone());
+                        let sign = Sign::Lost;
+                        self.make_up(now, Input::Signed { handover: lost, sign });
+                        handover = None;
+                    }
+                    _ => {}
+                }
+            }
             match &mut result {
                 Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,
@@ -337,7 +350,8 @@ impl Tap {
                     | Reply::Surfacing(_)
                     | Reply::Actions(_)
                     | Reply::Holds(_)
-                    | Reply::Records(_),
+                    | Reply::Records(_)
+                    | Reply::AfterStart { .. },
                 )
                 | Err(_) => {}
             }

@@ -14,8 +14,8 @@ use relay::engine::handling::Mode;
 use relay::engine::limits::Bounds;
 use relay::engine::{
     AgentName, CallId, Carrier, Command, Delivery, Effect, Engine, Event, HandoverId, Input, Message,
-    MessageId, Overview, Reason, Recipient, Refusal, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp,
-    WaitEnd, agents, mail,
+    MessageId, Overview, Reason, Recipient, Refusal, Reply, ResolvedBy, Seq, SessionId, Sign, Status,
+    Timestamp, WaitEnd, agents, mail,
 };
 use relay::server::Machine;
 
@@ -184,6 +184,10 @@ impl Tap {
                     | Refusal::Records(_)
                     | Refusal::Stopping => "refused: legal form, illegal call",
                 }),
+                Effect::Reply {
+                    result: Ok(Reply::AfterStart { .. }),
+                    ..
+                } => self.marks.hit("notice beside another answer"),
                 Effect::Reply { .. }
                 | Effect::Opened { .. }
                 | Effect::Changed { .. }

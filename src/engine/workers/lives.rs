@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::super::agents::Registration;
 use super::super::events::{Event, Places, WaitEnd};
-use super::super::io::{self, Effect, Ending, Sign};
+use super::super::io::{Answer, Effect, Ending, Sign};
 use super::super::limits::{LAST_LINES_BYTES_MAX, LAST_LINES_MAX, WORKER_SILENT_MS, WORKER_START_MS};
 use super::super::message::{Context, Kind, Message};
 use super::super::names::{AgentName, CallId, MessageId, Recipient, SessionId, WorkerId, nth_of, uuid_v4};
@@ -173,14 +173,20 @@ impl Engine {
         self.worker_mut(worker).stage = Stage::Runs { spoke, until };
         let agent = self.workers.all[&worker].agent.clone();
         self.note_transition(&agent, Became::Started, false, step);
-        if let Some((call, _)) = call {
+        if let Some((call, session)) = call {
             let parent = self.workers.last[&agent].parent().clone();
-            let reply = Reply::Spawned {
+            self.is_answered(session, &parent, step);
+            let spawned = Reply::Spawned {
                 agent,
                 parent,
                 worker,
             };
-            self.answer_spawn(call, WaitEnd::Woken, Ok(reply.into()), step);
+            let answer = Answer {
+                reply: spawned.into(),
+                handover: None,
+            };
+            let answer = self.tell_of_start(session, answer, step);
+            self.answer_spawn(call, WaitEnd::Woken, Ok(answer), step);
         }
         if spoke {
             self.is_ready(worker, step);
@@ -192,14 +198,15 @@ impl Engine {
         &mut self,
         call: CallId,
         by: WaitEnd,
-        result: Result<io::Reply, Refusal>,
+        answer: Result<Answer, Refusal>,
         step: &mut Step<'_>,
     ) {
         step.note(Event::WaitEnded { call, by });
+        let handover = answer.as_ref().ok().and_then(|answer| answer.handover);
         step.out.push(Effect::Reply {
             call,
-            result,
-            handover: None,
+            result: answer.map(|answer| answer.reply),
+            handover,
         });
     }
 

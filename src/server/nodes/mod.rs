@@ -480,6 +480,7 @@ impl Connection {
                 | engine::Reply::Holds(_)
                 | engine::Reply::Surfacing(_)
                 | engine::Reply::Workers(_)
+                | engine::Reply::AfterStart { .. }
                 | engine::Reply::Records(_)
                 | engine::Reply::Watches(_)) => unreachable!("a node is answered with {other:?}"),
             },

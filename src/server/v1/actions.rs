@@ -199,7 +199,7 @@ async fn known(asked: &Asked, holder: &Holder) -> Result<InvocationView, Failure
 /// Returns in whose name the engine is asked.
 fn who(holder: &Holder) -> Who {
     match holder {
-        Holder::Agent(agent) => Who::Agent(Some(agent.to_string())),
+        Holder::Agent(agent) => Who::Api(agent.to_string()),
         Holder::Workspace(_) | Holder::Node(_) | Holder::Observer { .. } => Who::Person,
     }
 }
@@ -218,6 +218,7 @@ async fn call(asked: &Asked, who: Who, command: Command) -> Result<Reply, Failur
         | engine::Reply::Holds(_)
         | engine::Reply::Surfacing(_)
         | engine::Reply::Workers(_)
+        | engine::Reply::AfterStart { .. }
         | engine::Reply::Records(_)) => {
             unreachable!("an action is asked about, and the answer is {reply:?}")
         }

@@ -328,7 +328,7 @@ impl Asked {
 
     /// The same in the name of an agent.
     pub async fn call_as(&self, agent: &AgentName, command: impl Into<Command>) -> Result<Reply, Failure> {
-        self.call(Who::Agent(Some(agent.to_string())), command).await
+        self.call(Who::Api(agent.to_string()), command).await
     }
 }
 

@@ -84,21 +84,22 @@ export class Agent {
 
 export const NOTHING = { count: 0, kinds: [] };
 
-/** The JSON in a successful result that must be one text block. */
+/** The JSON in a successful result that must be one text block, beside the one that tells of a start. */
 export function soleJson(result) {
+  const blocks = result.content.filter(({ text }) => !NOTICE.test(text));
   assert.deepEqual(
-    { blocks: result.content.map((block) => block.type), isError: result.isError ?? false },
+    { blocks: blocks.map((block) => block.type), isError: result.isError ?? false },
     { blocks: ['text'], isError: false },
     JSON.stringify(result),
   );
-  return JSON.parse(result.content[0].text);
+  return JSON.parse(blocks[0].text);
 }
 
-/** The id in a post's result, which holds nothing else. */
+/** The id in a post's result, which holds nothing else but notes, and the news of a start. */
 export function postedId(result) {
   const [answer, ...notes] = result.content;
   const { id, ...rest } = soleJson({ ...result, content: [answer] });
-  assert.ok(notes.every(({ text }) => text.startsWith('note: ')), JSON.stringify(notes));
+  assert.ok(notes.every(({ text }) => text.startsWith('note: ') || NOTICE.test(text)), JSON.stringify(notes));
   assert.match(id, UUID_V4);
   assert.deepEqual(rest, {});
   return id;

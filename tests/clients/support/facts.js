@@ -21,9 +21,9 @@ import { Relay, within } from './process.js';
 
 const MEBIBYTE = 1_048_576;
 
-/** Has a role hear of the start, so that its next read waits. */
+/** Shows that a role has nothing to hear, of a first start either, so that its next read waits. */
 async function hears(agent, role) {
-  assert.notEqual((await agent.read(role)).startedAt, undefined);
+  assert.deepEqual(await agent.read(role), { messages: [], startedAt: undefined });
 }
 
 export function facts(kind) {
@@ -168,7 +168,7 @@ export function facts(kind) {
     }
     const { messages, startedAt } = await agent.read('pm');
     assertRead(messages, posted);
-    assert.notEqual(startedAt, undefined, 'a refused read used the notice up');
+    assert.equal(startedAt, undefined, 'nobody had a session before the first start');
   });
 
   on('a refused role is told which roles there are', async ({ connect }) => {
@@ -209,6 +209,8 @@ export function facts(kind) {
   });
 
   on('a waiting read whose role is yet to hear of the start is answered at once', async ({ relay, connect }) => {
+    await (await connect()).post('dev-b', 'pm', 'free', 'never read');
+    await relay.restart();
     const agent = await connect();
     const { messages, startedAt } = await within(agent.read('dev-b', { wait_seconds: 60 }), 'the read', 5_000);
     assert.deepEqual(messages, []);

@@ -22,8 +22,8 @@ use relay::engine::limits::{
 use relay::engine::watches::Watched;
 use relay::engine::{
     AgentName, CallId, Carrier, ChannelName, Command, Delivery, Effect, Ending, Engine, Input, Message,
-    MessageId, Recipient, Refusal, Reply, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, Who, channels,
-    mail,
+    MessageId, Recipient, Refusal, Reply, ResolvedBy, Seq, SessionId, Sign, Status, Timestamp, Who, agents,
+    channels, mail, records,
 };
 
 use crate::model::plan::{self, Event};
@@ -137,8 +137,8 @@ pub fn may_judge(seed: u64) -> bool {
 }
 
 /// Judges a history that ends with every inbox being read by a new session.
-pub fn judge(steps: &[Step], bounds: &Bounds) -> Verdict {
-    let history = History::of(steps);
+pub fn judge(steps: &[Step], bounds: &Bounds, had_sessions: Option<&BTreeSet<AgentName>>) -> Verdict {
+    let history = History::of(steps, had_sessions);
     LAWS.iter().try_for_each(|(_, law)| law(&history, bounds))
 }
 
@@ -292,7 +292,8 @@ impl History<'_> {
                         | Reply::Surfacing(_)
                         | Reply::Actions(_)
                         | Reply::Holds(_)
-                        | Reply::Records(_),
+                        | Reply::Records(_)
+                        | Reply::AfterStart { .. },
                     )
                     | Err(_) => continue,
                 };

@@ -10,7 +10,7 @@ mod people;
 mod silence;
 mod words;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
 
 use relay::engine::limits::{
@@ -49,6 +49,8 @@ pub struct Plan {
     pub roster: Roster,
     /// The project whose own the relay is.
     pub home: Option<&'static str>,
+    /// The agents that had a session before the start, if that is known.
+    pub had_sessions: Option<BTreeSet<AgentName>>,
     /// What is accepted.
     pub bounds: Bounds,
     /// The moment of the last event.
@@ -261,10 +263,24 @@ impl Plan {
         let names = ["pm", "dev-a", "dev-b", "qa"];
         let agents = 1 + rng.index(names.len());
         let names = &names[..agents];
+        // By the seed, so that nothing else is drawn for it.
+        let had_sessions = match seed % 5 {
+            1 => Some(BTreeSet::new()),
+            3 => {
+                let names = names.iter().step_by(2).copied();
+                Some(
+                    names
+                        .map(|name| AgentName::new(name).expect("a good name"))
+                        .collect(),
+                )
+            }
+            _ => None,
+        };
         Self {
             roster: Roster::new(names.iter().copied()).expect("good names"),
             names: names.iter().map(ToString::to_string).collect(),
             home: has_home(seed).then_some("web"),
+            had_sessions,
             bounds,
             now: START,
             weights,
@@ -454,6 +470,23 @@ impl Plan {
                         self.telling = Some(*call);
                     } else {
                         remember(&mut self.unpassed, *call);
+                    }
+                }
+                Effect::Reply {
+                    call,
+                    result: Ok(Reply::AfterStart { reply, .. }),
+                    ..
+                } => {
+                    remember(&mut self.answered, *call);
+                    match self.unlucky {
+                        0 => remember(&mut self.unpassed, *call),
+                        _ => self.telling = Some(*call),
+                    }
+                    if let Reply::Mail(mail::Reply::Posted { id, to, .. }) = &**reply {
+                        remember(&mut self.seen, *id);
+                        self.backward
+                            .iter_mut()
+                            .for_each(|backward| backward.saw(*id, to));
                     }
                 }
                 Effect::Reply {

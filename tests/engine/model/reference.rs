@@ -70,8 +70,14 @@ pub struct Model {
     handed_over: u64,
     /// How many of them were confirmed.
     confirmed: u64,
+    /// The agents that had a session before the start, if that is known.
+    had_sessions: Option<BTreeSet<AgentName>>,
     /// For each agent, the news that the relay started.
     notices: Vec<Notice>,
+    /// The call that is carried out is a tool's, whose answer may tell of the start.
+    is_tools: bool,
+    /// For whom that call was made, if it shows that it is there.
+    spoke_for: Option<AgentName>,
     sessions: Vec<Open>,
     /// In the order in which they were parked.
     waits: Vec<Parked>,
@@ -308,10 +314,16 @@ impl Agent {
 }
 
 impl Notice {
-    fn new(agent: AgentName) -> Self {
+    /// Nobody is told who had no session before the start; the person is if anybody had one.
+    fn new(agent: AgentName, had_sessions: Option<&BTreeSet<AgentName>>) -> Self {
+        let is_due = match had_sessions {
+            None => true,
+            Some(names) if agent.as_str() == "user" => !names.is_empty(),
+            Some(names) => names.contains(&agent),
+        };
         Self {
             agent,
-            state: State::Waiting,
+            state: if is_due { State::Waiting } else { State::Read },
             undone: false,
         }
     }
@@ -350,6 +362,7 @@ impl Model {
         roster: Roster,
         bounds: Bounds,
         home: Option<&'static str>,
+        had_sessions: Option<BTreeSet<AgentName>>,
         random: [u8; 16],
     ) -> Self {
         let id = version_4(random);
@@ -359,7 +372,12 @@ impl Model {
             boot: Boot { id, started_at: now },
             home,
             bounds,
-            notices: names.map(Notice::new).collect(),
+            notices: names
+                .map(|name| Notice::new(name, had_sessions.as_ref()))
+                .collect(),
+            had_sessions,
+            is_tools: false,
+            spoke_for: None,
             roster,
             agents,
             groups: Vec::new(),

@@ -1,16 +1,23 @@
 use super::*;
 
+/// What the first reply to somebody is, with the news of the start behind it.
+fn with_notice(text: &str, relay: &Relay) -> Reply {
+    Reply {
+        texts: vec![text.to_owned(), start_notice(relay)],
+        is_error: false,
+    }
+}
+
 #[test]
-fn the_first_read_of_each_role_after_each_start_tells_of_it() {
+fn the_first_read_of_each_role_after_each_start_but_the_first_tells_of_it() {
     const ROLES: [&str; WAYS.len()] = ["pm", "dev-a", "dev-b", "qa"];
     let mut relay = Relay::start_with(&["--roles", &ROLES.join(",")], &[]);
-    for _ in 0..2 {
-        let notice = start_notice(&relay);
+    for start in 0..3 {
         for (role, way) in ROLES.into_iter().zip(WAYS) {
             let mut session = relay.session(way);
-            let first = Reply {
-                texts: vec!["[]".to_owned(), notice.clone()],
-                is_error: false,
+            let first = match start {
+                0 => Reply::of("[]"),
+                _ => with_notice("[]", &relay),
             };
             assert_eq!(session.read(role), first, "{role} over {way:?}");
             assert_eq!(session.read(role), Reply::of("[]"), "{role} over {way:?}");
@@ -25,15 +32,70 @@ fn the_first_read_of_each_role_after_each_start_tells_of_it() {
 }
 
 #[test]
+fn the_news_of_a_start_comes_with_the_first_reply_of_any_kind() {
+    for way in WAYS {
+        let mut relay = Relay::start_told();
+        relay.kill_and_restart();
+        let mut session = relay.session(way);
+        // Nothing was sent by a call that is refused, and it tells nothing.
+        let refused = json!({"from": "pm", "to": "nobody", "kind": "free", "body": "x"});
+        let refusal = session.call("post_message", &refused);
+        assert_eq!((refusal.is_error, refusal.texts.len()), (true, 1), "{refusal:?}");
+        let post = json!({"from": "pm", "to": "dev-b", "kind": "free", "body": "x"});
+        let posted = session.call("post_message", &post);
+        assert_eq!(posted.texts.last(), Some(&start_notice(&relay)), "{posted:?}");
+        assert_eq!(session.read("pm"), Reply::of("[]"), "it was told");
+        let looked = session.call("list_pending", &json!({"for": "dev-b"}));
+        let pending = r#"{"count":1,"kinds":["free"]}"#;
+        assert_eq!(looked, with_notice(pending, &relay));
+        assert_eq!(session.read("dev-b").texts.len(), 1, "it was told");
+    }
+}
+
+#[test]
+fn who_had_no_session_before_a_start_is_not_told_of_it() {
+    for way in WAYS {
+        let mut relay = Relay::start();
+        relay.session(way).post("pm", "dev-b", "lost");
+        relay.kill_and_restart();
+        let mut session = relay.session(way);
+        assert_eq!(session.read("dev-b"), Reply::of("[]"), "it has sent nothing");
+        assert_eq!(session.read("pm"), with_notice("[]", &relay));
+    }
+}
+
+#[test]
+fn where_nobody_knows_who_had_a_session_everybody_is_told() {
+    let mut relay = Relay::start_told();
+    relay.kill();
+    let notes = relay.socket().with_file_name("agents");
+    std::fs::write(&notes, "+default:pm\nno note\n").expect("it is there");
+    relay.restart();
+    let mut session = relay.session(Way::Http);
+    for role in ["pm", "dev-b"] {
+        assert_eq!(session.read(role), with_notice("[]", &relay));
+    }
+}
+
+#[test]
 fn a_notice_whose_reply_was_lost_is_given_again() {
-    let relay = Relay::start();
-    let mut lost = relay.session(Way::Http);
-    lost.begin("read_messages", &json!({"for": "pm"}));
-    lost.calls.await_unread_bytes();
-    drop(lost);
-    relay.await_sessions(0);
-    let read = relay.session(Way::Sse).read("pm");
-    assert_eq!(read.texts, ["[]".to_owned(), start_notice(&relay)]);
+    for (tool, arguments) in [
+        ("read_messages", json!({"for": "pm"})),
+        (
+            "post_message",
+            json!({"from": "pm", "to": "dev-b", "kind": "free", "body": "x"}),
+        ),
+    ] {
+        let mut relay = Relay::start_told();
+        relay.kill_and_restart();
+        let mut lost = relay.session(Way::Http);
+        lost.begin(tool, &arguments);
+        lost.calls.await_unread_bytes();
+        drop(lost);
+        relay.await_sessions(0);
+        let read = relay.session(Way::Sse).read("pm");
+        assert_eq!(read, with_notice("[]", &relay), "{tool}");
+    }
 }
 
 #[test]

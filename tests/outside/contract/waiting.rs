@@ -27,7 +27,8 @@ fn a_wait_does_not_wait_for_what_is_there_already() {
 #[test]
 fn a_wait_is_answered_at_once_when_it_has_a_start_to_tell_of() {
     for way in WAYS {
-        let relay = Relay::start();
+        let mut relay = Relay::start_told();
+        relay.kill_and_restart();
         let mut session = relay.session(way);
         let started = Instant::now();
         let wait = session.wait("pm", 280.0);

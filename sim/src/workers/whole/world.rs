@@ -2,6 +2,7 @@
 //! still runs.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster};
-use relay::server::{Config, Guard, KEEP_ALIVE, Notes, System, serve};
+use relay::server::{Config, Guard, KEEP_ALIVE, KnownAgents, Notes, System, serve};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -172,7 +173,9 @@ impl World {
             workers_max: plan.workers_max,
             ..Bounds::default()
         };
-        let engine = Engine::new(clock(), roster.clone(), bounds, message_random());
+        let engine = Engine::new(clock(), roster.clone(), bounds, message_random())
+            // What it is to tell of its start, the simulation of agents sees.
+            .after_sessions_of(Some(BTreeSet::new()));
         log.trace(format_args!("server start {boot}"));
         log.history().boots.push(Boot::default());
         let tap = WorkerTap::new(engine, marks.clone(), self.bug, log.clone(), boot);
@@ -185,6 +188,7 @@ impl World {
             token_random: seed(2),
             log: Box::new(|_| {}),
             notes: Box::new(NoNotes),
+            agents: KnownAgents::default(),
             guard: Guard {
                 port: SERVER.1,
                 token: None,

@@ -18,11 +18,7 @@ impl History<'_> {
         for (call, asked, _) in &questions {
             for (at, answer) in &asked.answers {
                 let right = match answer {
-                    Ok(Reply::Mail(mail::Reply::Messages {
-                        deliveries,
-                        restarted,
-                        ..
-                    })) => deliveries.len() == 1 && restarted.is_none(),
+                    Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })) => deliveries.len() == 1,
                     Ok(_) => false,
                     Err(_) => true,
                 };

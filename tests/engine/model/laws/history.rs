@@ -13,6 +13,10 @@ pub(super) struct History<'a> {
     /// The copies of them, in the same order.
     pub(super) accepted: Vec<Copy<'a>>,
     pub(super) shown: Vec<Shown<'a>>,
+    /// The answers to calls of tools, but for refusals, and to which agents they went.
+    pub(super) told: Vec<Told<'a>>,
+    /// The agents that had a session before the start, if that is known.
+    pub(super) had_sessions: Option<&'a BTreeSet<AgentName>>,
     /// Which agents have gone, and in which steps: before anything else happened there.
     gone: Vec<(usize, &'a AgentName)>,
     /// In which step each session was fenced, as the instances say that were registered.
@@ -53,8 +57,22 @@ pub(super) struct Asked<'a> {
     pub(super) step: usize,
     pub(super) session: SessionId,
     pub(super) command: &'a Command,
-    pub(super) answers: Vec<(usize, &'a Result<Reply, Refusal>)>,
+    /// Without the news of the start.
+    pub(super) answers: Vec<(usize, Result<Reply, Refusal>)>,
 }
+
+/// An answer to an agent.
+pub(super) struct Told<'a> {
+    pub(super) step: usize,
+    pub(super) inbox: Inbox<'a>,
+    pub(super) restarted: Option<Timestamp>,
+    /// The person asked, and it is not told in an agent's stead; nor is it told where it does not read.
+    pub(super) tells_nobody: bool,
+    pub(super) fate: Fate,
+}
+
+/// What no read has shown.
+static NOTHING: Vec<Delivery> = Vec::new();
 
 /// A reply to a read.
 #[derive(Debug)]
@@ -68,6 +86,8 @@ pub(super) struct Shown<'a> {
     pub(super) remaining: usize,
     pub(super) earlier: &'a Vec<Delivery>,
     pub(super) restarted: Option<Timestamp>,
+    /// It answers a read.
+    pub(super) is_read: bool,
     /// The person read it, and the inbox is an agent's.
     pub(super) in_stead: bool,
     pub(super) fate: Fate,
@@ -117,7 +137,7 @@ pub(super) enum Fate {
 }
 
 impl<'a> History<'a> {
-    pub(super) fn of(steps: &'a [Step]) -> Self {
+    pub(super) fn of(steps: &'a [Step], had_sessions: Option<&'a BTreeSet<AgentName>>) -> Self {
         let mut history = Self {
             steps,
             sessions: BTreeMap::new(),
@@ -125,6 +145,8 @@ impl<'a> History<'a> {
             posted: Vec::new(),
             accepted: Vec::new(),
             shown: Vec::new(),
+            told: Vec::new(),
+            had_sessions,
             gone: gone(steps),
             fenced: fenced(steps),
         };
@@ -215,19 +237,17 @@ impl<'a> History<'a> {
         let Some(asked) = self.calls.get_mut(&call) else {
             return;
         };
-        asked.answers.push((at, result));
-        let (session, command) = (asked.session, asked.command);
-        let Ok(Reply::Mail(mail::Reply::Messages {
-            deliveries,
-            restarted,
-            remaining,
-            earlier,
-            ..
-        })) = result
-        else {
-            return;
+        let (answer, news) = match result {
+            Ok(Reply::AfterStart { started_at, reply }) => (Ok((**reply).clone()), Some(*started_at)),
+            Ok(_) | Err(_) => (result.clone(), None),
         };
-        let Some(agent) = self.speaker(session, command) else {
+        let is_refused = answer.is_err();
+        asked.answers.push((at, answer));
+        let (session, command) = (asked.session, asked.command);
+        if is_refused {
+            return;
+        }
+        let Some(agent) = self.told_in(session, command) else {
             return;
         };
         let asked_in = self.calls[&call].step;
@@ -237,21 +257,93 @@ impl<'a> History<'a> {
             return;
         };
         let inbox = (name, self.life(name, at));
-        let (fate, read) = self.fate(at, call, session);
+        let messages = match result {
+            Ok(Reply::Mail(mail::Reply::Messages {
+                deliveries,
+                restarted,
+                remaining,
+                earlier,
+                ..
+            })) => Some((&**deliveries, *restarted, *remaining, earlier)),
+            Ok(_) | Err(_) => None,
+        };
+        let is_read = messages.is_some();
+        let (deliveries, restarted, remaining, earlier) = messages.unwrap_or((&NOTHING, news, 0, &NOTHING));
+        let in_stead = self.is_in_stead(session, &agent);
+        let by_person = self
+            .sessions
+            .get(&session)
+            .is_some_and(|admitted| admitted.person);
+        let (fate, read) = match is_read || restarted.is_some() {
+            true => self.fate(at, call, session),
+            false => (Fate::Open, None),
+        };
+        self.told.push(Told {
+            step: at,
+            inbox,
+            restarted,
+            tells_nobody: in_stead || by_person && (!is_read || wanted.question.is_some()),
+            fate,
+        });
+        if !is_read && restarted.is_none() {
+            return;
+        }
         self.shown.push(Shown {
             step: at,
-            in_stead: self.is_in_stead(session, &agent),
+            is_read,
+            in_stead,
             call,
             inbox,
             agent,
             wanted,
             deliveries,
-            remaining: *remaining,
+            remaining,
             earlier,
-            restarted: *restarted,
+            restarted,
             fate,
             read,
         });
+    }
+
+    /// Finds out whom the answer to a tool's call tells something, if it shows that its agent is there.
+    fn told_in(&self, session: SessionId, command: &Command) -> Option<AgentName> {
+        match command {
+            Command::Mail(mail::Command::Peek { .. } | mail::Command::Find { .. }) => None,
+            Command::Mail(_) => self.speaker(session, command),
+            Command::Groups(_)
+            | Command::Channels(
+                channels::Command::Make { .. }
+                | channels::Command::Join { .. }
+                | channels::Command::Leave { .. },
+            )
+            | Command::Agents(agents::Command::List { .. } | agents::Command::WhoAmI)
+            | Command::Records(records::Command::Mark { .. } | records::Command::React { .. }) => {
+                let admitted = self.sessions.get(&session)?;
+                let person = admitted.person.then(AgentName::person);
+                admitted.agent.clone().or(person)
+            }
+            Command::Agents(_)
+            | Command::Channels(_)
+            | Command::Watches(_)
+            | Command::Nodes(_)
+            | Command::Receipts(_)
+            | Command::Trace(_)
+            | Command::Workers(_)
+            | Command::Surfacing(_)
+            | Command::Actions(_)
+            | Command::Holds(_)
+            | Command::Resource(_)
+            | Command::Records(_) => None,
+        }
+    }
+
+    /// Tells whether a message of an agent's may be gone with an earlier run.
+    pub(super) fn may_have_lost_something(&self, agent: &AgentName) -> bool {
+        match self.had_sessions {
+            None => true,
+            Some(names) if agent.is_person() => !names.is_empty(),
+            Some(names) => names.contains(agent),
+        }
     }
 
     /// Tells whether a session is the person's and the inbox an agent's.

@@ -35,7 +35,7 @@ impl History<'_> {
             left.insert(Seq(*place), (copy.step, copy));
             *place += 1;
         }
-        for shown in &self.shown {
+        for shown in self.shown.iter().filter(|shown| shown.is_read) {
             let left = inboxes.entry(shown.inbox).or_default();
             let waits = left.iter().filter(|(_, (since, _))| *since <= shown.step);
             let asked_for = waits
@@ -132,16 +132,16 @@ impl History<'_> {
 
     pub(super) fn the_start_is_told_until_it_is_known_to_have_arrived(&self) -> Verdict {
         let mut last: BTreeMap<Inbox, Fate> = BTreeMap::new();
-        for shown in &self.shown {
+        for shown in &self.told {
             let due = match last.get(&shown.inbox) {
-                _ if shown.in_stead || shown.wanted.question.is_some() => false,
-                None => true,
+                _ if shown.tells_nobody => false,
+                None => self.may_have_lost_something(shown.inbox.0),
                 Some(Fate::Failed(at)) => *at <= shown.step,
                 Some(Fate::Open | Fate::Arrived(_)) => false,
             };
             let started_at = self.steps[0].before.boot.started_at;
             holds(shown.step, shown.restarted == due.then_some(started_at), || {
-                format!("{} is told of {:?}", shown.agent, shown.restarted)
+                format!("{} is told of {:?}", shown.inbox.0, shown.restarted)
             })?;
             if shown.restarted.is_some() {
                 last.insert(shown.inbox, shown.fate);

@@ -41,12 +41,19 @@ type Spoiling = (&'static str, Spoil, &'static str, &'static str);
 struct Spoiled {
     steps: Vec<Step>,
     bounds: Bounds,
+    had_sessions: Option<BTreeSet<AgentName>>,
+}
+
+impl Spoiled {
+    fn history(&self) -> History<'_> {
+        History::of(&self.steps, self.had_sessions.as_ref())
+    }
 }
 
 #[test]
 fn whatever_is_spoiled_is_seen_by_the_law_that_is_about_it() {
     let honest: Vec<Spoiled> = (0..SEEDS).filter(|seed| may_judge(*seed)).map(honest).collect();
-    let histories: Vec<History> = honest.iter().map(|run| History::of(&run.steps)).collect();
+    let histories: Vec<History> = honest.iter().map(Spoiled::history).collect();
     let mut unseen = Vec::new();
     for (what, spoil, name, says) in spoilings() {
         let (_, law) = LAWS.iter().find(|(other, _)| *other == name).expect("a law");
@@ -57,7 +64,7 @@ fn whatever_is_spoiled_is_seen_by_the_law_that_is_about_it() {
         let mut many = 0;
         for spoiled in spoiled.take(HISTORIES) {
             many += 1;
-            let said = law(&History::of(&spoiled.steps), &spoiled.bounds);
+            let said = law(&spoiled.history(), &spoiled.bounds);
             let said = said.err().map_or(String::new(), |broken| broken.law);
             if !said.contains(says) {
                 unseen.push(format!(
@@ -100,6 +107,7 @@ fn honest(seed: u64) -> Spoiled {
     Spoiled {
         steps: mem::take(&mut run.steps),
         bounds: run.plan.bounds,
+        had_sessions: run.plan.had_sessions.clone(),
     }
 }
 
@@ -118,7 +126,8 @@ impl<'a> History<'a> {
 
     /// Finds a reply to a read.
     fn reply(&self, fits: impl Fn(&Shown<'_>) -> bool) -> Option<&Shown<'a>> {
-        self.shown.iter().find(|shown| fits(shown))
+        let mut reads = self.shown.iter().filter(|shown| shown.is_read);
+        reads.find(|shown| fits(shown))
     }
 
     /// Finds a message that was accepted: in which step, and who got it.

@@ -50,7 +50,9 @@ impl History<'_> {
                     format!("{call:?} waits for something that is there")
                 })?;
                 let replies = told.get(&(agent, self.life(agent, at)));
-                let is_told = in_stead || wanted.question.is_some() || !is_start_to_be_told(replies, at);
+                let may_be_due = self.may_have_lost_something(agent);
+                let is_told =
+                    in_stead || wanted.question.is_some() || !is_start_to_be_told(replies, at, may_be_due);
                 holds(at, is_told, || {
                     format!("{call:?} waits while the start is to be told")
                 })?;
@@ -181,10 +183,10 @@ impl<'a> Waiting<'a> {
 }
 
 /// Tells whether an agent is to be told of the start after a step, by the replies that ever told it.
-fn is_start_to_be_told(replies: Option<&Vec<(usize, Fate)>>, at: usize) -> bool {
+fn is_start_to_be_told(replies: Option<&Vec<(usize, Fate)>>, at: usize, may_be_due: bool) -> bool {
     let mut replies = replies.into_iter().flatten().rev();
     match replies.find(|(step, _)| *step <= at) {
-        None => true,
+        None => may_be_due,
         Some((_, Fate::Failed(failed))) => *failed <= at,
         Some((_, Fate::Open | Fate::Arrived(_))) => false,
     }

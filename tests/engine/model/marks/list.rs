@@ -167,6 +167,10 @@ marks! { Mark:
     FollowedWhenRead,
     /// An agent is told of the start.
     NoticeTold,
+    /// The first that an agent is answered is that its post was accepted, and it is told of the start.
+    NoticeBesideAPost,
+    /// It is something else, and it is told of the start.
+    NoticeBesideAnotherAnswer,
     /// An agent is told of the start, and there is nothing else to tell.
     NoticeAlone,
     /// A read that would wait is answered at once, only to tell of the start.
@@ -471,8 +475,8 @@ marks! { Mark:
     NoAnswer,
     /// The relay stops while a post waits for its answer.
     StopsWhileItAsks,
-    /// An answer leaves the news of the start.
-    NoticeLeftByAnAnswer,
+    /// An answer that was waited for tells of the start.
+    NoticeInAnAnswer,
     /// A read that is to be the only one waits beside a post of its session that does.
     WaitsBesideItsQuestion,
     /// One wait too many.

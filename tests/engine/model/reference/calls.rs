@@ -45,6 +45,8 @@ impl Model {
                 }
             }
         }
+        self.is_tools = of_tool;
+        self.spoke_for = None;
         let done = self.carry_out_call(now, &open, call, random, command);
         match done {
             Ok(effects) => effects,
@@ -250,7 +252,11 @@ impl Model {
         self.contact(now, open.session, &agent);
         let waiting = self.messages.iter().filter(|m| m.waits_for(&agent));
         let kinds = waiting.map(|m| m.delivery.message.kind).collect();
-        Ok(vec![reply(call, Ok(Reply::Mail(mail::Reply::Pending { kinds })))])
+        Ok(vec![self.answer(
+            open,
+            call,
+            Reply::Mail(mail::Reply::Pending { kinds }),
+        )])
     }
 
     /// Shows a message that an agent got.

@@ -99,7 +99,7 @@ impl Model {
                 Answer::Seen { channel }
             }
         };
-        Ok(vec![reply(call, Ok(Reply::Channels(answer)))])
+        Ok(vec![self.answer(open, call, Reply::Channels(answer))])
     }
 
     /// The person is in no channel, and neither is a session that is not bound.

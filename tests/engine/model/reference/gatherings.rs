@@ -56,7 +56,7 @@ impl Model {
             Ask::Get { name, expand } => self.look(&by, &name, expand)?,
         };
         self.contact(now, open.session, &by);
-        Ok(vec![reply(call, Ok(Reply::Groups(answer)))])
+        Ok(vec![self.answer(open, call, Reply::Groups(answer))])
     }
 
     fn create(

@@ -47,6 +47,7 @@ impl Model {
         {
             return;
         }
+        self.spoke_for = Some(name.clone());
         let waits = self.itself_waits(name);
         if let Some(agent) = self.agent(name) {
             let was_active = agent
@@ -122,7 +123,10 @@ impl Model {
                 }
             }
         };
-        Ok(vec![reply(call, Ok(Reply::Agents(answer)))])
+        if matches!(answer, agents::Reply::You { .. } | agents::Reply::Listed { .. }) {
+            self.spoke_for = open.agent.clone();
+        }
+        Ok(vec![self.answer(open, call, Reply::Agents(answer))])
     }
 
     /// Tells whether an agent waits for something itself, and not only the person in its stead.
@@ -366,7 +370,8 @@ impl Model {
                 transient: registration.transient,
                 ..Agent::new(name)
             });
-            self.notices.push(Notice::new(name.clone()));
+            let notice = Notice::new(name.clone(), self.had_sessions.as_ref());
+            self.notices.push(notice);
         }
         let before = self.agent(name).expect("it is there").clone();
         let takes_over = registration.instance.is_some() && registration.instance > before.instance;

@@ -27,7 +27,7 @@ impl Model {
         let from = self.speaker(open, NamedAs::Sender, post.from.as_deref())?;
         if let Some(answer) = self.answer_before(now, &from, &post)? {
             self.contact(now, open.session, &from);
-            return Ok(vec![reply(call, Ok(Reply::Mail(answer)))]);
+            return Ok(vec![self.answer(open, call, Reply::Mail(answer))]);
         }
         let said = said(&post);
         let Post {
@@ -106,7 +106,7 @@ impl Model {
                 };
                 self.ask(now, open, call, &message.from, asked);
             }
-            None => effects.push(reply(call, Ok(Reply::Mail(posted)))),
+            None => effects.push(self.answer(open, call, Reply::Mail(posted))),
         }
         effects.extend(self.wake_all(now));
         Ok(effects)

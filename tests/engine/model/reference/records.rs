@@ -31,7 +31,7 @@ impl Model {
                 given,
             } => self.react(now, open, &message, &emoji, given)?,
         };
-        Ok(vec![reply(call, Ok(answer.into()))])
+        Ok(vec![self.answer(open, call, answer.into())])
     }
 
     fn only_the_person(&mut self, open: &Open) -> Result<(), Refusal> {

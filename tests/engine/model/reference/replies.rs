@@ -270,8 +270,8 @@ impl Model {
         let in_stead = self.is_in_stead(session, agent);
         for notice in &mut self.notices {
             if notice.agent == *agent && notice.state == State::Waiting {
-                if wanted.answers.is_some() {
-                    self.marks.reach(Mark::NoticeLeftByAnAnswer);
+                // The person hears of it when it reads.
+                if wanted.answers.is_some() && agent.as_str() == "user" {
                     continue;
                 }
                 if in_stead {
@@ -281,6 +281,8 @@ impl Model {
                 notice.state = State::Handed(call);
                 restarted = Some(self.boot.started_at);
                 self.marks.reach(Mark::NoticeTold);
+                self.marks
+                    .reach_if(wanted.answers.is_some(), Mark::NoticeInAnAnswer);
                 self.marks.reach_if(deliveries.is_empty(), Mark::NoticeAlone);
                 self.marks.reach_if(notice.undone, Mark::NoticeToldAgain);
             }
@@ -323,6 +325,43 @@ impl Model {
                 project: (project != "default").then(|| project.into()),
             })),
         )
+    }
+
+    /// Answers a call of a tool that hands nothing over. The first answer to an agent tells it of the start.
+    pub(super) fn answer(&mut self, open: &Open, call: CallId, answer: Reply) -> Effect {
+        let spoke_for = self.spoke_for.take().filter(|_| self.is_tools && !open.person);
+        let notice = self
+            .notices
+            .iter_mut()
+            .find(|notice| spoke_for.as_ref() == Some(&notice.agent));
+        let Some(notice) = notice else {
+            return reply(call, Ok(answer));
+        };
+        if notice.state != State::Waiting {
+            return reply(call, Ok(answer));
+        }
+        notice.state = State::Handed(call);
+        let agent = notice.agent.clone();
+        self.marks.reach(match answer {
+            Reply::Mail(mail::Reply::Posted { .. }) => Mark::NoticeBesideAPost,
+            _ => Mark::NoticeBesideAnotherAnswer,
+        });
+        self.handed_over += 1;
+        self.doubts.push(Doubt {
+            call,
+            number: self.handed_over,
+            session: open.session,
+            agent,
+            carrier: open.carrier,
+            passed: None,
+            read_at: None,
+            read_by: None,
+        });
+        let after_start = Reply::AfterStart {
+            started_at: self.boot.started_at,
+            reply: Box::new(answer),
+        };
+        reply(call, Ok(after_start))
     }
 
     /// Lists the latest of what was handed over before and is asked for, up to the number that is asked for in all.

@@ -22,7 +22,15 @@ fn what_is_left_out_is_the_persons() {
 
 #[test]
 fn the_news_of_a_start_comes_with_its_time() {
-    let relay = Relay::start();
+    let mut relay = Relay::start();
+    let read = post(&relay, "/api/read", "{}");
+    assert_eq!(
+        read,
+        (200, json!({"messages": [], "restarted": null})),
+        "nobody was there before"
+    );
+    relay.session(Way::Http).post("pm", "user", "gone");
+    relay.kill_and_restart();
     let read = post(&relay, "/api/read", "{}");
     let started_at = relay.health()["started_at"].clone();
     assert_eq!(read, (200, json!({"messages": [], "restarted": started_at})));

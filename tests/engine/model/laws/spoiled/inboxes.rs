@@ -30,6 +30,8 @@ pub(super) const SPOILINGS: &[Spoiling] = &[
     spoiling!(again_after_it_arrived, REPEATED, "is shown after"),
     spoiling!(again_while_it_stands, REPEATED, "is shown after"),
     spoiling!(start_kept_back, START, "is told of"),
+    spoiling!(start_kept_back_beside_a_post, START, "is told of"),
+    spoiling!(start_told_to_who_lost_nothing, START, "is told of"),
     spoiling!(start_told_again, START, "is told of"),
     spoiling!(start_told_to_the_person_instead, START, "is told of"),
     spoiling!(start_at_another_time, START, "is told of"),
@@ -176,7 +178,8 @@ fn change_reply(
 }
 
 fn more_left_than_remain(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
-    change_reply(spoiled, history.shown.first()?, |remaining, _, _| *remaining += 1);
+    let shown = history.reply(|_| true)?;
+    change_reply(spoiled, shown, |remaining, _, _| *remaining += 1);
     Some(())
 }
 
@@ -278,6 +281,29 @@ fn again_while_it_stands(history: &History<'_>, spoiled: &mut Spoiled) -> Option
 fn start_kept_back(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     let shown = history.reply(|shown| shown.restarted.is_some())?;
     change_reply(spoiled, shown, |_, restarted, _| *restarted = None);
+    Some(())
+}
+
+fn start_kept_back_beside_a_post(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
+    let mut told = history.shown.iter().filter(|shown| !shown.is_read);
+    let shown = told.find(|shown| {
+        let asked = &history.calls[&shown.call];
+        matches!(asked.command, Command::Mail(mail::Command::Post { .. }))
+    })?;
+    spoiled.change_answer((shown.step, shown.call), |answer| {
+        if let Ok(Reply::AfterStart { reply, .. }) = answer {
+            *answer = Ok(mem::replace(
+                reply,
+                Reply::Mail(mail::Reply::Pending { kinds: Vec::new() }),
+            ));
+        }
+    });
+    Some(())
+}
+
+fn start_told_to_who_lost_nothing(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
+    let shown = history.reply(|shown| !history.may_have_lost_something(&shown.agent))?;
+    tell(history, spoiled, shown, 0);
     Some(())
 }
 

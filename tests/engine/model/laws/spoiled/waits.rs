@@ -37,7 +37,7 @@ pub(super) const SPOILINGS: &[Spoiling] = &[
     spoiling!(refused_without_being_asked, ALONE, "for whom nobody waits"),
     spoiling!(refused_for_another, ALONE, "for whom nobody waits"),
     spoiling!(refused_alone, ALONE, "for whom nobody waits"),
-    spoiling!(answered_with_the_start, AWAITED, "was answered"),
+    spoiling!(answered_with_the_start, START, "is told of"),
     spoiling!(answered_with_two, AWAITED, "was answered"),
     spoiling!(answered_with_none, AWAITED, "was answered"),
     spoiling!(answered_with_a_count, AWAITED, "was answered"),
