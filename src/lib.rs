@@ -7,6 +7,7 @@
 //! - `server`: the shell. Owns the engine; HTTP, SSE, streamable HTTP; decides nothing about messages.
 //! - `workers`: the processes of agent CLIs that relay starts: how they are started, watched and ended.
 //! - `terminal`: what a person's terminal is shown of text from outside.
+//! - `line_queue`: lines on their way to stdout or stderr, which may be slow, full or gone; `diagnostics`: those of stderr.
 //! - `cli`: a file per subcommand; the stdio bridge is one of them.
 //!
 //! # One call
@@ -31,7 +32,11 @@
 
 #[cfg(feature = "server")]
 pub mod cli;
+#[cfg(feature = "server")]
+mod diagnostics;
 pub mod engine;
+#[cfg(feature = "server")]
+mod line_queue;
 #[cfg(feature = "server")]
 mod process;
 #[cfg(feature = "server")]

@@ -57,6 +57,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::diagnostics::{self, Diagnostics};
 use crate::process::quoted;
 use crate::terminal::{visible, visible_lines};
 
@@ -211,7 +212,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(answer) => return tell(answer),
     };
-    trace_to_stderr();
+    let _diagnostics = Diagnostics::start();
     let result = match cli.command {
         Command::Serve(args) => done(serve::run(args).map_err(|error| error.to_string())),
         Command::Send(args) => send::run(args),
@@ -331,8 +332,7 @@ fn done(result: Result<(), String>) -> Result<End, Failure> {
 
 /// Says something on stderr, if anybody listens there.
 fn say(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "{}", visible_lines(text));
+    diagnostics::say(&visible_lines(text));
 }
 
 /// Runs a future to its end on this thread.
@@ -391,18 +391,6 @@ fn unread_text<Name: std::fmt::Display>(unread: impl Iterator<Item = (Name, u64)
         told.push(format!("{count} in {} others", others.len()));
     }
     format!("; unread, now gone: {}", told.join(", "))
-}
-
-/// Sends diagnostics to stderr; `RELAY_LOG` chooses which, as `RUST_LOG` does elsewhere.
-fn trace_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::builder()
-        .with_env_var("RELAY_LOG")
-        .try_from_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,rmcp=error"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
 }
 
 /// The address under which programs on this machine reach a relay that listens on `host`.

@@ -175,7 +175,7 @@ async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) 
         args.port,
         tools::DEFAULT.names()
     );
-    let (log, log_end) = stdout_log(banner);
+    let (log, log_end) = stdout_log(&banner);
     let processes = workers::Processes::of(workers::Relay {
         host: args.host,
         port: args.port,
@@ -207,7 +207,7 @@ async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) 
     };
     let unread = serve(doors, config, stop).await?;
     let unread = unread.into_iter().map(|(agent, count)| (agent, count as u64));
-    log_end.write(format!("[relay] stopped{}", unread_text(unread)));
+    log_end.write(&format!("[relay] stopped{}", unread_text(unread)));
     Ok(())
 }
 

@@ -187,8 +187,8 @@ const _: () = assert!(NOTES_PATIENCE.as_millis() > STOP_PATIENCE.as_millis() + L
 
 // The log.
 
-/// How many lines may wait for a slow stdout. More are counted and left out.
-pub const LINES_MAX: usize = 1_024;
+/// Most bytes of lines that wait for a slow stdout: some two thousand. More are counted and left out.
+pub const LINES_BYTES_MAX: usize = 256 * 1024;
 
 /// How long the end of a relay waits for the last lines to be written.
 pub const LOG_END_PATIENCE: Duration = Duration::from_millis(500);

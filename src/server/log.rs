@@ -1,21 +1,14 @@
 //! The log that a person reads: one line a message, on stdout.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "stdout may block, so a thread of its own writes to it"
-)]
-
-use std::fmt::{Display, Write as _};
-use std::io::{IsTerminal, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, Instant};
+use std::fmt::Display;
+use std::io::IsTerminal as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, Local, TimeZone, Utc};
 
-use super::limits::{LINES_MAX, LOG_END_PATIENCE};
+use super::limits::{LINES_BYTES_MAX, LOG_END_PATIENCE};
 use crate::engine::{Kind, Message, Timestamp};
+use crate::line_queue::LineQueue;
 use crate::terminal::preview;
 
 /// Where accepted messages are shown. Must not wait: it is called for every post.
@@ -24,103 +17,33 @@ pub type MessageLog = Box<dyn Fn(Arc<Message>) + Send + Sync>;
 /// How much of a body a line shows, in characters as a reader counts them.
 const PREVIEW_CHARACTERS: usize = 60;
 
-/// How long lines are gathered before they are written together, so that a burst wakes the writer once.
-const GATHER: Duration = Duration::from_millis(5);
-
-/// What goes to the thread that writes.
-enum Item {
-    Line(Arc<Message>),
-    /// All before it is to be written now, and then this line; says so when it is.
-    End(String, SyncSender<()>),
-}
-
 /// The end of a log on stdout.
-pub struct LogEnd(SyncSender<Item>);
+pub struct LogEnd(LineQueue);
 
 impl LogEnd {
     /// Waits until all lines are written, and a last one, but not for a stdout that nobody reads.
-    pub fn write(self, last_line: String) {
-        let until = Instant::now() + LOG_END_PATIENCE;
-        let (done, written) = sync_channel(1);
-        let mut end = Item::End(last_line, done);
-        // The queue may be full of lines, which this one waits for like the others behind them.
-        while let Err(refused) = self.0.try_send(end) {
-            match refused {
-                TrySendError::Full(item) if Instant::now() < until => end = item,
-                TrySendError::Full(_) | TrySendError::Disconnected(_) => return,
-            }
-            std::thread::sleep(GATHER);
-        }
-        let _ = written.recv_timeout(until.saturating_duration_since(Instant::now()));
+    pub fn write(self, last_line: &str) {
+        self.0.write_now(&format!("{last_line}\n"), LOG_END_PATIENCE);
     }
 }
 
 /// Returns a log that writes to stdout, in colour if it is a terminal, after a `banner` that it writes first; and its
-/// end. A slow or closed stdout stops nothing.
-pub fn stdout_log(banner: String) -> (MessageLog, LogEnd) {
-    let (sender, receiver) = sync_channel(LINES_MAX);
-    let left_out = Arc::new(AtomicU64::new(0));
-    let writer = {
-        let left_out = Arc::clone(&left_out);
-        move || write_lines(&banner, &receiver, &left_out)
-    };
-    if let Err(error) = std::thread::Builder::new().name("log".to_owned()).spawn(writer) {
-        tracing::warn!(%error, "cannot start the thread that writes the log");
-    }
-    let end = LogEnd(sender.clone());
-    let log: MessageLog = Box::new(move |message| match sender.try_send(Item::Line(message)) {
-        Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-        Err(TrySendError::Full(_)) => {
-            left_out.fetch_add(1, Ordering::Relaxed);
-        }
+/// end. A slow, full or closed stdout stops nothing.
+pub fn stdout_log(banner: &str) -> (MessageLog, LogEnd) {
+    let colour = std::io::stdout().is_terminal();
+    let queue = LineQueue::new("stdout", std::io::stdout(), LINES_BYTES_MAX);
+    queue.add(|text| text.push_str(banner));
+    let end = LogEnd(queue.clone());
+    // Taken under the queue's own lock, and nowhere else.
+    let lines = Mutex::new(Lines::new(Local, colour));
+    let log: MessageLog = Box::new(move |message| {
+        queue.add(|text| {
+            let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.write(&Line::from(&*message), text);
+            text.push('\n');
+        });
     });
     (log, end)
-}
-
-/// Writes lines until stdout is closed, and how many were left out where some were.
-fn write_lines(banner: &str, items: &Receiver<Item>, left_out: &AtomicU64) {
-    let colour = std::io::stdout().is_terminal();
-    let write = |text: &str| {
-        let mut stdout = std::io::stdout().lock();
-        stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush())
-            .is_ok()
-    };
-    let mut open = write(banner);
-    let mut lines = Lines::new(Local, colour);
-    // Kept for its room.
-    let mut text = String::new();
-    while open && let Ok(first) = items.recv() {
-        if matches!(first, Item::Line(_)) {
-            std::thread::sleep(GATHER);
-        }
-        text.clear();
-        let mut ends = Vec::new();
-        let mut last_lines = String::new();
-        for item in std::iter::once(first).chain(items.try_iter()) {
-            match item {
-                Item::Line(message) => {
-                    lines.write(&Line::from(&*message), &mut text);
-                    text.push('\n');
-                }
-                Item::End(last_line, done) => {
-                    last_lines.push_str(&last_line);
-                    last_lines.push('\n');
-                    ends.push(done);
-                }
-            }
-        }
-        let gap = left_out.swap(0, Ordering::Relaxed);
-        if gap > 0 {
-            let _ = writeln!(text, "[relay] {gap} lines left out: stdout is slow");
-        }
-        text.push_str(&last_lines);
-        open = write(&text);
-        for done in ends {
-            let _ = done.try_send(());
-        }
-    }
 }
 
 /// Writes a message as `[14:32:01] dev-b → pm [status] "Task P4 DONE..."`, in a time zone, in colour or not.
@@ -338,36 +261,6 @@ mod tests {
             "23:59:59", "00:00:00", "00:00:00", "00:00:01", "00:00:00", "00:00:59", "00:01:00", "00:00:00",
         ];
         assert_eq!(times, expected);
-    }
-
-    #[test]
-    fn the_last_line_waits_for_room_behind_the_others() {
-        let (sender, items) = sync_channel(1);
-        let other = Item::Line(Arc::new(message(Kind::Free, "")));
-        sender.try_send(other).expect("there is room for one");
-        let (gave_up, given_up) = sync_channel(1);
-        let ending = std::thread::spawn(move || {
-            LogEnd(sender).write("the end".to_owned());
-            let _ = gave_up.try_send(());
-        });
-        assert!(given_up.recv_timeout(LOG_END_PATIENCE / 5).is_err());
-        assert!(matches!(items.recv(), Ok(Item::Line(_))));
-        let Ok(Item::End(last_line, done)) = items.recv() else {
-            panic!("the last line is left out");
-        };
-        assert_eq!(last_line, "the end");
-        done.try_send(()).expect("it is waited for");
-        ending.join().expect("no panic");
-    }
-
-    #[test]
-    fn the_end_is_not_held_up_by_a_queue_that_nobody_empties() {
-        let (sender, _items) = sync_channel(1);
-        let other = Item::Line(Arc::new(message(Kind::Free, "")));
-        sender.try_send(other).expect("there is room for one");
-        let started = Instant::now();
-        LogEnd(sender).write("the end".to_owned());
-        assert!(started.elapsed() >= LOG_END_PATIENCE);
     }
 
     #[test]

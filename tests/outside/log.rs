@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::process::{Process, READY, Relay, free_port, relay_command};
+use crate::support::process::{Process, READY, Relay, free_port, relay_command, signal};
 use crate::support::session::{QUIET, Session, Way};
 use crate::support::{PATIENCE, until};
 
@@ -343,7 +343,7 @@ mod nobody_reads {
     #[test]
     fn a_stdout_that_nobody_reads_stops_nothing_and_its_gap_is_told() {
         let mut relay = Relay::start_unread(&[], &[]);
-        // The pipe is full after some 250 lines, and what waits for it after some 1,000 more.
+        // The pipe is full after some 250 lines, and what waits for it after some 1,000 more, of 256 kB.
         let mut posts = 3_000;
         post_many(&relay, posts);
         relay.read_stdout();
@@ -351,12 +351,11 @@ mod nobody_reads {
         let started = Instant::now();
         while shown + left_out < posts {
             assert!(started.elapsed() < PATIENCE, "{shown} and {left_out} of {posts}");
-            // A gap is told with the next line, which may be left out itself while there is no room yet.
             relay.session(Way::Http).post("pm", "dev-b", "next");
             posts += 1;
             while let Some(line) = relay.line_within(Duration::from_millis(300)) {
                 if let Some(rest) = line.strip_prefix("[relay] ") {
-                    let count = rest.strip_suffix(" lines left out: stdout is slow");
+                    let count = rest.strip_suffix(" lines left out: stdout did not take them");
                     let count = count.and_then(|count| count.parse::<usize>().ok());
                     left_out += count.expect("a number of lines");
                 } else {
@@ -373,6 +372,68 @@ mod nobody_reads {
         relay.session(Way::Http).post("pm", "dev-b", "last");
         assert!(relay.line().ends_with("\"last\""));
         assert_eq!(relay.line_within(QUIET), None);
+    }
+
+    #[test]
+    fn a_stdout_that_would_block_gets_each_line_once_it_is_read() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        // Another program that shares a terminal with relay may have told it not to block.
+        rustix::io::ioctl_fionbio(&writer, true).expect("a pipe can be told not to block");
+        let port = free_port();
+        let mut command = relay_command();
+        let mut process = Process::start(
+            command
+                .args(["serve", "--port", &port.to_string()])
+                .stdout(writer),
+        );
+        drop(command);
+        until("the relay listens", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        let mut session = Session::open(port, Way::Sse, None);
+        // Twice what the pipe takes, and half of what waits for it.
+        let bodies: Vec<String> = (0..600)
+            .map(|number| format!("{number:03} {}", "🦀".repeat(50)))
+            .collect();
+        for body in &bodies {
+            session.post("pm", "dev-a", body);
+            assert_eq!(session.read("dev-a").bodies().len(), 1);
+        }
+        let shown = std::thread::spawn(move || {
+            let lines = BufReader::new(reader).lines().map_while(Result::ok);
+            lines.skip_while(|line| line != READY).skip(1).collect::<Vec<_>>()
+        });
+        signal(process.child.id(), "TERM");
+        assert_eq!(process.exit_status().code(), Some(0));
+        let shown = shown.join().expect("reading does not panic");
+        let (last, shown) = shown.split_last().expect("its last line");
+        assert_eq!(last, "[relay] stopped");
+        let expected = bodies.iter().map(|body| format!(" pm → dev-a [free] \"{body}\""));
+        assert_eq!(shown.len(), bodies.len());
+        for (line, expected) in shown.iter().zip(expected) {
+            assert!(line.ends_with(&expected), "{line}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_waits_for_a_stdout_that_nobody_reads_is_lines_and_not_messages() {
+        let mut relay = Relay::start_unread(&[], &[]);
+        let mut session = relay.session(Way::Http);
+        let body = "x".repeat(1_000_000);
+        let mut post = |count: usize| {
+            for _ in 0..count {
+                session.post("pm", "dev-a", &body);
+                assert_eq!(session.read("dev-a").bodies().len(), 1);
+            }
+        };
+        // What each connection needs is there by then. The pipe is full, and lines wait.
+        post(500);
+        let before = relay.resident_bytes();
+        post(200);
+        let more = relay.resident_bytes().saturating_sub(before);
+        assert!(more < 64 * 1024 * 1024, "{more} bytes for 200 lines");
+        drop(relay.take_stdout());
     }
 
     #[test]
@@ -418,5 +479,107 @@ mod nobody_reads {
             .write_all(&[b'.'; PIPE_BYTES])
             .expect("the pipe takes as much as it holds");
         serves_with(writer);
+    }
+}
+
+mod diagnostics {
+    use super::*;
+
+    /// A stderr that no line can be written to: nobody reads it, nobody will ever, or there is no room behind it. With it comes what keeps
+    /// it so.
+    fn stderrs() -> Vec<(&'static str, Stdio, Option<std::io::PipeReader>)> {
+        let pipe = || std::io::pipe().expect("a pipe");
+        let (closed, (unread, mut full)) = (pipe().1, pipe());
+        rustix::io::ioctl_fionbio(&full, true).expect("a pipe can be told not to block");
+        while full.write(&[b'.'; 4_096]).is_ok() {}
+        rustix::io::ioctl_fionbio(&full, false).expect("a pipe can be told to block");
+        let mut stderrs = vec![
+            ("closed", Stdio::from(closed), None),
+            ("full", Stdio::from(full), Some(unread)),
+        ];
+        if cfg!(target_os = "linux") {
+            let disk = std::fs::File::options().write(true).open("/dev/full");
+            stderrs.push(("full disk", Stdio::from(disk.expect("Linux has one")), None));
+        }
+        stderrs
+    }
+
+    #[test]
+    fn a_relay_that_cannot_say_that_it_has_no_files_left_goes_on() {
+        for (what, stderr, _kept) in stderrs() {
+            let port = free_port();
+            let mut command = Command::new("sh");
+            let own = relay_command();
+            command
+                .args(["-c", "ulimit -n 32; exec \"$0\" serve --port \"$1\""])
+                .args([env!("CARGO_BIN_EXE_relay"), &port.to_string()])
+                .envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))))
+                .stdin(Stdio::null())
+                .stdout(Stdio::null());
+            let mut process = Process::start_with_stderr(&mut command, stderr);
+            until("the relay listens", || {
+                TcpStream::connect(("127.0.0.1", port)).is_ok()
+            });
+            let mut early = Session::open(port, Way::Sse, None);
+            let many: Vec<_> = (0..64)
+                .map_while(|_| TcpStream::connect(("127.0.0.1", port)).ok())
+                .collect();
+            // Whoever was there before them is served meanwhile, and who comes after them later.
+            let met = Instant::now();
+            while met.elapsed() < Duration::from_millis(500) {
+                early.post("pm", "dev-a", "b");
+                assert_eq!(early.read("dev-a").bodies(), ["b"], "{what}");
+            }
+            drop(many);
+            Session::open(port, Way::Http, None).post("pm", "dev-b", "b");
+            signal(process.child.id(), "TERM");
+            assert_eq!(process.exit_status().code(), Some(0), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_bridge_whose_diagnostics_nobody_reads_answers_and_says_later_what_is_missing() {
+        let relay = Relay::start();
+        let (unread, stderr) = std::io::pipe().expect("a pipe");
+        let mut command = relay_command();
+        command
+            .args(["mcp", "--port", &relay.port.to_string()])
+            .env("RELAY_LOG", "trace")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = Process::start_with_stderr(&mut command, stderr);
+        drop(command);
+        let mut stdin = process.child.stdin.take().expect("it is piped");
+        let stdout = BufReader::new(process.child.stdout.take().expect("it is piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"relay-log-tests","version":"1"}}}"#;
+        let mut ask = |id: usize, line: &str| {
+            writeln!(stdin, "{line}").expect("it is read");
+            let answer = lines.recv_timeout(PATIENCE).expect("an answer");
+            assert!(answer.contains(&format!("\"id\":{id}")), "{answer}");
+        };
+        ask(0, initialize);
+        for id in 1..3_000 {
+            ask(id, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+        }
+        // What waits is written once somebody reads, and how much had no room.
+        let said = std::thread::spawn(move || {
+            let lines = BufReader::new(unread).lines().map_while(Result::ok);
+            lines.filter(|line| line.contains("left out")).collect::<Vec<_>>()
+        });
+        drop(stdin);
+        assert_eq!(process.exit_status().code(), Some(0));
+        let said = said.join().expect("reading does not panic");
+        let [gap] = &said[..] else { panic!("{said:?}") };
+        let count = gap
+            .strip_prefix("[relay] ")
+            .and_then(|gap| gap.strip_suffix(" lines left out: stderr did not take them"))
+            .and_then(|count| count.parse::<u32>().ok());
+        assert!(count.is_some_and(|count| count > 100), "{gap}");
     }
 }

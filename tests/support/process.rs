@@ -363,6 +363,16 @@ impl Process {
         }
     }
 
+    /// Starts it with a stderr of which nothing is kept.
+    pub fn start_with_stderr(command: &mut Command, stderr: impl Into<Stdio>) -> Self {
+        let child = command
+            .stderr(stderr)
+            .spawn()
+            .expect("the built relay can be started");
+        let stderr = None;
+        Self { child, stderr }
+    }
+
     /// Starts a relay and reads its banner, and no more than that, from its stdout.
     fn start_relay(
         port: u16,

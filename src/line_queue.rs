@@ -1,0 +1,413 @@
+//! Lines on their way to a descriptor that may be slow, full or gone: whoever adds one never waits, and none is lost unsaid.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a write may block, so a thread of its own writes and waits"
+)]
+
+use std::fmt::Write as _;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+/// How long lines are gathered before they are written together, so that a burst wakes the writer once.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// How soon a descriptor that could not take a line, for want of room on a disk for instance, is tried again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Room for lines that is kept when they are written, in bytes: a burst of some hundred.
+const ROOM_KEPT_BYTES: usize = 16 * 1024;
+
+/// Lines that wait for a descriptor. A clone is the same queue; once all are gone, its thread ends.
+#[derive(Clone)]
+pub(crate) struct LineQueue(Arc<Handle>);
+
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The name of the descriptor, for a person, and of the thread that writes to it.
+    name: &'static str,
+    /// Most bytes of lines that wait.
+    bytes_max: usize,
+    descriptor: Box<dyn AsFd + Send + Sync>,
+    waiting: Mutex<Waiting>,
+    /// There is something to be written, or nobody will add anything any more.
+    added: Condvar,
+    /// Something was written, or nothing will be.
+    written: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Whole lines.
+    text: String,
+    /// How many lines were left out behind them.
+    left_out: u64,
+    /// How many times something was added, and up to which of them all is written.
+    added: u64,
+    written: u64,
+    writer: Writer,
+    /// All handles of the queue are gone.
+    is_over: bool,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum Writer {
+    /// It is started with the first line, so that a process that says nothing has no thread for it.
+    #[default]
+    NotStarted,
+    Runs,
+    /// Nobody will ever read what is written.
+    Gone,
+}
+
+impl LineQueue {
+    /// Makes a queue of at most so many bytes. Its thread starts with the first line.
+    pub(crate) fn new(
+        name: &'static str,
+        descriptor: impl AsFd + Send + Sync + 'static,
+        bytes_max: usize,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            name,
+            bytes_max,
+            descriptor: Box::new(descriptor),
+            waiting: Mutex::default(),
+            added: Condvar::new(),
+            written: Condvar::new(),
+        });
+        Self(Arc::new(Handle { shared }))
+    }
+
+    /// Adds whole lines, which `write` puts behind a text; it only does that. They are left out, and counted as one, where they have
+    /// no room.
+    pub(crate) fn add(&self, write: impl FnOnce(&mut String)) {
+        let mut waiting = self.shared().waiting();
+        if waiting.writer == Writer::Gone {
+            return;
+        }
+        // A line behind one that was left out would be out of its place.
+        if waiting.left_out > 0 {
+            waiting.left_out += 1;
+        } else {
+            let before = waiting.text.len();
+            write(&mut waiting.text);
+            if waiting.text.len() > self.shared().bytes_max {
+                waiting.text.truncate(before);
+                waiting.left_out = 1;
+            }
+        }
+        self.wake(waiting);
+    }
+
+    /// Adds whole lines, whatever room there is, and waits until they are written, but only so long for a descriptor that takes nothing.
+    pub(crate) fn write_now(&self, line: &str, patience: Duration) {
+        let mut waiting = self.shared().waiting();
+        if waiting.writer == Writer::Gone {
+            return;
+        }
+        waiting.tell_left_out(self.shared().name);
+        waiting.text.push_str(line);
+        self.wake(waiting);
+        self.flush(patience);
+    }
+
+    /// Waits until all that was added is written, but only so long.
+    pub(crate) fn flush(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        let mut waiting = self.shared().waiting();
+        let added = waiting.added;
+        while waiting.written < added && waiting.writer == Writer::Runs {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let woken = self.shared().written.wait_timeout(waiting, left);
+            (waiting, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    /// Has the thread see what was added, and starts it where it does not run.
+    fn wake(&self, mut waiting: MutexGuard<'_, Waiting>) {
+        waiting.added += 1;
+        if waiting.writer == Writer::Runs {
+            drop(waiting);
+            self.shared().added.notify_one();
+            return;
+        }
+        let shared = Arc::clone(self.shared());
+        let thread = std::thread::Builder::new().name(shared.name.to_owned());
+        // Where the system gives no thread, the next line tries again.
+        if thread.spawn(move || shared.write_lines()).is_ok() {
+            waiting.writer = Writer::Runs;
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.waiting().is_over = true;
+        self.shared.added.notify_one();
+    }
+}
+
+impl Waiting {
+    /// Says behind the lines how many were left out there.
+    fn tell_left_out(&mut self, name: &str) {
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out > 0 {
+            let lines = if left_out == 1 { "line" } else { "lines" };
+            let _ = writeln!(
+                self.text,
+                "[relay] {left_out} {lines} left out: {name} did not take them"
+            );
+        }
+    }
+}
+
+impl Shared {
+    /// Nothing that panics is done while the lock is held, but for what a caller of [`LineQueue::add`] does, who leaves whole text.
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what is added until the descriptor is gone, or the queue is.
+    fn write_lines(&self) {
+        let mut lines = String::new();
+        loop {
+            let mut waiting = self.waiting();
+            while waiting.written == waiting.added {
+                if waiting.is_over {
+                    return;
+                }
+                let woken = self.added.wait(waiting);
+                waiting = woken.unwrap_or_else(PoisonError::into_inner);
+            }
+            drop(waiting);
+            std::thread::sleep(GATHER);
+            lines.clear();
+            lines.shrink_to(ROOM_KEPT_BYTES);
+            let mut waiting = self.waiting();
+            waiting.tell_left_out(self.name);
+            std::mem::swap(&mut lines, &mut waiting.text);
+            let added = waiting.added;
+            drop(waiting);
+            let is_written = self.write(lines.as_bytes());
+            let mut waiting = self.waiting();
+            waiting.written = added;
+            if !is_written {
+                waiting.writer = Writer::Gone;
+                waiting.text = String::new();
+            }
+            drop(waiting);
+            self.written.notify_all();
+            if !is_written {
+                return;
+            }
+        }
+    }
+
+    /// Writes all bytes, however long that takes; or returns false once nobody can read them any more: the pipe's reader has gone, or
+    /// the terminal.
+    fn write(&self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            // Not by the standard library's handle: while that waits, it would hold up all who write there by themselves.
+            match rustix::io::write(&self.descriptor, bytes) {
+                Ok(count) if count > 0 => bytes = &bytes[count..],
+                Err(Errno::PIPE | Errno::IO) => return false,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    let mut descriptor = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+                    // Where it cannot be waited for, it is tried again as it is.
+                    let _ = poll(&mut descriptor, None);
+                    std::thread::sleep(GATHER);
+                }
+                Ok(_) | Err(_) => std::thread::sleep(AGAIN),
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, PipeReader, Read as _, Write as _};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// A pipe that takes nothing until its reader has read that.
+    fn full_pipe() -> (PipeReader, std::io::PipeWriter, usize) {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        rustix::io::ioctl_fionbio(&writer, true).expect("a pipe can be told not to block");
+        let mut filled = 0;
+        while let Ok(count) = writer.write(&[b'.'; 4_096]) {
+            filled += count;
+        }
+        (reader, writer, filled)
+    }
+
+    fn add(queue: &LineQueue, line: &str) {
+        queue.add(|text| text.push_str(&format!("{line}\n")));
+    }
+
+    /// Reads the lines behind so many bytes, up to the end.
+    fn lines_behind(mut reader: PipeReader, skipped: usize) -> Vec<String> {
+        let mut skipping = vec![0; skipped];
+        reader.read_exact(&mut skipping).expect("the pipe was filled");
+        BufReader::new(reader)
+            .lines()
+            .map(|line| line.expect("lines of text"))
+            .collect()
+    }
+
+    #[test]
+    fn lines_are_written_in_order_and_the_thread_ends_with_the_queue() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let queue = LineQueue::new("a pipe", writer, 1_024);
+        for line in ["one", "two", "three"] {
+            add(&queue, line);
+        }
+        queue.write_now("four\n", LONG);
+        drop(queue);
+        assert_eq!(lines_behind(reader, 0), ["one", "two", "three", "four"]);
+    }
+
+    #[test]
+    fn a_descriptor_that_would_block_is_waited_for_and_gets_all() {
+        let (reader, writer, filled) = full_pipe();
+        let queue = LineQueue::new("a pipe", writer, 1_024);
+        add(&queue, "one");
+        // It has met the full pipe by then, most often; it is right either way.
+        queue.flush(Duration::from_millis(50));
+        add(&queue, "two");
+        let reading = std::thread::spawn(move || lines_behind(reader, filled));
+        queue.write_now("three\n", LONG);
+        drop(queue);
+        assert_eq!(reading.join().expect("no panic"), ["one", "two", "three"]);
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted_and_told_of_in_its_place() {
+        let (reader, writer, filled) = full_pipe();
+        let queue = LineQueue::new("a pipe", writer, 10);
+        // The writer has the first in its hands once the queue is empty.
+        add(&queue, "0");
+        while !queue.shared().waiting().text.is_empty() {
+            std::thread::yield_now();
+        }
+        for line in ["123", "456", "longer", "7"] {
+            add(&queue, line);
+        }
+        assert!(queue.shared().waiting().text.len() <= 10);
+        let reading = std::thread::spawn(move || lines_behind(reader, filled));
+        queue.flush(LONG);
+        add(&queue, "8");
+        queue.write_now("9\n", LONG);
+        drop(queue);
+        let told = "[relay] 2 lines left out: a pipe did not take them";
+        assert_eq!(
+            reading.join().expect("no panic"),
+            ["0", "123", "456", told, "8", "9"]
+        );
+    }
+
+    #[test]
+    fn the_end_is_not_held_up_by_a_descriptor_that_takes_nothing() {
+        let (_reader, writer, _) = full_pipe();
+        let queue = LineQueue::new("a pipe", writer, 10);
+        let started = Instant::now();
+        let patience = Duration::from_millis(100);
+        queue.write_now("never written\n", patience);
+        assert!(started.elapsed() >= patience);
+        assert!(started.elapsed() < LONG);
+    }
+
+    #[test]
+    fn once_the_reader_has_gone_nothing_waits_and_nothing_is_kept() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let queue = LineQueue::new("a pipe", writer, 1_024);
+        add(&queue, "one");
+        queue.flush(LONG);
+        add(&queue, "two");
+        let started = Instant::now();
+        queue.write_now("three\n", LONG);
+        assert!(started.elapsed() < LONG);
+        let waiting = queue.shared().waiting();
+        assert!(waiting.writer == Writer::Gone && waiting.left_out == 0);
+    }
+
+    /// A disk that is full until somebody has made room.
+    #[cfg(target_os = "linux")]
+    struct Disk {
+        full: std::fs::File,
+        room: std::io::PipeWriter,
+        has_room: std::sync::atomic::AtomicBool,
+    }
+
+    #[cfg(target_os = "linux")]
+    impl AsFd for Disk {
+        fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+            if self.has_room.load(std::sync::atomic::Ordering::Relaxed) {
+                self.room.as_fd()
+            } else {
+                self.full.as_fd()
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_was_meant_for_a_full_disk_is_written_once_there_is_room_and_how_much_had_none() {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let (reader, room) = std::io::pipe().expect("a pipe");
+        let disk = Arc::new(Disk {
+            full: full.expect("Linux has one"),
+            room,
+            has_room: false.into(),
+        });
+        let queue = LineQueue::new("a disk", Arc::clone(&disk), 10);
+        add(&queue, "0");
+        while !queue.shared().waiting().text.is_empty() {
+            std::thread::yield_now();
+        }
+        for line in ["123", "456", "longer", "7", "8"] {
+            add(&queue, line);
+        }
+        disk.has_room.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(disk);
+        queue.write_now("9\n", LONG);
+        drop(queue);
+        let told = "[relay] 3 lines left out: a disk did not take them";
+        assert_eq!(lines_behind(reader, 0), ["0", "123", "456", told, "9"]);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_is_tried_again_and_keeps_no_more_than_it_may() {
+        let full = std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("Linux has one");
+        let queue = LineQueue::new("a full disk", full, 10);
+        for line in ["123", "456", "longer", "7"] {
+            add(&queue, line);
+            queue.flush(Duration::from_millis(20));
+        }
+        let waiting = queue.shared().waiting();
+        assert!(waiting.writer == Writer::Runs, "it is not given up");
+        assert!(waiting.text.len() <= 10);
+    }
+}
