@@ -51,7 +51,7 @@ impl Ask<'_> {
     /// The relay was not found or refused it, or stdout did not take its answer.
     pub fn tell<T: DeserializeOwned>(self, told: impl FnOnce(T) -> Told) -> Result<End, Failure> {
         let subcommand = self.subcommand;
-        block_on(self.ask_and_tell(told))
+        block_on(self.ask_and_tell(told))?
             .map_err(|error: AskError| Failure::error(format!("relay {subcommand}: {error}")))
     }
 

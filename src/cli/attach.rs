@@ -104,7 +104,7 @@ pub fn run(args: &Attach) -> Result<End, Failure> {
         let left = show(stream, &mut signals).await;
         drop(terminal);
         left.map(Some)
-    });
+    })?;
     match left.map_err(|error| failed(error.to_string()))? {
         None => {
             say(&format!(

@@ -67,24 +67,23 @@ impl From<DoctorError> for Failure {
 
 /// Looks and tells.
 pub fn run(args: &Doctor) -> Result<End, Failure> {
-    Ok(look(args)?)
-}
-
-fn look(args: &Doctor) -> Result<End, DoctorError> {
-    let (directories, data) = install::surroundings()?;
+    let (directories, data) = install::surroundings().map_err(DoctorError::from)?;
     let program = lasting::program(lasting::copy(&data).as_ref());
-    let reports: Result<Vec<Report>, DoctorError> = block_on(async {
+    let reports = block_on(async {
         let looked = EDITORS
             .iter()
             .map(|editor| report(editor, &directories, &program, args.token.as_ref()));
-        Ok(join_all(looked).await)
-    });
-    let reports = reports?;
+        join_all(looked).await
+    })?;
+    Ok(show(args, &reports)?)
+}
+
+fn show(args: &Doctor, reports: &[Report]) -> Result<End, DoctorError> {
     let text = if args.json {
         let told = serde_json::json!({ "editors": reports });
         format!("{told}\n")
     } else {
-        visible_lines(&text(&reports))
+        visible_lines(&text(reports))
     };
     write_stdout(&text)?;
     let configured: Vec<&Report> = reports.iter().filter(|report| report.is_concerned()).collect();

@@ -145,7 +145,7 @@ pub fn hold(args: &Hold) -> Result<End, Failure> {
         };
         Ok((format!("{what}{now}\n"), End::Done))
     };
-    let done = block_on(ask(&args.at, "/api/hold", &asked, args.json, say));
+    let done = block_on(ask(&args.at, "/api/hold", &asked, args.json, say))?;
     let end = done.map_err(|error| error.of("hold"))?;
     if end == End::Nothing {
         self::say("nothing is held");
@@ -181,7 +181,7 @@ pub fn allow(args: &Allow) -> Result<End, Failure> {
             false => (String::new(), End::Nothing),
         })
     };
-    let done = block_on(ask(&args.at, "/api/allow", &asked, args.json, say));
+    let done = block_on(ask(&args.at, "/api/allow", &asked, args.json, say))?;
     let end = done.map_err(|error| error.of("allow"))?;
     if end == End::Nothing {
         self::say(
@@ -203,7 +203,7 @@ fn is_id(word: &str) -> bool {
 pub fn drop(args: &Drop) -> Result<End, Failure> {
     let asked = json!({"message": args.id});
     let say = |answer: &[u8]| one(answer, "is dropped, and will not come to");
-    let done = block_on(ask(&args.at, "/api/drop", &asked, args.json, say));
+    let done = block_on(ask(&args.at, "/api/drop", &asked, args.json, say))?;
     done.map_err(|error| error.of("drop"))
 }
 

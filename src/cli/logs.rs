@@ -42,7 +42,7 @@ pub fn run(args: &Logs) -> Result<End, Failure> {
         say(&args.which.never_was("logs"));
         return Ok(End::Nothing);
     };
-    match block_on(logs(args, &files)) {
+    match block_on(logs(args, &files))? {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(End::Done),
         Err(error) => Err(Failure::error(format!("relay logs: {error}"))),
         Ok(()) => Ok(End::Done),

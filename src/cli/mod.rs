@@ -335,16 +335,28 @@ fn say(text: &str) {
     diagnostics::say(&visible_lines(text));
 }
 
-/// Runs a future to its end on this thread.
-fn block_on<T, E>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("the system gives a process its timers and sockets");
+/// Runs a future to its end on this thread, if the system gives this process what that takes.
+fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = runtime(&mut tokio::runtime::Builder::new_current_thread());
+    let runtime =
+        runtime.map_err(|error| Failure::error(format!("relay cannot wait for anything: {error}")))?;
     let result = runtime.block_on(future);
     // A name that the system is still looking up holds up nothing.
     runtime.shutdown_background();
-    result
+    Ok(result)
+}
+
+/// How many files a runtime opens, and then some: one to wait for sockets with, one to be woken by, and a pair for signals.
+const RUNTIME_FILES: usize = 16;
+
+/// Makes a runtime with timers and sockets. tokio panics where there is no file for its signals, so it is looked first whether there are some.
+fn runtime(builder: &mut tokio::runtime::Builder) -> std::io::Result<tokio::runtime::Runtime> {
+    let stderr = std::io::stderr();
+    let files: std::io::Result<Vec<_>> = (0..RUNTIME_FILES)
+        .map(|_| std::os::fd::AsFd::as_fd(&stderr).try_clone_to_owned())
+        .collect();
+    drop(files?);
+    builder.enable_all().build()
 }
 
 /// Returns the command of a shell that is this program.

@@ -46,7 +46,7 @@ impl From<PeekError> for Failure {
 
 /// Looks.
 pub fn run(args: &Peek) -> Result<End, Failure> {
-    Ok(block_on(peek(args))?)
+    Ok(block_on(peek(args))??)
 }
 
 async fn peek(args: &Peek) -> Result<End, PeekError> {

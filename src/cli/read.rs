@@ -142,7 +142,7 @@ fn run_as(subcommand: &'static str, taking: &Taking<'_>) -> Result<End, Failure>
         let error = ReadError::NotThePerson { why, subcommand };
         return Err(error.of(subcommand));
     }
-    block_on(take(taking)).map_err(|error| error.of(subcommand))
+    block_on(take(taking))?.map_err(|error| error.of(subcommand))
 }
 
 /// Takes one message after the other: each is taken, written, and read once stdout's reader has it, which the next call confirms, or the

@@ -78,7 +78,7 @@ struct DeadLetter {
 
 /// Lists what was given up, or has it sent again.
 pub fn run(args: &Redrive) -> Result<End, Failure> {
-    Ok(block_on(redrive(args))?)
+    Ok(block_on(redrive(args))??)
 }
 
 async fn redrive(args: &Redrive) -> Result<End, RedriveError> {

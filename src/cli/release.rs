@@ -62,7 +62,7 @@ pub fn run(args: &Release) -> Result<End, Failure> {
         };
         client.done();
         Ok((answer, told))
-    })
+    })?
     .map_err(ReleaseError::Client)?;
     let told = if args.json {
         format!("{}\n", String::from_utf8_lossy(&answer))

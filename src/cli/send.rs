@@ -117,7 +117,7 @@ pub fn run(args: Send) -> Result<End, Failure> {
         let answer = client.ask("/api/send", &message, Duration::ZERO).await?;
         client.done();
         Ok::<_, ClientError>(answer)
-    })
+    })?
     .map_err(SendError::Client)?;
     let told = if args.json {
         format!("{}\n", String::from_utf8_lossy(&answer))

@@ -113,7 +113,7 @@ pub enum ServeError {
     System(#[from] std::io::Error),
 }
 
-/// Runs the relay until Ctrl-C or SIGTERM.
+/// Runs the relay until Ctrl-C, SIGTERM or SIGHUP.
 ///
 /// # Errors
 ///
@@ -124,7 +124,7 @@ pub fn run(args: Serve) -> Result<(), ServeError> {
     }
     let project = project_here(args.project.0.as_ref())?.unwrap_or_default();
     let open_files = raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = super::runtime(&mut tokio::runtime::Builder::new_multi_thread())?;
     let result = runtime.block_on(listen_and_serve(args, project, open_files));
     // A log line that is still being written to a stdout that nobody reads holds up nothing.
     runtime.shutdown_background();
@@ -273,17 +273,39 @@ async fn known_agents(
     }
 }
 
-/// Makes the future that asks for an orderly end at Ctrl-C or SIGTERM.
+/// Makes the future that asks for an orderly end at Ctrl-C, SIGTERM, or when the terminal is closed.
 fn stop_on_signal(stop: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = match ignores_hang_up() {
+        Some(false) => Some(signal(SignalKind::hangup())?),
+        // As it is: who has started relay by nohup wants it to go on.
+        Some(true) | None => None,
+    };
     Ok(async move {
+        let hung_up = async {
+            match &mut hang_up {
+                Some(hang_up) => drop(hang_up.recv().await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = hung_up => {}
         }
         stop.cancel();
     })
+}
+
+/// Tells whether this process was started so that SIGHUP does nothing; none where the system does not tell.
+/// <https://man7.org/linux/man-pages/man5/proc_pid_status.5.html>
+fn ignores_hang_up() -> Option<bool> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    let ignored = u64::from_str_radix(ignored.trim(), 16).ok()?;
+    let hang_up = rustix::process::Signal::HUP.as_raw().unsigned_abs();
+    Some(ignored & 1 << (hang_up - 1) != 0)
 }
 
 /// Explains why an address is refused.

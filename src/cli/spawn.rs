@@ -131,7 +131,7 @@ pub fn run(args: &Spawn) -> Result<End, Failure> {
         };
         client.done();
         Ok((answer, told))
-    })
+    })?
     .map_err(SpawnError::Client)?;
     let told = if args.json {
         format!("{}\n", String::from_utf8_lossy(&answer))

@@ -53,7 +53,7 @@ impl From<StatusError> for Failure {
 
 /// Asks and tells.
 pub fn run(args: &Status) -> Result<End, Failure> {
-    let text = block_on(told(args))?;
+    let text = block_on(told(args))??;
     write_stdout(&text).map_err(StatusError::Stdout)?;
     Ok(End::Done)
 }

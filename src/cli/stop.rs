@@ -98,7 +98,7 @@ impl From<StopError> for Failure {
 /// Stops.
 pub fn run(args: &Stop) -> Result<End, Failure> {
     require_no_agent().map_err(StopError::NotThePerson)?;
-    Ok(block_on(stop(args))?)
+    Ok(block_on(stop(args))??)
 }
 
 async fn stop(args: &Stop) -> Result<End, StopError> {

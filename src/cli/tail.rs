@@ -58,7 +58,7 @@ impl From<TailError> for Failure {
 
 /// Shows what happens until it is interrupted, or nobody reads it any more.
 pub fn run(args: &Tail) -> Result<End, Failure> {
-    match block_on(tail(args)) {
+    match block_on(tail(args))? {
         Err(TailError::Stdout(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(End::Done),
         Err(error) => Err(error.into()),
         Ok(never) => match never {},

@@ -84,7 +84,7 @@ struct Step {
 
 /// Asks and tells.
 pub fn run(args: &Trace) -> Result<End, Failure> {
-    Ok(block_on(trace(args))?)
+    Ok(block_on(trace(args))??)
 }
 
 async fn trace(args: &Trace) -> Result<End, TraceError> {

@@ -20,7 +20,7 @@ enum Step {
 pub fn run(args: &Worker) -> Result<End, Failure> {
     match args.step {
         Some(Step::Launch) => crate::workers::launch(),
-        None => block_on(crate::workers::supervise())
+        None => block_on(crate::workers::supervise())?
             .map_err(|error| Failure::error(format!("relay worker: {error}")))?,
     }
     Ok(End::Done)

@@ -30,6 +30,7 @@ const LOCK: &str = ".lock";
 /// The files of one worker. They stay when it has ended, until another one is given its name, or [so many](ENDED_MAX) have ended since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
+    #[serde(with = "super::path")]
     directory: PathBuf,
     name: String,
 }

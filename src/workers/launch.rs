@@ -20,9 +20,11 @@ use super::{OpenFiles, Order};
 /// What is to be run.
 #[derive(Serialize, Deserialize)]
 struct Launch {
+    #[serde(with = "super::path")]
     program: PathBuf,
     argv: Vec<String>,
     env: BTreeMap<String, Option<String>>,
+    #[serde(with = "super::path")]
     cwd: PathBuf,
     /// How many files it may have open, if that is said.
     open_files: Option<OpenFiles>,

@@ -48,6 +48,13 @@ pub const FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Most rows and columns of a terminal.
 pub const SIDE_MAX: u16 = 1_000;
 
+/// How many cells may be given to terminals of other sizes while a log is read, in all and for each of its bytes more: whoever drags the
+/// corner of a window comes to a few million, and a program that asks for sizes without end to no more than this.
+pub const SIZED_CELLS: u64 = 32 * 1_000_000;
+
+/// See [`SIZED_CELLS`].
+pub const SIZED_CELLS_A_BYTE: u64 = 16;
+
 /// How many bytes are read from a worker at once.
 pub const READ_BYTES: usize = 16 * 1024;
 

@@ -27,6 +27,7 @@ mod launch;
 mod limits;
 mod log;
 mod order;
+mod path;
 mod processes;
 mod program;
 mod reader;

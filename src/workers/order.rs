@@ -22,6 +22,7 @@ pub struct Order {
     /// What is other in its environment than in relay's own; a variable without a value is taken out.
     pub env: BTreeMap<String, Option<String>>,
     /// Where it works: a directory that is there.
+    #[serde(with = "super::path")]
     pub cwd: PathBuf,
     /// Where its log and its socket are.
     pub files: Files,

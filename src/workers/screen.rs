@@ -5,7 +5,10 @@ use std::num::NonZeroU16;
 
 use vt100::capture::{BasicFormattedCaptureState, RowContents, basic_formatted_to_plain};
 
-use super::limits::{KEPT_LINES, KITTY_KEYS_MAX, LAST_LINE_CHARACTERS, LAST_LINES, LINE_BYTES_MAX, SIDE_MAX};
+use super::limits::{
+    KEPT_LINES, KITTY_KEYS_MAX, LAST_LINE_CHARACTERS, LAST_LINES, LINE_BYTES_MAX, SIDE_MAX, SIZED_CELLS,
+    SIZED_CELLS_A_BYTE,
+};
 use crate::terminal::preview;
 
 /// A terminal that nobody sits at. It answers what programs ask their terminal: without that some do not begin.
@@ -212,33 +215,63 @@ impl Screen {
 }
 
 /// What a log shows, as far as it was read: by a terminal of the size that it tells itself.
-pub(crate) struct Transcript(Screen);
+///
+/// A size takes as long as it has cells. Of several that follow each other the last counts, and where a log has far more of them than text,
+/// some are passed over: it is read in a time that grows with its length.
+pub(crate) struct Transcript {
+    screen: Screen,
+    /// The size that it has from what is written next on.
+    size: Option<(u16, u16)>,
+    /// How many cells may be given to other sizes.
+    cells: u64,
+}
 
 impl Transcript {
     /// Of which nothing was read yet.
     pub fn new() -> Self {
-        Self(Screen::keeping((24, 80), usize::MAX))
+        Self {
+            screen: Screen::keeping((24, 80), usize::MAX),
+            size: None,
+            cells: SIZED_CELLS,
+        }
     }
 
     /// Reads on.
     pub fn write(&mut self, log: &[u8]) {
         // A size counts from where it is told.
         for part in log.split_inclusive(|byte| *byte == b't') {
-            self.0.write(part);
-            if let Some(size) = self.0.parser.callbacks_mut().wanted.take() {
-                self.0.resize(size);
+            self.cells += SIZED_CELLS_A_BYTE * part.len() as u64;
+            if !is_size(part) {
+                self.resize();
             }
+            self.screen.write(part);
+            let wanted = &mut self.screen.parser.callbacks_mut().wanted;
+            self.size = wanted.take().or(self.size);
+        }
+        self.resize();
+    }
+
+    fn resize(&mut self) {
+        let Some(size) = self.size else { return };
+        let (rows, cols) = (side(size.0), side(size.1));
+        let shown = self.screen.shown().size();
+        let cells = u64::from(rows.get()) * u64::from(cols.get())
+            + u64::from(shown.0.get()) * u64::from(shown.1.get());
+        if cells <= self.cells {
+            self.cells -= cells;
+            self.screen.resize(size);
+            self.size = None;
         }
     }
 
     /// Returns the lines that it shows, but for those that are [gone](Self::let_go); without the empty ones at the end.
     pub fn lines(&self) -> Vec<String> {
-        self.0.lines()
+        self.screen.lines()
     }
 
     /// Tells whether the last of the lines may still be being written: the cursor is in it.
     pub fn is_in_last_line(&self) -> bool {
-        let shown = self.0.shown();
+        let shown = self.screen.shown();
         let (_, cols) = shown.size();
         let is_written = |(_, text): &(u16, String)| !text.trim().is_empty();
         let last = (0..).zip(shown.rows(0, cols.get())).filter(is_written).last();
@@ -247,12 +280,20 @@ impl Transcript {
 
     /// Keeps no more of its first lines, at the most so many, that have left the screen and will not change. Returns how many that were.
     pub fn let_go(&mut self, most: usize) -> usize {
-        let above = self.0.parser.callbacks_mut();
+        let above = self.screen.parser.callbacks_mut();
         let whole = above.lines.len().saturating_sub(usize::from(!above.ended));
         let count = whole.min(most);
         drop(above.lines.drain(..count));
         count
     }
+}
+
+/// Tells whether a part of a log does nothing but say a size, as the log itself and programs do.
+fn is_size(part: &[u8]) -> bool {
+    let sides = part
+        .strip_prefix(b"\x1b[8;")
+        .and_then(|rest| rest.strip_suffix(b"t"));
+    sides.is_some_and(|sides| sides.iter().all(|byte| matches!(byte, b'0'..=b'9' | b';')))
 }
 
 /// Returns the lines that a log shows when it is read from its beginning.
@@ -288,6 +329,35 @@ mod tests {
         let mut screen = Screen::keeping((2, 10), 3);
         screen.write(b"1\r\n2\r\n3\r\n4\r\n5\r\n6");
         assert_eq!(screen.lines(), ["2", "3", "4", "5", "6"]);
+    }
+
+    #[test]
+    fn a_log_of_nothing_but_sizes_is_read_as_fast_as_one_of_text() {
+        for (one, other) in [("", ""), ("x", "y")] {
+            let sizes = format!("\u{1b}[8;1000;1000t{one}\u{1b}[8;24;80t{other}");
+            let mut text = sizes.repeat(440_000 / sizes.len());
+            text.push_str("\r\nthe end\u{1b}[8;24;80t");
+            let started = std::time::Instant::now();
+            let lines = log(&text);
+            assert_eq!(lines.last().map(String::as_str), Some("the end"));
+            assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+        }
+    }
+
+    #[test]
+    fn of_sizes_that_follow_each_other_the_last_counts_and_from_where_it_is_told() {
+        let mut transcript = Transcript::new();
+        for text in [
+            "\u{1b}[8;2;4t\u{1b}[8;2;6t",
+            "\u{1b}[8;2;",
+            "5t",
+            "abcdefg",
+            "\u{1b}[8;1;2thij",
+        ] {
+            transcript.write(text.as_bytes());
+        }
+        assert_eq!(transcript.screen.shown().size().1.get(), 2);
+        assert_eq!(transcript.lines()[0], "abcdefg"[..5].to_owned() + "fg");
     }
 
     #[test]

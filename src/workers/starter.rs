@@ -180,7 +180,7 @@ fn supervisor(mut command: Command) -> std::io::Result<(Child, ChildStdin, Child
 }
 
 fn line(told: &Told) -> Vec<u8> {
-    let mut line = serde_json::to_vec(told).expect("it is text and numbers");
+    let mut line = serde_json::to_vec(told).expect("it is text, numbers and paths, which are bytes");
     line.push(b'\n');
     line
 }

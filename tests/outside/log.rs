@@ -175,9 +175,33 @@ mod lines {
     }
 
     #[test]
+    fn a_closed_terminal_does_not_end_a_relay_that_was_started_to_stay() {
+        let port = free_port();
+        let own = relay_command();
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' HUP; exec \"$0\" serve --port \"$1\""])
+            .args([env!("CARGO_BIN_EXE_relay"), &port.to_string()])
+            .envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let mut process = Process::start(&mut command);
+        until("the relay listens", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        let mut session = Session::open(port, Way::Http, None);
+        session.post("pm", "dev-a", "before");
+        signal(process.child.id(), "HUP");
+        session.post("pm", "dev-a", "behind");
+        assert_eq!(session.read("dev-a").bodies(), ["before", "behind"]);
+        signal(process.child.id(), "TERM");
+        assert_eq!(process.exit_status().code(), Some(0));
+    }
+
+    #[test]
     fn the_lines_of_the_last_posts_are_shown_when_the_relay_ends() {
         let expected: Vec<String> = (0..10).map(|number| format!("\"{number}.\"")).collect();
-        for signal in ["TERM", "INT"].repeat(5) {
+        for signal in ["TERM", "INT", "HUP"].repeat(5) {
             let mut relay = Relay::start();
             let mut session = relay.session(Way::Http);
             for number in 0..10 {
@@ -420,7 +444,7 @@ mod nobody_reads {
     fn what_waits_for_a_stdout_that_nobody_reads_is_lines_and_not_messages() {
         let mut relay = Relay::start_unread(&[], &[]);
         let mut session = relay.session(Way::Http);
-        let body = "x".repeat(1_000_000);
+        let body = "🦀".repeat(60) + &"x".repeat(1_000_000);
         let mut post = |count: usize| {
             for _ in 0..count {
                 session.post("pm", "dev-a", &body);

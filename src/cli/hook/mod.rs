@@ -89,6 +89,13 @@ pub struct Hook {
     at: At,
 }
 
+/// Most characters of what names an agent that are passed on: more than a name has. The environment may say much more than fits into a
+/// request.
+const AGENT_CHARACTERS_MAX: usize = 1_024;
+
+/// Most bytes of the path of a program's socket: a system takes about a hundred.
+const SOCKET_BYTES_MAX: usize = 1_024;
+
 /// The programs whose hooks relay knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Program {
@@ -130,7 +137,7 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                     let patience = PATIENCE.saturating_sub(started.elapsed());
                     let name = process.as_ref().map(Process::name);
                     let carried = carry(args, name.as_deref(), event.clone());
-                    let carried = block_on(async { Ok::<_, Failure>(timeout(patience, carried).await) })?;
+                    let carried = block_on(async { timeout(patience, carried).await })?;
                     if matches!(carried, Ok(Ok(()))) {
                         match args.program {
                             Program::Claude => {}
@@ -157,7 +164,7 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
             // Elsewhere nobody reads what a waiter says, and the program would not end before it.
             (Program::Claude, Some(process)) if is_interactive() => {
                 let settles = read_event().map_or(Duration::ZERO, |event| settles(&event));
-                block_on(async { Ok::<_, Failure>(stand_by(args, &process, settles).await) })
+                block_on(stand_by(args, &process, settles))
             }
             (Program::Claude, _) => Ok(End::Done),
             (Program::Codex | Program::Gemini, _) => {
@@ -165,11 +172,11 @@ pub fn run(args: &Hook) -> Result<End, Failure> {
                     return Ok(End::Done);
                 };
                 block_on(async {
-                    Ok::<_, Failure>(if args.program == Program::Codex {
+                    if args.program == Program::Codex {
                         codex::stand_by(waiter, args).await
                     } else {
                         gemini::stand_by(waiter, args).await
-                    })
+                    }
                 })
             }
         },
@@ -289,7 +296,9 @@ fn path(args: &Hook, project: Option<&Project>, what: &str, process: Option<&str
         query.append_pair("process", process);
     }
     if !args.agent.is_empty() {
-        query.append_pair("agent", &args.agent);
+        // relay refuses what is far too long for a name, and says so, as long as there is room for the question.
+        let agent: String = args.agent.chars().take(AGENT_CHARACTERS_MAX).collect();
+        query.append_pair("agent", &agent);
     }
     if let Some(project) = project {
         query.append_pair("project", project.as_str());
@@ -306,7 +315,9 @@ fn path(args: &Hook, project: Option<&Project>, what: &str, process: Option<&str
     if args.program == Program::Claude
         && is_interactive()
         && let Some(socket) = std::env::var_os("CLAUDE_CODE_MESSAGING_SOCKET")
-        && let Some(socket) = socket.to_str().filter(|socket| !socket.is_empty())
+        && let Some(socket) = socket
+            .to_str()
+            .filter(|socket| (1..=SOCKET_BYTES_MAX).contains(&socket.len()))
     {
         query.append_pair("socket", socket);
     }

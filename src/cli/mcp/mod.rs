@@ -187,9 +187,7 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
         program,
         session: uuid::Builder::from_random_bytes(random()).into_uuid(),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = super::runtime(&mut tokio::runtime::Builder::new_current_thread())?;
     let connect = found::Finder::new(asked, address, settings.program.clone());
     let bridging = run(tokio::io::stdin(), system::Stdout::new(), settings, connect);
     let result = runtime.block_on(bridging);

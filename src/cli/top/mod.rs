@@ -121,7 +121,7 @@ pub fn run(args: &Top) -> Result<End, Failure> {
             return Err(TopError::NoTerminal { which }.into());
         }
     }
-    Ok(block_on(top(args))?)
+    Ok(block_on(top(args))??)
 }
 
 async fn top(args: &Top) -> Result<End, TopError> {

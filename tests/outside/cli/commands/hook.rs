@@ -528,3 +528,24 @@ fn only_a_program_whose_agent_nobody_knows_for_certain_is_who_it_speaks_as() {
         );
     }
 }
+
+#[test]
+fn an_environment_that_says_far_too_much_is_refused_in_words_or_passed_over() {
+    let relay = Relay::start_told();
+    let long = "x".repeat(100_000);
+    let assert = hook(&relay, PROCESS, &event("Stop"))
+        .env("RELAY_AGENT", &long)
+        .assert()
+        .code(0)
+        .stdout("");
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(
+        said.starts_with("relay hook: ") && !said.contains("panicked"),
+        "{said}"
+    );
+    hook(&relay, PROCESS, &event("SessionStart"))
+        .env("CLAUDE_CODE_MESSAGING_SOCKET", &long)
+        .assert()
+        .code(0)
+        .stderr("");
+}

@@ -124,3 +124,36 @@ fn a_program_that_never_stops_answering_is_no_relay() {
     is_no_relay(endless(b".", Duration::from_millis(100)));
     is_no_relay(endless(&[b'.'; 64 * 1024], Duration::ZERO));
 }
+
+#[test]
+fn a_command_that_may_open_no_files_says_so_and_does_not_panic() {
+    let own = relay_command();
+    for files in 3..40 {
+        for arguments in [
+            "status --port 1",
+            "mcp --port 1",
+            "serve --host 192.0.2.1 --token 0123456789abcdef",
+            "worker",
+            "hook claude --port 1",
+        ] {
+            let mut command = assert_cmd::Command::new("sh");
+            let assert = command
+                .args([
+                    "-c",
+                    &format!("ulimit -n {files}; exec \"$0\" {arguments}"),
+                    env!("CARGO_BIN_EXE_relay"),
+                ])
+                .envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))))
+                .timeout(PATIENCE)
+                .assert();
+            let output = assert.get_output();
+            let said = String::from_utf8_lossy(&output.stderr);
+            // Where not even the system's own part of a program can be loaded, the system says so.
+            let is_well = matches!(output.status.code(), Some(0..=2 | 127));
+            assert!(
+                is_well && !said.contains("panicked"),
+                "{arguments} with {files}: {output:?}"
+            );
+        }
+    }
+}

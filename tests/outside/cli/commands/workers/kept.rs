@@ -115,3 +115,29 @@ fn a_worker_of_a_projects_own_relay_is_told_that_project_and_its_log_is_the_proj
         }
     }
 }
+
+#[test]
+fn a_worker_works_in_a_directory_whose_path_is_no_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let top = directory.path().join(std::ffi::OsStr::from_bytes(b"b\xe9"));
+    fs::create_dir_all(top.join(".relay")).expect("a directory");
+    let workers = json!({"workers": {"claude": {"command": ["/bin/sh", "-c", "pwd >>here; exec sleep 600"], "arguments": []}}});
+    fs::write(top.join(".relay/config.json"), workers.to_string()).expect("a file");
+    let own = Relay::start_in(&top, &[], &[]);
+    ask(own.port, &["spawn", "w1", "--cli", "claude", "--task", "count"])
+        .current_dir(&top)
+        .assert()
+        .code(0);
+    let mut expected = top
+        .canonicalize()
+        .expect("it is there")
+        .as_os_str()
+        .as_bytes()
+        .to_vec();
+    expected.push(b'\n');
+    until("it is there", || {
+        fs::read(top.join("here")).is_ok_and(|here| here == expected)
+    });
+}
