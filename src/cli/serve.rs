@@ -1,5 +1,7 @@
 //! `relay serve`: the relay itself, in the foreground.
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod memory;
 mod workers;
 
 use std::collections::BTreeSet;
@@ -119,6 +121,8 @@ pub enum ServeError {
 ///
 /// [`ServeError`], before anything was served.
 pub fn run(args: Serve) -> Result<(), ServeError> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    memory::give_back();
     if !args.host.is_loopback() && args.token.is_none() {
         return Err(ServeError::NeedsToken { host: args.host });
     }

@@ -21,13 +21,14 @@ use super::accept::json_body;
 use super::dispatch::ResponseBody;
 use super::http::collect;
 use super::owner::{Answered, Outcome};
+use super::pieces::{self, Pieces, Waiting};
 use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
 use crate::engine::handling::Mode;
 use crate::engine::limits::WAIT_SECONDS_MAX;
 use crate::engine::mail::{Command, PostOptions, Reply, Second};
 use crate::engine::trace::ShownTo;
-use crate::engine::{self, DEFAULT_PROJECT, Kind, Who, agents, receipts, shown};
+use crate::engine::{self, DEFAULT_PROJECT, Kind, Timestamp, Who, agents, receipts, shown};
 use crate::tools::messages::Posted;
 use crate::tools::text::{Json, Object};
 use crate::tools::{self, messages, traces};
@@ -360,6 +361,9 @@ async fn answer_of(shared: &Arc<Shared>, link: &Link, called: Called) -> Respons
         Err(refusal) => return refuse_as(tools::DEFAULT, &refusal),
         Ok(reply) => reply,
     };
+    if let Some((messages, end)) = in_pieces(&reply) {
+        return Pieces::response(messages, &end, receipt, link);
+    }
     let json = match reply {
         engine::Reply::Trace(engine::trace::Reply::Traced(traced)) => {
             object(|object| traces::write(&traced, object))
@@ -393,6 +397,35 @@ async fn answer_of(shared: &Arc<Shared>, link: &Link, called: Called) -> Respons
         }
     };
     ResponseBody::json(json.into(), receipt, link, HeaderMap::new()).map(Body::new)
+}
+
+/// Returns the messages of an answer that is better made in pieces, and what stands behind them.
+fn in_pieces(reply: &engine::Reply) -> Option<(Vec<Waiting>, Vec<u8>)> {
+    let engine::Reply::Mail(reply) = reply else {
+        return None;
+    };
+    let (messages, end) = match reply {
+        Reply::Seen { deliveries, held, .. } => (pieces::inbox(deliveries, held), b"}".to_vec()),
+        Reply::Messages {
+            deliveries,
+            restarted,
+            ..
+        } => {
+            let mut end = object(|object| write_restarted(*restarted, object));
+            // It is no object of its own.
+            end[0] = b',';
+            (pieces::taken(deliveries), end)
+        }
+        Reply::Posted { .. } | Reply::Found { .. } | Reply::Pending { .. } => return None,
+    };
+    Pieces::are_for(&messages).then_some((messages, end))
+}
+
+fn write_restarted(restarted: Option<Timestamp>, object: &mut Object<'_>) {
+    match restarted {
+        Some(at) => messages::write_time(at, object.member("restarted")),
+        None => object.member("restarted").null(),
+    }
 }
 
 /// Tells whether a read was answered with nothing.
@@ -434,10 +467,7 @@ fn mail(reply: &Reply) -> Vec<u8> {
         } => object(|object| {
             // Whosever inbox it is, the person reads it, who is in the default project.
             messages::write(deliveries, DEFAULT_PROJECT, object.member("messages"));
-            match restarted {
-                Some(at) => messages::write_time(*at, object.member("restarted")),
-                None => object.member("restarted").null(),
-            }
+            write_restarted(*restarted, object);
         }),
     }
 }

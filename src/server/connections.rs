@@ -154,6 +154,8 @@ where
     tokio::pin!(connection);
     let stopped = stop.cancelled();
     tokio::pin!(stopped);
+    let cut = link.account().cut().cancelled();
+    tokio::pin!(cut);
     let mut rounds = tokio::time::interval_at(Instant::now() + HEAD_PATIENCE, HEAD_PATIENCE);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rest = Rest::default();
@@ -172,6 +174,10 @@ where
                 return Poll::Pending;
             }
             let cx = &mut Context::from_waker(waker);
+            if cut.as_mut().poll(cx).is_ready() {
+                // What is left unread is broken off, so that what is in it comes back.
+                return Poll::Ready(());
+            }
             if !stopping && stopped.as_mut().poll(cx).is_ready() {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();

@@ -17,6 +17,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tower::Service as _;
 
+use super::budget::Charge;
 use super::http::{self, RmcpService, collect};
 use super::limits::REQUEST_BYTES_MAX;
 use super::owner::Receipt;
@@ -42,12 +43,13 @@ impl Dispatch {
         }
     }
 
-    /// Answers one request.
-    pub async fn answer(
-        self: Arc<Self>,
-        link: Link,
-        mut request: Request<Incoming>,
-    ) -> Response<ResponseBody> {
+    /// Answers one request. What waits of the answer for its client is counted.
+    pub async fn answer(self: Arc<Self>, link: Link, request: Request<Incoming>) -> Response<ResponseBody> {
+        let response = self.answered(link.clone(), request).await;
+        response.map(|body| body.charged(&link))
+    }
+
+    async fn answered(&self, link: Link, mut request: Request<Incoming>) -> Response<ResponseBody> {
         // Who is not let in is told so behind the router.
         if request.method() == Method::POST
             && self
@@ -65,7 +67,7 @@ impl Dispatch {
                     guard::hide_token(request.headers_mut());
                     return sse::message(&self.shared, request)
                         .await
-                        .map(ResponseBody::Routed);
+                        .map(ResponseBody::routed);
                 }
                 _ => {}
             }
@@ -81,7 +83,7 @@ impl Dispatch {
             .router
             .get_or_init(|| super::router(Arc::clone(&self.shared)));
         let Ok(response) = router.clone().call(request).await;
-        response.map(ResponseBody::Routed)
+        response.map(ResponseBody::routed)
     }
 }
 
@@ -92,11 +94,33 @@ pub(super) enum ResponseBody {
         bytes: Option<Bytes>,
         receipt: Option<(Receipt, Link)>,
     },
-    /// What came through the router or from rmcp.
-    Routed(Body),
+    /// What came through the router or from rmcp. One that is whole already is counted until its bytes are.
+    Routed { body: Body, charge: Option<Charge> },
 }
 
 impl ResponseBody {
+    /// Takes what came through the router or from rmcp.
+    pub fn routed(body: Body) -> Self {
+        Self::Routed { body, charge: None }
+    }
+
+    /// Counts what is there of it, until the client has it. What is made only later counts when it is.
+    fn charged(self, link: &Link) -> Self {
+        let account = link.account();
+        match self {
+            Self::Whole { bytes, receipt } => Self::Whole {
+                bytes: bytes.map(|bytes| account.charged(bytes)),
+                receipt,
+            },
+            Self::Routed { body, charge: _ } => {
+                let length = body.size_hint().exact().filter(|length| *length > 0);
+                let charge =
+                    length.map(|length| account.charge(usize::try_from(length).unwrap_or(usize::MAX / 2)));
+                Self::Routed { body, charge }
+            }
+        }
+    }
+
     /// Makes a response of JSON, and follows its bytes if something is handed over in them. Its headers take the room of the
     /// request's, which nobody needs any more.
     pub fn json(bytes: Bytes, receipt: Option<Receipt>, link: &Link, headers: HeaderMap) -> Response<Self> {
@@ -133,14 +157,22 @@ impl http_body::Body for ResponseBody {
                 }
                 Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes))))
             }
-            Self::Routed(body) => Pin::new(body).poll_frame(cx),
+            Self::Routed { body, charge } => {
+                let polled = Pin::new(body).poll_frame(cx);
+                polled.map_ok(|frame| {
+                    frame.map_data(|bytes| match charge.take() {
+                        Some(charge) => charge.on(bytes),
+                        None => bytes,
+                    })
+                })
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole { bytes, .. } => bytes.is_none(),
-            Self::Routed(body) => body.is_end_stream(),
+            Self::Routed { body, .. } => body.is_end_stream(),
         }
     }
 
@@ -149,7 +181,7 @@ impl http_body::Body for ResponseBody {
             Self::Whole { bytes, .. } => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Routed(body) => body.size_hint(),
+            Self::Routed { body, .. } => body.size_hint(),
         }
     }
 }

@@ -83,20 +83,20 @@ pub(super) async fn exchange(
     let (parts, body) = request.into_parts();
     // Before anything is refused but by the guard, which reads nothing: with a body unread, the connection could not go on.
     let body = match dispatch::read(body).await {
-        Err(response) => return response.map(ResponseBody::Routed),
+        Err(response) => return response.map(ResponseBody::routed),
         Ok(body) => body,
     };
     let [content_type, accept, session_id, version] = headers::find(&parts.headers, &LOOKED_AT);
     let accepted = match Accepted::by(&parts.headers, content_type, accept) {
         Ok(accepted) => accepted,
-        Err(response) => return response.map(ResponseBody::Routed),
+        Err(response) => return response.map(ResponseBody::routed),
     };
     let Asked { who, toolsets } = match Asked::by(&parts.uri, shared.toolsets) {
-        Err(response) => return response.map(ResponseBody::Routed),
+        Err(response) => return response.map(ResponseBody::routed),
         Ok(asked) => asked,
     };
     let (session, agent) = match link.session(who) {
-        Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::Routed),
+        Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::routed),
         Ok(opened) => opened,
     };
     let scope = scope_of(session_id);
@@ -127,13 +127,13 @@ pub(super) async fn exchange(
     }
     let envelope = match json_rpc::read(&body) {
         Ok(envelope) => envelope,
-        Err(invalid) => return invalid.into_response().map(ResponseBody::Routed),
+        Err(invalid) => return invalid.into_response().map(ResponseBody::routed),
     };
     if envelope.method.is_none() {
         let reason = "it is a response, and relay asks for none here; accepted: a request or a notification";
         return Invalid::not_a_message(reason)
             .into_response()
-            .map(ResponseBody::Routed);
+            .map(ResponseBody::routed);
     }
     if in_session {
         match envelope.tool_call() {
@@ -142,7 +142,7 @@ pub(super) async fn exchange(
                 let done = answer(shared, (session, toolsets), scope.as_ref(), call).await;
                 return in_session_response(id, done, quirk, &link, parts.headers);
             }
-            Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::Routed),
+            Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::routed),
             Some(Ok(_)) | None => {}
         }
     }
@@ -156,7 +156,7 @@ pub(super) async fn exchange(
     // Boxed, so that the future of a plain call does not have room for it.
     Box::pin(exchange.serve_by_rmcp(shared, service, &envelope, &body))
         .await
-        .map(ResponseBody::Routed)
+        .map(ResponseBody::routed)
 }
 
 /// A request that is not answered the short way.
@@ -385,7 +385,7 @@ fn in_session_response(
             ResponseBody::json(response, done.receipt, link, headers)
         }
         // There is no response to a cancelled request, but there is one to an exchange.
-        None => StatusCode::ACCEPTED.into_response().map(ResponseBody::Routed),
+        None => StatusCode::ACCEPTED.into_response().map(ResponseBody::routed),
     }
 }
 

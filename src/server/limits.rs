@@ -144,6 +144,15 @@ pub const SESSION_EVENTS_SHOWN: usize = 50;
 /// Most of them that are shown at a time.
 pub const SESSION_EVENTS_SHOWN_MAX: usize = 500;
 
+// What waits for clients.
+
+/// Most bytes of all answers and frames together that wait for their clients to take them. Of more, the connection that holds most is cut: some
+/// twenty of the largest messages in JSON, and far more than all ordinary clients together leave unread.
+pub const WAITING_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// From how many bytes on an answer with messages in it is made in pieces, and how long each is at the least.
+pub const PIECE_BYTES: usize = 64 * 1024;
+
 // Streams.
 
 /// How often `relay serve` writes to an idle stream: shorter than the engine's doubt, so that something was written behind
@@ -158,6 +167,12 @@ pub const UNREAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How many events may wait for a client that does not read its stream before its calls are refused.
 pub const UNREAD_EVENTS_MAX: usize = 1_024;
+
+/// How many bytes of a long text go into a WebSocket at a time: each has a buffer for as much.
+pub const FRAGMENT_BYTES: usize = 64 * 1024;
+
+/// From how many bytes of a message's text on its frame is made once for all observers, and not by each for itself.
+pub const SHARED_FRAME_BYTES_MIN: usize = 16 * 1024;
 
 /// How long a client that has opened a stream is given to make a handshake. One that makes none has come back, and is told
 /// which of its calls have lost their stream. A new one sends its handshake within milliseconds.
@@ -339,6 +354,10 @@ mod tests {
                     thousands(UNREAD_EVENTS_MAX),
                     UNREAD_BYTES_MAX / MIB
                 ),
+            ),
+            (
+                "answers and frames of all clients together that wait to be taken",
+                format!("{} MiB", WAITING_BYTES_MAX / MIB),
             ),
         ];
         for (what, bound) in documented {

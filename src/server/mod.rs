@@ -15,6 +15,7 @@
 
 mod accept;
 mod api;
+mod budget;
 mod changes;
 mod clock;
 mod connections;
@@ -40,6 +41,7 @@ pub(crate) mod offers;
 mod orphans;
 mod owner;
 mod peer;
+mod pieces;
 mod plain_call;
 mod pushes;
 mod query;

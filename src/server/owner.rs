@@ -34,9 +34,11 @@ use std::ops::{Deref, DerefMut};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::budget::Budget;
 use super::changes::Changes;
 use super::clock::Clock;
 use super::known_agents::{self, KnownAgents};
+use super::limits::WAITING_BYTES_MAX;
 use super::log::MessageLog;
 use super::machine::Machine;
 use super::observers::Journal;
@@ -68,6 +70,8 @@ pub struct Owner {
     gone: Gone,
     /// Under which nothing else is locked.
     agents: std::sync::Mutex<KnownAgents>,
+    /// What waits for clients, whose connections come to nobody but the engine for all else.
+    budget: std::sync::Arc<Budget>,
     rearm: Notify,
     numbers: AtomicU64,
     broken: CancellationToken,
@@ -197,6 +201,7 @@ impl Owner {
             journal: Journal::new(now),
             gone: Box::new(|_| {}),
             agents: std::sync::Mutex::default(),
+            budget: Budget::new(WAITING_BYTES_MAX),
             rearm: Notify::new(),
             numbers: AtomicU64::new(0),
             broken: CancellationToken::new(),
@@ -207,6 +212,11 @@ impl Owner {
     pub fn noting_agents(self, agents: KnownAgents) -> Self {
         let agents = std::sync::Mutex::new(agents);
         Self { agents, ..self }
+    }
+
+    /// Returns what all connections together may leave unread.
+    pub fn budget(&self) -> &std::sync::Arc<Budget> {
+        &self.budget
     }
 
     /// Opens a session and returns it with the agent that it is bound to.

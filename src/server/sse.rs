@@ -27,6 +27,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::budget::Account;
 use super::changes::Changes;
 use super::limits::{
     HANDSHAKE_PATIENCE, ON_ITS_WAY_MAX, STREAM_PATIENCE, UNREAD_BYTES_MAX, UNREAD_EVENTS_MAX,
@@ -99,6 +100,7 @@ enum Met {
 struct Outbox {
     events: mpsc::UnboundedSender<Event>,
     unread: Arc<Unread>,
+    account: Arc<Account>,
 }
 
 /// What hyper has not taken yet.
@@ -178,7 +180,7 @@ impl Outbox {
         bytes.extend_from_slice(b"event: message\ndata: ");
         write(&mut bytes);
         bytes.extend_from_slice(b"\n\n");
-        let bytes = Bytes::from(bytes);
+        let bytes = self.account.charged(bytes);
         self.unread.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         self.unread.events.fetch_add(1, Ordering::Relaxed);
         self.events.send(Event { bytes, sent }).is_ok()
@@ -338,6 +340,7 @@ pub(super) async fn open(
         outbox: Mutex::new(Some(Outbox {
             events,
             unread: Arc::clone(&unread),
+            account: Arc::clone(link.account()),
         })),
         client: Mutex::new(Met::NotYet),
         quirk: OnceLock::new(),

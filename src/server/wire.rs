@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::budget::Account;
 use super::limits::{ACKNOWLEDGE_PATIENCE, LINGER, LOOK_AGAIN, LOOKS_MAX};
 use super::orphans::Ticket;
 use super::owner::{Owner, Receipt};
@@ -93,6 +94,8 @@ pub struct Link(Arc<Connection>);
 
 struct Connection {
     owner: Arc<Owner>,
+    /// What waits for its peer to take it.
+    account: Arc<Account>,
     /// The system vouches that the peer is a process of the relay's own user.
     is_own_user: bool,
     /// How many bytes have come.
@@ -175,6 +178,11 @@ impl Link {
     /// Tells whether its requests come from a process of the relay's own user, for which the system vouches.
     pub fn is_own_user(&self) -> bool {
         self.0.is_own_user
+    }
+
+    /// Returns the account of what waits for its peer to take it.
+    pub fn account(&self) -> &Arc<Account> {
+        &self.0.account
     }
 
     /// Counts a request.
@@ -367,6 +375,7 @@ impl<S: SocketState> Wire<S> {
     pub fn new(io: S, owner: Arc<Owner>) -> Self {
         io.prepare();
         let link = Link(Arc::new(Connection {
+            account: owner.budget().open(),
             owner,
             is_own_user: io.is_own_user(),
             bytes_in: AtomicU64::new(0),

@@ -29,13 +29,16 @@ pub fn write_inbox(waiting: &[Delivery], held: &[(Delivery, HeldBy)], json: &mut
     let mut all: Vec<(&Delivery, Option<HeldBy>)> = waiting.chain(held).collect();
     all.sort_by_key(|(delivery, _)| delivery.seq);
     json.array(all, |json, (delivery, by)| {
-        json.object(|object| {
-            messages::write_delivery(delivery, DEFAULT_PROJECT, object);
-            if let Some(by) = by {
-                object.member("held").plain(by.as_str());
-            }
-        });
+        json.object(|object| write_waiting(delivery, by, object));
     });
+}
+
+/// Writes one of them.
+pub fn write_waiting(delivery: &Delivery, held: Option<HeldBy>, object: &mut Object<'_>) {
+    messages::write_delivery(delivery, DEFAULT_PROJECT, object);
+    if let Some(by) = held {
+        object.member("held").plain(by.as_str());
+    }
 }
 
 fn write_view(view: &View, object: &mut Object<'_>) {

@@ -17,6 +17,12 @@ use serde::{Deserialize, Serialize};
 use super::program::refused;
 use super::{OpenFiles, Order};
 
+/// The variable that tells glibc how it is to hold memory.
+pub const TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// What that was before relay told it something for itself, empty if it was not set.
+pub const OWN_TUNABLES: &str = "RELAY_GLIBC_TUNABLES";
+
 /// What is to be run.
 #[derive(Serialize, Deserialize)]
 struct Launch {
@@ -113,6 +119,12 @@ fn become_program() -> String {
         command.arg0(name);
     }
     command.args(launch.argv.iter().skip(1)).current_dir(&launch.cwd);
+    match std::env::var_os(OWN_TUNABLES) {
+        Some(was_set) if was_set.is_empty() => command.env_remove(TUNABLES),
+        Some(was_set) => command.env(TUNABLES, was_set),
+        None => &mut command,
+    };
+    command.env_remove(OWN_TUNABLES);
     for (name, value) in &launch.env {
         match value {
             Some(value) => command.env(name, value),

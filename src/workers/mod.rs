@@ -39,7 +39,7 @@ mod table;
 pub use config::{Config, ConfigError, Override};
 pub use directory::{Directories, DirectoryError};
 pub use files::Files;
-pub use launch::launch;
+pub use launch::{OWN_TUNABLES, TUNABLES, launch};
 pub use limits::GRACE;
 pub use order::{OpenFiles, Order, Status};
 pub use starter::{Event, Handle, start, start_by};

@@ -347,17 +347,17 @@ mod tests {
     #[test]
     fn of_sizes_that_follow_each_other_the_last_counts_and_from_where_it_is_told() {
         let mut transcript = Transcript::new();
-        for text in [
-            "\u{1b}[8;2;4t\u{1b}[8;2;6t",
-            "\u{1b}[8;2;",
-            "5t",
-            "abcdefg",
-            "\u{1b}[8;1;2thij",
+        for (text, cols) in [
+            ("\u{1b}[8;2;4t\u{1b}[8;2;6t", 6),
+            ("\u{1b}[8;2;", 6),
+            ("5t", 5),
+            ("x\u{1b}[8;2;7t", 7),
         ] {
             transcript.write(text.as_bytes());
+            assert_eq!(transcript.screen.shown().size().1.get(), cols, "{text:?}");
         }
-        assert_eq!(transcript.screen.shown().size().1.get(), 2);
-        assert_eq!(transcript.lines()[0], "abcdefg"[..5].to_owned() + "fg");
+        let lines = log("\u{1b}[8;2;4t\u{1b}[8;2;6tabcdef\r\n1\r\n2");
+        assert_eq!(lines, ["abcdef", "1", "2"]);
     }
 
     #[test]

@@ -23,12 +23,14 @@ use self::incoming::{Capability, Incoming, Misunderstood, What};
 pub(super) use self::outgoing::{WIRE_MODES, reason, wire_mode};
 pub(super) use self::pushed::{PushBody, pushed_frame, pushed_invocation, pushed_news};
 use super::Shared;
+use super::budget::Account;
 use super::limits::{
     NODE_FRAME_BYTES_MAX, NODE_FRAMES_AT_ONCE, SOCKET_BYTES_AT_ONCE, SOCKET_PING_EVERY, SOCKET_READ_BYTES,
     SOCKET_SILENCE,
 };
 use super::owner::{Answered, Outcome, Outgoing};
 use super::websocket::{self, Gone, close};
+use super::wire::Link;
 use crate::engine::nodes::{By, Instance, NodeView, Refusal, Reply, Said};
 use crate::engine::{
     self, AgentName, Ending, Message, MessageId, NodeId, Recipient, ResolvedBy, SessionId, actions, agents,
@@ -172,7 +174,8 @@ pub(super) fn shown_node(view: &NodeView) -> Value {
 }
 
 /// Takes a connection of a node.
-pub(super) fn upgrade(shared: Arc<Shared>, named: Named, socket: WebSocketUpgrade) -> Response {
+pub(super) fn upgrade(shared: Arc<Shared>, named: Named, link: &Link, socket: WebSocketUpgrade) -> Response {
+    let account = Arc::clone(link.account());
     // Once it is a WebSocket, its connection is waited for here alone.
     let under_way = shared.sockets.token();
     socket
@@ -187,6 +190,7 @@ pub(super) fn upgrade(shared: Arc<Shared>, named: Named, socket: WebSocketUpgrad
                         session,
                         named,
                         socket,
+                        account,
                         registered: false,
                         errors: 0,
                         ending: Ending::Broken,
@@ -208,6 +212,8 @@ struct Connection {
     session: SessionId,
     named: Named,
     socket: WebSocket,
+    /// What waits for it.
+    account: Arc<Account>,
     registered: bool,
     /// How many errors were about no frame with an id.
     errors: u64,
@@ -349,7 +355,7 @@ impl Connection {
     }
 
     async fn write_all(&mut self, messages: impl IntoIterator<Item = Text>) -> ControlFlow<Ended> {
-        match websocket::write(&mut self.socket, messages).await {
+        match websocket::write(&mut self.socket, &self.account, messages).await {
             Ok(()) => ControlFlow::Continue(()),
             Err(Gone) => ControlFlow::Break(Ending::Broken),
         }

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::entry::{Entry, Place, Places, SessionEvent, What, Whose};
+use super::frames::Frames;
 use crate::engine::{AgentName, DEFAULT_PROJECT, Effect, Timestamp};
 use crate::server::limits::{EVENT_WORKSPACES_MAX, EVENTS_BYTES_MAX, EVENTS_IDLE_MS, EVENTS_MAX};
 use crate::server::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
@@ -27,6 +28,7 @@ pub(in crate::server) struct Journal {
     /// How many observers are there, or about to be.
     observers: AtomicU64,
     grown: Notify,
+    frames: Frames,
 }
 
 /// That a stream is open, until it is dropped.
@@ -129,6 +131,7 @@ impl Journal {
             streams: AtomicU64::new(0),
             observers: AtomicU64::new(0),
             grown: Notify::new(),
+            frames: Frames::default(),
         }
     }
 
@@ -199,6 +202,11 @@ impl Journal {
     /// Completes when something more was taken in, while somebody is [`Self::reading`], or [`Self::wake`] was called, after it was made.
     pub fn grown(&self) -> Notified<'_> {
         self.grown.notified()
+    }
+
+    /// Returns the long frames that are on their way.
+    pub fn frames(&self) -> &Frames {
+        &self.frames
     }
 
     /// Has all who read look again, since something else has changed for them.

@@ -1,10 +1,11 @@
 //! Observers: whoever is shown what happens, and takes no part in it. Nothing is delivered here, and nobody waits for one.
 //!
-//! [`journal`] keeps the latest events, each an [`entry`], [`view`] says what of them somebody is shown, [`events`] how each is written, and [`stream`] has them
+//! [`journal`] keeps the latest events, each an [`entry`], [`view`] says what of them somebody is shown, [`events`] how each is written, [`frames`] that long ones are written once, and [`stream`] has them
 //! go out over a WebSocket as they come.
 
 mod entry;
 mod events;
+mod frames;
 mod journal;
 mod stream;
 mod view;

@@ -3,21 +3,22 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::close_code;
 use axum::http::HeaderName;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::journal::{Cursor, Forgotten, Journal, Page, Since};
 use super::view::View;
 use crate::server::Shared;
 use crate::server::limits::{
-    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_LAST_PATIENCE, OBSERVER_MESSAGE_BYTES_MAX, OBSERVERS_MAX,
-    SOCKET_PING_EVERY, SOCKET_READ_BYTES, SOCKET_SILENCE,
+    EVENTS_AT_ONCE, OBSERVER_CHECK_EVERY, OBSERVER_LAST_PATIENCE, OBSERVERS_MAX, SOCKET_PING_EVERY,
+    SOCKET_SILENCE,
 };
-use crate::server::websocket::{self, Gone, close};
+use crate::server::websocket::{Gone, Socket, Upgrade};
 
 /// What an observer is told whose events were forgotten before it took them.
 const TOO_SLOW: &str =
@@ -45,7 +46,7 @@ impl Drop for Admitted {
 pub(in crate::server) fn upgrade(
     admitted: Admitted,
     since: Since,
-    socket: WebSocketUpgrade,
+    upgrade: Upgrade,
     may: impl Fn(&Shared) -> Result<View, String> + Send + Sync + 'static,
 ) -> Response {
     let Since {
@@ -56,21 +57,17 @@ pub(in crate::server) fn upgrade(
     let shared = Arc::clone(&admitted.0);
     // Once it is a WebSocket, its connection is waited for here alone.
     let under_way = shared.sockets.token();
-    let mut response = socket
-        .read_buffer_size(SOCKET_READ_BYTES)
-        .max_message_size(OBSERVER_MESSAGE_BYTES_MAX)
-        .max_frame_size(OBSERVER_MESSAGE_BYTES_MAX)
-        .on_upgrade(async move |socket| {
-            let mut stream = Stream { socket, cursor };
-            let ending = match stream.begin(behind, missed).await {
-                Ok(()) => stream.serve(&shared, &may).await,
-                Err(Gone) => Ending::Gone,
-            };
-            if let Ending::Told { code, reason } = ending {
-                stream.tell(code, &reason).await;
-            }
-            drop((under_way, admitted));
-        });
+    let mut response = upgrade.then(async move |socket| {
+        let mut stream = Stream { socket, cursor };
+        let ending = match stream.begin(behind, missed).await {
+            Ok(()) => stream.serve(&shared, &may).await,
+            Err(Gone) => Ending::Gone,
+        };
+        if let Ending::Told { code, reason } = ending {
+            stream.tell(code, &reason).await;
+        }
+        drop((under_way, admitted));
+    });
     response.headers_mut().insert(SEQ, behind.into());
     response
 }
@@ -100,7 +97,7 @@ fn text(frame: &Value) -> Message {
 }
 
 struct Stream {
-    socket: WebSocket,
+    socket: Socket,
     /// Where it goes on.
     cursor: Cursor,
 }
@@ -113,7 +110,7 @@ impl Stream {
         }
         let reason = "some of the events behind \"since\" are forgotten; these are all that are kept";
         let told = text(&json!({"type": "events.missed", "seq": behind, "reason": reason}));
-        websocket::write(&mut self.socket, [told]).await
+        self.socket.write(told).await
     }
 
     async fn serve(&mut self, shared: &Shared, may: &impl Fn(&Shared) -> Result<View, String>) -> Ending {
@@ -201,9 +198,15 @@ impl Stream {
         })?;
         // Made one after the other: together they may be large. Each is judged when it goes out, which may be long after the one before.
         for (number, entry) in entries {
-            if view()?.shows(&entry) {
-                let frame = text(&entry.frame(&of, number));
-                websocket::write(&mut self.socket, [frame]).await?;
+            if !view()?.shows(&entry) {
+                continue;
+            }
+            match journal.frames().share(shared.owner.budget(), &entry, &of, number) {
+                Some(frame) => {
+                    let _share = self.socket.account().share(frame.text.len());
+                    self.socket.write_shared(&frame.text).await?;
+                }
+                None => self.socket.write(text(&entry.frame(&of, number))).await?,
             }
         }
         self.cursor = next;
@@ -214,10 +217,7 @@ impl Stream {
     /// reason might be lost with it.
     async fn tell(&mut self, code: u16, reason: &str) {
         let telling = async {
-            if websocket::write(&mut self.socket, [close(code, reason)])
-                .await
-                .is_ok()
-            {
+            if self.socket.close(code, reason).await.is_ok() {
                 while let Some(Ok(_)) = self.socket.recv().await {}
             }
         };
@@ -225,18 +225,24 @@ impl Stream {
     }
 
     async fn write(&mut self, message: Message) -> ControlFlow<()> {
-        match websocket::write(&mut self.socket, [message]).await {
+        match self.socket.write(message).await {
             Ok(()) => ControlFlow::Continue(()),
             Err(Gone) => ControlFlow::Break(()),
         }
     }
 
     /// Takes what an observer says, which changes nothing: that it is there still, at the most.
-    async fn hear(&mut self, said: Option<Result<Message, axum::Error>>) -> ControlFlow<()> {
+    async fn hear(&mut self, said: Option<Result<Message, tungstenite::Error>>) -> ControlFlow<()> {
         let said = match said {
             Some(Ok(Message::Text(said))) => said,
             // An end is answered when the next thing is read, which is nothing.
-            Some(Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Close(_))) => {
+            Some(Ok(
+                Message::Binary(_)
+                | Message::Ping(_)
+                | Message::Pong(_)
+                | Message::Close(_)
+                | Message::Frame(_),
+            )) => {
                 return ControlFlow::Continue(());
             }
             Some(Err(error)) => {

@@ -49,7 +49,11 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
             agent: None,
             toolsets,
             scope: Scope::Stream(Uuid::nil()),
-            outbox: Mutex::new(Some(Outbox { events, unread })),
+            outbox: Mutex::new(Some(Outbox {
+                events,
+                unread,
+                account: Arc::clone(wire.link().account()),
+            })),
             quirk: OnceLock::new(),
             client: Mutex::new(Met::New),
             changes: Arc::default(),

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{FromRequestParts as _, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
@@ -19,6 +18,7 @@ use crate::server::limits::{
     OBSERVERS_MAX,
 };
 use crate::server::observers::{self, Ahead, Of, Page, Scope, Since, View};
+use crate::server::websocket::Upgrade;
 
 /// `GET /v1/workspace/events`: the events behind a number, the oldest first.
 pub(super) async fn list(asked: Asked) -> Answer {
@@ -121,8 +121,8 @@ pub(super) async fn socket(State(shared): State<Arc<Shared>>, request: Request) 
     let Some(admitted) = observers::admit(&shared) else {
         return too_many().into_response();
     };
-    match WebSocketUpgrade::from_request_parts(&mut parts, &shared).await {
-        Ok(socket) => observers::upgrade(admitted, since, socket, move |shared| may.view(shared)),
+    match Upgrade::of(&mut parts, &shared).await {
+        Ok(upgrade) => observers::upgrade(admitted, since, upgrade, move |shared| may.view(shared)),
         Err(rejection) => {
             Failure::new(rejection.status(), "not_a_websocket", rejection.body_text()).into_response()
         }
@@ -150,8 +150,8 @@ pub(super) async fn tail(State(shared): State<Arc<Shared>>, request: Request) ->
     let Some(admitted) = observers::admit(&shared) else {
         return too_many().in_persons_words();
     };
-    match WebSocketUpgrade::from_request_parts(&mut parts, &shared).await {
-        Ok(socket) => observers::upgrade(admitted, since, socket, |_| Ok(View::all(Of::All))),
+    match Upgrade::of(&mut parts, &shared).await {
+        Ok(upgrade) => observers::upgrade(admitted, since, upgrade, |_| Ok(View::all(Of::All))),
         Err(rejection) => {
             Failure::new(rejection.status(), "not_a_websocket", rejection.body_text()).in_persons_words()
         }

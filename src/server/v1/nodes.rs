@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{FromRequestParts as _, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts as _, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
@@ -18,6 +18,7 @@ use crate::engine::nodes::{BindingView, Command, NodeView, Refusal, Reply};
 use crate::engine::{self, AgentName, NodeId, Who, shown};
 use crate::server::Shared;
 use crate::server::nodes::{self, Named};
+use crate::server::wire::Link;
 
 /// What `POST /v1/nodes` takes.
 #[derive(Deserialize)]
@@ -321,7 +322,11 @@ pub(super) async fn unbind(asked: Asked) -> Result<StatusCode, Failure> {
 }
 
 /// `GET /v1/node/ws`: the connection of a node.
-pub(super) async fn socket(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+pub(super) async fn socket(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(link): ConnectInfo<Link>,
+    request: Request,
+) -> Response {
     let (mut parts, _) = request.into_parts();
     let query = parts.uri.query().unwrap_or_default();
     let mut query = form_urlencoded::parse(query.as_bytes());
@@ -339,7 +344,7 @@ pub(super) async fn socket(State(shared): State<Arc<Shared>>, request: Request) 
         return Failure::new(StatusCode::UNAUTHORIZED, "unauthorized", reason).into_response();
     };
     match WebSocketUpgrade::from_request_parts(&mut parts, &shared).await {
-        Ok(socket) => nodes::upgrade(shared, named, socket),
+        Ok(socket) => nodes::upgrade(shared, named, &link, socket),
         Err(rejection) => {
             Failure::new(rejection.status(), "not_a_websocket", rejection.body_text()).into_response()
         }

@@ -1,5 +1,8 @@
 //! Clients that send slowly, or do not read.
 
+use std::net::TcpStream;
+
+use super::support::until;
 use super::*;
 
 #[test]
@@ -123,4 +126,140 @@ fn a_client_that_does_not_read_its_replies_over_http_holds_up_nobody() {
     drop(deaf);
     scene.relay.await_sessions(sessions);
     scene.is_unharmed();
+}
+
+/// A text of a megabyte that is six times as long in JSON.
+fn long_text() -> String {
+    "\u{1}".repeat(1_000_000)
+}
+
+/// Asks over a connection of its own and reads nothing of the answer.
+fn asked(relay: &Relay, address: &str, role: &str) -> Connection {
+    let mut connection = relay.connect();
+    connection.send(&Request::post(address, json!({"for": role}).to_string()).bytes());
+    connection.await_unread_bytes();
+    connection
+}
+
+#[test]
+fn many_unread_looks_at_a_full_inbox_cost_little_and_one_that_is_read_has_all() {
+    let mut scene = Scene::new();
+    let mut sender = scene.relay.session(Way::Http);
+    let text = long_text();
+    for _ in 0..20 {
+        sender.post("pm", "dev-a", &text);
+    }
+    let before = scene.relay.resident_bytes();
+    // Whole, each answer is 120 MB.
+    let unread: Vec<Connection> = (0..12)
+        .map(|_| asked(&scene.relay, "/api/peek", "dev-a"))
+        .collect();
+    scene.bystander.is_unharmed();
+    let grown = scene.relay.resident_bytes().saturating_sub(before);
+    assert!(grown < 160 * MEGABYTE, "{grown} bytes");
+    for _ in 0..3 {
+        sender.post("dev-a", "pm", &text);
+    }
+    let peeked = scene.ask(&Request::post("/api/peek", r#"{"for":"pm"}"#)).json();
+    let messages = peeked["messages"].as_array().expect("an array");
+    assert_eq!(messages.len(), 3);
+    assert!(messages.iter().all(|message| message["body"] == text.as_str()));
+    drop(unread);
+    scene.bystander.is_unharmed();
+}
+
+#[test]
+fn those_who_leave_most_unread_are_cut_and_nobody_else_notices() {
+    let roles: Vec<String> = (0..24).map(|number| format!("r{number}")).collect();
+    let relay = Relay::start_with(&["--roles", &format!("pm,dev-a,dev-b,{}", roles.join(","))], &[]);
+    let mut bystander = Bystander::of(&relay);
+    let mut sender = relay.session(Way::Http);
+    let text = long_text();
+    let unread = |relay: &Relay| {
+        let pending = relay.pending();
+        let waits = |role: &&String| pending[role.as_str()] != 0;
+        roles.iter().filter(waits).count()
+    };
+    let before = relay.resident_bytes();
+    let mut slow = Vec::new();
+    for role in &roles {
+        sender.post("pm", role, &text);
+        sender.post("pm", role, &text);
+        slow.push(asked(&relay, "/api/read", role));
+        // Whoever takes what it is given waits for nobody.
+        bystander.is_unharmed();
+    }
+    // Some 130 MB may wait, of 6 MB each.
+    until("some have been cut", || unread(&relay) >= 3);
+    assert!(unread(&relay) < 12, "no more than has to be");
+    let grown = relay.resident_bytes().saturating_sub(before);
+    let bodies = 48 * MEGABYTE;
+    assert!(grown < bodies + 220 * MEGABYTE, "{grown} bytes");
+    bystander.is_unharmed();
+    drop(slow);
+    // Nobody has read theirs, so all come back, marked.
+    until("all have come back", || unread(&relay) == roles.len());
+    let read = relay
+        .connect()
+        .exchange(&Request::post("/api/read", r#"{"for":"r0"}"#))
+        .json();
+    let messages = read["messages"].as_array().expect("an array");
+    assert_eq!(messages.len(), 2);
+    for message in messages {
+        assert_eq!(message["redelivered"], true);
+        assert!(message["body"] == text.as_str());
+    }
+    // That is told to the agent itself.
+    assert!(read["restarted"].is_null());
+}
+
+#[test]
+fn observers_that_do_not_read_share_what_they_are_told_and_it_is_given_back() {
+    let mut scene = Scene::new();
+    let handshake = Request::get("/api/tail")
+        .with("Connection", "Upgrade")
+        .with("Upgrade", "websocket")
+        .with("Sec-WebSocket-Version", "13")
+        .with("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+    let mut observers: Vec<Connection> = (0..100)
+        .map(|_| {
+            let mut observer = scene.relay.connect();
+            observer.send(&handshake.bytes());
+            let mut head = None;
+            until("the upgrade", || {
+                observer.receive(Duration::from_millis(100));
+                head = observer.take_head();
+                head.is_some()
+            });
+            assert_eq!(head.map(|head| head.status), Some(101));
+            observer
+        })
+        .collect();
+    let stream = TcpStream::connect(("127.0.0.1", scene.relay.port)).expect("it listens");
+    let address = format!("ws://localhost:{}/api/tail", scene.relay.port);
+    let (mut reader, _) = tungstenite::client(address, stream).expect("a WebSocket");
+    let text = long_text();
+    let before = scene.relay.resident_bytes();
+    scene.relay.session(Way::Http).post("pm", "dev-a", &text);
+    for observer in &observers {
+        observer.await_unread_bytes();
+    }
+    let grown = scene.relay.resident_bytes().saturating_sub(before);
+    assert!(grown < 120 * MEGABYTE, "{grown} bytes");
+    // One that reads is told all.
+    let told = loop {
+        let told = reader.read().expect("a message");
+        if told.len() > 1_000_000 {
+            break told.into_text().expect("a text");
+        }
+    };
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert!(told.to_string().len() > 6_000_000);
+    drop(reader);
+    observers.clear();
+    assert_eq!(scene.relay.bodies("dev-a"), [text]);
+    scene.is_unharmed();
+    until("it is given back", || {
+        scene.relay.resident_bytes().saturating_sub(before) < 40 * MEGABYTE
+    });
 }

@@ -126,10 +126,11 @@ fn a_worker_works_in_a_directory_whose_path_is_no_text() {
     let workers = json!({"workers": {"claude": {"command": ["/bin/sh", "-c", "pwd >>here; exec sleep 600"], "arguments": []}}});
     fs::write(top.join(".relay/config.json"), workers.to_string()).expect("a file");
     let own = Relay::start_in(&top, &[], &[]);
-    ask(own.port, &["spawn", "w1", "--cli", "claude", "--task", "count"])
-        .current_dir(&top)
-        .assert()
-        .code(0);
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&top, &link).expect("a link");
+    let link = link.to_str().expect("it is text");
+    let spawn = ["spawn", "w1", "--cli", "claude", "--task", "count", "--cwd", link];
+    ask(own.port, &spawn).assert().code(0);
     let mut expected = top
         .canonicalize()
         .expect("it is there")
@@ -140,4 +141,24 @@ fn a_worker_works_in_a_directory_whose_path_is_no_text() {
     until("it is there", || {
         fs::read(top.join("here")).is_ok_and(|here| here == expected)
     });
+}
+
+#[test]
+fn a_worker_has_what_glibc_is_told_as_relay_was_given_it() {
+    let yard = Yard::new(
+        "echo \"${GLIBC_TUNABLES-none} ${RELAY_GLIBC_TUNABLES-none}\" >\"$HERE/tunables\"\nexec sleep 600",
+    );
+    yard.spawn("w1");
+    assert_eq!(yard.line("tunables"), "none none");
+    let own = Relay::start_in(
+        &yard.top,
+        &["--project", "told"],
+        &[("GLIBC_TUNABLES", "glibc.pthread.rseq=1")],
+    );
+    fs::remove_file(yard.path("tunables")).expect("it is there");
+    ask(own.port, &["spawn", "w2", "--cli", "claude", "--task", "count"])
+        .current_dir(&yard.top)
+        .assert()
+        .code(0);
+    assert_eq!(yard.line("tunables"), "glibc.pthread.rseq=1 none");
 }

@@ -1,0 +1,299 @@
+//! What waits for clients to take it, in bytes: the answers and frames of all connections share one budget.
+//!
+//! Nobody waits for it. When it is used up, the connection for which most waits is cut: what was handed over in it comes back, and all
+//! others go on as if it had never been there. Knows bytes, and nothing of what they say.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+/// What a connection holds that was cut.
+const CUT: usize = usize::MAX;
+
+/// The budget of all connections.
+pub struct Budget {
+    bytes_max: usize,
+    bytes: AtomicUsize,
+    accounts: Mutex<Accounts>,
+}
+
+#[derive(Default)]
+struct Accounts {
+    opened: u64,
+    open: BTreeMap<u64, Arc<Holding>>,
+}
+
+/// What waits for one connection.
+#[derive(Default)]
+struct Holding {
+    /// What is its own; [`CUT`] once it was cut.
+    own: AtomicUsize,
+    /// What it shares with others.
+    shared: AtomicUsize,
+    cut: CancellationToken,
+}
+
+impl Holding {
+    fn bytes(&self) -> Option<usize> {
+        let own = self.own.load(Ordering::Relaxed);
+        (own != CUT).then(|| own + self.shared.load(Ordering::Relaxed))
+    }
+}
+
+impl Budget {
+    /// Makes one of so many bytes.
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            bytes_max,
+            bytes: AtomicUsize::new(0),
+            accounts: Mutex::default(),
+        })
+    }
+
+    /// Opens the account of a connection.
+    pub fn open(self: &Arc<Self>) -> Arc<Account> {
+        let holding = Arc::<Holding>::default();
+        let mut accounts = self.accounts();
+        accounts.opened += 1;
+        let number = accounts.opened;
+        accounts.open.insert(number, Arc::clone(&holding));
+        drop(accounts);
+        let budget = Arc::clone(self);
+        Arc::new(Account {
+            budget,
+            number,
+            holding,
+        })
+    }
+
+    /// Counts bytes that several connections wait to be given, once for all of them.
+    pub fn charge_once(self: &Arc<Self>, bytes: usize) -> ChargedOnce {
+        self.add(bytes);
+        let budget = Arc::clone(self);
+        ChargedOnce { budget, bytes }
+    }
+
+    fn add(&self, bytes: usize) {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.bytes_max {
+            self.make_room();
+        }
+    }
+
+    /// Cuts the connection that holds most. What it has of its own is as good as free.
+    fn make_room(&self) {
+        let accounts = self.accounts();
+        if self.bytes.load(Ordering::Relaxed) <= self.bytes_max {
+            return;
+        }
+        let holding = accounts.open.values().max_by_key(|holding| holding.bytes());
+        let Some(holding) = holding.filter(|holding| holding.bytes() > Some(0)) else {
+            return;
+        };
+        let own = holding.own.swap(CUT, Ordering::Relaxed);
+        if own == CUT {
+            return;
+        }
+        self.bytes.fetch_sub(own, Ordering::Relaxed);
+        holding.cut.cancel();
+        let shared = holding.shared.load(Ordering::Relaxed);
+        let bytes = own + shared;
+        drop(accounts);
+        tracing::warn!(
+            bytes,
+            "the client that leaves most unread was disconnected: all that waits is too much"
+        );
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, Accounts> {
+        self.accounts.lock().expect("nothing panics while it holds them")
+    }
+}
+
+/// The account of a connection.
+pub struct Account {
+    budget: Arc<Budget>,
+    number: u64,
+    holding: Arc<Holding>,
+}
+
+impl Account {
+    /// Counts bytes until what is returned is dropped.
+    pub fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
+        // A connection that was cut is not counted any more: all that it has is dropped.
+        let change = |own: usize| (own != CUT).then(|| own + bytes);
+        let own = &self.holding.own;
+        if own
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, change)
+            .is_ok()
+        {
+            self.budget.add(bytes);
+        }
+        let account = Arc::clone(self);
+        Charge { account, bytes }
+    }
+
+    /// Counts bytes that wait for it and for others, which are [charged once](Budget::charge_once), when it is told who holds most.
+    pub fn share(self: &Arc<Self>, bytes: usize) -> Share {
+        self.holding.shared.fetch_add(bytes, Ordering::Relaxed);
+        let account = Arc::clone(self);
+        Share { account, bytes }
+    }
+
+    /// Returns the same bytes, which are counted until nobody has them any more.
+    pub fn charged<T: AsRef<[u8]> + Send + 'static>(self: &Arc<Self>, bytes: T) -> Bytes {
+        let charge = self.charge(bytes.as_ref().len());
+        charge.on(bytes)
+    }
+
+    /// Cancelled when the connection is to end.
+    pub fn cut(&self) -> &CancellationToken {
+        &self.holding.cut
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.budget.accounts().open.remove(&self.number);
+    }
+}
+
+/// Bytes that are counted.
+pub struct Charge {
+    account: Arc<Account>,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Counts for as long as these are there.
+    pub fn on<T: AsRef<[u8]> + Send + 'static>(self, bytes: T) -> Bytes {
+        Bytes::from_owner(Charged { bytes, _charge: self })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let change = |own: usize| (own != CUT).then(|| own - self.bytes);
+        let Account { budget, holding, .. } = &*self.account;
+        let own = &holding.own;
+        if own
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, change)
+            .is_ok()
+        {
+            budget.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+struct Charged<T> {
+    bytes: T,
+    _charge: Charge,
+}
+
+impl<T: AsRef<[u8]>> AsRef<[u8]> for Charged<T> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
+
+/// Bytes that several connections have.
+pub struct ChargedOnce {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Drop for ChargedOnce {
+    fn drop(&mut self) {
+        self.budget.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A connection's part in bytes that several have.
+pub struct Share {
+    account: Arc<Account>,
+    bytes: usize,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.account
+            .holding
+            .shared
+            .fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(budget: &Budget) -> usize {
+        budget.bytes.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn bytes_count_as_long_as_anybody_has_them() {
+        let budget = Budget::new(100);
+        let account = budget.open();
+        let given = account.charged(vec![b'x'; 60]);
+        let part = given.slice(10..20);
+        assert_eq!((&part[..], bytes(&budget)), (&[b'x'; 10][..], 60));
+        drop(given);
+        assert_eq!(bytes(&budget), 60);
+        drop(part);
+        assert_eq!(bytes(&budget), 0);
+        drop(account);
+        assert_eq!(budget.accounts().open.len(), 0);
+    }
+
+    #[test]
+    fn the_one_that_holds_most_is_cut_and_no_other() {
+        let budget = Budget::new(100);
+        let [slow, other, last] = [50, 40, 20].map(|count| {
+            let account = budget.open();
+            let charge = account.charge(count);
+            (account, charge)
+        });
+        let is_cut = |(account, _): &(Arc<Account>, Charge)| account.cut().is_cancelled();
+        assert_eq!([&slow, &other, &last].map(is_cut), [true, false, false]);
+        // What it holds still, and whatever it is given now, counts for nothing.
+        assert_eq!(bytes(&budget), 60);
+        let more = slow.0.charge(1_000);
+        drop((more, slow));
+        assert_eq!(bytes(&budget), 60);
+        let room = other.0.charge(40);
+        assert!(![&other, &last].map(is_cut).contains(&true));
+        drop((room, other, last));
+        assert_eq!(bytes(&budget), 0);
+    }
+
+    #[test]
+    fn who_is_alone_too_much_is_cut_itself() {
+        let budget = Budget::new(100);
+        let account = budget.open();
+        drop(account.charge(100));
+        assert!(!account.cut().is_cancelled());
+        let _too_much = account.charge(101);
+        assert!(account.cut().is_cancelled());
+        assert_eq!(bytes(&budget), 0);
+    }
+
+    #[test]
+    fn what_many_share_is_counted_once_and_weighs_for_each() {
+        let budget = Budget::new(100);
+        let shared = budget.charge_once(60);
+        let [slow, quick] = [(); 2].map(|()| budget.open());
+        let shares = [&slow, &quick].map(|account| account.share(60));
+        assert_eq!(bytes(&budget), 60);
+        let [left, _] = shares;
+        let own = slow.charge(1);
+        drop(own);
+        let one = slow.charge(41);
+        assert!(slow.cut().is_cancelled() && !quick.cut().is_cancelled());
+        drop((left, one, shared));
+        assert_eq!(bytes(&budget), 0);
+    }
+}
