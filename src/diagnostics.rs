@@ -64,9 +64,10 @@ pub(crate) fn say(text: &str) {
 fn panic_text(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("<unnamed>");
-    match backtrace.status() {
-        BacktraceStatus::Captured => format!("thread '{name}' {panic}\n{backtrace}\n"),
-        _ => format!("thread '{name}' {panic}\n"),
+    if backtrace.status() == BacktraceStatus::Captured {
+        format!("thread '{name}' {panic}\n{backtrace}\n")
+    } else {
+        format!("thread '{name}' {panic}\n")
     }
 }
 

@@ -96,7 +96,7 @@ struct Sent {
 
 /// Shows a message.
 pub fn run(args: &Show) -> Result<End, Failure> {
-    block_on(show(args)).map_err(|error| error.of("show"))
+    block_on(show(args))?.map_err(|error| error.of("show"))
 }
 
 async fn show(args: &Show) -> Result<End, ShowError> {
@@ -118,12 +118,13 @@ async fn show(args: &Show) -> Result<End, ShowError> {
 
 /// Answers a message.
 pub fn reply(args: &Reply) -> Result<End, Failure> {
-    let answered = || {
+    let said = || {
         let body = send::body(&args.body).map_err(ShowError::Body)?;
         require_person().map_err(ShowError::NotThePerson)?;
-        block_on(answer(args, &body))
+        Ok(body)
     };
-    answered().map_err(|error: ShowError| error.of("reply"))
+    let body = said().map_err(|error: ShowError| error.of("reply"))?;
+    block_on(answer(args, &body))?.map_err(|error| error.of("reply"))
 }
 
 async fn answer(args: &Reply, body: &str) -> Result<End, ShowError> {

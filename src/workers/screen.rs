@@ -332,6 +332,10 @@ mod tests {
     }
 
     #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what took 95 s is to take no more than a moment"
+    )]
     fn a_log_of_nothing_but_sizes_is_read_as_fast_as_one_of_text() {
         for (one, other) in [("", ""), ("x", "y")] {
             let sizes = format!("\u{1b}[8;1000;1000t{one}\u{1b}[8;24;80t{other}");

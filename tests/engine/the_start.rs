@@ -36,11 +36,14 @@ fn the_first_reply_tells_of_the_start_whatever_it_answers() {
             panic!("{plain:?} is no one answer");
         };
         assert_eq!(relay.call(A, 1, command.clone()), [told_beside(plain.clone())]);
-        let told = relay.events().into_iter().find_map(|event| match event {
-            Event::HandedOver {
+        let told = relay.events().into_iter().find_map(|event| {
+            let Event::HandedOver {
                 agent, notice: true, ..
-            } => Some(agent),
-            _ => None,
+            } = event
+            else {
+                return None;
+            };
+            Some(agent)
         });
         assert_eq!(told, Some(name("dev-a")), "{command:?}");
         // Until it is known to have arrived.
@@ -161,13 +164,16 @@ fn an_answer_that_is_waited_for_tells_of_the_start_and_no_refusal_does() {
     );
     assert_eq!(relay.call(A, 2, asks(WAIT_MS)), NONE);
     let answered = relay.call(B, 3, post(None, "pm", "yes"));
-    let restarted = answered.iter().find_map(|effect| match effect {
-        Effect::Reply {
+    let restarted = answered.iter().find_map(|effect| {
+        let Effect::Reply {
             call: CallId(2),
             result: Ok(Reply::Mail(mail::Reply::Messages { restarted, .. })),
             ..
-        } => Some(*restarted),
-        _ => None,
+        } = effect
+        else {
+            return None;
+        };
+        Some(*restarted)
     });
     assert_eq!(restarted, Some(Some(START)), "{answered:?}");
 }

@@ -2,8 +2,8 @@
 
 use std::net::TcpStream;
 
-use super::support::until;
 use super::*;
+use crate::support::until;
 
 #[test]
 fn a_call_that_comes_byte_by_byte_holds_up_nobody() {

@@ -342,9 +342,11 @@ impl Model {
         }
         notice.state = State::Handed(call);
         let agent = notice.agent.clone();
-        self.marks.reach(match answer {
-            Reply::Mail(mail::Reply::Posted { .. }) => Mark::NoticeBesideAPost,
-            _ => Mark::NoticeBesideAnotherAnswer,
+        let is_post = matches!(answer, Reply::Mail(mail::Reply::Posted { .. }));
+        self.marks.reach(if is_post {
+            Mark::NoticeBesideAPost
+        } else {
+            Mark::NoticeBesideAnotherAnswer
         });
         self.handed_over += 1;
         self.doubts.push(Doubt {

@@ -43,7 +43,9 @@ impl Model {
     fn admit(&mut self, who: &Who) -> Result<Option<AgentName>, Refusal> {
         let agent = match who {
             Who::Person | Who::Agent(None) => None,
-            Who::Node(_) | Who::Program { .. } => unreachable!("no plan has nodes or programs"),
+            Who::Api(_) | Who::Node(_) | Who::Program { .. } => {
+                unreachable!("no plan has nodes, programs or the API")
+            }
             Who::Agent(Some(name)) if name == "user" => {
                 self.marks.reach(Mark::PersonAtOpen);
                 return Err(self.persons(NamedAs::Session));

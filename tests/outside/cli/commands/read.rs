@@ -207,7 +207,7 @@ fn posted(relay: &Relay, bodies: &[&str]) {
 fn a_reader_that_has_gone_gets_no_more() {
     let relay = told();
     posted(&relay, &["one", "two", "three"]);
-    let mut shell = support::process::command_of("sh");
+    let mut shell = crate::support::process::command_of("sh");
     let head = format!("\"$0\" read --port {} | head -1", relay.port);
     let output = shell.args(["-c", &head, env!("CARGO_BIN_EXE_relay")]).output();
     let output = output.expect("a shell");

@@ -260,7 +260,7 @@ fn not_logged(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
 fn logged_earlier(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     let first = history.calls.values().find_map(|asked| {
         let (_, answer) = asked.answers.first()?;
-        matches!(answer, Ok(Reply::Mail(mail::Reply::Posted { .. }))).then_some(*answer)
+        matches!(answer, Ok(Reply::Mail(mail::Reply::Posted { .. }))).then(|| answer.clone())
     })?;
     let place = history.answered(|asked, at, answer| {
         let is_post = matches!(asked.command, Command::Mail(mail::Command::Post { .. }));
@@ -308,7 +308,7 @@ fn repeated_by_another(history: &History<'_>, spoiled: &mut Spoiled) -> Option<(
 /// Neither of the two has a key.
 fn repeated_without_a_key(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     let (at, call) = history.answered(|_, _, answer| is_repeated(answer))?;
-    let Ok(Reply::Mail(mail::Reply::Posted { id, .. })) = history.calls[&call].answers[0].1 else {
+    let Ok(Reply::Mail(mail::Reply::Posted { id, .. })) = &history.calls[&call].answers[0].1 else {
         return None;
     };
     let (first, ..) = history.post(|_, message, _| message.id == *id)?;
@@ -329,7 +329,7 @@ fn repeated_without_a_key(history: &History<'_>, spoiled: &mut Spoiled) -> Optio
 /// To the millisecond.
 fn repeated_too_late(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     let (at, call) = history.answered(|_, _, answer| is_repeated(answer))?;
-    let Ok(Reply::Mail(mail::Reply::Posted { id, .. })) = history.calls[&call].answers[0].1 else {
+    let Ok(Reply::Mail(mail::Reply::Posted { id, .. })) = &history.calls[&call].answers[0].1 else {
         return None;
     };
     let (_, first, _) = history.post(|_, message, _| message.id == *id)?;
