@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 use crate::line_queue::LineQueue;
 
@@ -37,6 +39,7 @@ impl Diagnostics {
             .unwrap_or_else(|_| EnvFilter::new(SHOWN));
         tracing_subscriber::fmt()
             .with_env_filter(filter)
+            .with_timer(LocalTime)
             .with_writer(|| Lines)
             // It would say by a macro that panics where stderr is gone that something could not be written.
             .log_internal_errors(false)
@@ -68,6 +71,16 @@ fn panic_text(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
         format!("thread '{name}' {panic}\n{backtrace}\n")
     } else {
         format!("thread '{name}' {panic}\n")
+    }
+}
+
+/// Writes when something was said as this machine's clock shows it, as all that a person reads is.
+struct LocalTime;
+
+impl FormatTime for LocalTime {
+    fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
+        let now = crate::server::wall_clock()();
+        writer.write_str(&crate::cli::messages::local_time(&now.to_string()))
     }
 }
 

@@ -57,6 +57,26 @@ pub(crate) fn visible_lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
+/// Writes JSON so that a terminal can show it: what is beyond ASCII and cannot be seen is an escape, `\u202e`, which means the same.
+pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
+    // Beyond ASCII, and as DEL, a character stands only in a string.
+    let is_escaped = |c: char| c >= '\u{7f}' && is_invisible(c);
+    if !json.contains(is_escaped) {
+        return Cow::Borrowed(json);
+    }
+    let mut shown = String::with_capacity(json.len() + json.len() / 8);
+    for c in json.chars() {
+        if is_escaped(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Shows the beginning of a text in one line, behind what is in `shown` already: line breaks and tabs are spaces, and what is
 /// left out after so many characters is `...`. A character is what a reader takes for one, or one code point that cannot be
 /// seen.
@@ -340,6 +360,36 @@ mod tests {
         assert_eq!(preview(&tags, 3), "a\\u{e0041}\\u{e0041}...");
         let pile = format!("a{}", "\u{301}".repeat(100_000));
         assert_eq!(preview(&pile, 3), "a\u{301}\u{301}...");
+    }
+
+    #[test]
+    fn json_means_the_same_and_has_nothing_beyond_ascii_that_cannot_be_seen() {
+        let hidden = [
+            '\u{7f}', '\u{80}', '\u{85}', '\u{9b}', '\u{9f}', '\u{ad}', '\u{200f}', '\u{2028}',
+        ];
+        let more = [
+            '\u{202a}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{2069}',
+            '\u{feff}',
+            '\u{e0041}',
+            '\u{1d173}',
+        ];
+        for c in hidden.into_iter().chain(more) {
+            let value = serde_json::json!({"body": format!("a{c}b\n\u{1b}é{c}"), "n": [1, true]});
+            let json = value.to_string();
+            let shown = visible_json(&json);
+            assert!(!shown.contains(c), "U+{:04X}: {shown}", u32::from(c));
+            let read: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+            assert_eq!(read, value);
+        }
+        assert_eq!(
+            visible_json("{\"a\":\"\u{9b}2J\u{e0041}\"}"),
+            r#"{"a":"\u009b2J\udb40\udc41"}"#
+        );
+        let plain = r#"{"a":"é 日本語 🦀\n"}"#;
+        assert!(matches!(visible_json(plain), Cow::Borrowed(same) if same == plain));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::{End, Failure, block_on, say};
 
 /// Why nothing was asked, or the answer was not printed.
@@ -64,7 +64,7 @@ impl Ask<'_> {
         client.done();
         let told = told(understood);
         if self.json {
-            write_stdout(&(String::from_utf8_lossy(&answer).trim_end().to_owned() + "\n"))?;
+            write_stdout(&json_line(&String::from_utf8_lossy(&answer)))?;
         }
         match told {
             Told::Text(text) => {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::discover::{DiscoverError, Found, Source, discover_here, nearest_config, project_of_agent_here};
 use super::identity::choice::{Identities, UnknownAgent};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::place::MaybePlace;
 use super::project::{DataDirectory, Project};
 use super::{End, Failure, ourselves};
@@ -227,7 +227,7 @@ impl Used {
                 used[name] = json!(value);
             }
         }
-        format!("{used}\n")
+        json_line(&used.to_string())
     }
 
     fn text(&self) -> String {

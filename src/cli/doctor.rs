@@ -28,7 +28,7 @@ use super::install::lasting;
 use super::install::parts::Parts;
 use super::install::plan::{self, Target};
 use super::install::settings;
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::{End, Failure, block_on, install};
 use crate::server::Token;
 use crate::terminal::visible_lines;
@@ -81,7 +81,7 @@ pub fn run(args: &Doctor) -> Result<End, Failure> {
 fn show(args: &Doctor, reports: &[Report]) -> Result<End, DoctorError> {
     let text = if args.json {
         let told = serde_json::json!({ "editors": reports });
-        format!("{told}\n")
+        json_line(&told.to_string())
     } else {
         visible_lines(&text(reports))
     };

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::client::{At, Client, ClientError};
-use super::messages::{shown, write_stdout};
+use super::messages::{json_line, shown, write_stdout};
 use super::person::{NotThePerson, require_person};
 use super::{End, Failure, block_on, say};
 use crate::engine::limits::ID_DIGITS_MIN;
@@ -223,7 +223,7 @@ async fn ask(
     };
     client.done();
     if json {
-        write_stdout(&format!("{}\n", String::from_utf8_lossy(&answer)))?;
+        write_stdout(&json_line(&String::from_utf8_lossy(&answer)))?;
     } else {
         write_stdout(&text)?;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::messages::{check_stdout, write_stdout};
+use super::messages::{check_stdout, json_line, write_stdout};
 use super::worker_files::Which;
 use super::{End, Failure, block_on, say};
 use crate::terminal::visible;
@@ -113,10 +113,10 @@ impl Logs {
         let mut text = String::new();
         for line in lines {
             if self.json {
-                text += &json!({"line": line}).to_string();
-            } else {
-                text += &visible(line);
+                text += &json_line(&json!({"line": line}).to_string());
+                continue;
             }
+            text += &visible(line);
             text.push('\n');
         }
         if text.is_empty() {

@@ -1,5 +1,6 @@
 //! Messages as a person reads them in a terminal, and as a script does.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::holds::HeldBy;
 use crate::engine::limits::ID_DIGITS_MIN;
-use crate::terminal::visible;
+use crate::terminal::{visible, visible_json};
 
 /// What the relay answers to a read or a peek.
 #[derive(Deserialize)]
@@ -90,7 +91,7 @@ impl<'a> Messages<'a> {
     pub fn shown(&self, json: bool) -> serde_json::Result<(String, bool)> {
         let (blocks, any) = shown(self.messages)?;
         let text = if json {
-            format!("{}\n", self.messages)
+            json_line(self.messages.get())
         } else {
             blocks
         };
@@ -120,6 +121,11 @@ pub fn one_shown(answer: &[u8]) -> Option<String> {
     }
     let One { message } = serde_json::from_slice(answer).ok()?;
     Some(blocks(&[message]))
+}
+
+/// Returns JSON as one line of stdout, which may be a terminal.
+pub fn json_line(json: &str) -> String {
+    format!("{}\n", visible_json(json.trim_end()))
 }
 
 /// Writes all of a text to stdout, or tells why not.
@@ -213,9 +219,78 @@ pub fn local_time(ts: &str) -> String {
     }
 }
 
+/// How long a moment is as relay writes it, with and without milliseconds, in bytes.
+const MOMENT_BYTES: [usize; 2] = ["2026-05-02T14:30:00.000Z".len(), "2026-05-02T14:30:00Z".len()];
+
+/// Writes the moments in a text that was made for models as this machine's clock shows them.
+pub fn with_local_times(text: &str) -> Cow<'_, str> {
+    let mut shown = String::new();
+    let mut rest = text;
+    // Behind its year, month and day.
+    while let Some(at) = rest.find('T') {
+        let begins = at.checked_sub("2026-05-02".len());
+        let moment = begins.and_then(|begins| {
+            MOMENT_BYTES
+                .iter()
+                .find_map(|bytes| moment_at(rest, begins, *bytes))
+        });
+        match (begins, moment) {
+            (Some(begins), Some(moment)) => {
+                shown.push_str(&rest[..begins]);
+                shown.push_str(&local_time(moment));
+                rest = &rest[begins + moment.len()..];
+            }
+            (Some(_) | None, _) => {
+                shown.push_str(&rest[..=at]);
+                rest = &rest[at + 1..];
+            }
+        }
+    }
+    if shown.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+/// Returns the moment that is so many bytes of a text, if they are one.
+fn moment_at(text: &str, begins: usize, bytes: usize) -> Option<&str> {
+    let moment = text.get(begins..begins + bytes)?;
+    let is_one = moment.ends_with('Z') && DateTime::parse_from_rfc3339(moment).is_ok();
+    is_one.then_some(moment)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_written_as_this_machines_clock_shows_them_and_nothing_else_is_changed() {
+        let (one, other) = ("2026-05-02T14:30:00.123Z", "1999-12-31T23:59:59Z");
+        let (local_one, local_other) = (local_time(one), local_time(other));
+        assert!(!local_one.contains('T') && local_one.len() == 19, "{local_one}");
+        for (text, expected) in [
+            (
+                format!("last there at {one}, and gone"),
+                format!("last there at {local_one}, and gone"),
+            ),
+            (format!("{other}{one}"), format!("{local_other}{local_one}")),
+            (format!("T{one}T"), format!("T{local_one}T")),
+            (format!("é{one}é"), format!("é{local_one}é")),
+        ] {
+            assert_eq!(with_local_times(&text), expected);
+        }
+        for text in [
+            "",
+            "T",
+            "To whom it may concern: TTT",
+            "2026-05-02T",
+            "2026-05-02T14:30:00.123",
+            "2026-13-02T14:30:00Z",
+        ] {
+            assert_eq!(with_local_times(text), text);
+        }
+    }
 
     fn message(body: &str, redelivered: bool) -> Message {
         Message {

@@ -22,7 +22,7 @@ mod install;
 mod key;
 mod logs;
 pub mod mcp;
-mod messages;
+pub(crate) mod messages;
 mod mode;
 mod or_none;
 mod peek;
@@ -332,7 +332,7 @@ fn done(result: Result<(), String>) -> Result<End, Failure> {
 
 /// Says something on stderr, if anybody listens there.
 fn say(text: &str) {
-    diagnostics::say(&visible_lines(text));
+    diagnostics::say(&visible_lines(&messages::with_local_times(text)));
 }
 
 /// Runs a future to its end on this thread, if the system gives this process what that takes.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::trace::moment;
 use super::{End, Failure, block_on};
 use crate::engine::limits::ID_DIGITS_MIN;
@@ -100,7 +100,7 @@ async fn redrive(args: &Redrive) -> Result<End, RedriveError> {
     };
     client.done();
     if args.json {
-        write_stdout(&(String::from_utf8_lossy(&answer).trim_end().to_owned() + "\n"))?;
+        write_stdout(&json_line(&String::from_utf8_lossy(&answer)))?;
     } else {
         write_stdout(&text)?;
     }

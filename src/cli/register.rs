@@ -8,7 +8,7 @@ use serde_json::json;
 use super::identity::choice::own_directory;
 use super::identity::file::{self, Flaw};
 use super::identity::{Identity, Label};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::{End, Failure, ourselves};
 use crate::engine::{AgentName, PERSON};
 use crate::terminal::visible;
@@ -108,7 +108,7 @@ pub fn run(args: Register) -> Result<End, Failure> {
             "written": !is_there,
         });
         // It is written, whoever reads that.
-        let _ = write_stdout(&format!("{written}\n"));
+        let _ = write_stdout(&json_line(&written.to_string()));
         return Ok(End::Done);
     }
     let told = if is_there {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::person::{NotThePerson, require_person};
 use super::spawn::Answer;
 use super::{End, Failure, block_on};
@@ -65,7 +65,7 @@ pub fn run(args: &Release) -> Result<End, Failure> {
     })?
     .map_err(ReleaseError::Client)?;
     let told = if args.json {
-        format!("{}\n", String::from_utf8_lossy(&answer))
+        json_line(&String::from_utf8_lossy(&answer))
     } else {
         format!("{} released\n", visible(&name))
     };

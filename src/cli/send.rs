@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::person::{NotThePerson, require_person};
 use super::{End, Failure, block_on, say};
 use crate::engine::handling::Mode;
@@ -120,7 +120,7 @@ pub fn run(args: Send) -> Result<End, Failure> {
     })?
     .map_err(SendError::Client)?;
     let told = if args.json {
-        format!("{}\n", String::from_utf8_lossy(&answer))
+        json_line(&String::from_utf8_lossy(&answer))
     } else {
         format!("sent to {}\n", args.to)
     };

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{At, Client, ClientError};
-use super::messages::{one_shown, write_stdout};
+use super::messages::{json_line, one_shown, write_stdout};
 use super::person::{NotThePerson, require_no_agent, require_person};
 use super::send::{self, SendError};
 use super::{End, Failure, block_on, say};
@@ -109,7 +109,7 @@ async fn show(args: &Show) -> Result<End, ShowError> {
     };
     client.done();
     if args.json {
-        write_stdout(&format!("{}\n", String::from_utf8_lossy(&answer)))?;
+        write_stdout(&json_line(&String::from_utf8_lossy(&answer)))?;
     } else {
         write_stdout(&text)?;
     }
@@ -143,7 +143,7 @@ async fn answer(args: &Reply, body: &str) -> Result<End, ShowError> {
     let answer = client.ask("/api/send", &message, Duration::ZERO).await?;
     client.done();
     let told = if args.json {
-        format!("{}\n", String::from_utf8_lossy(&answer))
+        json_line(&String::from_utf8_lossy(&answer))
     } else {
         format!("sent to {}\n", visible(&to))
     };

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::person::{NotThePerson, require_person};
 use super::{End, Failure, block_on};
 use crate::engine::limits::{TASK_BYTES_MAX, WORKER_START_MS};
@@ -134,7 +134,7 @@ pub fn run(args: &Spawn) -> Result<End, Failure> {
     })?
     .map_err(SpawnError::Client)?;
     let told = if args.json {
-        format!("{}\n", String::from_utf8_lossy(&answer))
+        json_line(&String::from_utf8_lossy(&answer))
     } else {
         let name = visible(&name);
         format!("{name} runs; relay tells you when it is ready: relay read\n")

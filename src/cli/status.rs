@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::client::{ClientError, health_of};
 use super::discover::{Found, Way, discover_here};
 use super::health::{Connection, Health, Node, Role, Worker};
-use super::messages::{local_time, write_stdout};
+use super::messages::{json_line, local_time, write_stdout};
 use super::place::MaybePlace;
 use super::table::{cut, duration, fitted, table};
 use super::{End, Failure, block_on};
@@ -75,7 +75,7 @@ fn with_found(json: &str, found: &Found) -> Option<String> {
     let mut told: serde_json::Map<String, Value> = serde_json::from_str(json).ok()?;
     let found = json!({"source": found.source.name(), "at": found.way.to_string()});
     told.insert("found".to_owned(), found);
-    Some(format!("{}\n", Value::Object(told)))
+    Some(json_line(&Value::Object(told).to_string()))
 }
 
 /// Writes where a relay is and how it was found, and what it says of itself in lines that fit a terminal.

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::client::{At, Client, ClientError};
-use super::messages::{check_stdout, write_stdout};
+use super::messages::{check_stdout, json_line, with_local_times, write_stdout};
 use super::trace::{moment, sign};
 use super::{End, Failure, block_on, say};
 use crate::engine::limits::ID_DIGITS_MIN;
@@ -214,8 +214,7 @@ impl Shown {
     fn write(&mut self, json: &str, text: &mut String) -> Option<u64> {
         let event: Event = serde_json::from_str(json).ok()?;
         if self.json {
-            text.push_str(json);
-            text.push('\n');
+            text.push_str(&json_line(json));
             return event.seq;
         }
         let at = DateTime::parse_from_rfc3339(&event.created_at);
@@ -236,7 +235,12 @@ impl Shown {
             self.lines.write(&line, text);
             let _ = writeln!(text, "  {}", short(&event.id));
         } else if let Some(said) = said(&event) {
-            let _ = writeln!(text, "[{}]   {}", self.lines.time(at), visible(&said));
+            let _ = writeln!(
+                text,
+                "[{}]   {}",
+                self.lines.time(at),
+                visible(&with_local_times(&said))
+            );
         }
         event.seq
     }
@@ -246,7 +250,8 @@ impl Shown {
 pub(super) fn note(json: &str) -> Option<String> {
     let event: Event = serde_json::from_str(json).ok()?;
     let is_of_message = event.r#type.starts_with("delivery.") || !event.kind.is_empty();
-    (!is_of_message).then(|| said(&event)).flatten()
+    let said = (!is_of_message).then(|| said(&event)).flatten()?;
+    Some(with_local_times(&said).into_owned())
 }
 
 /// Says what has happened, but that a message was accepted; nothing for what goes as it should and is not at its end.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::{End, Failure, block_on};
 use crate::terminal::visible;
 
@@ -96,7 +96,7 @@ async fn trace(args: &Trace) -> Result<End, TraceError> {
     };
     client.done();
     let text = if args.json {
-        format!("{}\n", String::from_utf8_lossy(&answer))
+        json_line(&String::from_utf8_lossy(&answer))
     } else {
         shown(&traced)
     };

@@ -422,6 +422,16 @@ mod tests {
         (0..20_000).map(move |_| (0..draw(8)).map(|_| PIECES[draw(PIECES.len())]).collect())
     }
 
+    /// What turns text around, and tags.
+    const HIDDEN: [std::ops::RangeInclusive<char>; 3] = [
+        '\u{202a}'..='\u{202e}',
+        '\u{2066}'..='\u{2069}',
+        '\u{e0000}'..='\u{e007f}',
+    ];
+
+    /// Behind what a reader of lines may begin another one, written out: a line break that relay forgets is to be seen.
+    const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
     #[test]
     fn whatever_a_body_holds_it_stays_in_its_frame_and_makes_no_other() {
         for body in bodies() {
@@ -433,7 +443,7 @@ mod tests {
                 &shown(vec![delivery(name("dev-b"), &body, Some(thread))], 0),
                 Some("b-1"),
             );
-            let lines: Vec<&str> = text.split(is_line_break).collect();
+            let lines: Vec<&str> = text.split(LINE_BREAKS).collect();
             let (last, lines) = lines.split_last().expect("there is one");
             assert_eq!(*last, "", "{body:?}");
             let (own, of_body): (Vec<&str>, Vec<&str>) =
@@ -443,7 +453,7 @@ mod tests {
                 own.iter().all(|line| line.starts_with("[relay")),
                 "{body:?}: {text}"
             );
-            let written = body.split(is_line_break).count();
+            let written = body.split(LINE_BREAKS).count();
             assert_eq!(of_body.len(), written, "{body:?}: {text}");
             assert_eq!(text.matches(WAKE).count(), 1, "{body:?}: {text}");
             let framing = text
@@ -455,7 +465,8 @@ mod tests {
             let heading = framed.find('\n').expect("it has a heading");
             assert!(framed.len() - heading <= written, "{body:?}: {}", framed.len());
             assert!(
-                !text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t') || is_hidden(c)),
+                !text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')
+                    || HIDDEN.iter().any(|hidden| hidden.contains(&c))),
                 "{body:?}: {text:?}"
             );
         }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::super::messages::with_local_times;
 use super::state::Draft;
 
 /// Something that the person wants done.
@@ -109,7 +110,7 @@ impl Action {
                 let to = draft.to.text().trim();
                 let id: String = id.chars().take(8).collect();
                 match note {
-                    Some(note) => format!("sent to {to} ({id}); {note}"),
+                    Some(note) => format!("sent to {to} ({id}); {}", with_local_times(&note)),
                     None => format!("sent to {to} ({id})"),
                 }
             }
