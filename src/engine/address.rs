@@ -7,20 +7,23 @@
 //! | `#channel` | the members of the channel |
 //! | `*`, `@everyone` | all agents of the project |
 //! | `*:*` | all agents of all projects |
+//! | `a, b` | whoever is meant by one of them: names of agents, roles and groups; each gets it once |
 //!
 //! Each of them but the last may have `project:` before it; without, the sender's own project is meant. Where a relay is one project's
 //! own, the name of that project means the default one ([`Home`]). Of anything but a message
 //! to one agent its sender gets no copy, and neither do transient agents whose sessions have ended. The person gets what is sent to
 //! `user` and nothing else.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::Engine;
 use super::agents;
 use super::finger::Finger;
+use super::limits::ADDRESSES_MAX;
 use super::names::{
-    AgentName, ChannelName, DEFAULT_PROJECT, GroupName, InvalidName, PERSON, Recipient, Role, check_name,
-    shown,
+    AgentName, ChannelName, DEFAULT_PROJECT, GroupName, InvalidName, PERSON, Recipient, ResolvedBy, Role,
+    check_name, shown,
 };
 
 /// An address as it was written, taken apart. Nothing says yet that there is anybody.
@@ -74,13 +77,16 @@ impl Home {
     }
 }
 
+/// Stands between several addresses.
+const SEPARATOR: char = ',';
+
 /// What stands in an address that is more than a name.
 const MARKS: [char; 4] = [':', '@', '#', '*'];
 
 /// Why a text is no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid address {given:?}; accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*"
+    "invalid address {given:?}; accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*; or up to {ADDRESSES_MAX} names, @roles and @groups with commas between them"
 )]
 pub struct InvalidAddress {
     /// The text as it was given, cut if it is long.
@@ -174,8 +180,20 @@ pub enum Warning {
     AlsoGroup(GroupName),
     /// The channel has no other member yet: nobody got the message.
     NobodyElse(ChannelName),
+    /// Nobody had made or joined the channel: nobody got the message.
+    NobodysChannel(ChannelName),
     /// It was accepted before, with the same idempotency key: this is the answer of that time, and nothing was added.
     Repeated,
+}
+
+impl Warning {
+    /// Tells whether it says that nobody got the message.
+    pub fn is_in_vain(&self) -> bool {
+        match self {
+            Self::NobodyElse(_) | Self::NobodysChannel(_) => true,
+            Self::AlsoRole(_) | Self::AlsoGroup(_) | Self::Repeated => false,
+        }
+    }
 }
 
 impl Engine {
@@ -190,6 +208,9 @@ impl Engine {
         }
         if let Some(agent) = self.plainly(from, to) {
             return Ok(one(agent));
+        }
+        if to.contains(SEPARATOR) {
+            return self.resolve_list(from, to);
         }
         let Address { project, target } = match to.parse::<Address>() {
             Ok(address) => address,
@@ -236,6 +257,43 @@ impl Engine {
         let (agent, _) = self.agents.get_key_value(to)?;
         let is_plain = !self.roles.contains_key(to) && !self.groups.has_group(to);
         (is_plain && (from.project() == DEFAULT_PROJECT || to.contains(':'))).then(|| agent.clone())
+    }
+
+    /// Finds out who is meant by several addresses, each of which has to mean somebody. A channel is written to by itself, since what is said in
+    /// it is said to nobody else.
+    fn resolve_list(&self, from: &AgentName, list: &str) -> Result<Resolved, agents::Refusal> {
+        let invalid = || InvalidAddress { given: shown(list) };
+        let addresses: Vec<&str> = list.split(SEPARATOR).map(str::trim).collect();
+        if addresses.len() > ADDRESSES_MAX {
+            return Err(invalid().into());
+        }
+        let (mut to, mut agents, mut warnings) = (Vec::new(), BTreeSet::new(), Vec::new());
+        for address in addresses {
+            if address.is_empty() {
+                return Err(invalid().into());
+            }
+            let resolved = self.resolve(from, address)?;
+            match resolved.to.by() {
+                ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group => {}
+                ResolvedBy::Channel | ResolvedBy::Broadcast | ResolvedBy::List => {
+                    return Err(invalid().into());
+                }
+            }
+            if !to.contains(&resolved.to) {
+                to.push(resolved.to);
+                warnings.extend(resolved.warnings);
+            }
+            agents.extend(resolved.agents);
+        }
+        if to.len() > 1 {
+            agents.remove(from);
+        }
+        somebody(Resolved {
+            to: Recipient::list(to),
+            agents: agents.into_iter().collect(),
+            joins: None,
+            warnings,
+        })
     }
 
     fn resolve_name(
@@ -290,7 +348,12 @@ impl Engine {
         }
         let mut agents: Vec<AgentName> = members.into_iter().collect();
         self.keep_others(from, &mut agents);
-        let nobody = agents.is_empty().then(|| Warning::NobodyElse(channel.clone()));
+        let nobody = agents
+            .is_empty()
+            .then(|| match self.groups.has_channel(&channel) {
+                true => Warning::NobodyElse(channel.clone()),
+                false => Warning::NobodysChannel(channel.clone()),
+            });
         Ok(Resolved {
             to: Recipient::channel(&channel),
             agents,

@@ -3,6 +3,9 @@
 //! Reaching a bound is a refusal that the caller sees, never a silent drop. Where something is forgotten instead, its bound says
 //! so.
 
+/// Most names with commas between them in one address: more than anybody writes out, and each is looked for.
+pub const ADDRESSES_MAX: usize = 32;
+
 /// Longest agent name, in bytes. Names stand in every message and four times in the tool schemas.
 pub const AGENT_NAME_BYTES_MAX: usize = 32;
 

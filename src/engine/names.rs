@@ -229,7 +229,7 @@ impl AgentName {
 }
 
 /// Where a message was sent, as it is shown: `dev-a`, `@reviewers`, `#general`, `@everyone`, each with its project before it if that
-/// is not the default one.
+/// is not the default one; `pm, dev-b` if it was sent to several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Recipient {
@@ -251,6 +251,8 @@ pub enum ResolvedBy {
     Channel,
     /// All agents of a project, or of all projects.
     Broadcast,
+    /// Several of the first three, which are named.
+    List,
 }
 
 impl ResolvedBy {
@@ -262,9 +264,13 @@ impl ResolvedBy {
             Self::Group => "group",
             Self::Channel => "channel",
             Self::Broadcast => "broadcast",
+            Self::List => "list",
         }
     }
 }
+
+/// What stands between several recipients, and in none of their names.
+const BETWEEN: &str = ", ";
 
 impl Recipient {
     /// One agent.
@@ -308,13 +314,41 @@ impl Recipient {
         }
     }
 
+    /// Several, in the order in which they were named; the one, if it is only one.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn list(mut them: Vec<Self>) -> Self {
+        let one = them.pop().expect("somebody is meant");
+        if them.is_empty() {
+            return one;
+        }
+        them.push(one);
+        let texts: Vec<&str> = them.iter().map(Self::as_str).collect();
+        Self {
+            text: texts.join(BETWEEN).into(),
+            by: ResolvedBy::List,
+        }
+    }
+
     /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
+    /// Goes through the texts of those that are named, which is one unless there are several.
+    pub fn each(&self) -> impl Iterator<Item = &str> {
+        self.text.split(BETWEEN)
+    }
+
     /// Returns what somebody in a project calls it.
     pub fn seen_from(&self, project: &str) -> Cow<'_, str> {
+        if self.by == ResolvedBy::List {
+            let each = self.each();
+            let each = each.map(|text| seen_from(text, project, SHARED.contains(&text)));
+            return Cow::Owned(each.collect::<Vec<_>>().join(BETWEEN));
+        }
         seen_from(&self.text, project, SHARED.contains(&self.as_str()))
     }
 

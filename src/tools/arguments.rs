@@ -177,6 +177,26 @@ impl Argument {
         }
     }
 
+    /// Takes a text for what it can only mean here: models write numbers, truths and words so.
+    fn understand(&self, given: &mut Given<'_>) {
+        let Given::Text(text) = &*given else {
+            return;
+        };
+        let understood = match &self.accepts {
+            Accepts::Wait | Accepts::Integer { .. } => number_in(text).map(Given::Number),
+            Accepts::Boolean(_) => boolean_in(text).map(|value| Given::Other(Value::Bool(value))),
+            Accepts::Word(words) => {
+                let mut words = words.iter();
+                let word = words.find(|word| word.eq_ignore_ascii_case(text.trim()));
+                word.map(|word| Given::Text(Cow::Borrowed(*word)))
+            }
+            Accepts::Role | Accepts::Address | Accepts::Text | Accepts::Object => None,
+        };
+        if let Some(understood) = understood {
+            *given = understood;
+        }
+    }
+
     /// Checks its type, and its range if it has one.
     fn check(&self, given: &Given<'_>) -> Result<(), InvalidCall> {
         let is_good = match (&self.accepts, given) {
@@ -332,7 +352,12 @@ impl<'a> Arguments<'a> {
     ///
     /// [`InvalidCall`], which names the first that is not: in the order of the tool's list one that is missing, or has
     /// another type or range; then one that the tool does not know; then one that is none of its words.
-    pub(super) fn checked(self, tool: &Tool) -> Result<Values<'a>, InvalidCall> {
+    pub(super) fn checked(mut self, tool: &Tool) -> Result<Values<'a>, InvalidCall> {
+        for argument in tool.arguments {
+            if let Some((_, given)) = self.0.iter_mut().find(|(name, _)| name == argument.name) {
+                argument.understand(given);
+            }
+        }
         let mut known = 0;
         let mut bad_word = None;
         for argument in tool.arguments {
@@ -523,6 +548,17 @@ impl Values<'_> {
         let at = self.given.iter().position(|(given, _)| given == name)?;
         Some(self.given.swap_remove(at).1)
     }
+}
+
+/// Reads the number that a text is, as JSON has it.
+pub(super) fn number_in(text: &str) -> Option<Number> {
+    serde_json::from_str(text.trim()).ok()
+}
+
+/// Reads `true` or `false`, in any case.
+pub(super) fn boolean_in(text: &str) -> Option<bool> {
+    let is = |word: &str| text.trim().eq_ignore_ascii_case(word);
+    (is("true") || is("false")).then(|| is("true"))
 }
 
 /// Returns the milliseconds of a wait in seconds; none if it is out of range.

@@ -333,9 +333,17 @@ mod tests {
             };
             assert_eq!(wait(bad), Err(out_of_range));
         }
+        assert_eq!(wait(json!("5")), read(5_000));
+        assert_eq!(wait(json!(" 1.5 ")), read(1_500));
+        for text in ["five", "", "5 s", "05", "0x5"] {
+            assert_eq!(
+                wait(json!(text)).expect_err("no number").to_string(),
+                format!("\"wait_seconds\" is the string {text:?}; accepted: a number, 0 to 280")
+            );
+        }
         assert_eq!(
-            wait(json!("5")).expect_err("a string").to_string(),
-            "\"wait_seconds\" is the string \"5\"; accepted: a number, 0 to 280"
+            wait(json!("281")).expect_err("out of range").to_string(),
+            "\"wait_seconds\" is 281; accepted: 0 to 280"
         );
     }
 

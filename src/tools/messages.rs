@@ -108,16 +108,22 @@ pub struct Posted<'a> {
 }
 
 fn note(posted: &Posted<'_>) -> Option<String> {
-    let is_alone = |warning: &Warning| matches!(warning, Warning::NobodyElse(_));
-    if posted.warnings.iter().any(is_alone) {
-        return Some(alone_text(posted.given));
-    }
-    posted.absence.map(absence_text)
+    let in_vain = posted.warnings.iter().find_map(|warning| match warning {
+        Warning::NobodyElse(_) => Some(alone_text(posted.given)),
+        Warning::NobodysChannel(_) => Some(nobodys_text(posted.given)),
+        Warning::AlsoRole(_) | Warning::AlsoGroup(_) | Warning::Repeated => None,
+    });
+    in_vain.or_else(|| posted.absence.map(absence_text))
 }
 
 /// Says that nobody else is in a channel, by the address that was given.
 pub fn alone_text(given: &str) -> String {
     format!("{given} has no other member yet; nobody got the message")
+}
+
+/// Says that there was no such channel, by the address that was given.
+pub fn nobodys_text(given: &str) -> String {
+    format!("nobody had made or joined {given}, so nobody got the message; look at how its name is written")
 }
 
 /// Tells in the answer's data that nobody is there to read a message, if it is so.

@@ -118,12 +118,22 @@ impl Waits {
     }
 }
 
+impl Scalar {
+    /// Reads what a tool takes a text for.
+    fn of_text(text: &str) -> Self {
+        let number = arguments::number_in(text).and_then(|number| number.as_f64());
+        let boolean = arguments::boolean_in(text).map(Self::Boolean);
+        number.map(Self::Number).or(boolean).unwrap_or(Self::Other)
+    }
+}
+
 impl From<&Given<'_>> for Scalar {
     fn from(given: &Given<'_>) -> Self {
         match given {
             Given::Number(number) => number.as_f64().map_or(Self::Other, Self::Number),
             Given::Other(value) => value.into(),
-            Given::Null | Given::Text(_) => Self::Other,
+            Given::Text(text) => Self::of_text(text),
+            Given::Null => Self::Other,
         }
     }
 }
@@ -133,7 +143,8 @@ impl From<&Value> for Scalar {
         match value {
             Value::Bool(value) => Self::Boolean(*value),
             Value::Number(number) => number.as_f64().map_or(Self::Other, Self::Number),
-            Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => Self::Other,
+            Value::String(text) => Self::of_text(text),
+            Value::Null | Value::Array(_) | Value::Object(_) => Self::Other,
         }
     }
 }
@@ -537,6 +548,14 @@ mod tests {
         };
         assert_eq!(wait("read_messages", json!({})), None);
         assert_eq!(wait("read_messages", json!({"wait_seconds": 1.5})), Some(1_500));
+        assert_eq!(wait("read_messages", json!({"wait_seconds": "1.5"})), Some(1_500));
+        assert_eq!(
+            wait(
+                "relay_send",
+                json!({"await_response": "True", "timeout_ms": "70"})
+            ),
+            Some(70)
+        );
         assert_eq!(wait("read_messages", json!({"wait_seconds": -1})), Some(0));
         assert_eq!(wait("list_pending", json!({"wait_seconds": 5})), None);
         assert_eq!(wait("wait_for_message", json!({})), Some(300_000));

@@ -364,7 +364,9 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         unreachable!("a post is answered with an id, not {reply:?}");
     };
     texts.structured(|object| {
-        object.member("status").plain("delivered");
+        let is_in_vain = warnings.iter().any(Warning::is_in_vain);
+        let status = if is_in_vain { "no_recipients" } else { "delivered" };
+        object.member("status").plain(status);
         object.member("message_id").plain(&id.to_string());
         object.member("resolved_to").plain(to.by().as_str());
         object
@@ -383,6 +385,7 @@ fn warned(warning: &Warning, given: &str) -> String {
         Warning::AlsoGroup(group) => format!("{group} is a group, too; it was not sent to its members"),
         Warning::Repeated => "it was sent before, and was not sent again".to_owned(),
         Warning::NobodyElse(_) => messages::alone_text(given),
+        Warning::NobodysChannel(_) => messages::nobodys_text(given),
     }
 }
 

@@ -163,7 +163,7 @@ overStdio('an agent that waits for a response can send and read meanwhile', asyn
 overStdio('a channel is made and joined by its first use, be it writing or reading', async (world) => {
   const [alice, bob, cleo] = await join(world, 'Alice', 'Bob', 'Cleo');
   const { content } = await alice.call('relay_send', { to: '#builds', message: 'nobody is here yet' });
-  const alone = 'note: #builds has no other member yet; nobody got the message';
+  const alone = 'note: nobody had made or joined #builds, so nobody got the message; look at how its name is written';
   assert.deepEqual(content.map(({ text }) => text), ['Message sent to #builds', alone]);
   assert.equal(await bob.text('relay_inbox', { channel: '#builds' }), NOTHING);
   await send(alice, '#builds', 'for Bob');

@@ -141,7 +141,8 @@ overStdio('@everyone and broadcast_message reach all others, of the roster too',
 overStdio('a channel is joined by writing to it, and its first writer is told that nobody else is there', async (world) => {
   const [alice, bob] = [await world.join('alice'), await world.join('bob')];
   const alone = await send(alice, '#builds', 'anybody?');
-  assert.deepEqual(resolved(alone), delivered('channel', '#builds has no other member yet; nobody got the message'));
+  const nobodys = 'nobody had made or joined #builds, so nobody got the message; look at how its name is written';
+  assert.deepEqual(resolved(alone), { ...delivered('channel', nobodys), status: 'no_recipients' });
   const heard = await send(bob, '#builds', 'me');
   assert.deepEqual(resolved(heard), delivered('channel'));
   await assertChecked(alice, [to('#builds', heard)]);
@@ -366,7 +367,7 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
   const register = 'another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew';
   const id = '00000000-0000-4000-8000-000000000000';
   const accepted =
-    'accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*';
+    'accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*; or up to 32 names, @roles and @groups with commas between them';
   const takes = 'send_message takes to, content, reply_to, metadata, mode';
   const group = 'add_group_member takes group, member_type, member_value';
   const isProtected = 'the group "everyone" always has all agents and cannot be changed; accepted: any other group';

@@ -127,6 +127,72 @@ fn an_address_means_whom_the_table_says() {
 }
 
 #[test]
+fn several_names_with_commas_between_them_are_one_message_that_each_gets_once() {
+    let rows: [(&str, &str, &[&str]); 8] = [
+        ("dev-a, qa", "dev-a, qa", &["dev-a", "qa"]),
+        ("qa,dev-a", "qa, dev-a", &["dev-a", "qa"]),
+        (" dev-a ,@dev-a", "dev-a", &["dev-a"]),
+        ("dev-a, implementer", "dev-a, @implementer", &["dev-a", "dev-b"]),
+        ("crew, user", "@crew, user", &["dev-a", "dev-b", "user"]),
+        ("web:ui, agent:reviewer:0", "web:ui, @reviewer", &["qa", "web:ui"]),
+        ("pm, qa", "pm, qa", &["qa"]),
+        ("pm, pm", "pm", &["pm"]),
+    ];
+    for (address, to, agents) in rows {
+        let mut relay = world();
+        assert_eq!(send(&mut relay, "pm", address), went(to, agents), "{address}");
+    }
+    let mut relay = world();
+    let sent = send(&mut relay, "web:pm", "ui, default:dev-a");
+    assert_eq!(sent, went("web:ui, dev-a", &["dev-a", "web:ui"]));
+    let agent = |name: &str| Recipient::agent(&name.parse().unwrap());
+    let two = Recipient::list(vec![agent("web:ui"), agent("dev-a")]);
+    assert_eq!(two.as_str(), "web:ui, dev-a");
+    assert_eq!(two.seen_from("web"), "ui, default:dev-a");
+    assert_eq!(two.seen_from("default"), "web:ui, dev-a");
+    assert_eq!(two.by().as_str(), "list");
+}
+
+/// All of them get it, or none does.
+#[test]
+fn one_of_several_that_means_nobody_is_named_and_nobody_gets_it() {
+    let mut relay = world();
+    for (address, wrong) in [
+        ("dev-a, PM", "PM"),
+        ("nobody, dev-a", "nobody"),
+        ("dev-a, dev_b", "dev_b"),
+    ] {
+        let refused = send(&mut relay, "pm", address).expect_err("not all of them are there");
+        let Refusal::Agents(agents::Refusal::Unknown { name, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(name, wrong);
+    }
+    let too_many = vec!["dev-a"; 33].join(",");
+    for address in [
+        "dev-a,",
+        ",",
+        "dev-a,,qa",
+        "dev-a, #build",
+        "*, dev-a",
+        "dev-a, *:*",
+        &too_many,
+    ] {
+        let given = match address.len() {
+            ..=80 => address.to_owned(),
+            _ => format!("{}…", &address[..80]),
+        };
+        let refusal = agents::Refusal::InvalidAddress(InvalidAddress { given });
+        assert_eq!(
+            send(&mut relay, "pm", address),
+            Err(Refusal::Agents(refusal)),
+            "{address}"
+        );
+    }
+    assert!(relay.went_out().is_none(), "nothing was accepted");
+}
+
+#[test]
 fn without_a_project_the_sender_s_own_is_meant() {
     let rows: [(&str, &str, &[&str]); 7] = [
         ("ui", "web:ui", &["web:ui"]),
@@ -372,7 +438,7 @@ fn a_text_that_is_no_address_is_refused() {
         error.to_string(),
         format!(
             "invalid address \"{}…\"; accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with \
-             project: before it, and *:*",
+             project: before it, and *:*; or up to 32 names, @roles and @groups with commas between them",
             "@".repeat(80)
         )
     );

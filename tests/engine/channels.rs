@@ -72,8 +72,10 @@ fn read_channel(agent: &str, channel: &str, wait_ms: u32) -> Command {
 fn a_channel_is_made_and_joined_by_who_posts_to_it_and_joined_by_who_reads_it() {
     let mut relay = Relay::told();
     relay.events();
+    let nobodys = vec![Warning::NobodysChannel(channel("build"))];
+    assert_eq!(posted(&mut relay, "pm", "#build"), (names(&[]), nobodys));
     let alone = vec![Warning::NobodyElse(channel("build"))];
-    assert_eq!(posted(&mut relay, "pm", "#build"), (names(&[]), alone.clone()));
+    assert_eq!(posted(&mut relay, "pm", "#build"), (names(&[]), alone));
     let joins = |relay: &mut Relay, command: Command| {
         relay.events();
         relay.call(B, 3_000, command);
@@ -95,7 +97,7 @@ fn a_channel_is_made_and_joined_by_who_posts_to_it_and_joined_by_who_reads_it() 
         joining("dev-b"),
         "who waits has joined"
     );
-    let to_both = sent(4, 0, "pm", Recipient::channel(&channel("build")));
+    let to_both = sent(5, 0, "pm", Recipient::channel(&channel("build")));
     let [posted] = accepted(1, &to_both);
     assert_eq!(relay.post(A, 1, &to_both), [posted, shown(3_000, [to_both])]);
 }
@@ -199,7 +201,7 @@ fn the_person_writes_to_channels_and_reads_of_them_without_joining() {
         to: Recipient::channel(&channel("three")),
         ts: START,
         thread: None,
-        warnings: [Warning::NobodyElse(channel("three"))].into(),
+        warnings: [Warning::NobodysChannel(channel("three"))].into(),
         absence: None,
     };
     assert_eq!(
@@ -228,6 +230,6 @@ fn who_has_gone_is_in_no_channel() {
     posted(&mut relay, "temp", "#build");
     relay.close(temp, Ending::Orderly);
     relay.now = START.plus_millis(relay::engine::limits::TRANSIENT_MS);
-    let alone = vec![Warning::NobodyElse(channel("build"))];
+    let alone = vec![Warning::NobodysChannel(channel("build"))];
     assert_eq!(posted(&mut relay, "pm", "#build"), (names(&[]), alone));
 }

@@ -117,9 +117,14 @@ fn whoever_writes_to_a_channel_with_nobody_else_in_it_is_told_so() {
     let mut relay = relay();
     relay.register(C, registration("web:ui", None));
     let send = |to: &str| json!({"to": to, "message": "anybody?"});
-    for (call, to) in (1..).zip(["#build", "#build", "web:#build"]) {
+    for (call, (to, is_there)) in (1..).zip([("#build", false), ("#build", true), ("web:#build", false)]) {
         let (texts, is_error) = called(&mut relay, ALICE, call, "relay_send", send(to));
-        let note = format!("note: {to} has no other member yet; nobody got the message");
+        let note = match is_there {
+            true => format!("note: {to} has no other member yet; nobody got the message"),
+            false => format!(
+                "note: nobody had made or joined {to}, so nobody got the message; look at how its name is written"
+            ),
+        };
         assert_eq!(
             (texts, is_error),
             (vec![format!("Message sent to {to}"), note], false)

@@ -179,13 +179,13 @@ fn every_bad_argument_is_named_with_what_is_accepted() {
         ),
         (
             "post_message",
-            json!({"to": "pm", "kind": "Free", "body": ""}),
-            "unknown kind \"Free\"; known kinds: status, question, directive, free",
+            json!({"to": "pm", "kind": "Freely", "body": ""}),
+            "unknown kind \"Freely\"; known kinds: status, question, directive, free",
         ),
         (
             "read_messages",
-            json!({"wait_seconds": "280"}),
-            "\"wait_seconds\" is the string \"280\"; accepted: a number, 0 to 280",
+            json!({"wait_seconds": "280 s"}),
+            "\"wait_seconds\" is the string \"280 s\"; accepted: a number, 0 to 280",
         ),
         (
             "read_messages",
@@ -244,8 +244,14 @@ fn whoever_posts_to_a_channel_with_nobody_else_in_it_is_told_so() {
     let (texts, is_error) = called(&mut relay, 1, "post_message", to_build("pm"));
     assert!(!is_error);
     let id = format!("{{\"id\":\"{}\"}}", MessageId(id(1)));
-    let note = "note: #build has no other member yet; nobody got the message";
+    let note =
+        "note: nobody had made or joined #build, so nobody got the message; look at how its name is written";
     assert_eq!(texts, [id.as_str(), note]);
+    let (texts, _) = called(&mut relay, 3, "post_message", to_build("pm"));
+    assert_eq!(
+        texts[1..],
+        ["note: #build has no other member yet; nobody got the message"]
+    );
     let (texts, _) = called(&mut relay, 2, "post_message", to_build("dev-a"));
     assert_eq!(texts.len(), 1, "pm is in it: {texts:?}");
 }

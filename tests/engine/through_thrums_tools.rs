@@ -102,8 +102,16 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
     let sent = data(&mut relay, PM, 5, "send_message", to("#own"));
     assert_eq!(
         sent["warnings"],
+        json!(["nobody had made or joined #own, so nobody got the message; look at how its name is written"])
+    );
+    let again = data(&mut relay, PM, 50, "send_message", to("#own"));
+    assert_eq!(
+        again["warnings"],
         json!(["#own has no other member yet; nobody got the message"])
     );
+    for sent in [&sent, &again] {
+        assert_eq!(sent["status"], "no_recipients");
+    }
     assert_eq!(sent.get("note"), None, "it is said once");
     let sent = data(
         &mut relay,

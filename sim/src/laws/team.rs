@@ -50,6 +50,13 @@ impl Case<'_> {
         let to = self.addresses[body.as_str()].as_str();
         let (project, target) = parted(to);
         let span = Span::of(post);
+        if to.contains(BETWEEN) {
+            let named = || to.split(BETWEEN).map(str::to_owned).filter(|name| name != from);
+            return Meant {
+                certain: named().collect(),
+                possible: named().collect(),
+            };
+        }
         let registered = self.mates_there(span);
         let mut meant = if ["@everyone", GENERAL, "*"].contains(&target) {
             Meant {
@@ -252,9 +259,12 @@ impl Case<'_> {
     }
 }
 
+/// What stands between the names of several.
+const BETWEEN: &str = ", ";
+
 /// Tells whether a whole address names one agent.
 pub(super) fn is_name(to: &str) -> bool {
-    !parted(to).1.starts_with(['@', '#', '*'])
+    !to.contains(BETWEEN) && !parted(to).1.starts_with(['@', '#', '*'])
 }
 
 /// Tells whether an address, without its project, means those whom somebody has made members, or who have.

@@ -235,6 +235,7 @@ impl Plan {
         plan.draw_team();
         let projects = plan.draw_projects();
         plan.draw_replies();
+        plan.draw_lists();
         plan.draw_reaches(projects);
         plan
     }

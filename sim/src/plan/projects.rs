@@ -19,6 +19,9 @@ pub fn whole(own: &str, written: &str) -> String {
     if written == "*:*" {
         return written.to_owned();
     }
+    if let Some((one, others)) = written.split_once(", ") {
+        return format!("{}, {}", whole(own, one), whole(own, others));
+    }
     let (project, name) = written.split_once(':').unwrap_or((own, written));
     let name = if name == "*" { "@everyone" } else { name };
     if project == PROJECTS[0] {
@@ -89,6 +92,37 @@ impl Plan {
             }
         }
         projects
+    }
+
+    /// In a quarter of the teams, has registered agents send to two where they would to one, now and then. That comes from a sequence of its own,
+    /// too.
+    pub(super) fn draw_lists(&mut self) {
+        let mut rng = Rng::with_seed(self.seed ^ 0x006c_6973_7473);
+        let mates = self.mates().len();
+        if mates < 2 || rng.u32(0..4) > 0 {
+            return;
+        }
+        for agent in self.agents.iter_mut().filter(|agent| agent.mate.is_some()) {
+            for step in &mut agent.steps {
+                step.action = step.action.clone().map(|call| match call {
+                    Call::Team(TeamCall::Send { mut to, bytes }) => {
+                        let other = rng.usize(..mates);
+                        if let Target::Mate(one) = to.target
+                            && one != other
+                            && rng.u32(0..3) == 0
+                        {
+                            to.target = Target::Two(one, other);
+                        }
+                        Call::Team(TeamCall::Send { to, bytes })
+                    }
+                    other @ (Call::Team(_)
+                    | Call::Post { .. }
+                    | Call::Read { .. }
+                    | Call::Pending { .. }
+                    | Call::Illegal(_)) => other,
+                });
+            }
+        }
     }
 
     /// Has registered agents name projects in most of what they say, their own among them. That comes from a sequence of its own,

@@ -138,6 +138,8 @@ pub struct Address {
 pub enum Target {
     /// A registered agent, by its name.
     Mate(usize),
+    /// Two of them, by their names.
+    Two(usize, usize),
     /// A role of the roster, by its name.
     Role(usize),
     /// All registered agents of a role.
@@ -156,11 +158,12 @@ pub enum Target {
 
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(number) = self.project.filter(|_| self.target != Target::AllProjects) {
-            write!(f, "{}:", project(number))?;
-        }
+        let named = self.project.filter(|_| self.target != Target::AllProjects);
+        let before = named.map_or_else(String::new, |number| format!("{}:", project(number)));
+        f.write_str(&before)?;
         match self.target {
             Target::Mate(number) => f.write_str(&mate(number)),
+            Target::Two(one, other) => write!(f, "{}, {before}{}", mate(one), mate(other)),
             Target::Role(number) => f.write_str(&crate::agent::role(number)),
             Target::Crew(number) => write!(f, "@{}", crew(number)),
             // The one word for them as well as the other.

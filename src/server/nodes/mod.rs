@@ -74,9 +74,11 @@ pub(super) fn message_of<'a>(delivery: &'a str, agent: &AgentName) -> Option<&'a
 pub(super) fn place_of(message: &Message) -> String {
     match message.to.by() {
         ResolvedBy::Channel => channel_id(&message.to),
-        ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
-            conversation_id(message)
-        }
+        ResolvedBy::Name
+        | ResolvedBy::Role
+        | ResolvedBy::Group
+        | ResolvedBy::Broadcast
+        | ResolvedBy::List => conversation_id(message),
     }
 }
 

@@ -373,7 +373,11 @@ pub fn reason(message: &Message, agent: &AgentName) -> &'static str {
         _ if message.is_reply() => "thread-reply",
         ResolvedBy::Name => "dm",
         _ if message.mentions_agent(agent) => "mention",
-        ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => "message",
+        ResolvedBy::Role
+        | ResolvedBy::Group
+        | ResolvedBy::Channel
+        | ResolvedBy::Broadcast
+        | ResolvedBy::List => "message",
     }
 }
 

@@ -31,9 +31,11 @@ impl Place {
                 id: nodes::channel_id(to),
                 name: to.channel_name().unwrap_or_default().to_owned(),
             },
-            ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
-                Self::Conversation(conversation_of(from, to.as_str()))
-            }
+            ResolvedBy::Name
+            | ResolvedBy::Role
+            | ResolvedBy::Group
+            | ResolvedBy::Broadcast
+            | ResolvedBy::List => Self::Conversation(conversation_of(from, to.as_str())),
         }
     }
 
@@ -62,7 +64,9 @@ impl Entry {
                 ResolvedBy::Channel if message.is_reply() => "thread.reply",
                 ResolvedBy::Channel => "message.created",
                 ResolvedBy::Name => "dm.received",
-                ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => "group_dm.received",
+                ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast | ResolvedBy::List => {
+                    "group_dm.received"
+                }
             },
             What::Delivery { step, .. } => match step {
                 Step::Accepted => "delivery.accepted",
@@ -100,7 +104,11 @@ impl Entry {
             What::Message { message, .. } => match message.to.by() {
                 ResolvedBy::Channel if message.is_reply() => Scope::Threads,
                 ResolvedBy::Channel => Scope::Messages,
-                ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => Scope::Dms,
+                ResolvedBy::Name
+                | ResolvedBy::Role
+                | ResolvedBy::Group
+                | ResolvedBy::Broadcast
+                | ResolvedBy::List => Scope::Dms,
             },
             What::Delivery { .. } | What::HandedOn { .. } => Scope::Deliveries,
             What::Read { .. } => Scope::Messages,

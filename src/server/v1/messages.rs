@@ -219,14 +219,19 @@ pub(super) async fn reply(asked: Asked) -> Answer {
 fn sent_back(message: &Message) -> String {
     whole(match message.to.by() {
         ResolvedBy::Name => message.from.as_str(),
-        ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => {
-            message.to.as_str()
-        }
+        ResolvedBy::Role
+        | ResolvedBy::Group
+        | ResolvedBy::Channel
+        | ResolvedBy::Broadcast
+        | ResolvedBy::List => message.to.as_str(),
     })
 }
 
-/// Returns an address with its project before it, which stands before all but the person's.
+/// Returns an address, or each of several, with its project before it, which stands before all but the person's.
 fn whole(address: &str) -> String {
+    if let Some((first, others)) = address.split_once(", ") {
+        return format!("{}, {}", whole(first), whole(others));
+    }
     match address.contains(':') || address == PERSON {
         true => address.to_owned(),
         false => format!("{DEFAULT_PROJECT}:{address}"),
@@ -295,9 +300,11 @@ impl Accepted {
         } = self;
         let channel = match to.by() {
             ResolvedBy::Channel => nodes::channel_id(&to),
-            ResolvedBy::Name | ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => {
-                nodes::conversation_of(&draft.from, to.as_str())
-            }
+            ResolvedBy::Name
+            | ResolvedBy::Role
+            | ResolvedBy::Group
+            | ResolvedBy::Broadcast
+            | ResolvedBy::List => nodes::conversation_of(&draft.from, to.as_str()),
         };
         let json = json!({
             "id": id.to_string(),
@@ -329,6 +336,9 @@ fn warned(warning: &Warning) -> Option<String> {
         )),
         Warning::AlsoGroup(group) => Some(format!("{group} is a group, too; it was not sent to its members")),
         Warning::NobodyElse(channel) => Some(format!("{channel} has no other member: nobody got it")),
+        Warning::NobodysChannel(channel) => {
+            Some(format!("nobody had made or joined {channel}: nobody got it"))
+        }
         Warning::Repeated => None,
     }
 }

@@ -105,6 +105,37 @@ fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_u
     );
 }
 
+/// As models write them: a number and a truth as a text, a word in another case.
+#[test]
+fn a_text_is_taken_by_every_tool_for_the_one_thing_that_it_can_mean() {
+    let mut understood = std::collections::BTreeSet::new();
+    for tool in all().tools() {
+        let expected = tool.command(good(tool, true)).expect("a good call");
+        for argument in tool.arguments {
+            let (kind, texts): (_, Vec<String>) = match argument.accepts {
+                Accepts::Wait => ("wait", vec!["1".into(), " 1.0".into()]),
+                Accepts::Integer { .. } => ("integer", vec!["1".into(), "1.0 ".into()]),
+                Accepts::Boolean(_) => ("boolean", vec!["true".into(), "True".into(), " TRUE".into()]),
+                Accepts::Word(words) => ("word", vec![words[0].to_uppercase(), format!(" {}\n", words[0])]),
+                Accepts::Role | Accepts::Address | Accepts::Text | Accepts::Object => continue,
+            };
+            for text in texts {
+                let mut arguments = good(tool, true);
+                arguments.0.retain(|(name, _)| name != argument.name);
+                arguments.add(argument.name.into(), Given::Text(text.clone().into()));
+                let command = tool.command(arguments).expect("it is understood");
+                assert_eq!(
+                    command, expected,
+                    "{}: {:?} is {text:?}",
+                    tool.name, argument.name
+                );
+            }
+            understood.insert(kind);
+        }
+    }
+    assert_eq!(understood.len(), 4, "{understood:?}");
+}
+
 #[test]
 fn a_name_is_given_once() {
     let mut arguments = Arguments::default();

@@ -80,7 +80,7 @@ fn a_message_to_a_channel_and_its_replies_go_to_all_who_are_in_it() {
     );
     assert_eq!(
         alone["warnings"],
-        json!(["web:build has no other member: nobody got it"])
+        json!(["nobody had made or joined web:build: nobody got it"])
     );
     world.done("/v1/channels/build/join", &world.bob, &json!({}));
     let blocks = json!([{"type": "text", "text": "b"}]);

@@ -34,7 +34,12 @@ impl History<'_> {
                 let mut meant = world.meant(message, &there);
                 let by_name = message.to.by() == ResolvedBy::Name;
                 if !by_name {
-                    meant.retain(|agent| **agent != message.from && !self.is_going(&world, agent, at));
+                    let several = message.to.as_str().split(", ");
+                    let named: Vec<&str> = several.filter(|_| message.to.by() == ResolvedBy::List).collect();
+                    meant.retain(|agent| {
+                        **agent != message.from
+                            && (named.contains(&agent.as_str()) || !self.is_going(&world, agent, at))
+                    });
                 }
                 holds(at, agents.iter().collect::<Vec<_>>() == meant, || {
                     format!("{message:?} went to {agents:?}, not to {meant:?}")
@@ -143,12 +148,33 @@ impl<'a> World<'a> {
 
     /// Lists whom a message means by where it was sent, in the order of their names.
     fn meant(&self, message: &Message, there: &[&'a AgentName]) -> Vec<&'a AgentName> {
-        let to = message.to.as_str();
+        if message.to.by() == ResolvedBy::List {
+            return self.meant_by_several(message, there);
+        }
+        self.meant_by(message.to.as_str(), message.to.by(), there)
+    }
+
+    /// A part that begins with `@` is a role if anybody has that, else a group.
+    fn meant_by_several(&self, message: &Message, there: &[&'a AgentName]) -> Vec<&'a AgentName> {
+        let mut meant = BTreeSet::new();
+        for to in message.to.as_str().split(", ") {
+            let local = to.split_once(':').map_or(to, |(_, local)| local);
+            let by_role = || self.meant_by(to, ResolvedBy::Role, there);
+            meant.extend(match local.starts_with('@') {
+                false => self.meant_by(to, ResolvedBy::Name, there),
+                true if by_role().is_empty() => self.meant_by(to, ResolvedBy::Group, there),
+                true => by_role(),
+            });
+        }
+        meant.into_iter().collect()
+    }
+
+    fn meant_by(&self, to: &str, by: ResolvedBy, there: &[&'a AgentName]) -> Vec<&'a AgentName> {
         let (project, local) = to.split_once(':').unwrap_or(("default", to));
         let has_role = |agent: &AgentName, project: &str, role: &str| {
             agent.project() == project && self.roles.get(agent).is_some_and(|own| own == role)
         };
-        let is_meant = |agent: &AgentName| match message.to.by() {
+        let is_meant = |agent: &AgentName| match by {
             ResolvedBy::Name => agent.as_str() == to,
             ResolvedBy::Role => has_role(agent, project, &local[1..]),
             ResolvedBy::Group => self
@@ -166,8 +192,9 @@ impl<'a> World<'a> {
                 .get(to)
                 .is_some_and(|members| members.contains(agent)),
             ResolvedBy::Broadcast => to == "*:*" || agent.project() == project,
+            ResolvedBy::List => unreachable!("each of several is one of the others"),
         };
-        let by_name = message.to.by() == ResolvedBy::Name;
+        let by_name = by == ResolvedBy::Name;
         let meant = there
             .iter()
             .copied()

@@ -45,4 +45,12 @@ marks! { AddressMark:
     RoleBeforeGroup,
     /// A text is no address.
     NoAddress,
+    /// A message goes to several who are named.
+    ToSeveral,
+    /// One of several is named twice.
+    NamedTwice,
+    /// What stands between commas cannot stand there.
+    NoList,
+    /// A message goes to a channel that nobody has made.
+    ToNobodysChannel,
 }

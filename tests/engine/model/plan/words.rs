@@ -71,7 +71,21 @@ impl Plan {
             "web:crew",
             "temp",
         ];
-        match self.rng.below(7) {
+        let several = [
+            "pm, dev-b",
+            "dev-a,pm",
+            "dev-a, @worker, lead",
+            "pm, pm",
+            "user, dev-b",
+            "@crew, dev-a",
+            "web:pm, pm",
+            "pm, PM",
+            "pm, #one",
+            "pm,",
+            "dev-b, *",
+        ];
+        match self.rng.below(8) {
+            7 => self.rng.pick(&several).to_owned(),
             0 => self.rng.pick(&everyone).to_owned(),
             1 => self.rng.pick(&roles).to_owned(),
             2 | 3 => {

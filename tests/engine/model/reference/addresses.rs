@@ -20,6 +20,9 @@ impl Model {
             self.marks.reach(Mark::PostToPerson);
             return Ok(alone(AgentName::person()));
         }
+        if address.contains(',') {
+            return self.several(from, address);
+        }
         let parts: Vec<&str> = address.split(':').collect();
         let (project, whom) = match parts[..] {
             ["*", "*"] => {
@@ -73,6 +76,54 @@ impl Model {
             }
             _ => Err(self.no_address(from, address)),
         }
+    }
+
+    /// Each of several has to mean somebody, and is an agent, a role or a group.
+    fn several(&mut self, from: &AgentName, address: &str) -> Result<Meant, Refusal> {
+        let parts: Vec<&str> = address.split(',').map(str::trim).collect();
+        let mut all = Meant {
+            to: Recipient::everyone(None),
+            agents: Vec::new(),
+            warnings: Vec::new(),
+            channel: None,
+        };
+        let mut to = Vec::new();
+        for part in parts {
+            let meant = match part {
+                "" => return Err(self.no_list(address)),
+                part => self.meant(from, part)?,
+            };
+            if [ResolvedBy::Channel, ResolvedBy::Broadcast].contains(&meant.to.by()) {
+                return Err(self.no_list(address));
+            }
+            all.agents.extend(meant.agents);
+            if to.contains(&meant.to) {
+                self.marks.reach(AddressMark::NamedTwice);
+            } else {
+                all.warnings.extend(meant.warnings);
+                to.push(meant.to);
+            }
+        }
+        all.agents.sort();
+        all.agents.dedup();
+        if to.len() > 1 {
+            self.marks.reach(AddressMark::ToSeveral);
+            self.marks
+                .reach_if(all.agents.contains(from), AddressMark::SenderIsAmongThem);
+            all.agents.retain(|agent| agent != from);
+        }
+        all.to = Recipient::list(to);
+        if all.agents.is_empty() {
+            let to = all.to;
+            return Err(Refusal::Agents(agents::Refusal::Nobody { to }));
+        }
+        Ok(all)
+    }
+
+    fn no_list(&mut self, address: &str) -> Refusal {
+        self.marks.reach(AddressMark::NoList);
+        let given = address.to_owned();
+        Refusal::Agents(InvalidAddress { given }.into())
     }
 
     /// Returns the project that is meant by a name of one: on its own relay that of all who name none.
@@ -158,7 +209,12 @@ impl Model {
             .reach_if(channel.local() == "general", AddressMark::ToGeneral);
         self.marks
             .reach_if(agents.is_empty(), AddressMark::ToEmptyChannel);
-        let nobody = agents.is_empty().then(|| Warning::NobodyElse(channel.clone()));
+        self.marks
+            .reach_if(agents.is_empty() && !is_there, AddressMark::ToNobodysChannel);
+        let nobody = agents.is_empty().then(|| match is_there {
+            true => Warning::NobodyElse(channel.clone()),
+            false => Warning::NobodysChannel(channel.clone()),
+        });
         Ok(Meant {
             to: Recipient::channel(&channel),
             agents,

@@ -1,10 +1,30 @@
 use super::*;
 
 /// What is said of an agent for which nobody has read yet.
-fn noted(relay: &Relay, agent: &str) -> String {
+/// What is noted where the clock is so many hours ahead of UTC.
+fn noted_at(relay: &Relay, agent: &str, hours: i64) -> String {
     let health = relay.health();
     let started_at = health["started_at"].as_str().expect("a time");
+    let started_at = chrono::DateTime::parse_from_rfc3339(started_at).expect("a time");
+    let started_at = started_at + chrono::TimeDelta::hours(hours);
+    let started_at = started_at.format("%Y-%m-%d %H:%M:%S");
     format!("note: no agent has read for {agent} since relay started at {started_at}; the message waits\n")
+}
+
+fn noted(relay: &Relay, agent: &str) -> String {
+    noted_at(relay, agent, 0)
+}
+
+#[test]
+fn the_times_in_a_note_are_those_of_the_clock_that_its_reader_has() {
+    let relay = Relay::start();
+    for (zone, hours) in [("UTC-2", 2), ("UTC+5", -5)] {
+        ask(relay.port, &["send", "dev-a", "x"])
+            .env("TZ", zone)
+            .assert()
+            .code(0)
+            .stderr(noted_at(&relay, "dev-a", hours));
+    }
 }
 
 #[test]
@@ -31,7 +51,7 @@ fn a_message_to_a_channel_that_nobody_is_in_is_noted() {
         .assert()
         .code(0)
         .stdout("sent to #builds\n")
-        .stderr("note: #builds has no other member yet; nobody got the message\n");
+        .stderr("note: nobody had made or joined #builds, so nobody got the message; look at how its name is written\n");
 }
 
 #[test]
@@ -67,8 +87,10 @@ fn sender_and_kind_can_be_named_and_the_id_is_told_in_json() {
     let sent = ask(relay.port, &arguments).assert().code(0).stderr("");
     let sent: Value = serde_json::from_str(&stdout_of(&sent)).expect("JSON");
     let read = relay.session(Way::Http).read("dev-a").messages();
-    let note = noted(&relay, "dev-a");
-    let note = note.strip_prefix("note: ").map(str::trim_end);
+    // For a script, as relay says it.
+    let started_at = relay.health()["started_at"].clone();
+    let started_at = started_at.as_str().expect("a time");
+    let note = format!("no agent has read for dev-a since relay started at {started_at}; the message waits");
     assert_eq!(sent, json!({"id": read[0]["id"], "note": note}));
     assert_eq!([&read[0]["from"], &read[0]["kind"]], ["pm", "directive"]);
 }

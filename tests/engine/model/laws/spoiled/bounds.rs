@@ -61,7 +61,17 @@ fn projects(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
 /// A message of exactly that length was accepted.
 fn body(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
     let most = history.posted.iter().map(|(_, message, _)| message.bytes()).max();
-    lower(most, &mut spoiled.bounds.body_bytes_max)
+    // What came as long or longer when relay stopped was refused for that, and would be judged first.
+    let came_too_late = history.answered(|asked, _, answer| {
+        let Command::Mail(mail::Command::Post { body, .. }) = asked.command else {
+            return false;
+        };
+        matches!(answer, Err(Refusal::Stopping)) && Some(body.len()) >= most
+    });
+    match came_too_late {
+        Some(_) => None,
+        None => lower(most, &mut spoiled.bounds.body_bytes_max),
+    }
 }
 
 fn while_it_stops(history: &History<'_>, spoiled: &mut Spoiled) -> Option<()> {
