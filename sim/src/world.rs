@@ -438,7 +438,7 @@ pub(crate) fn box_name(number: usize) -> String {
 
 /// The clock of a host.
 pub(crate) fn clock() -> Clock {
-    Arc::new(|| {
+    Clock::from(|| {
         let since_epoch = turmoil::since_epoch().unwrap_or_default();
         Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).expect("a run is short"))
     })

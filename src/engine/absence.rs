@@ -101,7 +101,7 @@ impl Engine {
         if let Some(Failing { since, error, .. }) = &binding.pushing.failing {
             return Some(Absence::PushFailing {
                 agent,
-                since: *since,
+                since: self.on_the_wall(*since),
                 error: Arc::clone(error),
             });
         }
@@ -109,7 +109,7 @@ impl Engine {
         if node.presence == Presence::Absent {
             return Some(Absence::NodeGone {
                 agent,
-                last_contact: node.last_contact,
+                last_contact: node.seen_at,
             });
         }
         let receipts = inbox.awaited.len();
@@ -171,7 +171,10 @@ impl Engine {
         };
         let contacts = agents.iter().filter_map(|agent| self.agents[agent].last_contact);
         Some(match contacts.max() {
-            Some(last_contact) => Absence::Gone { who, last_contact },
+            Some(last_contact) => {
+                let last_contact = self.on_the_wall(last_contact);
+                Absence::Gone { who, last_contact }
+            }
             None => Absence::Never {
                 who,
                 started_at: self.boot.started_at,

@@ -460,7 +460,7 @@ impl Engine {
             queues,
             // What the key says of it, whom it is for above all, is not to be gone with what the node says.
             is_offered: false,
-            created_at: step.now,
+            created_at: step.wall,
         };
         let (key, handler) = ((project, name), action.handler.clone());
         let is_new = self.keep_action(key.clone(), action)?;
@@ -504,7 +504,7 @@ impl Engine {
                         available_to: None,
                         queues,
                         is_offered: true,
-                        created_at: step.now,
+                        created_at: step.wall,
                     },
                 };
                 self.keep_action((project.clone(), name.clone()), action)

@@ -598,7 +598,7 @@ impl Engine {
         AgentView {
             name: name.clone(),
             profile: agent.profile.clone(),
-            last_contact,
+            last_contact: last_contact.map(|at| self.on_the_wall(at)),
             is_active: last_contact.is_some_and(|at| is_recent(at, now)),
         }
     }

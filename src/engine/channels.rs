@@ -363,7 +363,7 @@ impl Engine {
 
     /// Makes an agent a member of a channel that is there or may be made.
     pub(super) fn join(&mut self, channel: ChannelName, agent: &AgentName, step: &mut Step<'_>) {
-        self.groups.join(channel.clone(), agent.clone(), step.now);
+        self.groups.join(channel.clone(), agent.clone(), step.wall);
         let agent = agent.clone();
         step.note(Event::Joined { channel, agent });
     }

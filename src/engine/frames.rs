@@ -216,7 +216,7 @@ impl Engine {
             if let Some(session) = self.takes_frames(agent) {
                 let told = Told {
                     agent: agent.clone(),
-                    at: step.now,
+                    at: step.wall,
                     news: news.clone(),
                 };
                 let told = Box::new(told);

@@ -395,7 +395,7 @@ impl Engine {
         let speaker = self.speaker(session, NamedAs::Sender, None)?;
         let by = speaker.agent();
         let reply = match command {
-            Command::Create { name, description } => self.create(by, &name, description, step.now)?,
+            Command::Create { name, description } => self.create(by, &name, description, step.wall)?,
             Command::Delete { name } => {
                 let name = self.group(by, &name)?;
                 self.groups.groups.remove(&name);

@@ -193,7 +193,7 @@ impl Engine {
 
     /// Takes out of the inboxes what is past its deadline.
     pub(super) fn expire(&mut self, step: &mut Step<'_>) {
-        while let Some((deadline, agent, seq)) = self.timers.expired(step.now) {
+        while let Some((deadline, agent, seq)) = self.timers.expired(step.wall) {
             self.gives_up_number(&agent, |sent| sent.seq == seq);
             let delivery = self.inbox_mut(&agent).expire(seq);
             self.timers.unexpire(deadline, agent.clone(), seq);

@@ -82,6 +82,8 @@ impl Keyed {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct First {
     at: Timestamp,
+    /// When that was by the clock that people read.
+    ts: Timestamp,
     fingerprint: Fingerprint,
     id: MessageId,
     given: Box<str>,
@@ -147,7 +149,7 @@ impl Engine {
             id: first.id,
             given: first.given.clone(),
             to: first.to.clone(),
-            ts: first.at,
+            ts: first.ts,
             thread: first.thread.clone(),
             warnings: warnings.chain([Warning::Repeated]).collect(),
             absence: None,
@@ -155,8 +157,13 @@ impl Engine {
     }
 
     /// Keeps the answer to a post for whoever sends it again.
-    pub(super) fn keep_answer(&mut self, message: &Message, keyed: Keyed, given: &str, warnings: &[Warning]) {
-        let now = message.ts;
+    pub(super) fn keep_answer(
+        &mut self,
+        message: &Message,
+        keyed: Keyed,
+        (given, warnings): (&str, &[Warning]),
+        now: Timestamp,
+    ) {
         let posts_max = self.bounds.idempotency_max;
         let kept = &mut self.idempotency;
         while let Some(oldest) = kept.order.front()
@@ -172,6 +179,7 @@ impl Engine {
         kept.order.push_back(name.clone());
         let first = First {
             at: now,
+            ts: message.ts,
             fingerprint: keyed.fingerprint,
             id: message.id,
             given: given.into(),

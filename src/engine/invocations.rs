@@ -376,7 +376,7 @@ impl Engine {
         let invocation = self.actions.invocations.get_mut(&id).expect("it is there");
         self.timers.disarm(invocation.until(), Timer::InvocationEnds(id));
         let before = invocation.bytes();
-        let at = step.now;
+        let at = step.wall;
         invocation.progress = Progress::Ended { at, result };
         self.actions.bytes += invocation.bytes() - before;
         // It is not forgotten for its own sake.
@@ -397,7 +397,7 @@ impl Engine {
             handler: self.handler_view(&invocation.handler),
             input: Arc::clone(&invocation.input),
             progress: invocation.progress.clone(),
-            made_at: invocation.made_at,
+            made_at: self.on_the_wall(invocation.made_at),
         }
     }
 }

@@ -69,6 +69,12 @@ pub enum Input {
         /// What.
         happened: workers::Happened,
     },
+    /// The clock that people read was set. What lasts goes on lasting as long as it was to; what has happened is shown by that clock, and
+    /// what has a deadline is past it by that clock.
+    WallClock {
+        /// How far it is ahead of the time that inputs are handed in with, in milliseconds; 0 until this is told.
+        ahead_ms: i64,
+    },
     /// The relay is about to stop: every wait expires now, no read waits and no post is accepted from here on, and every worker is to
     /// end.
     Stopping,

@@ -148,12 +148,17 @@ pub struct Engine {
     trace: Trace,
     /// The ends of all waits, and of all doubts that are still to end.
     timers: Timers,
+    /// How far the clock that people read is ahead of the time that is handed in, in milliseconds.
+    wall_ahead_ms: i64,
     stopping: bool,
 }
 
 /// One input on its way through the engine.
 struct Step<'a> {
+    /// By this, things last.
     now: Timestamp,
+    /// When that is by the clock that people read: what is shown, and what deadlines are of.
+    wall: Timestamp,
     out: &'a mut Vec<Effect>,
     /// Whose inboxes have got something that may wake a wait.
     news: Vec<AgentName>,
@@ -168,9 +173,10 @@ struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    fn new(now: Timestamp, out: &'a mut Vec<Effect>) -> Self {
+    fn new(now: Timestamp, wall: Timestamp, out: &'a mut Vec<Effect>) -> Self {
         Self {
             now,
+            wall,
             traced: out.len(),
             out,
             news: Vec::new(),
@@ -239,6 +245,7 @@ impl Engine {
             workers: Workers::default(),
             trace: Trace::default(),
             timers: Timers::default(),
+            wall_ahead_ms: 0,
             stopping: false,
         }
     }
@@ -300,9 +307,10 @@ impl Engine {
 impl Engine {
     /// Takes one input and pushes what is to be done about it, in order.
     ///
-    /// `now` must not be earlier than in the call before.
+    /// `now` must not be earlier than in the call before, and runs evenly: how far the clock that people read is ahead of it is told by
+    /// [`Input::WallClock`].
     pub fn handle(&mut self, now: Timestamp, input: Input, out: &mut Vec<Effect>) {
-        let step = &mut Step::new(now, out);
+        let step = &mut Step::new(now, self.on_the_wall(now), out);
         self.settle(step);
         self.let_go(step);
         self.expire(step);
@@ -326,6 +334,11 @@ impl Engine {
             Input::Signed { handover, sign } => self.sign(handover, sign, step),
             Input::KeptAlive { session } => self.keep_alive(session, step),
             Input::Worker { worker, happened } => self.worker_happened(worker, happened, step),
+            Input::WallClock { ahead_ms } => {
+                self.wall_ahead_ms = ahead_ms;
+                step.wall = self.on_the_wall(now);
+                self.expire(step);
+            }
             Input::Stopping => self.stop(step),
         }
         self.finish(step);
@@ -337,12 +350,13 @@ impl Engine {
         let is_told = !self.watches.agents.is_empty();
         let leaving = self.leaving.first().filter(|_| is_told);
         let leaves = leaving.map(|(at, _)| (*at, Reason::AgentLeaves));
-        self.timers.next().into_iter().chain(leaves).min()
+        let next = self.timers.next(self.wall_ahead_ms);
+        next.into_iter().chain(leaves).min()
     }
 
     /// Does all that is due at `now`, earliest first; nothing when called too early.
     pub fn handle_timeout(&mut self, now: Timestamp, out: &mut Vec<Effect>) {
-        let step = &mut Step::new(now, out);
+        let step = &mut Step::new(now, self.on_the_wall(now), out);
         self.settle(step);
         self.expire(step);
         while let Some(timer) = self.timers.due(now) {
@@ -463,6 +477,11 @@ impl Engine {
         while let Some((_, &session)) = self.waiters.first_key_value() {
             self.end_waiter(session, WaitEnd::Expired, Err(Refusal::Stopping), step);
         }
+    }
+
+    /// Returns what the clock that people read shows at a moment.
+    fn on_the_wall(&self, at: Timestamp) -> Timestamp {
+        at.plus_millis(self.wall_ahead_ms)
     }
 
     fn inbox_mut(&mut self, agent: &AgentName) -> &mut Inbox {

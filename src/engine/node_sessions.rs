@@ -175,7 +175,8 @@ impl Engine {
                 Reply::Noted
             }
         };
-        self.nodes.get_mut(node).last_contact = Some(step.now);
+        let state = self.nodes.get_mut(node);
+        (state.last_contact, state.seen_at) = (Some(step.now), Some(step.wall));
         Ok(reply)
     }
 

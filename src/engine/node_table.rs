@@ -38,6 +38,8 @@ pub(super) struct Node {
     pub names_first: bool,
     pub created_at: Timestamp,
     pub last_contact: Option<Timestamp>,
+    /// When that was by the clock that people read.
+    pub seen_at: Option<Timestamp>,
 }
 
 /// Whether a node is there.
@@ -65,7 +67,7 @@ impl Node {
             pushes: self.pushes,
             is_live: matches!(self.presence, Presence::Live(_)),
             created_at: self.created_at,
-            last_contact: self.last_contact,
+            last_contact: self.seen_at,
         }
     }
 }

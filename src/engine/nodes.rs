@@ -432,8 +432,9 @@ impl Engine {
                 presence: Presence::Absent,
                 instance: None,
                 names_first: false,
-                created_at: step.now,
+                created_at: step.wall,
                 last_contact: None,
+                seen_at: None,
             })?,
         };
         self.bind(id, &agent, step);
@@ -484,8 +485,9 @@ impl Engine {
                 presence: Presence::Absent,
                 instance: None,
                 names_first: false,
-                created_at: step.now,
+                created_at: step.wall,
                 last_contact: None,
+                seen_at: None,
             })?,
         };
         Ok(self.nodes.get(id).view(id))

@@ -24,6 +24,8 @@ pub struct Overview {
     pub nodes: Vec<(NodeView, Vec<BindingView>)>,
     /// The workers that live, in the order of their names.
     pub workers: Vec<WorkerView>,
+    /// How far the clock by which messages and workers are dated is ahead of the one by which waits end, in milliseconds.
+    pub wall_ahead_ms: i64,
 }
 
 /// An open session.
@@ -115,6 +117,7 @@ impl Engine {
             holds_all: self.holds.on_all(),
             nodes: nodes.collect(),
             workers: self.living_workers(),
+            wall_ahead_ms: self.wall_ahead_ms,
         }
     }
 

@@ -72,7 +72,7 @@ impl Engine {
         } = draft;
         let await_ms = options.as_ref().and_then(|options| options.await_ms);
         let context = match options {
-            Some(options) => self.context(from.agent(), &agents, *options, step.now)?,
+            Some(options) => self.context(from.agent(), &agents, *options, step.wall)?,
             None => None,
         };
         let mode = context.as_ref().and_then(|context| context.handling.mode);
@@ -91,7 +91,7 @@ impl Engine {
             to,
             kind,
             body,
-            ts: step.now,
+            ts: step.wall,
             context,
         };
         let bytes = message.bytes();
@@ -122,7 +122,7 @@ impl Engine {
         }
         self.acts(session, &message.from, step);
         if let Some(keyed) = keyed {
-            self.keep_answer(&message, keyed, &given, &warnings);
+            self.keep_answer(&message, keyed, (&given, &warnings), step.now);
         }
         // Whoever answers does so later, so that no answer is taken for one that was there before.
         let answers = await_ms.map(|ms| (ms, Answers::to(&message, &given, &agents, self)));

@@ -168,7 +168,7 @@ impl Engine {
             again_at: (!is_last).then_some(again_at),
         });
         if is_last {
-            let given_up = GivenUp { at: step.now, error };
+            let given_up = GivenUp { at: step.wall, error };
             self.inbox_mut(agent).dead.insert(handover, given_up);
             self.sign(handover, Sign::GivenUp, step);
         } else {

@@ -170,7 +170,7 @@ impl Engine {
             Command::List { limit } => Reply::Listed(self.list_deliveries(&agent, limit, step)),
             Command::Flush { .. } => Reply::Flushed(self.flush(&agent, step)),
             Command::Give { message, receipt } => {
-                receipt.check(step.now)?;
+                receipt.check(step.wall)?;
                 Reply::Is(self.give(session, &agent, &message, receipt, step)?)
             }
         };
@@ -269,7 +269,12 @@ impl Engine {
         let (sign, state) = match &receipt {
             Receipt::Done => (Sign::Receipted, State::Done),
             Receipt::Failed { .. } => (Sign::Failed, State::Failed),
-            Receipt::Deferred { until, .. } => (Sign::Deferred(*until), State::Deferred { until: *until }),
+            Receipt::Deferred { until, .. } => {
+                // As long as it is from now until then.
+                let lasts = until.millis_since(step.wall);
+                let sign = Sign::Deferred(step.now.plus_millis(lasts));
+                (sign, State::Deferred { until: *until })
+            }
         };
         step.note(Event::Receipt {
             handover,

@@ -260,7 +260,7 @@ impl Engine {
                     message: Arc::clone(&message),
                     agent,
                 });
-                step.now
+                step.wall
             }
         };
         Ok(Reply::Marked { message, at })
@@ -309,7 +309,7 @@ impl Engine {
             emoji,
             given,
         });
-        let since = given.then_some(step.now);
+        let since = given.then_some(step.wall);
         Ok(Reply::Reacted { message, since })
     }
 }

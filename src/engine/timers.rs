@@ -64,7 +64,7 @@ pub(super) struct Timers {
     exact: BTreeSet<(Timestamp, Timer)>,
     /// What was read, with the moment from which on the next input confirms it.
     settling: BTreeSet<(Timestamp, HandoverId)>,
-    /// What is in an inbox and has a deadline.
+    /// What is in an inbox and has a deadline, which is one of the clock that people read.
     expiring: BTreeSet<Deadline>,
 }
 
@@ -108,14 +108,14 @@ impl Timers {
         self.expiring.remove(&(at, agent, seq));
     }
 
-    /// Returns the next delivery that has expired by `now`. It is due until it is forgotten.
+    /// Returns the next delivery that has expired by the clock that people read. It is due until it is forgotten.
     pub fn expired(&self, now: Timestamp) -> Option<Deadline> {
         let first = self.expiring.first()?;
         (first.0 <= now).then(|| first.clone())
     }
 
-    /// Returns the next moment at which something ends, and what.
-    pub fn next(&self) -> Option<(Timestamp, Reason)> {
+    /// Returns the next moment at which something ends, and what. The clock that people read is so far ahead.
+    pub fn next(&self, wall_ahead_ms: i64) -> Option<(Timestamp, Reason)> {
         let exact = self.exact.first().map(|(at, timer)| match timer {
             Timer::WaitExpires(_) => (*at, Reason::WaitExpires),
             Timer::DoubtEnds(_) => (*at, Reason::DoubtEnds),
@@ -130,7 +130,10 @@ impl Timers {
         let settling = self.settling.first();
         let settling = settling.map(|(at, _)| (at.plus_millis(SETTLE_SLACK_MS), Reason::DoubtEnds));
         let expiring = self.expiring.first();
-        let expiring = expiring.map(|(at, _, _)| (*at, Reason::DeadlinePasses));
+        let expiring = expiring.map(|(at, _, _)| {
+            let at = at.plus_millis(wall_ahead_ms.saturating_neg());
+            (at, Reason::DeadlinePasses)
+        });
         exact.into_iter().chain(settling).chain(expiring).min()
     }
 

@@ -390,7 +390,7 @@ impl Engine {
     pub(super) fn trace_events(&mut self, step: &mut Step<'_>) {
         for effect in &step.out[step.traced..] {
             if let Effect::Note(event) = effect {
-                self.trace.record(step.now, event, &self.bounds);
+                self.trace.record(step.wall, event, &self.bounds);
             }
         }
         step.traced = step.out.len();

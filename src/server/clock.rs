@@ -2,34 +2,87 @@
 
 #![expect(clippy::disallowed_methods, reason = "the shell is where time comes in")]
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::engine::Timestamp;
 
-/// Where the time comes from. A simulation hands in its own.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// How far the system's clock may be ahead before it is followed, in milliseconds.
-const LAG_MS_MAX: i64 = 1_000;
-
-/// Returns the clock of this machine: it never goes back, and follows the system's clock forward.
-///
-/// It runs with the monotonic clock, so a system clock that is set back delays no wait. A system clock that
-/// is ahead, after the machine slept or was set right, is followed at once.
-pub fn wall_clock() -> Clock {
-    let started = Instant::now();
-    let wall = Wall::new(wall_ms());
-    Arc::new(move || {
-        let running_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        wall.time(running_ms, wall_ms)
-    })
+/// Where the time comes from: called, it tells by what waits and everything else last, which runs evenly and never goes back. A simulation
+/// hands in its own.
+#[derive(Clone)]
+pub struct Clock {
+    running: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    wall: Option<Arc<Wall>>,
 }
 
-/// What is added to the time that the monotonic clock has run.
+impl Clock {
+    /// Returns how far the clock that people read is ahead of it, in milliseconds, as far as that was seen when it was called last.
+    pub fn wall_ahead_ms(&self) -> i64 {
+        let wall = self.wall.as_ref();
+        wall.map_or(0, |wall| wall.ahead_ms.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+impl Clock {
+    /// Makes one that a test sets.
+    pub fn to_be_set(running: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self {
+            running: Arc::new(running),
+            wall: Some(Arc::new(Wall::new(0))),
+        }
+    }
+
+    /// Sets what people read of it so far ahead.
+    pub fn set(&self, ahead_ms: i64) {
+        let wall = self.wall.as_ref().expect("it was made to be set");
+        wall.ahead_ms.store(ahead_ms, Ordering::Relaxed);
+    }
+}
+
+impl Deref for Clock {
+    type Target = dyn Fn() -> Timestamp + Send + Sync;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.running
+    }
+}
+
+/// Makes one of which people read the same time.
+impl<F: Fn() -> Timestamp + Send + Sync + 'static> From<F> for Clock {
+    fn from(running: F) -> Self {
+        Self {
+            running: Arc::new(running),
+            wall: None,
+        }
+    }
+}
+
+/// How far the system's clock may be off before it is followed, in milliseconds.
+const LAG_MS_MAX: i64 = 1_000;
+
+/// Returns the clock of this machine. It begins with the system's time and runs with the monotonic clock; people read the system's, which may
+/// be set, or go on while the machine sleeps.
+pub fn wall_clock() -> Clock {
+    let started = Instant::now();
+    let wall = Arc::new(Wall::new(wall_ms()));
+    let looked_at = Arc::clone(&wall);
+    Clock {
+        running: Arc::new(move || {
+            let running_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+            looked_at.time(running_ms, wall_ms)
+        }),
+        wall: Some(wall),
+    }
+}
+
+/// What the system's clock showed.
 struct Wall {
-    offset_ms: AtomicI64,
+    /// When the monotonic clock began to run.
+    began_ms: i64,
+    ahead_ms: AtomicI64,
     /// When the system's clock was looked at, by the monotonic one.
     looked_at_ms: AtomicI64,
 }
@@ -38,23 +91,23 @@ impl Wall {
     /// Begins with the time of the system's clock.
     fn new(wall_ms: i64) -> Self {
         Self {
-            offset_ms: AtomicI64::new(wall_ms),
+            began_ms: wall_ms,
+            ahead_ms: AtomicI64::new(0),
             looked_at_ms: AtomicI64::new(0),
         }
     }
 
-    /// Returns the time. The system's clock is looked at once a millisecond, which is enough to see whether it is ahead.
+    /// Returns the time. The system's clock is looked at once a millisecond, which is enough to see whether it was set.
     fn time(&self, running_ms: i64, wall_ms: impl FnOnce() -> i64) -> Timestamp {
-        let mut offset = self.offset_ms.load(Ordering::Relaxed);
-        if self.looked_at_ms.load(Ordering::Relaxed) != running_ms {
-            self.looked_at_ms.store(running_ms, Ordering::Relaxed);
-            let wall_offset_ms = wall_ms() - running_ms;
-            if wall_offset_ms > offset + LAG_MS_MAX {
-                let before = self.offset_ms.fetch_max(wall_offset_ms, Ordering::Relaxed);
-                offset = before.max(wall_offset_ms);
+        let time_ms = self.began_ms + running_ms;
+        if self.looked_at_ms.swap(running_ms, Ordering::Relaxed) != running_ms {
+            let ahead_ms = wall_ms() - time_ms;
+            let before = self.ahead_ms.load(Ordering::Relaxed);
+            if (ahead_ms - before).abs() > LAG_MS_MAX {
+                self.ahead_ms.store(ahead_ms, Ordering::Relaxed);
             }
         }
-        Timestamp::from_millis(offset + running_ms)
+        Timestamp::from_millis(time_ms)
     }
 }
 
@@ -69,17 +122,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_runs_with_the_monotonic_clock_and_follows_the_systems_forward() {
+    fn the_time_runs_with_the_monotonic_clock_and_what_people_read_follows_the_systems() {
         let wall = Wall::new(1_000);
-        let time = |running_ms, wall_ms| wall.time(running_ms, || wall_ms).as_millis();
-        assert_eq!(time(0, 1_000), 1_000);
-        assert_eq!(time(5, 1_005), 1_005);
-        assert_eq!(time(6, 0), 1_006, "it was set back");
-        assert_eq!(time(7, 1_007 + LAG_MS_MAX), 1_007, "it is not far ahead");
-        assert_eq!(time(8, 1_008 + LAG_MS_MAX + 1), 2_009);
-        assert_eq!(time(8, 9_000), 2_009, "it was looked at in this millisecond");
-        assert_eq!(time(9, 1_009), 2_010);
-        assert_eq!(time(10, 9_000), 9_000);
+        let time = |running_ms, wall_ms| {
+            let time = wall.time(running_ms, || wall_ms).as_millis();
+            (time, wall.ahead_ms.load(Ordering::Relaxed))
+        };
+        assert_eq!(time(0, 1_000), (1_000, 0));
+        assert_eq!(time(5, 1_005), (1_005, 0));
+        assert_eq!(time(6, 1_006 + LAG_MS_MAX), (1_006, 0), "it is not far ahead");
+        assert_eq!(time(7, 1_007 - LAG_MS_MAX), (1_007, 0), "nor far behind");
+        assert_eq!(time(8, 3_601_008), (1_008, 3_600_000), "it was set an hour ahead");
+        assert_eq!(
+            time(8, 0),
+            (1_008, 3_600_000),
+            "it was looked at in this millisecond"
+        );
+        assert_eq!(time(9, 3_601_009 + LAG_MS_MAX), (1_009, 3_600_000));
+        assert_eq!(time(10, 1_010), (1_010, 0), "it was set right");
+        assert_eq!(time(11, 0), (1_011, -1_011), "it was set back");
     }
 
     #[test]
@@ -87,7 +148,7 @@ mod tests {
         let clock = wall_clock();
         let times: Vec<i64> = (0..100_000).map(|_| clock().as_millis()).collect();
         assert!(times.is_sorted());
-        let late_ms = wall_ms() - times[0];
+        let late_ms = wall_ms() - times[0] - clock.wall_ahead_ms();
         assert!((-1_000..60_000).contains(&late_ms), "{late_ms}");
     }
 }

@@ -143,7 +143,9 @@ impl Health {
             holds_all,
             nodes,
             workers,
+            wall_ahead_ms,
         } = overview;
+        let wall = now.plus_millis(*wall_ahead_ms);
         let agents = inboxes.iter().filter(|inbox| !inbox.agent.is_person());
         let bound = nodes.iter().flat_map(|(node, bindings)| {
             let bound = bindings.iter();
@@ -163,7 +165,7 @@ impl Health {
             pending: Pending(agents.map(|inbox| (inbox.agent.clone(), inbox.unread)).collect()),
             roles: inboxes
                 .iter()
-                .map(|inbox| Role::new(now, inbox, on.remove(&inbox.agent)))
+                .map(|inbox| Role::new(wall, inbox, on.remove(&inbox.agent)))
                 .collect(),
             connections: sessions
                 .iter()
@@ -173,7 +175,7 @@ impl Health {
                 .iter()
                 .map(|(node, bindings)| Node::new(node, bindings))
                 .collect(),
-            workers: workers.iter().map(|worker| Worker::new(now, worker)).collect(),
+            workers: workers.iter().map(|worker| Worker::new(wall, worker)).collect(),
         }
     }
 }

@@ -31,7 +31,7 @@ fn owner() -> (Arc<Owner>, SessionId) {
     let engine = Engine::new(NOW, Roster::default(), Bounds::default(), [0; 16]);
     let owner = Arc::new(Owner::new(
         Box::new(engine),
-        std::sync::Arc::new(|| NOW),
+        (|| NOW).into(),
         random,
         Box::new(|_| {}),
     ));

@@ -82,6 +82,8 @@ struct State {
     random: Random,
     /// When the lock was taken.
     now: Timestamp,
+    /// How far the clock that people read is ahead of that, as the engine knows it.
+    wall_ahead_ms: i64,
     /// Emptied by each step; kept for its room.
     effects: Vec<Effect>,
     /// Empty; gives its room to the reports while others are carried out.
@@ -179,6 +181,7 @@ impl Owner {
         let now = clock();
         let state = State {
             now,
+            wall_ahead_ms: 0,
             engine,
             random,
             effects: Vec::new(),
@@ -330,9 +333,9 @@ impl Owner {
         &self.journal
     }
 
-    /// Returns the time, by the clock that the engine is told it by. Takes no lock: observers ask for it with each event.
+    /// Returns the time by the clock that people read. Takes no lock: observers ask for it with each event.
     pub fn now(&self) -> Timestamp {
-        (self.clock)()
+        (self.clock)().plus_millis(self.clock.wall_ahead_ms())
     }
 
     /// Returns how many messages wait in all inboxes, without carrying out what was reported.
@@ -390,8 +393,13 @@ impl Owner {
         }
     }
 
-    /// Carries out all that was reported.
+    /// Tells the engine that the clock was set which people read, if it was; then carries out all that was reported.
     fn catch_up(&self, state: &mut State) {
+        let ahead_ms = self.clock.wall_ahead_ms();
+        if ahead_ms != state.wall_ahead_ms {
+            state.wall_ahead_ms = ahead_ms;
+            self.step_locked(state, Input::WallClock { ahead_ms });
+        }
         let mut reported = std::mem::take(&mut state.reported);
         loop {
             std::mem::swap(&mut *self.reports(), &mut reported);
@@ -414,6 +422,7 @@ impl Owner {
             | Input::Signed { .. }
             | Input::KeptAlive { .. }
             | Input::Worker { .. }
+            | Input::WallClock { .. }
             | Input::Stopping => None,
         };
         let State {
@@ -430,6 +439,7 @@ impl Owner {
         let mut own = None;
         let State {
             now,
+            wall_ahead_ms,
             effects,
             spent,
             parked,
@@ -440,7 +450,7 @@ impl Owner {
             workers,
             ..
         } = state;
-        self.journal.note(*now, effects);
+        self.journal.note(now.plus_millis(*wall_ahead_ms), effects);
         for effect in effects.drain(..) {
             if let Effect::Note(event) = &effect
                 && let Some(agent) = known_agents::who_has_session(event)

@@ -2,14 +2,24 @@
 
 use std::sync::{Arc, Mutex};
 
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use super::clock::Clock;
+use super::guard::Guard;
 use super::machine::Machine;
+use super::orphans::Orphans;
 use super::owner::{Outcome, Owner, Receipt};
 use super::random::Random;
+use super::{KEEP_ALIVE, Shared, System, hooks, pushes, sse, v1};
+use crate::engine::address::Home;
 use crate::engine::limits::Bounds;
 use crate::engine::{
     Carrier, Command, Effect, Engine, Input, Overview, Reason, Roster, SessionId, Status, Timestamp, Who,
     mail,
 };
+use crate::tools;
 
 /// When it is, always.
 pub const NOW: Timestamp = Timestamp::from_millis(1_777_732_200_000);
@@ -70,12 +80,17 @@ impl Machine for Recorder {
 
 /// Makes an owner whose engine's inputs are written down.
 pub fn recorded() -> (Arc<Owner>, Told) {
+    recorded_by((|| NOW).into())
+}
+
+/// The same, by a clock.
+pub fn recorded_by(clock: Clock) -> (Arc<Owner>, Told) {
     let told = Told::default();
     let recorder = Recorder {
         engine: engine(NOW),
         told: told.clone(),
     };
-    let owner = Owner::new(Box::new(recorder), Arc::new(|| NOW), random(), Box::new(|_| {}));
+    let owner = Owner::new(Box::new(recorder), clock, random(), Box::new(|_| {}));
     (Arc::new(owner), told)
 }
 
@@ -87,4 +102,26 @@ pub fn receipt(owner: &Arc<Owner>, carrier: Carrier) -> (SessionId, Receipt) {
         panic!("a read that does not wait is answered");
     };
     (session, answered.receipt.expect("a read has a receipt"))
+}
+
+/// Makes what every request of a relay needs that lets in whom `guard` does.
+pub fn shared(owner: Arc<Owner>, guard: Guard) -> Shared {
+    Shared {
+        owner,
+        boot: Uuid::from_u128(1),
+        started_at: NOW,
+        api: Arc::new(v1::Api::new(random())),
+        streams: sse::Streams::new(random()),
+        orphans: Arc::new(Orphans::new(Box::new(String::new()))),
+        guard,
+        roster: Roster::default(),
+        home: Home::default(),
+        toolsets: tools::DEFAULT,
+        keep_alive: KEEP_ALIVE,
+        pushes: pushes::Pushes::new(Vec::new(), Arc::new(System)),
+        doors: hooks::Doors::default(),
+        messaging: Arc::new(System),
+        stop: CancellationToken::new(),
+        sockets: TaskTracker::new(),
+    }
 }

@@ -13,6 +13,7 @@ mod bound_sessions;
 mod bounds;
 mod channels;
 mod channels_by_name;
+mod clocks;
 mod coming_and_going;
 mod deliveries;
 mod docs;

@@ -230,6 +230,7 @@ fn the_overview_tells_who_waits_what_is_unread_and_what_is_in_doubt() {
         mode: Mode::Immediate,
     };
     let overview = Overview {
+        wall_ahead_ms: 0,
         boot: Boot {
             id: id(0),
             started_at: START,

@@ -34,7 +34,7 @@ impl Relay {
     pub fn start() -> Self {
         let (connections, accepted) = unbounded_channel();
         let started = Instant::now();
-        let clock: Clock = Arc::new(move || {
+        let clock = Clock::from(move || {
             START.plus_millis(i64::try_from(started.elapsed().as_millis()).expect("a test is short"))
         });
         let engine = Engine::new(clock(), Roster::default(), Bounds::default(), [7; 16]);

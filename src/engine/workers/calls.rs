@@ -247,7 +247,7 @@ impl Engine {
             agent: agent.clone(),
             parent: last.parent().clone(),
             cli: self.agents[agent].profile.cli.clone(),
-            spawned_at: last.spawned_at,
+            spawned_at: self.on_the_wall(last.spawned_at),
             state: last
                 .ended
                 .clone()

@@ -451,7 +451,7 @@ impl Engine {
             to: Recipient::agent(&to),
             kind: Kind::Status,
             body: body(&agent.seen_from(to.project())),
-            ts: step.now,
+            ts: step.wall,
             context: Some(Box::new(Context {
                 metadata: Some(metadata),
                 ..Context::default()

@@ -6,13 +6,13 @@ use super::*;
 use crate::engine::limits::TRANSIENT_MS;
 use crate::engine::workers::{Asked, ExitStatus, Happened};
 use crate::engine::{Engine, Kind, Overview, Reason, Status, WorkerId, agents, mail, watches, workers};
-use crate::server::recorder::{NOW, engine, random, receipt, recorded};
+use crate::server::recorder::{NOW, engine, random, receipt, recorded, recorded_by};
 use crate::server::requests::Scope;
 
 /// An owner whose time is that of the test, with its timers not at work yet.
 fn timed() -> Arc<Owner> {
     let started = Instant::now();
-    let clock: Clock = std::sync::Arc::new(move || {
+    let clock = Clock::from(move || {
         NOW.plus_millis(i64::try_from(started.elapsed().as_millis()).expect("a test is short"))
     });
     Arc::new(Owner::new(
@@ -21,6 +21,34 @@ fn timed() -> Arc<Owner> {
         random(),
         Box::new(|_| {}),
     ))
+}
+
+#[test]
+fn the_engine_is_told_before_the_next_step_that_the_clock_was_set() {
+    let clock = Clock::to_be_set(|| NOW);
+    let (owner, told) = recorded_by(clock.clone());
+    let opened = |owner: &Owner| {
+        let (session, _) = owner
+            .open(Carrier::Stream, Who::Agent(None))
+            .expect("there is room");
+        let (carrier, who) = (Carrier::Stream, Who::Agent(None));
+        Input::Opened {
+            session,
+            carrier,
+            who,
+        }
+    };
+    let first = opened(&owner);
+    assert_eq!(told.take(), [first]);
+    for ahead_ms in [3_600_000, 0, -3_600_000] {
+        clock.set(ahead_ms);
+        assert_eq!(owner.now(), NOW.plus_millis(ahead_ms));
+        let second = opened(&owner);
+        assert_eq!(told.take(), [Input::WallClock { ahead_ms }, second]);
+        let third = opened(&owner);
+        assert_eq!(told.take(), [third]);
+        assert_eq!(owner.overview().1.wall_ahead_ms, ahead_ms);
+    }
 }
 
 /// An owner whose time is that of the test, with its timers at work and a session that knows of the start.
@@ -142,7 +170,7 @@ async fn what_is_reported_during_a_stop_is_not_left_lying() {
     let late = std::sync::Arc::new(Mutex::new(None::<(Arc<Owner>, SessionId)>));
     let clock: Clock = {
         let late = std::sync::Arc::clone(&late);
-        std::sync::Arc::new(move || {
+        Clock::from(move || {
             if let Some((owner, session)) = late.lock().expect("no panic").take() {
                 owner.close(session, Ending::Broken);
             }
@@ -302,7 +330,7 @@ impl Machine for Fragile {
 async fn a_panic_of_the_engine_is_told_of_and_a_receipt_dropped_after_it_does_no_harm() {
     let owner = Owner::new(
         Box::new(Fragile(engine(NOW))),
-        std::sync::Arc::new(|| NOW),
+        (|| NOW).into(),
         random(),
         Box::new(|_| {}),
     );

@@ -4,10 +4,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::engine::agents::Registration;
-use crate::engine::{Input, Roster, Who, watches};
+use crate::engine::{Input, Who, watches};
 use crate::server::guard::Guard;
-use crate::server::orphans::Orphans;
-use crate::server::recorder::{Told, recorded};
+use crate::server::recorder::{Told, recorded, shared};
 use crate::server::wire::Wire;
 use crate::tools::{DEFAULT, Toolsets};
 
@@ -62,23 +61,9 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
         }),
         link: wire.link(),
         shared: Arc::new(Shared {
-            sockets: tokio_util::task::TaskTracker::new(),
-            started_at: crate::engine::Timestamp::from_millis(0),
-            api: Arc::new(crate::server::v1::Api::new(Box::new(|| [0; 16]))),
-            owner,
-            boot: id,
-            streams: Streams::new(Box::new(|| [1; 16])),
-            orphans: Arc::new(Orphans::new(Box::new(String::new()))),
-            guard: Guard { port: 0, token: None },
-            roster: Roster::default(),
-            home: crate::engine::address::Home::default(),
-            toolsets: DEFAULT,
             keep_alive,
-            doors: crate::server::hooks::Doors::default(),
-            clis: crate::server::hooks::Clis::default(),
-            messaging: Arc::new(crate::server::System),
-            pushes: crate::server::pushes::Pushes::new(Vec::new(), Arc::new(crate::server::System)),
-            stop: CancellationToken::new(),
+            boot: id,
+            ..shared(owner, Guard { port: 0, token: None })
         }),
     };
     Scene {

@@ -24,8 +24,8 @@ fn agent() -> AgentName {
 fn owner(api: &Arc<Api>) -> (Arc<Owner>, Arc<AtomicI64>) {
     let passed = Arc::new(AtomicI64::new(0));
     let of_clock = Arc::clone(&passed);
-    let clock = Arc::new(move || NOW.plus_millis(of_clock.load(Ordering::Relaxed)));
-    let owner = Owner::new(Box::new(engine(NOW)), clock, random(), Box::new(|_| {}));
+    let clock = move || NOW.plus_millis(of_clock.load(Ordering::Relaxed));
+    let owner = Owner::new(Box::new(engine(NOW)), clock.into(), random(), Box::new(|_| {}));
     (Arc::new(owner.telling_who_goes(api.forgetting())), passed)
 }
 

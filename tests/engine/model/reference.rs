@@ -466,6 +466,7 @@ impl Model {
                 unreachable!("no plan says so")
             }
             Event::Input(Input::Worker { .. }) => unreachable!("no plan has workers"),
+            Event::Input(Input::WallClock { .. }) => unreachable!("no plan sets the clock"),
         }
     }
 
@@ -540,6 +541,7 @@ impl Model {
         sessions.sort_by_key(|view| view.session);
         let names = self.everybody();
         Overview {
+            wall_ahead_ms: 0,
             boot: self.boot,
             home: self.home.map_or_else(Home::default, Home::of),
             sessions,

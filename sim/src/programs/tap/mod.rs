@@ -134,6 +134,7 @@ impl ProgramTap {
             | Input::Cancelled { .. }
             | Input::KeptAlive { .. }
             | Input::Worker { .. }
+            | Input::WallClock { .. }
             | Input::Stopping => {}
         }
         None

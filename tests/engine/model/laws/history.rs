@@ -184,6 +184,7 @@ impl<'a> History<'a> {
             }
             Input::Opened { .. }
             | Input::Worker { .. }
+            | Input::WallClock { .. }
             | Input::KeptAlive { .. }
             | Input::Cancelled { .. }
             | Input::Signed { .. }
@@ -557,6 +558,7 @@ impl<'a> History<'a> {
                 | Input::Cancelled { .. }
                 | Input::Signed { .. }
                 | Input::Worker { .. }
+                | Input::WallClock { .. }
                 | Input::KeptAlive { .. }
                 | Input::Stopping => {}
             }
