@@ -2,11 +2,12 @@
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod memory;
+mod taken;
 mod workers;
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, SeedableRng};
@@ -15,13 +16,11 @@ use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::client::{Client, ClientError};
 use super::discover::{DiscoverError, project_here};
-use super::health::Health;
 use super::or_none::OrNone;
-use super::place::{DEFAULT_PORT, Place};
+use super::place::DEFAULT_PORT;
 use super::project::{DataDirectory, Project};
-use super::{ourselves, own_program, unread_text};
+use super::{own_program, unread_text};
 use crate::engine::address::Home;
 use crate::engine::limits::Bounds;
 use crate::engine::{AgentName, Engine, InvalidRoster, Roster};
@@ -31,21 +30,22 @@ use crate::server::{
 };
 use crate::tools;
 use crate::workers::OpenFiles;
+use taken::{Holder, taken};
 
 /// How many connections may wait to be accepted; Linux takes no more than `net.core.somaxconn`, 4,096 by default.
 const BACKLOG: u32 = 4_096;
 
-/// How long it may take to see whether something listens on this machine.
-const LOOK_PATIENCE: Duration = Duration::from_millis(250);
+/// How many ports of the system's choice are tried until one is free at both loopback addresses.
+const PORTS_TRIED_MAX: u32 = 16;
 
 /// `relay serve`.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// The port to listen on, 1 to 65535.
-    #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = super::port)]
+    /// The port to listen on, 1 to 65535; 0 for any that is free.
+    #[arg(long, env = "RELAY_PORT", default_value_t = DEFAULT_PORT, value_parser = port)]
     port: u16,
 
-    /// The address to listen on; any other than this machine's own needs --token.
+    /// The address to listen on; any other than this machine's own needs --token. 127.0.0.1 and ::1 are listened on together.
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = host)]
     host: IpAddr,
 
@@ -92,10 +92,12 @@ pub enum ServeError {
     #[error("relay serve: {0}")]
     Project(#[from] DiscoverError),
     /// Something listens there already.
-    #[error("relay already running? kill it with: kill $(lsof -ti:{port})\nport {port}: {found}")]
+    #[error("{}{found}", holder.hint(*port))]
     PortInUse {
         /// The port.
         port: u16,
+        /// Who has it.
+        holder: Holder,
         /// What answers there.
         found: String,
     },
@@ -136,14 +138,9 @@ pub fn run(args: Serve) -> Result<(), ServeError> {
 }
 
 async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) -> Result<(), ServeError> {
-    let address = SocketAddr::new(args.host, args.port);
-    let listener = match listen(address) {
-        Ok(listener) => listener,
-        Err(error) => return Err(refused_address(&args, address, error).await),
-    };
-    if let Some(other) = other_loopback_taken(address).await {
-        return Err(taken(&args, other).await);
-    }
+    let listeners = listeners(&args).await?;
+    let port = listeners[0].local_addr()?.port();
+    let address = SocketAddr::new(args.host, port);
     let data = DataDirectory::by(|name| std::env::var_os(name));
     let is_first = data.as_ref().is_some_and(|data| !data.project(&project).exists());
     let local = local(data, &project);
@@ -152,7 +149,7 @@ async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) 
         None => address.to_string(),
     };
     let (agents, had_sessions) = known_agents(local.as_ref().map(|(socket, _)| socket), is_first).await;
-    let doors = Doors::new(listener, local);
+    let doors = Doors::new(listeners, local);
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone())?);
     let Some(notes) = stop.run_until_cancelled(notes(address)).await else {
@@ -175,14 +172,13 @@ async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) 
         .at_home_in(Home::of(project.as_str()))
         .after_sessions_of(had_sessions);
     let banner = format!(
-        "[relay] server ready on :{}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
-        args.port,
+        "[relay] server ready on :{port}\n[relay] tools: {}\n[relay] waiting for connections — Ctrl-C to stop\n",
         tools::DEFAULT.names()
     );
     let (log, log_end) = stdout_log(&banner);
     let processes = workers::Processes::of(workers::Relay {
         host: args.host,
-        port: args.port,
+        port,
         token: args.token.clone(),
         project,
         directory: std::env::current_dir().ok(),
@@ -199,7 +195,7 @@ async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) 
         notes,
         agents,
         guard: Guard {
-            port: args.port,
+            port,
             token: args.token,
         },
         roster: args.roles,
@@ -312,67 +308,48 @@ fn ignores_hang_up() -> Option<bool> {
     Some(ignored & 1 << (hang_up - 1) != 0)
 }
 
-/// Explains why an address is refused.
-async fn refused_address(args: &Serve, address: SocketAddr, error: std::io::Error) -> ServeError {
-    if error.kind() != std::io::ErrorKind::AddrInUse {
-        return ServeError::Listen { address, error };
-    }
-    taken(args, address).await
-}
-
-/// Finds out who has the port at an address.
-async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
-    let host = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
-    };
-    let place = Place::from(SocketAddr::new(host, args.port));
-    let stop = place.stop_command(&ourselves());
-    let found = match Client::connect(&place, args.token.clone()).await {
-        Ok(client) => {
-            let Health {
-                version, started_at, ..
-            } = &client.health;
-            let token = args.token.as_ref().map_or("", |_| " (with RELAY_TOKEN set to its token)");
-            format!("relay {version} answers there, started at {started_at}; choose another port with --port; this ends it alone{token}: {stop}")
+/// Listens where it is to: at both loopback addresses if it is one of them, since `localhost` is either, and at one port.
+///
+/// # Errors
+///
+/// [`ServeError::PortInUse`], also if only one of the two is free; [`ServeError::Listen`].
+async fn listeners(args: &Serve) -> Result<Vec<TcpListener>, ServeError> {
+    let mut tries = 1..=PORTS_TRIED_MAX;
+    loop {
+        let address = SocketAddr::new(args.host, args.port);
+        let listener = match listen(address) {
+            Ok(listener) => listener,
+            Err(error) if error.kind() == ErrorKind::AddrInUse => return Err(taken(args, address).await),
+            Err(error) => return Err(ServeError::Listen { address, error }),
+        };
+        let Some(other) = other_loopback(args.host) else {
+            return Ok(vec![listener]);
+        };
+        let other = SocketAddr::new(other, listener.local_addr()?.port());
+        match listen(other) {
+            Ok(second) => return Ok(vec![listener, second]),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                // The system has given a port that is free at one address only.
+                let tries_again = args.port == 0 && tries.next().is_some();
+                if !tries_again {
+                    return Err(taken(args, other).await);
+                }
+            }
+            Err(error) => {
+                tracing::warn!("relay is not reached at {other}: {error}");
+                return Ok(vec![listener]);
+            }
         }
-        Err(ClientError::TokenWanted { .. } | ClientError::TokenRefused { .. }) => {
-            format!("a relay with another token answers there; choose another port with --port; this ends it alone: {stop} --token TOKEN")
-        }
-        Err(
-            ClientError::NotRunning { .. }
-            | ClientError::NoneAtSocket { .. }
-            | ClientError::Elsewhere { .. }
-            | ClientError::NoPort { .. }
-            | ClientError::Unknown(_)
-            | ClientError::Unreachable { .. }
-            | ClientError::NoRelay { .. }
-            | ClientError::Refused { .. }
-            | ClientError::NotNow { .. }
-            | ClientError::WentAway { .. }
-            | ClientError::NoAnswer { .. },
-        ) => "something has it that does not answer as a relay does, unless it is one that is stopped or busy; choose another port with --port".to_owned(),
-    };
-    ServeError::PortInUse {
-        port: args.port,
-        found,
     }
 }
 
-/// Returns this machine's other loopback address if something listens there: a client that says `localhost` may get
-/// there instead of here.
-async fn other_loopback_taken(address: SocketAddr) -> Option<SocketAddr> {
-    let other: IpAddr = match address.ip() {
-        IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
-        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V4(_) | IpAddr::V6(_) => return None,
-    };
-    let other = SocketAddr::new(other, address.port());
-    let connecting = tokio::net::TcpStream::connect(other);
-    let stream = tokio::time::timeout(LOOK_PATIENCE, connecting).await.ok()?.ok()?;
-    // A connection may meet itself where nothing listens, if the system chose the same port for its own end.
-    (stream.local_addr().ok()? != other).then_some(other)
+/// Returns this machine's other loopback address.
+fn other_loopback(host: IpAddr) -> Option<IpAddr> {
+    match host {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Some(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Some(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V4(_) | IpAddr::V6(_) => None,
+    }
 }
 
 /// Makes a source of random bytes, seeded by the system.
@@ -394,6 +371,14 @@ fn raise_open_files() -> OpenFiles {
         tracing::debug!(%error, "cannot raise the limit of open files");
     }
     before
+}
+
+/// Takes a port, or 0 for any that is free.
+fn port(text: &str) -> Result<u16, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    super::port(text).map_err(|reason| format!("{reason}, or 0 for any that is free"))
 }
 
 /// Takes an IP address, or `localhost`.

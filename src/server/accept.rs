@@ -19,11 +19,13 @@ static JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 static CONTENT_TYPE: [HeaderName; 1] = [header::CONTENT_TYPE];
 
-/// The kinds of answers that a client takes; JSON is always one.
+/// The kinds of answers that a client takes: JSON, events, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accepted {
     /// True if it takes a stream of events, too, in which progress can be told.
     pub events: bool,
+    /// True if it takes JSON as it is; who does not is sent it as an event.
+    pub json: bool,
 }
 
 impl Accepted {
@@ -39,7 +41,10 @@ impl Accepted {
     ) -> Result<Self, Box<Response>> {
         // Word for word what MCP clients send, so that no list has to be read.
         if content_type.only() == Some(&JSON) && accept.only() == Some(&BOTH) {
-            return Ok(Self { events: true });
+            return Ok(Self {
+                events: true,
+                json: true,
+            });
         }
         json_body(headers).map_err(|reason| {
             let refusal = Invalid::http(reason).response(StatusCode::UNSUPPORTED_MEDIA_TYPE);
@@ -49,13 +54,13 @@ impl Accepted {
         Self::in_list(&accept).ok_or_else(|| {
             let accept = shown(&accept);
             let reason = format!(
-                "this request takes no answer that relay gives, its Accept is {accept:?}; accepted: application/json, with text/event-stream too for progress, or no Accept at all"
+                "this request takes no answer that relay gives, its Accept is {accept:?}; accepted: application/json, text/event-stream, both for progress, or no Accept at all"
             );
             Box::new(Invalid::http(reason).response(StatusCode::NOT_ACCEPTABLE))
         })
     }
 
-    /// Reads a list of kinds; none if JSON is not among them. An empty list takes everything.
+    /// Reads a list of kinds; none if neither JSON nor events are among them. An empty list takes everything.
     /// <https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1>
     fn in_list(list: &str) -> Option<Self> {
         let (mut events, mut json) = (false, None);
@@ -76,7 +81,8 @@ impl Accepted {
             }
         }
         let takes_all = list.trim().is_empty();
-        (takes_all || json.is_some_and(|(_, taken)| taken)).then_some(Self { events })
+        let json = takes_all || json.is_some_and(|(_, taken)| taken);
+        (json || events).then_some(Self { events, json })
     }
 }
 
@@ -130,7 +136,8 @@ mod tests {
 
     #[test]
     fn whoever_takes_json_is_served_and_who_names_events_gets_them() {
-        let (json, both) = (Some(Accepted { events: false }), Some(Accepted { events: true }));
+        let accepted = |events, json| Some(Accepted { events, json });
+        let (json, both, events) = (accepted(false, true), accepted(true, true), accepted(true, false));
         for (list, expected) in [
             ("application/json, text/event-stream", both),
             ("text/event-stream;q=0.5,application/json", both),
@@ -144,7 +151,11 @@ mod tests {
             (" ", json),
             ("application/json, text/event-stream;q=0", json),
             ("*/*;q=0, application/json", json),
-            ("text/event-stream", None),
+            ("text/event-stream", events),
+            ("text/event-stream, text/html", events),
+            ("text/event-stream, application/json;q=0", events),
+            ("text/event-stream, */*;q=0", events),
+            ("text/event-stream;q=0", None),
             ("text/html", None),
             ("application/jsonp", None),
             ("application/json;q=0", None),

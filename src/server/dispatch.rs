@@ -6,7 +6,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::Router;
 use axum::body::Body;
@@ -18,7 +18,7 @@ use hyper::body::Incoming;
 use tower::Service as _;
 
 use super::budget::Charge;
-use super::http::{self, RmcpService, collect};
+use super::http::{self, RmcpService, Unread, collect_message};
 use super::limits::REQUEST_BYTES_MAX;
 use super::owner::Receipt;
 use super::wire::{Link, Sent};
@@ -59,7 +59,7 @@ impl Dispatch {
                 .is_none()
         {
             match request.uri().path() {
-                "/mcp" => {
+                "/mcp" | "/mcp/" => {
                     guard::hide_token(request.headers_mut());
                     return http::exchange(&self.shared, &self.rmcp, link, request).await;
                 }
@@ -136,6 +136,59 @@ impl ResponseBody {
     }
 }
 
+impl ResponseBody {
+    /// Makes an event of a body that is one message of JSON, written in one line.
+    pub fn as_event(self) -> Self {
+        match self {
+            Self::Whole { bytes, receipt } => {
+                let bytes = bytes.map(|bytes| [BEFORE_EVENT, &*bytes, BEHIND_EVENT].concat().into());
+                Self::Whole { bytes, receipt }
+            }
+            Self::Routed { body, charge } => {
+                let body = Body::new(AsEvent {
+                    message: body,
+                    before: Some(BEFORE_EVENT),
+                    is_over: false,
+                });
+                Self::Routed { body, charge }
+            }
+        }
+    }
+}
+
+const BEFORE_EVENT: &[u8] = b"event: message\ndata: ";
+const BEHIND_EVENT: &[u8] = b"\n\n";
+
+/// A message, as an event.
+struct AsEvent {
+    message: Body,
+    before: Option<&'static [u8]>,
+    is_over: bool,
+}
+
+impl http_body::Body for AsEvent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let frame = match ready!(Pin::new(&mut self.message).poll_frame(cx)) {
+            Some(frame) => frame?.into_data().unwrap_or_default(),
+            None => Bytes::new(),
+        };
+        // With the last bytes of the message: what is handed over in it has not arrived before this has.
+        self.is_over = self.message.is_end_stream() || frame.is_empty();
+        let before = self.before.take().unwrap_or_default();
+        let behind = if self.is_over { BEHIND_EVENT } else { b"" };
+        Poll::Ready(Some(Ok(Frame::data([before, &*frame, behind].concat().into()))))
+    }
+}
+
 /// Takes all headers out, and leaves their room to those of the response; hyper reads the next request's into the same.
 pub(super) fn emptied(mut headers: HeaderMap) -> HeaderMap {
     headers.clear();
@@ -191,8 +244,8 @@ impl http_body::Body for ResponseBody {
 ///
 /// # Errors
 ///
-/// Those of [`collect`].
-pub(super) async fn read(mut body: Incoming) -> Result<Bytes, Box<axum::response::Response>> {
+/// [`Unread`].
+pub(super) async fn read(mut body: Incoming) -> Result<Bytes, Unread> {
     let first = poll_fn(|cx| Poll::Ready(Pin::new(&mut body).poll_frame(cx))).await;
     let first = match first {
         Poll::Ready(None) => return Ok(Bytes::new()),
@@ -204,7 +257,7 @@ pub(super) async fn read(mut body: Incoming) -> Result<Bytes, Box<axum::response
         Poll::Ready(Some(Err(error))) => Some(Err(error)),
         Poll::Pending => None,
     };
-    Box::pin(collect(Body::new(Begun { first, rest: body }))).await
+    Box::pin(collect_message(Body::new(Begun { first, rest: body }))).await
 }
 
 /// A body whose first frame has been taken out.
@@ -225,5 +278,18 @@ impl http_body::Body for Begun {
             Some(first) => Poll::Ready(Some(first)),
             None => Pin::new(&mut self.rest).poll_frame(cx),
         }
+    }
+
+    /// What is still to come, and the first frame, which may be a little of it.
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = self.rest.size_hint();
+        if let Some(Ok(first)) = &self.first {
+            let bytes = first.data_ref().map_or(0, |data| data.len() as u64);
+            if let Some(upper) = hint.upper() {
+                hint.set_upper(upper + bytes);
+            }
+            hint.set_lower(hint.lower() + bytes);
+        }
+        hint
     }
 }

@@ -110,7 +110,10 @@ impl Guard {
         if let Some(token) = self.token.as_ref().filter(|_| !is_own_user) {
             let is_right = |given: &HeaderValue| token.is_carried_by(given.as_bytes());
             if !given.only().is_some_and(is_right) {
-                return Some(Refusal::Token);
+                return Some(match given.first() {
+                    None => Refusal::NoToken,
+                    Some(_) => Refusal::WrongToken,
+                });
             }
         } else {
             let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
@@ -140,8 +143,10 @@ impl Guard {
 /// Why a request is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal<'a> {
-    /// It carries no token, or a wrong one.
-    Token,
+    /// It carries no token.
+    NoToken,
+    /// It carries a wrong token, or several.
+    WrongToken,
     /// Its host, which is this one, is not this machine.
     Host(&'a [u8]),
     /// It comes from a page of this origin.
@@ -151,7 +156,7 @@ pub(super) enum Refusal<'a> {
 impl Refusal<'_> {
     fn status(self) -> StatusCode {
         match self {
-            Self::Token => StatusCode::UNAUTHORIZED,
+            Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::Host(_) | Self::Origin(_) => StatusCode::FORBIDDEN,
         }
     }
@@ -159,7 +164,8 @@ impl Refusal<'_> {
     /// Returns the word for it in the API.
     fn code(self) -> &'static str {
         match self {
-            Self::Token => "relay_token_required",
+            Self::NoToken => "relay_token_required",
+            Self::WrongToken => "relay_token_invalid",
             Self::Host(_) | Self::Origin(_) => "not_let_in",
         }
     }
@@ -168,11 +174,15 @@ impl Refusal<'_> {
     fn reason(self, port: u16) -> String {
         let shown = |value| crate::engine::shown(&String::from_utf8_lossy(value));
         match self {
-            Self::Token => {
+            Self::NoToken => {
                 "this relay wants a token; send the header Authorization: Bearer <token>".to_owned()
             }
+            Self::WrongToken => {
+                "this relay has another token than the one that was sent; send the header Authorization: Bearer <token> with the one that it was started with"
+                    .to_owned()
+            }
             Self::Host(host) => format!(
-                "host {:?} is not this machine; accepted: localhost, 127.x.x.x, [::1]",
+                "host {:?} is not this machine; accepted: localhost, 127.x.x.x, [::1], or any host if relay is started with --token",
                 shown(host)
             ),
             Self::Origin(origin) => format!(
@@ -204,6 +214,12 @@ fn port_of(authority: &str) -> Option<u16> {
     port.parse().ok()
 }
 
+/// Tells whether it is asked what a server says of itself: <https://www.rfc-editor.org/rfc/rfc8615>; some clients put the path of what they
+/// want before it.
+fn is_well_known(uri: &Uri) -> bool {
+    uri.path().contains("/.well-known/")
+}
+
 /// Takes the token out of a request that is let in: whatever is logged of it behind the door cannot show it.
 pub(super) fn hide_token(headers: &mut HeaderMap) {
     if headers.keys().any(|name| *name == AUTHORIZATION) {
@@ -213,7 +229,6 @@ pub(super) fn hide_token(headers: &mut HeaderMap) {
 
 /// Lets a request in, without the token that it has shown, or answers 401 or 403 with the reason.
 pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
-    let has_one = request.headers().contains_key(AUTHORIZATION);
     let guard = &shared.guard;
     let link = request.extensions().get::<ConnectInfo<Link>>();
     let is_own_user = link.is_some_and(|ConnectInfo(link)| link.is_own_user());
@@ -228,14 +243,26 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, mut request: Reques
         hide_token(request.headers_mut());
         return next.run(request).await;
     };
+    // A client that is refused looks there for how to log in by OAuth: that there is no such thing is told to whoever asks.
+    let is_of_token = matches!(refusal, Refusal::NoToken | Refusal::WrongToken);
+    if is_of_token && is_well_known(request.uri()) {
+        return refuse(
+            StatusCode::NOT_FOUND,
+            "there is nothing here; relay knows no OAuth",
+        );
+    }
     let (status, reason) = (refusal.status(), refusal.reason(guard.port));
     let mut response = if is_v1 {
         v1::Failure::new(status, refusal.code(), reason).into_response()
     } else {
         refuse(status, reason)
     };
-    if refusal == Refusal::Token {
-        let challenge = if has_one { WRONG_TOKEN } else { NO_TOKEN };
+    let challenge = match refusal {
+        Refusal::NoToken => Some(NO_TOKEN),
+        Refusal::WrongToken => Some(WRONG_TOKEN),
+        Refusal::Host(_) | Refusal::Origin(_) => None,
+    };
+    if let Some(challenge) = challenge {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     response
@@ -378,7 +405,7 @@ mod tests {
         };
         let (uri, twice) = (Uri::from_static("/mcp"), headers(&twice));
         let refusal = guard.refusal(&uri, &twice, false);
-        assert_eq!(refusal, Some(Refusal::Token), "two of them");
+        assert_eq!(refusal, Some(Refusal::WrongToken), "two of them");
         assert_eq!(
             status(&guard, &[right, ("origin", "http://evil.example")]),
             Some(403)

@@ -8,11 +8,11 @@ use std::task::{Context, Poll, ready};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
-use http_body_util::{BodyExt, Full, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion, RequestId};
 use rmcp::transport::StreamableHttpService;
@@ -26,13 +26,17 @@ use uuid::Uuid;
 use super::accept::{self, Accepted, is_json};
 use super::dispatch::{self, ResponseBody};
 use super::headers;
+use super::json_id::IdFinder;
 use super::json_rpc::{self, Envelope, Invalid};
-use super::limits::{REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE};
+use super::limits::{
+    PASSED_OVER_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE, ROOM_BYTES,
+};
 use super::orphans::Why;
 use super::query::Asked;
 use super::quirks::Quirk;
 use super::requests::{Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
+use super::sse::OF_STREAMS;
 use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
 use super::{Shared, refuse, refuse_as, rmcp_service, stateless};
@@ -83,7 +87,7 @@ pub(super) async fn exchange(
     let (parts, body) = request.into_parts();
     // Before anything is refused but by the guard, which reads nothing: with a body unread, the connection could not go on.
     let body = match dispatch::read(body).await {
-        Err(response) => return response.map(ResponseBody::routed),
+        Err(unread) => return unread.into_response().map(ResponseBody::routed),
         Ok(body) => body,
     };
     let [content_type, accept, session_id, version] = headers::find(&parts.headers, &LOOKED_AT);
@@ -91,6 +95,61 @@ pub(super) async fn exchange(
         Ok(accepted) => accepted,
         Err(response) => return response.map(ResponseBody::routed),
     };
+    let scope = scope_of(session_id);
+    let in_session = is_session_based(version);
+    let said = Said {
+        parts,
+        body,
+        accepted,
+        scope,
+        in_session,
+    };
+    if accepted.json {
+        return answer_message(shared, service, link, said).await;
+    }
+    as_event(Box::pin(answer_message(shared, service, link, said)).await)
+}
+
+/// What a `POST` says.
+struct Said {
+    parts: Parts,
+    body: Bytes,
+    accepted: Accepted,
+    /// Within what it can be cancelled by its id.
+    scope: Option<Scope>,
+    /// Its version is one whose plain calls look alike.
+    in_session: bool,
+}
+
+/// Answers a client that takes nothing but events by one, where the answer is one message.
+#[cold]
+fn as_event(response: axum::http::Response<ResponseBody>) -> axum::http::Response<ResponseBody> {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_message = kind.and_then(|kind| kind.to_str().ok()).is_some_and(is_json);
+    if response.status() != StatusCode::OK || !is_message {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    for (name, value) in OF_STREAMS {
+        parts.headers.insert(name, HeaderValue::from_static(value));
+    }
+    axum::http::Response::from_parts(parts, body.as_event())
+}
+
+async fn answer_message(
+    shared: &Arc<Shared>,
+    service: &RmcpService,
+    link: Link,
+    said: Said,
+) -> axum::http::Response<ResponseBody> {
+    let Said {
+        parts,
+        body,
+        accepted,
+        scope,
+        in_session,
+    } = said;
     let Asked { who, toolsets } = match Asked::by(&parts.uri, shared.toolsets) {
         Err(response) => return response.map(ResponseBody::routed),
         Ok(asked) => asked,
@@ -99,10 +158,8 @@ pub(super) async fn exchange(
         Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::routed),
         Ok(opened) => opened,
     };
-    let scope = scope_of(session_id);
     let quirk = scope.as_ref().and_then(Scope::quirk);
     let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
-    let in_session = is_session_based(version);
     if in_session {
         if let Some(call) = ToolCall::plain(&body)
             && call.version.is_none()
@@ -193,7 +250,9 @@ impl Exchange {
         let quirk = is_handshake.then(|| Quirk::of_handshake(&message)).flatten();
         // rmcp would say that the content type is wrong.
         if ClientJsonRpcMessage::deserialize(&message).is_err() {
-            return Invalid::not_a_message("it is no request or notification of MCP").into_response();
+            return envelope
+                .not_a_message("it is no request or notification of MCP")
+                .into_response();
         }
         let body = if accepted.events || !forgo_progress(&mut message) {
             body.clone()
@@ -224,6 +283,14 @@ impl Exchange {
         let is_stream = is_event_stream(response.headers());
         if in_session && caller.is_cancelled() && !is_stream {
             return StatusCode::ACCEPTED.into_response();
+        }
+        let mut response = response;
+        if is_stream {
+            for (name, value) in OF_STREAMS {
+                response
+                    .headers_mut()
+                    .insert(name, HeaderValue::from_static(value));
+            }
         }
         let first = lost.filter(|_| is_stream).map(|lost| lost.first_fields());
         let keep_alive = is_stream.then(|| {
@@ -328,11 +395,7 @@ impl LostCall {
         };
         let response = tool_calls::response(&self.id, shape, &result, None);
         let event = [b"data: ", &*response, b"\n\n"].concat();
-        let kind = [
-            (header::CONTENT_TYPE, "text/event-stream"),
-            (header::CACHE_CONTROL, "no-cache"),
-        ];
-        (kind, event).into_response()
+        (OF_STREAMS, event).into_response()
     }
 }
 
@@ -439,34 +502,97 @@ fn streams(toolsets: Toolsets, call: &ToolCall<'_>) -> bool {
     call.progress_token.is_some() && call.may_wait(toolsets)
 }
 
+/// Why a request's body was not taken.
+pub(super) struct Unread {
+    status: StatusCode,
+    reason: String,
+    /// Of the request that it was to be, where one was made out in what came.
+    pub id: Option<Box<RawValue>>,
+}
+
+impl Unread {
+    /// Makes the error that answers the request in a stream.
+    pub fn into_invalid(self) -> Invalid {
+        Invalid::too_long(self.reason).answering(self.id)
+    }
+}
+
+impl IntoResponse for Unread {
+    fn into_response(self) -> Response {
+        let status = self.status;
+        if self.id.is_none() {
+            return refuse(status, self.reason);
+        }
+        self.into_invalid().response(status)
+    }
+}
+
 /// Gathers a request's body within its bounds of length and time.
 pub(super) async fn collect(body: Body) -> Result<Bytes, Box<Response>> {
-    let refused = |(status, reason): (StatusCode, String)| Box::new(refuse(status, reason));
-    collect_body(body).await.map_err(refused)
+    collect_message(body)
+        .await
+        .map_err(|Unread { status, reason, .. }| Box::new(refuse(status, reason)))
 }
 
 /// The same; what is wrong is a status and a reason.
 pub(super) async fn collect_body(body: Body) -> Result<Bytes, (StatusCode, String)> {
-    let limited = Limited::new(body, REQUEST_BYTES_MAX).collect();
-    match tokio::time::timeout(REQUEST_PATIENCE, limited).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+    collect_message(body)
+        .await
+        .map_err(|Unread { status, reason, .. }| (status, reason))
+}
+
+/// The same of a message of JSON-RPC, whose id is looked for if it is too long: some clients write it last, so one that is announced to end
+/// soon is read to its end, and not kept.
+pub(super) async fn collect_message(mut body: Body) -> Result<Bytes, Unread> {
+    let announced = body.size_hint().upper();
+    let ends_soon = announced.is_some_and(|bytes| bytes <= PASSED_OVER_BYTES_MAX);
+    let mut kept = BytesMut::with_capacity(announced.map_or(0, |bytes| {
+        usize::try_from(bytes).map_or(0, |bytes| bytes.min(ROOM_BYTES))
+    }));
+    let mut finder = None;
+    let gathering = async {
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame?.into_data() else {
+                continue;
+            };
+            if finder.is_none() && kept.len() + data.len() > REQUEST_BYTES_MAX {
+                let mut looks = IdFinder::new();
+                looks.push(&kept);
+                kept = BytesMut::new();
+                finder = Some(looks);
+            }
+            match &mut finder {
+                None => kept.extend_from_slice(&data),
+                Some(finder) => {
+                    finder.push(&data);
+                    if !ends_soon {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok::<_, axum::Error>(())
+    };
+    let gathered = tokio::time::timeout(REQUEST_PATIENCE, gathering).await;
+    let (status, reason) = match (gathered, &finder) {
+        (Ok(Ok(())), None) => return Ok(kept.freeze()),
+        (Err(_), None) => {
+            let patience_s = REQUEST_PATIENCE.as_secs();
+            let reason = format!("the request took more than {patience_s} s to arrive");
+            (StatusCode::REQUEST_TIMEOUT, reason)
+        }
+        (Ok(Err(error)), None) => {
+            let reason = format!("the request could not be read: {error}");
+            (StatusCode::BAD_REQUEST, reason)
+        }
+        (_, Some(_)) => {
             let reason =
                 format!("the request has more than {REQUEST_BYTES_MAX} bytes, the most that is accepted");
-            Err((StatusCode::PAYLOAD_TOO_LARGE, reason))
+            (StatusCode::PAYLOAD_TOO_LARGE, reason)
         }
-        Ok(Err(error)) => {
-            let reason = format!("the request could not be read: {error}");
-            Err((StatusCode::BAD_REQUEST, reason))
-        }
-        Err(_) => {
-            let reason = format!(
-                "the request took more than {} s to arrive",
-                REQUEST_PATIENCE.as_secs()
-            );
-            Err((StatusCode::REQUEST_TIMEOUT, reason))
-        }
-    }
+    };
+    let id = finder.and_then(IdFinder::id);
+    Err(Unread { status, reason, id })
 }
 
 /// A body that rmcp writes. Once hyper has taken all of it, the receipt that its call has left goes to the connection.

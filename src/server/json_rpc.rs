@@ -14,6 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::json::{Any, Members, PassedOver};
+use super::json_id;
 use super::limits::REQUEST_ID_BYTES_MAX;
 use crate::engine::shown;
 use crate::tools::described;
@@ -53,7 +54,7 @@ pub struct Envelope<'a> {
 pub struct Invalid {
     code: i32,
     message: String,
-    /// Of the request whose parameters are wrong; none where no request was made out.
+    /// Of the request that it was to be; none where no request was made out.
     id: Option<Box<RawValue>>,
 }
 
@@ -73,6 +74,22 @@ impl Invalid {
             message: format!("the request is no JSON-RPC 2.0 message: {reason}"),
             id: None,
         }
+    }
+
+    /// Says that more came than is accepted.
+    pub fn too_long(reason: impl std::fmt::Display) -> Self {
+        Self {
+            code: NO_MESSAGE,
+            message: reason.to_string(),
+            id: None,
+        }
+    }
+
+    /// Answers the request with that id, if it was made out.
+    #[must_use]
+    pub fn answering(mut self, id: Option<Box<RawValue>>) -> Self {
+        self.id = self.id.or(id);
+        self
     }
 
     /// Says what is wrong with the HTTP around a message.
@@ -110,10 +127,10 @@ impl Invalid {
     }
 }
 
-/// An answer to a request that was made out is one like any other to HTTP.
+/// An answer to a request whose parameters are wrong is one like any other to HTTP; what is no request is a bad one, whatever its id is.
 impl IntoResponse for Invalid {
     fn into_response(self) -> Response {
-        let status = if self.answers_request() {
+        let status = if self.code == BAD_PARAMS {
             StatusCode::OK
         } else {
             StatusCode::BAD_REQUEST
@@ -126,8 +143,13 @@ impl IntoResponse for Invalid {
 ///
 /// # Errors
 ///
-/// [`Invalid`] when it is no JSON, or no message of JSON-RPC 2.0, or a batch, or has a key twice.
+/// [`Invalid`] when it is no JSON, or no message of JSON-RPC 2.0, or a batch, or has a key twice; with the request's id where one can be
+/// found, since whoever has asked waits for an answer to that.
 pub fn read(body: &[u8]) -> Result<Envelope<'_>, Invalid> {
+    read_envelope(body).map_err(|invalid| invalid.answering(json_id::find(body)))
+}
+
+fn read_envelope(body: &[u8]) -> Result<Envelope<'_>, Invalid> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let members = Members(["jsonrpc", "id", "method", "params", "result", "error"]);
     let members = members
@@ -163,18 +185,46 @@ pub fn read(body: &[u8]) -> Result<Envelope<'_>, Invalid> {
         (None, _) if result.is_none() && error.is_none() => {
             Err(Invalid::not_a_message(wrong("method", None, "a string")))
         }
-        (Some(_), Some(id)) if !is_id(id) => Err(Invalid::not_a_message(wrong("id", Some(id), ID))),
-        (Some(_), Some(id)) if id.get().len() > REQUEST_ID_BYTES_MAX => {
-            Err(Invalid::not_a_message(format_args!(
-                "its \"id\" has {} bytes; accepted: at most {REQUEST_ID_BYTES_MAX}",
-                id.get().len()
-            )))
+        (Some(_), Some(id)) => {
+            check_id(id)?;
+            Ok(Envelope {
+                id: Some(id),
+                method,
+                params: present(params),
+            })
         }
-        (Some(_) | None, _) => Ok(Envelope {
+        (Some(_), None) | (None, _) => Ok(Envelope {
             id,
             method,
             params: present(params),
         }),
+    }
+}
+
+/// Makes sure that the id of a request is one that each transport takes.
+fn check_id(id: &RawValue) -> Result<(), Invalid> {
+    if !is_id(id) {
+        return Err(Invalid::not_a_message(wrong("id", Some(id), ID)));
+    }
+    let bytes = id.get().len();
+    if bytes > REQUEST_ID_BYTES_MAX {
+        let reason = format_args!("its \"id\" has {bytes} bytes; accepted: at most {REQUEST_ID_BYTES_MAX}");
+        return Err(Invalid::not_a_message(reason));
+    }
+    Ok(())
+}
+
+/// Makes sure that the id of a request which another reader takes is one that each transport takes. What is no JSON is that reader's to
+/// refuse.
+///
+/// # Errors
+///
+/// [`Invalid`] when it is not.
+pub fn check_request_id(body: &[u8]) -> Result<(), Invalid> {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    match Members(["id", "method"]).deserialize(&mut reader) {
+        Ok([Some(id), Some(_)]) => check_id(id),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -250,8 +300,14 @@ impl<'a> Envelope<'a> {
         if error.is_data() {
             self.bad_params(words(error))
         } else {
-            Invalid::not_a_message(unreadable(raw.get().as_bytes(), error))
+            self.not_a_message(unreadable(raw.get().as_bytes(), error))
         }
+    }
+
+    /// Says why what looked like a message is none, to whoever waits for an answer.
+    pub fn not_a_message(&self, reason: impl std::fmt::Display) -> Invalid {
+        let asked = self.id.filter(|_| self.method.is_some());
+        Invalid::not_a_message(reason).answering(asked.map(RawValue::to_owned))
     }
 
     /// Checks a message that is handed on to rmcp, which keeps the last of two equal keys and takes a known method with
@@ -266,7 +322,7 @@ impl<'a> Envelope<'a> {
             if error.is_data() {
                 self.bad_params(words(&error))
             } else {
-                Invalid::not_a_message(unreadable(body, &error))
+                self.not_a_message(unreadable(body, &error))
             }
         })?;
         if self.method.is_some() {
@@ -359,7 +415,7 @@ pub fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// Tells whether an id is one that MCP knows, and that can be read: half a surrogate pair is no text.
-fn is_id(raw: &RawValue) -> bool {
+pub fn is_id(raw: &RawValue) -> bool {
     // Some readers take -0 for a number that is not whole.
     text(raw).is_some() || raw.get() != "-0" && raw.get().parse::<i64>().is_ok()
 }

@@ -60,6 +60,15 @@ pub const LOOKS_MAX: u32 = 100;
 /// Longest request body, in bytes: a message body of 1 MiB may take six bytes for each of its own in JSON.
 pub const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Longest path that proxies say they have taken off, in bytes: as much as a part of an address has that anybody writes.
+pub const PREFIX_BYTES_MAX: usize = 256;
+
+/// Longest body that is read to its end though it is too long, in bytes, so that its request is answered by its id; nothing of it is kept.
+pub const PASSED_OVER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How much room is made for a body that is announced and did not come at once, in bytes.
+pub const ROOM_BYTES: usize = 64 * 1024;
+
 /// How long a request body may take to arrive, so that a trickling client does not hold its buffer for ever.
 pub const REQUEST_PATIENCE: Duration = Duration::from_secs(30);
 

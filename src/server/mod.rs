@@ -28,6 +28,7 @@ mod http;
 #[cfg(all(test, feature = "interleavings"))]
 mod interleavings;
 mod json;
+pub(crate) mod json_id;
 mod json_reader;
 pub(crate) mod json_rpc;
 mod known_agents;
@@ -58,6 +59,8 @@ mod sync;
 mod tool_calls;
 mod unix;
 mod v1;
+#[cfg(test)]
+mod walk;
 mod websocket;
 mod wire;
 mod workers;
@@ -274,6 +277,9 @@ fn router(shared: Arc<Shared>) -> Router {
 fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/sse", get(sse::open).head(unknown_method))
+        // As some clients, and proxies, write them.
+        .route("/sse/", get(sse::open).head(unknown_method))
+        .route("/mcp/", any(http::resume))
         .route("/message", any(unknown_method))
         .route("/mcp", any(http::resume))
         .route("/health", get(health::health))

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::Frame;
@@ -30,7 +30,8 @@ use uuid::Uuid;
 use super::budget::Account;
 use super::changes::Changes;
 use super::limits::{
-    HANDSHAKE_PATIENCE, ON_ITS_WAY_MAX, STREAM_PATIENCE, UNREAD_BYTES_MAX, UNREAD_EVENTS_MAX,
+    HANDSHAKE_PATIENCE, ON_ITS_WAY_MAX, PREFIX_BYTES_MAX, STREAM_PATIENCE, UNREAD_BYTES_MAX,
+    UNREAD_EVENTS_MAX,
 };
 use super::offers::updated;
 use super::orphans::{News, Ticket, Why};
@@ -53,6 +54,14 @@ const RETRY_MS: u32 = 200;
 
 /// Room for what stands around a message in an event, in bytes.
 const EVENT_BYTES: usize = 32;
+
+/// What is said of a stream of events. nginx, and those that do as it does, keep what goes through them until there is more of it unless
+/// they are told not to: <https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering>.
+pub(super) const OF_STREAMS: [(HeaderName, &str); 3] = [
+    (header::CONTENT_TYPE, "text/event-stream"),
+    (header::CACHE_CONTROL, "no-cache"),
+    (HeaderName::from_static("x-accel-buffering"), "no"),
+];
 
 /// All open streams.
 pub(super) struct Streams {
@@ -317,6 +326,10 @@ pub(super) async fn open(
         Ok(asked) => asked,
         Err(response) => return *response,
     };
+    let prefix = match prefix_of(&headers) {
+        Ok(prefix) => prefix,
+        Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
+    };
     if shared.stop.is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
     }
@@ -368,7 +381,8 @@ pub(super) async fn open(
     if shared.stop.is_cancelled() {
         stream.end();
     }
-    let hello = format!("retry: {RETRY_MS}\nid: {id}\nevent: endpoint\ndata: /message?sessionId={id}\n\n");
+    let hello =
+        format!("retry: {RETRY_MS}\nid: {id}\nevent: endpoint\ndata: {prefix}/message?sessionId={id}\n\n");
     let body = StreamBody {
         hello: Some(hello.into()),
         events: receiver,
@@ -378,11 +392,39 @@ pub(super) async fn open(
         link,
         shared,
     };
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, Body::new(body)).into_response()
+    (OF_STREAMS, Body::new(body)).into_response()
+}
+
+/// Reads what proxies have taken off the path, each its part, so that the client posts to where it comes through them. A client takes the
+/// address of calls from the stream as a path of the same server, which is what nothing else than this may make of it.
+fn prefix_of(headers: &HeaderMap) -> Result<String, String> {
+    let mut prefix = String::new();
+    for value in headers.get_all("x-forwarded-prefix") {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        for part in value.split(',') {
+            let part = part.trim().trim_end_matches('/');
+            let is_path = part.is_empty() || part.starts_with('/');
+            if !is_path || part.contains("//") || !part.bytes().all(is_of_path) {
+                let part = crate::engine::shown(part);
+                return Err(format!(
+                    "X-Forwarded-Prefix is {part:?}; accepted: a path, such as \"/relay\", or several with commas between them"
+                ));
+            }
+            prefix += part;
+        }
+    }
+    if prefix.len() > PREFIX_BYTES_MAX {
+        let bytes = prefix.len();
+        return Err(format!(
+            "X-Forwarded-Prefix has {bytes} bytes; accepted: at most {PREFIX_BYTES_MAX}"
+        ));
+    }
+    Ok(prefix)
+}
+
+/// Tells whether a byte may stand in a path as it is: <https://www.rfc-editor.org/rfc/rfc3986#section-3.3>.
+fn is_of_path(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte)
 }
 
 /// What hyper writes of a stream.

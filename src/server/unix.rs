@@ -1,7 +1,9 @@
-//! The doors of a relay on one machine: a TCP port and, where the system has one, a unix socket beside it.
+//! The doors of a relay on one machine: a TCP port, at one address or at both loopback addresses, and, where the system has one, a unix
+//! socket beside it.
 //!
 //! Behind both is the same server. What a unix socket's peer has read is known to this machine's kernel, and who it is too.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -20,7 +22,33 @@ use super::wire::SocketState;
 pub struct Doors {
     /// Dropped before the port is free, so that the next relay on the port finds the socket's place free too.
     local: Option<LocalDoor>,
-    tcp: TcpListener,
+    tcp: Ports,
+}
+
+/// A port at each address that it is listened on.
+struct Ports {
+    listeners: Vec<TcpListener>,
+    /// Which of them is asked first: none waits for what comes in at another.
+    first: usize,
+}
+
+impl Ports {
+    /// Waits for a connection at any of them.
+    async fn accept(&mut self) -> io::Result<TcpStream> {
+        poll_fn(|cx| self.poll_accept(cx)).await
+    }
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+        let Self { listeners, first } = self;
+        let (before, behind) = listeners.split_at(*first);
+        for listener in behind.iter().chain(before) {
+            if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+                *first = (*first + 1) % listeners.len();
+                return Poll::Ready(accepted.map(|(stream, _)| stream));
+            }
+        }
+        Poll::Pending
+    }
 }
 
 /// A unix socket for one user's processes.
@@ -33,8 +61,9 @@ struct LocalDoor {
 }
 
 impl Doors {
-    /// Listens on a port, and on a unix socket if there is one.
-    pub fn new(tcp: TcpListener, local: Option<(SocketFile, UnixListener)>) -> Self {
+    /// Listens on a port at each of some addresses, and on a unix socket if there is one.
+    pub fn new(listeners: Vec<TcpListener>, local: Option<(SocketFile, UnixListener)>) -> Self {
+        let tcp = Ports { listeners, first: 0 };
         let local = local.map(|(file, listener)| LocalDoor {
             _file: file,
             listener,
@@ -62,12 +91,13 @@ impl Listener for Doors {
     type Io = DoorIo;
 
     async fn accept(&mut self) -> io::Result<DoorIo> {
-        let Some(local) = &self.local else {
-            return Ok(DoorIo::Tcp(self.tcp.accept().await?.0));
+        let Self { local, tcp } = self;
+        let Some(local) = local else {
+            return Ok(DoorIo::Tcp(tcp.accept().await?));
         };
         loop {
             tokio::select! {
-                accepted = self.tcp.accept() => return Ok(DoorIo::Tcp(accepted?.0)),
+                accepted = tcp.accept() => return Ok(DoorIo::Tcp(accepted?)),
                 accepted = local.accept() => {
                     if let Some(stream) = accepted? {
                         return Ok(DoorIo::Local(stream));

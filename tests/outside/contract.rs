@@ -7,6 +7,7 @@ mod identity;
 mod once;
 mod order;
 mod pipelining;
+mod proxies;
 mod quirks;
 mod redelivery;
 mod restart;

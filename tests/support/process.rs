@@ -98,14 +98,18 @@ pub fn command_of(relay: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Finds a port that nothing listens on, below those that a system gives to outgoing connections.
+/// Finds a port that nothing listens on at either loopback address, below those that a system gives to outgoing connections.
 pub fn free_port() -> u16 {
     static TRIED: AtomicU16 = AtomicU16::new(0);
     let first = u16::try_from(std::process::id() % 12_000).expect("it is below 12,000");
     loop {
         let tried = TRIED.fetch_add(1, Ordering::Relaxed);
         let port = 20_000 + (first + tried * 3) % 12_000;
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        let is_taken = |host| {
+            let listening = std::net::TcpListener::bind((host, port));
+            listening.is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+        };
+        if !is_taken("127.0.0.1") && !is_taken("::1") {
             return port;
         }
     }

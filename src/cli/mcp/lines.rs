@@ -2,11 +2,12 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use rmcp::model::ClientJsonRpcMessage;
-use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::server::json_rpc::check_keys;
+use crate::server::json_id::{self, IdFinder};
+use crate::server::json_rpc::{check_keys, check_request_id};
 
 /// Longest line, in bytes: as long as the relay takes a request.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -25,8 +26,8 @@ pub struct Lines<R> {
     scanned: usize,
     /// Nothing was taken yet: a byte order mark may come first.
     is_first: bool,
-    /// The rest of a line that was too long is still to come.
-    skips: bool,
+    /// Looks at a line that is too long, whose rest is still to come.
+    skips: Option<IdFinder>,
     ended: bool,
 }
 
@@ -35,8 +36,8 @@ pub struct Lines<R> {
 pub enum Line {
     /// Without its end.
     Whole(Bytes),
-    /// It has more than [`LINE_BYTES_MAX`].
-    TooLong,
+    /// It has more than [`LINE_BYTES_MAX`]. The id of the request that it was to be; null where none was made out.
+    TooLong(Value),
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -47,7 +48,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             buffer: BytesMut::new(),
             scanned: 0,
             is_first: true,
-            skips: false,
+            skips: None,
             ended: false,
         }
     }
@@ -62,10 +63,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 None if self.ended => (self.buffer.len(), 0),
                 None => {
                     self.scanned = self.buffer.len();
-                    return self.skip_too_long();
+                    self.skip_too_long();
+                    return None;
                 }
             };
-            if length + end_bytes == 0 {
+            let skips = self.skips.take();
+            if length + end_bytes == 0 && skips.is_none() {
                 return None;
             }
             let mut line = self.buffer.split_to(length + end_bytes).freeze().slice(..length);
@@ -73,11 +76,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if std::mem::take(&mut self.is_first) && line.starts_with(BYTE_ORDER_MARK) {
                 line.advance(BYTE_ORDER_MARK.len());
             }
-            if std::mem::take(&mut self.skips) {
-                continue;
-            }
-            if length > LINE_BYTES_MAX {
-                return Some(Line::TooLong);
+            if length > LINE_BYTES_MAX || skips.is_some() {
+                let mut finder = skips.unwrap_or_else(IdFinder::new);
+                finder.push(&line);
+                return Some(Line::TooLong(value(finder.id())));
             }
             if !line.trim_ascii().is_empty() {
                 return Some(Line::Whole(line));
@@ -85,15 +87,15 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Forgets the beginning of a line that is too long already.
-    fn skip_too_long(&mut self) -> Option<Line> {
-        let is_news = !self.skips && self.scanned > LINE_BYTES_MAX;
-        if self.skips || is_news {
-            self.buffer.clear();
-            self.scanned = 0;
-            self.skips = true;
+    /// Forgets the beginning of a line that is too long already, but for what its id is.
+    fn skip_too_long(&mut self) {
+        if self.skips.is_none() && self.scanned <= LINE_BYTES_MAX {
+            return;
         }
-        is_news.then_some(Line::TooLong)
+        let finder = self.skips.get_or_insert_with(IdFinder::new);
+        finder.push(&self.buffer);
+        self.buffer.clear();
+        self.scanned = 0;
     }
 
     /// Waits for more bytes; tells whether some came. A stdin that cannot be read has ended. Nothing is lost when this
@@ -142,55 +144,52 @@ impl Refused {
     }
 }
 
+/// Takes an id that was found for a value; null for none.
+fn value(id: Option<Box<RawValue>>) -> Value {
+    id.and_then(|id| serde_json::from_str(id.get()).ok())
+        .unwrap_or_default()
+}
+
 /// Reads a line. rmcp keeps the last of two equal keys, and relay is asked in what is made of that, so they are looked
-/// for here.
+/// for here; and it takes more numbers for ids than the relay does.
 ///
 /// # Errors
 ///
 /// What to answer with.
 pub fn message(line: &Line) -> Result<ClientJsonRpcMessage, Refused> {
-    let Line::Whole(line) = line else {
-        let reason = format!("the line has more than {LINE_BYTES_MAX} bytes, the most that is accepted");
-        return Err(Refused::no_message(Value::Null, reason));
+    let line = match line {
+        Line::Whole(line) => line,
+        Line::TooLong(id) => {
+            let reason = format!("the line has more than {LINE_BYTES_MAX} bytes, the most that is accepted");
+            return Err(Refused::no_message(id.clone(), reason));
+        }
     };
-    check_keys(line).map_err(|invalid| {
-        let (id, code, reason) = invalid.into_parts();
-        Refused { id, code, reason }
-    })?;
+    check_keys(line)
+        .and_then(|()| check_request_id(line))
+        .map_err(|invalid| {
+            let (id, code, reason) = invalid.into_parts();
+            Refused { id, code, reason }
+        })?;
     let unreadable = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
         Err(error) => error,
     };
-    let json = match serde_json::from_slice::<Value>(line) {
-        Ok(json) => json,
-        Err(error) => return Err(unreadable_line(line, &error)),
-    };
+    let id = value(json_id::find(line));
+    if let Err(error) = serde_json::from_slice::<Value>(line) {
+        // What is JSON by its grammar may still be unreadable: half of a surrogate pair, as a text has it that was cut by UTF-16 units, or
+        // more levels than serde_json takes.
+        return Err(match serde_json::from_slice::<&RawValue>(line) {
+            Ok(_) => Refused::no_message(id, format!("the line cannot be read: {error}")),
+            Err(_) => Refused {
+                id,
+                code: -32700,
+                reason: format!("the line is no JSON: {error}"),
+            },
+        });
+    }
     tracing::debug!(%unreadable, "JSON, but no message");
     let reason = "the line is no JSON-RPC 2.0 message; accepted: {\"jsonrpc\": \"2.0\", \"id\": text or integer, \"method\": text, \"params\": object}, without id if no answer is wanted";
-    let id = json.get("id").filter(|id| id.is_string() || id.is_i64());
-    let id = id.filter(|_| json.get("method").is_some_and(Value::is_string));
-    Err(Refused::no_message(id.cloned().unwrap_or_default(), reason))
-}
-
-/// Says why a line is not read. What is JSON by its grammar is answered with its id, for whoever has asked waits for that: half of a
-/// surrogate pair, as a text has it that was cut by UTF-16 units, or more levels than serde_json takes.
-fn unreadable_line(line: &[u8], error: &serde_json::Error) -> Refused {
-    #[derive(serde::Deserialize)]
-    struct Head {
-        id: Value,
-        #[serde(rename = "method")]
-        _method: IgnoredAny,
-    }
-    match serde_json::from_slice::<Head>(line) {
-        Ok(Head { id, .. }) if id.is_string() || id.is_i64() => {
-            Refused::no_message(id, format!("the line cannot be read: {error}"))
-        }
-        Ok(_) | Err(_) => Refused {
-            id: Value::Null,
-            code: -32700,
-            reason: format!("the line is no JSON: {error}"),
-        },
-    }
+    Err(Refused::no_message(id, reason))
 }
 
 #[cfg(test)]
@@ -247,13 +246,13 @@ mod tests {
             assert_eq!((refused_id.to_string().as_str(), code), (id, -32600), "{said}");
             assert!(said.starts_with(reason), "{said}");
         }
-        for line in [
-            call("7", r#""\ud83d"#),
-            call("1.5", r#""\ud83d""#),
-            r#"{"id":7,"a":"\ud83d"}"#.to_owned(),
-        ] {
+        let (id, code, said) = refused(call("7", r#""\ud83d"#));
+        assert_eq!((id, code), (Value::from(7), -32700), "{said}");
+        let (id, code, said) = refused(call("1.5", r#""\ud83d""#));
+        assert_eq!((id, code), (Value::Null, -32600), "{said}");
+        for line in [r#"{"id":7,"a":"\ud83d"}"#.to_owned()] {
             let (id, code, said) = refused(line);
-            assert_eq!((id, code), (Value::Null, -32700), "{said}");
+            assert_eq!((id, code), (Value::Null, -32600), "{said}");
         }
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta as _, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use serde_json::Value;
@@ -23,6 +24,9 @@ use super::relay::Relay;
 /// How long stdout may take what is left for it at the end, once there is nothing more to wait for.
 const LAST_WRITE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 
+/// What a request is told that comes before the handshake.
+const TOO_EARLY: &str = "this request came before the handshake; accepted: initialize first and then the rest, or in each request the _meta of MCP 2026-07-28";
+
 /// stdin and stdout, as rmcp has them.
 pub struct Stdio<R, C: Connect> {
     lines: Lines<R>,
@@ -33,7 +37,7 @@ pub struct Stdio<R, C: Connect> {
     relay: Arc<Relay<C>>,
     /// Is done before another line is heard.
     first: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// The agent has asked for something.
+    /// The agent has made a handshake, or has asked in a version that has none.
     greeted: bool,
 }
 
@@ -136,7 +140,11 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
         };
         match &message {
             JsonRpcMessage::Request(request) => {
-                self.greeted = true;
+                if !self.greeted && !self.greets(&request.request) {
+                    let id = serde_json::to_value(&request.id).expect("an id is JSON");
+                    self.refuse(&Refused::no_message(id, TOO_EARLY));
+                    return None;
+                }
                 let listens = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
                 let begun = if listens {
                     self.calls.begin_to_listen(&request.id)
@@ -160,8 +168,20 @@ impl<R: AsyncRead + Send + Unpin + 'static, C: Connect> Stdio<R, C> {
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
-        // Before the first request there is nothing that anything else could be about.
-        self.greeted.then_some(message)
+        // Before the handshake there is nothing that anything but a request could be about.
+        let is_request = matches!(message, JsonRpcMessage::Request(_));
+        (self.greeted || is_request).then_some(message)
+    }
+
+    /// Takes note of the agent's first requests; tells whether one may come before a handshake.
+    fn greets(&mut self, request: &ClientRequest) -> bool {
+        let asks_first = matches!(
+            request,
+            ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_)
+        );
+        let names_version = request.get_meta().protocol_version().is_some();
+        self.greeted = matches!(request, ClientRequest::InitializeRequest(_)) || names_version && !asks_first;
+        self.greeted || asks_first
     }
 
     fn refuse(&mut self, refused: &Refused) {

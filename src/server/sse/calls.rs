@@ -30,9 +30,11 @@ use crate::tools::{Scalar, Toolsets};
 pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<Incoming>) -> Response {
     let (parts, body) = request.into_parts();
     // Before anything is refused but by the guard, which reads nothing: with a body unread, the connection could not go on.
-    let body = match dispatch::read(body).await {
-        Ok(body) => body,
-        Err(response) => return *response,
+    let body = dispatch::read(body).await;
+    let body = match body {
+        Ok(body) => Ok(body),
+        Err(unread) if unread.id.is_some() => Err(unread),
+        Err(unread) => return unread.into_response(),
     };
     if let Err(reason) = json_body(&parts.headers) {
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
@@ -51,6 +53,10 @@ pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<In
         }
         // It is being replaced at this very moment, and the new one is in the table already.
     };
+    let body = match body {
+        Ok(body) => body,
+        Err(unread) => return refuse_message(&outbox, unread.into_invalid()),
+    };
     if !outbox.has_room() {
         let reason = "this session does not read its stream; read what is in it, then call again";
         return refuse(StatusCode::SERVICE_UNAVAILABLE, reason);
@@ -65,7 +71,7 @@ pub(in crate::server) async fn message(shared: &Arc<Shared>, request: Request<In
         return response;
     }
     match json_rpc::read(&body) {
-        Err(invalid) => invalid.into_response(),
+        Err(invalid) => refuse_message(&outbox, invalid),
         Ok(envelope) => accept(shared, &stream, outbox, &envelope, &body),
     }
 }
@@ -151,7 +157,7 @@ fn accept(
                 ));
                 StatusCode::ACCEPTED.into_response()
             }
-            Err(_) => Invalid::not_a_message("it is no request of MCP").into_response(),
+            Err(_) => refuse_message(&outbox, envelope.not_a_message("it is no request of MCP")),
         },
         (Some("notifications/cancelled"), None) => {
             let key =

@@ -13,7 +13,7 @@ async fn doors(user: u32) -> (tempfile::TempDir, PathBuf, Doors) {
     let path = directory.path().join("own").join("relay.sock");
     let local = SocketFile::listen(&path).expect("nobody is there");
     let tcp = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let mut doors = Doors::new(tcp, Some(local));
+    let mut doors = Doors::new(vec![tcp], Some(local));
     doors.local.as_mut().expect("it was given").user = user;
     (directory, path, doors)
 }
@@ -31,7 +31,7 @@ fn pair() -> (Local, UnixStream) {
 #[tokio::test]
 async fn both_doors_lead_in() {
     let (_directory, path, mut doors) = doors(this_user()).await;
-    let port = doors.tcp.local_addr().expect("it listens");
+    let port = doors.tcp.listeners[0].local_addr().expect("it listens");
     let _over_tcp = TcpStream::connect(port).await.expect("it listens");
     assert!(matches!(doors.accept().await, Ok(DoorIo::Tcp(_))));
     let _over_unix = UnixStream::connect(&path).await.expect("it listens");
@@ -40,9 +40,36 @@ async fn both_doors_lead_in() {
 }
 
 #[tokio::test]
+async fn no_address_of_a_port_waits_for_another() {
+    let mut listeners = Vec::new();
+    for _ in 0..2 {
+        listeners.push(TcpListener::bind("127.0.0.1:0").await.expect("a port"));
+    }
+    let places: Vec<_> = listeners
+        .iter()
+        .map(|listener| listener.local_addr().expect("it listens"))
+        .collect();
+    let mut doors = Doors::new(listeners, None);
+    for round in 0..3 {
+        let mut waiting = Vec::new();
+        for place in [places[0], places[0], places[1]] {
+            waiting.push(TcpStream::connect(place).await.expect("it listens"));
+        }
+        let mut met = Vec::new();
+        for _ in 0..3 {
+            let Ok(DoorIo::Tcp(stream)) = doors.accept().await else {
+                panic!("a connection over a port");
+            };
+            met.push(stream.local_addr().expect("it is connected"));
+        }
+        assert!(met[..2].contains(&places[1]), "round {round}: {met:?}");
+    }
+}
+
+#[tokio::test]
 async fn another_users_connection_is_closed_at_once() {
     let (_directory, path, mut doors) = doors(this_user() + 1).await;
-    let port = doors.tcp.local_addr().expect("it listens");
+    let port = doors.tcp.listeners[0].local_addr().expect("it listens");
     let mut stranger = UnixStream::connect(&path).await.expect("it listens");
     let (accepted, read) = tokio::join!(doors.accept(), async {
         let read = tokio::time::timeout(PATIENCE, stranger.read(&mut [0])).await;

@@ -48,28 +48,31 @@ pub(super) async fn list(asked: Asked) -> Answer {
 
 /// `POST /v1/deliveries/:id/ack`.
 pub(super) async fn ack(asked: Asked) -> Answer {
+    let agent = asked.agent()?;
     asked.nothing()?;
-    give(&asked, Receipt::Done).await
+    give(&asked, &agent, Receipt::Done).await
 }
 
 /// `POST /v1/deliveries/:id/fail`.
 pub(super) async fn fail(asked: Asked) -> Answer {
+    let agent = asked.agent()?;
     let Fail { error, retryable } = asked.json_or_nothing()?;
     let receipt = Receipt::Failed {
         reason: error.map(String::into_boxed_str),
         retryable: retryable.unwrap_or(false),
     };
-    give(&asked, receipt).await
+    give(&asked, &agent, receipt).await
 }
 
 /// `POST /v1/deliveries/:id/defer`.
 pub(super) async fn defer(asked: Asked) -> Answer {
+    let agent = asked.agent()?;
     let Defer { available_at, reason } = asked.json()?;
     let receipt = Receipt::Deferred {
         until: moment("available_at", &available_at)?,
         reason: reason.map(String::into_boxed_str),
     };
-    give(&asked, receipt).await
+    give(&asked, &agent, receipt).await
 }
 
 /// `POST /v1/deliveries/flush`: has what is held go to the agent's node, and listed.
@@ -84,10 +87,9 @@ pub(super) async fn flush(asked: Asked) -> Answer {
     Ok(Data::ok(json!({"flushed": flushed})))
 }
 
-async fn give(asked: &Asked, receipt: Receipt) -> Answer {
-    let agent = asked.agent()?;
+async fn give(asked: &Asked, agent: &AgentName, receipt: Receipt) -> Answer {
     let delivery = asked.named();
-    let Some(message) = nodes::message_of(delivery, &agent).map(str::to_owned) else {
+    let Some(message) = nodes::message_of(delivery, agent).map(str::to_owned) else {
         let given = shown(delivery);
         return Err(engine::Refusal::from(Refusal::Unknown { given }).into());
     };
@@ -95,14 +97,14 @@ async fn give(asked: &Asked, receipt: Receipt) -> Answer {
         message: message.clone(),
         receipt,
     };
-    let engine::Reply::Receipts(Reply::Is(state)) = asked.call_as(&agent, give).await? else {
+    let engine::Reply::Receipts(Reply::Is(state)) = asked.call_as(agent, give).await? else {
         unreachable!("a receipt is given")
     };
     let (status, available_at) = words(state);
     Ok(Data::ok(json!({
         "id": delivery,
         "message_id": message,
-        "agent_id": nodes::agent_id(&agent),
+        "agent_id": nodes::agent_id(agent),
         "status": status,
         "available_at": available_at,
     })))

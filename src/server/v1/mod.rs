@@ -153,6 +153,13 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
     all.fold(of_person, |router, (path, to)| router.route(path, to))
 }
 
+/// Lists the addresses that want a token, with their methods.
+#[cfg(test)]
+pub(super) fn paths_that_want_a_token() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let wanting = routes::all().filter(|route| route.wants != routes::Wants::Nothing);
+    wanting.map(|route| (route.method, route.path))
+}
+
 fn filter(method: &str) -> MethodFilter {
     match method {
         "GET" => MethodFilter::GET,

@@ -108,3 +108,116 @@ fn a_resource_without_a_relay_is_refused_in_the_words_of_its_own_toolset() {
     );
     assert_eq!(agent.heard()["error"]["message"], expected);
 }
+
+/// The same ids are taken and refused as over streamable HTTP, with the same words.
+#[test]
+fn an_id_is_taken_or_refused_as_over_http() {
+    let relay = Relay::start_told();
+    let mut agent = Agent::start(relay.port);
+    let long = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+    let (longest, too_long) = (long(256), long(257));
+    let mut refused = 0;
+    for id in [
+        "0",
+        "-1",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "\"\"",
+        "\"1.5\"",
+        &longest,
+        "-0",
+        "1.0",
+        "1e2",
+        "1.5",
+        "9223372036854775808",
+        "99999999999999999999",
+        "null",
+        "true",
+        "{}",
+        "[1]",
+        "\"\\ud800\"",
+        &too_long,
+    ] {
+        for method in ["ping", "tools/list"] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
+            let over_http = relay
+                .connect()
+                .exchange(&Request::post("/mcp", line.clone()))
+                .json();
+            agent.write(&line);
+            let answer = agent.heard();
+            let is_refused = over_http.get("error").is_some();
+            assert_eq!(
+                answer.get("error").is_some(),
+                is_refused,
+                "{id}: {answer}, but {over_http}"
+            );
+            assert_eq!(answer["id"], over_http["id"], "{id}");
+            refused += usize::from(is_refused);
+        }
+    }
+    assert_eq!(refused, 2 * 12);
+    agent.is_heard();
+}
+
+/// Some clients write the id first, some last. Without one in the answer, whoever has asked waits for it for ever.
+#[test]
+fn a_line_that_is_too_long_or_no_json_is_answered_with_its_id() {
+    let relay = Relay::start_told();
+    let mut agent = Agent::start(relay.port);
+    let long = "x".repeat(8 * 1024 * 1024);
+    let first = |id: &str, body: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"post_message","arguments":{{"body":{body}}}}}}}"#
+        )
+    };
+    let last = |id: &str, body: &str| {
+        format!(
+            r#"{{"method":"tools/call","params":{{"name":"post_message","arguments":{{"id":1,"body":{body}}}}},"jsonrpc":"2.0","id":{id}}}"#
+        )
+    };
+    for (id, line, code) in [
+        (json!("a"), first("\"a\"", &format!("\"{long}\"")), -32_600),
+        (json!(70), last("70", &format!("\"{long}\"")), -32_600),
+        (json!(71), first("71", "NaN"), -32_700),
+        (json!(72), last("72", "NaN"), -32_700),
+        (json!(73), first("73", "\"a")[..90].to_owned(), -32_700),
+        (Value::Null, first("1.5", "NaN"), -32_700),
+        (Value::Null, format!(r#"{{"id":7,"result":"{long}"}}"#), -32_600),
+    ] {
+        let over_http = relay
+            .connect()
+            .exchange(&Request::post("/mcp", line.clone()))
+            .json();
+        agent.write(&line);
+        let answer = agent.heard();
+        let shown = &line[..line.len().min(100)];
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&id, &json!(code)),
+            "{shown}: {answer}"
+        );
+        if !id.is_null() {
+            assert_eq!(over_http["id"], id, "{shown}: {over_http}");
+        }
+    }
+    agent.is_heard();
+}
+
+#[test]
+fn what_is_asked_before_the_handshake_is_refused_in_words_and_the_handshake_goes_on() {
+    let relay = Relay::start_told();
+    let mut agent = Agent::start_silent(relay.port, &[]);
+    let reason = "the handshake; accepted: initialize first";
+    for method in ["tools/list", "tools/call", "prompts/list", "nonsense"] {
+        let id = agent.ask(method, &json!({}));
+        let answer = agent.heard();
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(answer["id"] == id && message.contains(reason), "{answer}");
+    }
+    agent.is_heard();
+    agent.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    agent.shake_hands();
+    agent.post("dev-a", "pm", "x").posted();
+    assert_eq!(agent.read("pm").bodies(), ["x"]);
+}

@@ -1,5 +1,5 @@
 use super::*;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 const NO_RELAY: &str = "something has it that does not answer as a relay does, unless it is one that is stopped or busy; choose another port with --port";
@@ -10,8 +10,22 @@ fn try_to_serve(port: u16) -> assert_cmd::assert::Assert {
     serve.env("PATH", "").assert()
 }
 
+/// What is said of a relay that no other process is connected to.
 fn says(port: u16, found: &str) -> String {
     format!("relay already running? kill it with: kill $(lsof -ti:{port})\nport {port}: {found}\n")
+}
+
+/// What is said of anything else.
+fn says_of_a_stranger(port: u16) -> String {
+    format!("relay serve: port {port} is taken: {NO_RELAY}\n")
+}
+
+/// Writes a moment as this machine's clock shows it.
+fn local_time(ts: &str) -> String {
+    let at = chrono::DateTime::parse_from_rfc3339(ts).expect("a time");
+    at.with_timezone(&chrono::Local)
+        .format("%Y-%m-%d %H:%M:%S")
+        .to_string()
 }
 
 /// Takes a port and has `answer` deal with whoever connects.
@@ -26,7 +40,7 @@ fn other_program(answer: impl Fn(TcpStream) + Send + 'static) -> u16 {
 fn a_running_relay_is_told_by_its_version_and_start() {
     let running = Relay::start();
     let started_at = running.health()["started_at"].clone();
-    let started_at = started_at.as_str().expect("a time");
+    let started_at = local_time(started_at.as_str().expect("a time"));
     let stop = format!("{} stop --port {}", env!("CARGO_BIN_EXE_relay"), running.port);
     let found = format!(
         "relay {VERSION} answers there, started at {started_at}; choose another port with --port; this ends it alone: {stop}"
@@ -62,28 +76,88 @@ fn a_running_relay_with_a_token_is_told_too() {
         .stderr(ends_it);
 }
 
+/// `lsof` lists both ends of a connection, so the shorter command would end the client too.
+#[test]
+fn a_running_relay_that_has_clients_is_ended_alone() {
+    let running = Relay::start();
+    let port = running.port;
+    let both = ["127.0.0.1", "::1"];
+    for host in both
+        .into_iter()
+        .filter(|host| *host != "::1" || has_ipv6_loopback())
+    {
+        let client = TcpStream::connect((host, port)).expect("it listens");
+        let hint = format!(
+            "relay already running? kill it with: kill $(lsof -ti:{port} -sTCP:LISTEN)\nport {port}: relay "
+        );
+        let stop = format!(
+            "this ends it alone: {} stop --port {port}\n",
+            env!("CARGO_BIN_EXE_relay")
+        );
+        let said = predicates::str::starts_with(hint).and(predicates::str::ends_with(stop));
+        try_to_serve(port).code(1).stdout("").stderr(said);
+        drop(client);
+        let hint = format!("relay already running? kill it with: kill $(lsof -ti:{port})\n");
+        try_to_serve(port)
+            .code(1)
+            .stderr(predicates::str::starts_with(hint));
+    }
+}
+
+#[test]
+fn relay_listens_on_both_loopback_addresses_at_one_port() {
+    let ask = |host: &str, port: u16| {
+        let mut stream = TcpStream::connect((host, port))?;
+        stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    for host in ["127.0.0.1", "::1", "localhost"] {
+        if host == "::1" && !has_ipv6_loopback() {
+            continue;
+        }
+        for any in [false, true] {
+            let given = if any { 0 } else { free_port() };
+            let mut serve = relay_command();
+            serve.args(["serve", "--host", host, "--port", &given.to_string()]);
+            let mut serve = Process::start(serve.stdout(std::process::Stdio::piped()));
+            let stdout = serve.child.stdout.take().expect("it is piped");
+            let mut first = String::new();
+            BufReader::new(stdout).read_line(&mut first).expect("the banner");
+            let port = first
+                .trim_end()
+                .strip_prefix("[relay] server ready on :")
+                .expect("the banner");
+            let port: u16 = port.parse().expect("a port");
+            assert!(port > 0 && (any || port == given), "{first}");
+            for host in ["127.0.0.1", "::1"] {
+                if host == "::1" && !has_ipv6_loopback() {
+                    continue;
+                }
+                let answer = ask(host, port).expect("it listens");
+                assert!(answer.contains(&format!("\"port\":{port},")), "{host}: {answer}");
+            }
+            serve.kill();
+        }
+    }
+    // Of this machine's other addresses one is as good as it is.
+    let mut running = Relay::start_with(&["--host", "127.0.0.2"], &[]);
+    assert!(ask("127.0.0.1", running.port).is_err());
+    running.kill();
+}
+
 #[test]
 fn a_listener_on_the_other_loopback_address_has_the_port_too() {
     if !has_ipv6_loopback() {
         return;
     }
     let port = free_port();
-    let mut other = relay_command();
-    other.args(["serve", "--host", "::1", "--port", &port.to_string()]);
-    let mut other = Process::start(&mut other);
-    until("the other relay answers", || {
-        TcpStream::connect(("::1", port)).is_ok()
-    });
-    let stop = format!("{} stop --host ::1 --port {port}\n", env!("CARGO_BIN_EXE_relay"));
-    let first = format!("relay already running? kill it with: kill $(lsof -ti:{port})\n");
+    let listener = TcpListener::bind(("::1", port)).expect("the port is free");
     try_to_serve(port)
         .code(1)
         .stdout("")
-        .stderr(predicates::str::starts_with(first).and(predicates::str::ends_with(stop)));
-    other.kill();
-
-    let listener = TcpListener::bind(("::1", port)).expect("the port is free");
-    try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+        .stderr(says_of_a_stranger(port));
     drop(listener);
 
     let port = other_program(drop);
@@ -91,7 +165,7 @@ fn a_listener_on_the_other_loopback_address_has_the_port_too() {
         .assert()
         .code(1)
         .stdout("")
-        .stderr(says(port, NO_RELAY));
+        .stderr(says_of_a_stranger(port));
 }
 
 #[test]
@@ -99,7 +173,10 @@ fn a_program_that_says_nothing_is_no_relay() {
     let listener = TcpListener::bind(("127.0.0.1", free_port())).expect("the port is free");
     let port = listener.local_addr().expect("it listens").port();
     let started = Instant::now();
-    try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+    try_to_serve(port)
+        .code(1)
+        .stdout("")
+        .stderr(says_of_a_stranger(port));
     assert!(
         started.elapsed() < Duration::from_secs(10),
         "{:?}",
@@ -110,7 +187,10 @@ fn a_program_that_says_nothing_is_no_relay() {
 #[test]
 fn a_program_that_hangs_up_is_no_relay() {
     let port = other_program(drop);
-    try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+    try_to_serve(port)
+        .code(1)
+        .stdout("")
+        .stderr(says_of_a_stranger(port));
 }
 
 #[test]
@@ -130,7 +210,10 @@ fn a_program_that_speaks_another_http_is_no_relay() {
                 "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"
             );
         });
-        try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+        try_to_serve(port)
+            .code(1)
+            .stdout("")
+            .stderr(says_of_a_stranger(port));
     }
 }
 
@@ -141,7 +224,10 @@ fn a_program_that_keeps_its_connections_open_is_no_relay() {
         // Reads until the other side hangs up.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
-    try_to_serve(port).code(1).stdout("").stderr(says(port, NO_RELAY));
+    try_to_serve(port)
+        .code(1)
+        .stdout("")
+        .stderr(says_of_a_stranger(port));
 }
 
 #[test]
@@ -163,7 +249,7 @@ fn a_program_that_never_stops_answering_is_no_relay() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
         (output.status.code(), said),
-        (Some(1), says(port, NO_RELAY)),
+        (Some(1), says_of_a_stranger(port)),
         "{:?}",
         started.elapsed()
     );

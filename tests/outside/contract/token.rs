@@ -42,7 +42,12 @@ fn a_relay_with_a_token_asks_it_of_every_request() {
                     wrong => request.clone().with("Authorization", wrong),
                 };
                 let response = relay.connect().exchange(&request);
-                let reason = "this relay wants a token; send the header Authorization: Bearer <token>";
+                let reason = match wrong {
+                    "" => "this relay wants a token; send the header Authorization: Bearer <token>",
+                    _ => {
+                        "this relay has another token than the one that was sent; send the header Authorization: Bearer <token> with the one that it was started with"
+                    }
+                };
                 let challenge = response.header("www-authenticate").map(str::to_owned);
                 let expected = match wrong {
                     "" => "Bearer realm=\"relay\"",

@@ -2,6 +2,15 @@
 
 use super::*;
 
+/// Sends a request; returns the status, and the answer or what came into the stream instead.
+fn refused_or_heard(scene: &mut Scene, request: &Request) -> (u16, Value) {
+    let response = scene.ask(request);
+    match response.status {
+        202 => (202, scene.stream.heard()),
+        status => (status, serde_json::from_slice(&response.body).unwrap_or_default()),
+    }
+}
+
 #[test]
 fn a_request_over_the_limit_is_refused_on_both_transports() {
     let mut scene = Scene::new();
@@ -13,7 +22,12 @@ fn a_request_over_the_limit_is_refused_on_both_transports() {
     for (target, accepted) in scene.targets().into_iter().zip([200, 202]) {
         let request = Request::post(&target, too_long.clone());
         for request in [request.clone(), request.chunked()] {
-            assert_eq!(refused(&scene.ask(&request)), (413, json!({"error": reason})));
+            let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32_600, "message": reason}});
+            let answered = match refused_or_heard(&mut scene, &request) {
+                (status, error) if target == "/mcp" => (status == 413).then_some(error),
+                (status, error) => (status == 202).then_some(error),
+            };
+            assert_eq!(answered, Some(error), "{target}");
             scene.is_unharmed();
         }
         let request = Request::post(&target, longest.clone());
@@ -53,6 +67,24 @@ fn what_is_no_json_or_no_message_is_refused_with_a_json_rpc_error() {
     };
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let latin = POST.bytes().map(|b| if b == b'x' { 0xe9 } else { b }).collect();
+    // Of these no id can be made out.
+    let unnamed = [
+        "nothing",
+        "a bare word",
+        "a number",
+        "a text",
+        "null",
+        "an empty object",
+        "a batch",
+        "an empty batch",
+        "deep nesting",
+        "id null",
+        "id 1.5",
+        "id true",
+        "an object as id",
+        "an id of 20 digits",
+        "two ids",
+    ];
     let cases: Vec<(&str, i64, Vec<u8>)> = vec![
         ("nothing", NO_JSON, Vec::new()),
         (
@@ -95,20 +127,13 @@ fn what_is_no_json_or_no_message_is_refused_with_a_json_rpc_error() {
     for (what, code, body) in &cases {
         for target in scene.targets() {
             let transport = target.split('?').next().expect("a path");
-            let response = scene.ask(&Request::post(&target, body.clone()));
-            let error = serde_json::from_slice::<Value>(&response.body).unwrap_or_default();
-            let told = (
-                response.status,
-                &error["error"]["code"],
-                &error["id"],
-                &error["jsonrpc"],
-            );
-            if told != (400, &json!(code), &Value::Null, &json!("2.0")) {
-                wrong.push(format!(
-                    "{what} to {transport}: {} {}",
-                    response.status,
-                    response.text()
-                ));
+            let (status, error) = refused_or_heard(&mut scene, &Request::post(&target, body.clone()));
+            let told = (status, &error["error"]["code"], &error["id"], &error["jsonrpc"]);
+            let is_named = !unnamed.contains(what);
+            let id = if is_named { json!(1) } else { Value::Null };
+            let expected = if is_named && transport != "/mcp" { 202 } else { 400 };
+            if told != (expected, &json!(code), &id, &json!("2.0")) {
+                wrong.push(format!("{what} to {transport}: {status} {error}"));
             }
         }
         scene.is_unharmed();
@@ -419,17 +444,17 @@ fn an_unknown_method_is_named_with_those_that_its_version_has() {
 }
 
 #[test]
-fn a_client_that_takes_no_json_is_refused() {
+fn a_client_that_takes_neither_json_nor_events_is_refused() {
     let mut scene = Scene::new();
     for accept in [
         "text/html",
-        "text/event-stream",
-        "application/json;q=0, text/event-stream",
+        "text/event-stream;q=0",
+        "application/json;q=0, text/html",
     ] {
         let response = scene.ask(&Request::post("/mcp", POST).with("Accept", accept));
         let reason = format!(
             "this request takes no answer that relay gives, its Accept is {accept:?}; accepted: application/json, \
-             with text/event-stream too for progress, or no Accept at all"
+             text/event-stream, both for progress, or no Accept at all"
         );
         assert_eq!(refused(&response), (406, http_error(&reason)));
         scene.is_unharmed();

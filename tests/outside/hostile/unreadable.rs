@@ -118,7 +118,7 @@ fn a_progress_token_that_is_no_text_and_no_whole_number_is_refused_over_each_way
                 let modern = answers.remove(2);
                 assert_eq!(
                     (&modern["id"], &modern["error"]["code"]),
-                    (&Value::Null, &json!(NO_MESSAGE))
+                    (&json!(1), &json!(NO_MESSAGE))
                 );
                 let message = modern["error"]["message"].as_str().unwrap_or_default();
                 assert!(message.contains("halves of surrogates in pairs"), "{modern}");

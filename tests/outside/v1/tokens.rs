@@ -139,8 +139,8 @@ fn a_relay_with_a_token_of_its_own_wants_both_and_takes_neither_for_the_other() 
     refused(
         &ask(with(info(), &key)),
         401,
-        "relay_token_required",
-        "wants a token",
+        "relay_token_invalid",
+        "has another token",
     );
     refused(
         &ask(info().with("X-Api-Key", &key)),
