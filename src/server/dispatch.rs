@@ -138,7 +138,7 @@ impl ResponseBody {
 
 impl ResponseBody {
     /// Makes an event of a body that is one message of JSON, written in one line.
-    pub fn as_event(self) -> Self {
+    pub fn into_event(self) -> Self {
         match self {
             Self::Whole { bytes, receipt } => {
                 let bytes = bytes.map(|bytes| [BEFORE_EVENT, &*bytes, BEHIND_EVENT].concat().into());

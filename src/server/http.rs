@@ -134,7 +134,7 @@ fn as_event(response: axum::http::Response<ResponseBody>) -> axum::http::Respons
     for (name, value) in OF_STREAMS {
         parts.headers.insert(name, HeaderValue::from_static(value));
     }
-    axum::http::Response::from_parts(parts, body.as_event())
+    axum::http::Response::from_parts(parts, body.into_event())
 }
 
 async fn answer_message(

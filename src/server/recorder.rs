@@ -120,6 +120,7 @@ pub fn shared(owner: Arc<Owner>, guard: Guard) -> Shared {
         keep_alive: KEEP_ALIVE,
         pushes: pushes::Pushes::new(Vec::new(), Arc::new(System)),
         doors: hooks::Doors::default(),
+        clis: hooks::Clis::default(),
         messaging: Arc::new(System),
         stop: CancellationToken::new(),
         sockets: TaskTracker::new(),

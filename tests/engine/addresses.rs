@@ -145,7 +145,7 @@ fn several_names_with_commas_between_them_are_one_message_that_each_gets_once() 
     let mut relay = world();
     let sent = send(&mut relay, "web:pm", "ui, default:dev-a");
     assert_eq!(sent, went("web:ui, dev-a", &["dev-a", "web:ui"]));
-    let agent = |name: &str| Recipient::agent(&name.parse().unwrap());
+    let agent = |name: &str| Recipient::agent(&crate::name(name));
     let two = Recipient::list(vec![agent("web:ui"), agent("dev-a")]);
     assert_eq!(two.as_str(), "web:ui, dev-a");
     assert_eq!(two.seen_from("web"), "ui, default:dev-a");

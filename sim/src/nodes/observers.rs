@@ -114,7 +114,9 @@ pub fn told(event: &Event) -> Vec<String> {
             let kind = match message.to.by() {
                 ResolvedBy::Channel => "message.created",
                 ResolvedBy::Name => "dm.received",
-                ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast => "group_dm.received",
+                ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Broadcast | ResolvedBy::List => {
+                    "group_dm.received"
+                }
             };
             let first = format!("{kind} {}", message.id);
             let accepted = agents.iter().map(|agent| step("accepted", message, agent));

@@ -63,7 +63,11 @@ impl Tap {
                 who: Who::Registered(registration),
                 ..
             } => self.spoil_registration(now, registration),
-            Input::Opened { .. } | Input::Signed { .. } | Input::KeptAlive { .. } | Input::Worker { .. } => {}
+            Input::Opened { .. }
+            | Input::Signed { .. }
+            | Input::KeptAlive { .. }
+            | Input::WallClock { .. }
+            | Input::Worker { .. } => {}
         }
         true
     }

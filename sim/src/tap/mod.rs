@@ -355,7 +355,7 @@ impl Tap {
     fn note_accepted(&mut self, message: &Arc<Message>, agents: &[AgentName]) {
         self.note_disguise(message);
         let mark = match message.to.by() {
-            ResolvedBy::Name => return,
+            ResolvedBy::Name | ResolvedBy::List => return,
             ResolvedBy::Role => "sent to a role",
             ResolvedBy::Group => "sent to a group",
             ResolvedBy::Channel => "sent to a channel",

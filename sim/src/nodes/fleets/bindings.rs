@@ -81,6 +81,7 @@ impl Bindings {
             | Input::Signed { .. }
             | Input::Worker { .. }
             | Input::KeptAlive { .. }
+            | Input::WallClock { .. }
             | Input::Stopping => {}
         }
     }

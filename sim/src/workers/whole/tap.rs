@@ -220,6 +220,7 @@ impl WorkerTap {
             | Input::Call { .. }
             | Input::Cancelled { .. }
             | Input::Signed { .. }
+            | Input::WallClock { .. }
             | Input::KeptAlive { .. } => {}
         }
     }
