@@ -437,6 +437,7 @@ impl<'a> Noted<'a> {
             told_ms: None,
             losses: Vec::new(),
             notice: None,
+            reply_bytes: 0,
             outcome: Outcome::Unknown("the agent is gone"),
         };
         Self {
@@ -452,6 +453,8 @@ impl<'a> Noted<'a> {
     fn understand(&mut self, answer: &Answer, has_id: bool) -> bool {
         self.record.outcome = understand(&self.record.asked, answer, has_id);
         self.record.notice = notice_in(answer);
+        let content = answer.as_ref().map(|answer| &answer["result"]["content"]);
+        self.record.reply_bytes = content.map_or(0, |content| content.to_string().len());
         if let Outcome::Messages { seen, .. } = &self.record.outcome
             && let Some(latest) = seen.last().filter(|latest| !latest.id.is_empty())
         {
@@ -490,7 +493,7 @@ impl Drop for Noted<'_> {
 pub fn notice_in(answer: &Answer) -> Option<String> {
     let content = answer.as_ref().ok()?["result"]["content"].as_array()?;
     let mut texts = content.iter().filter_map(|block| block["text"].as_str());
-    let notice = texts.find(|text| text.starts_with("relay started at "));
+    let notice = texts.find(|text| text.starts_with(NOTICE));
     notice.map(str::to_owned)
 }
 
@@ -547,10 +550,11 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
     }
     let Ok(first) = serde_json::from_str::<Value>(texts[0]) else {
         let notice = notice_in(&Ok(answer.clone()));
+        let is_cut = is_cut(&texts);
         let (Asked::Read { of: reader, .. } | Asked::Post { from: reader, .. }) = asked else {
             unreachable!("words answer what posts or reads");
         };
-        return team::read_words(reader, texts[0], notice);
+        return team::read_words(reader, texts[0], notice, is_cut);
     };
     match asked {
         Asked::Greeting(_) | Asked::Tools => unreachable!("returned above"),
@@ -578,12 +582,24 @@ pub fn understand(asked: &Asked, answer: &Answer, has_id: bool) -> Outcome {
                 kind: text(message, "kind"),
                 body: text(message, "body"),
                 redelivered: message["redelivered"] == true,
+                part: message["part"].as_str().and_then(team::which_part),
             });
             let notice = notice_in(&Ok(answer.clone()));
             Outcome::Messages {
                 seen: seen.collect(),
                 notice,
+                is_cut: is_cut(&texts),
             }
         }
     }
+}
+
+/// Begins the text that tells of a start.
+const NOTICE: &str = "relay started at ";
+
+/// Tells whether a text behind the messages says that there was no room for all.
+fn is_cut(texts: &[&str]) -> bool {
+    texts[1..]
+        .iter()
+        .any(|text| !text.starts_with(NOTICE) && text.contains(" again"))
 }

@@ -1,5 +1,6 @@
 //! What every client saw, in the order in which it happened. The only thing that the laws may look at.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -91,6 +92,9 @@ pub struct Seen {
     pub body: String,
     /// It was marked as redelivered.
     pub redelivered: bool,
+    /// Which part of it was shown, of how many, if it was shown in parts. The last has all of it in the history, where the others are
+    /// left out.
+    pub part: Option<(u32, u32)>,
 }
 
 /// How a call ended for its client.
@@ -104,6 +108,8 @@ pub enum Outcome {
         seen: Vec<Seen>,
         /// The text that told of a start.
         notice: Option<String>,
+        /// The reply said that it had no room for all.
+        is_cut: bool,
     },
     /// A look was answered.
     Pending(Vec<String>),
@@ -163,6 +169,8 @@ pub struct Record {
     pub losses: Vec<Loss>,
     /// The text that told of a start, whatever it was an answer to.
     pub notice: Option<String>,
+    /// How long the content of the answer was, in bytes.
+    pub reply_bytes: usize,
     /// How it ended.
     pub outcome: Outcome,
 }
@@ -208,6 +216,8 @@ pub struct History {
     pub sessions_at_end: Option<u64>,
     /// The end phase came to its end.
     pub drained: bool,
+    /// The parts of messages that were shown last, by the inbox, the message's id (or else its sender), and the part's number.
+    pub parts: BTreeMap<(String, String, u32), (String, bool)>,
     /// What happened, a line each.
     pub trace: Vec<String>,
 }
@@ -241,7 +251,11 @@ impl Log {
     }
 
     /// Adds a call that has ended.
-    pub fn ended(&self, record: Record) {
+    pub fn ended(&self, mut record: Record) {
+        if let (Asked::Read { of, .. }, Outcome::Messages { seen, .. }) = (&record.asked, &mut record.outcome)
+        {
+            self.history().join(of, seen);
+        }
         let mut line = format!("agent {}", record.agent);
         if let Some(Incarnation(number)) = record.incarnation {
             let _ = write!(line, " over {number}");
@@ -327,14 +341,15 @@ struct Shown<'a>(&'a Outcome);
 impl std::fmt::Debug for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Outcome::Messages { seen, notice } => {
+            Outcome::Messages { seen, notice, is_cut } => {
                 let mark = |seen: &Seen| if seen.redelivered { "again " } else { "" };
                 let seen: Vec<String> = seen
                     .iter()
                     .map(|s| format!("{}{}", mark(s), serial(&s.body)))
                     .collect();
                 let notice = if notice.is_some() { " and notice" } else { "" };
-                write!(f, "[{}]{notice}", seen.join(", "))
+                let cut = if *is_cut { " and more" } else { "" };
+                write!(f, "[{}]{notice}{cut}", seen.join(", "))
             }
             other @ (Outcome::Posted(_)
             | Outcome::Pending(_)
@@ -355,6 +370,37 @@ pub fn serial(body: &str) -> &str {
 }
 
 impl History {
+    /// Puts a message together where its last part is shown, and leaves out what is not the last: whoever reads for an inbox has shown its
+    /// agent the part, and the next one has the next. Nothing is shown of a message of which a part never was.
+    fn join(&mut self, of: &str, seen: &mut Vec<Seen>) {
+        for shown in seen.iter_mut() {
+            let Some((number, count)) = shown.part else {
+                continue;
+            };
+            let key = |name: &str, number| (of.to_owned(), name.to_owned(), number);
+            let name = if shown.id.is_empty() {
+                &shown.from
+            } else {
+                &shown.id
+            };
+            let part = (std::mem::take(&mut shown.body), shown.redelivered);
+            self.parts.insert(key(name, number), part);
+            if number < count {
+                continue;
+            }
+            let parts = (1..=count).map(|number| {
+                let by_id = self.parts.get(&key(name, number));
+                // The first may have been the answer that somebody waited for, which has no id.
+                by_id.or_else(|| self.parts.get(&key(&shown.from, number)))
+            });
+            if let Some(parts) = parts.collect::<Option<Vec<_>>>() {
+                shown.body = parts.iter().map(|(body, _)| &**body).collect();
+                shown.redelivered = parts.iter().any(|(_, redelivered)| *redelivered);
+            }
+        }
+        seen.retain(|shown| !(shown.part.is_some() && shown.body.is_empty()));
+    }
+
     /// A number that differs when the trace does.
     pub fn digest(&self) -> u64 {
         // FNV-1a: <http://www.isthe.com/chongo/tech/comp/fnv/>.

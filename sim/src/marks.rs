@@ -13,7 +13,7 @@ use crate::{projects, team};
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 89] = [
+pub const REQUIRED: [(&str, u64); 91] = [
     ("agent registered", 100),
     ("agent taken over", 200),
     ("answer awaited", 200),
@@ -38,6 +38,8 @@ pub const REQUIRED: [(&str, u64); 89] = [
     ("several projects", 100),
     ("read of a channel's", 2_000),
     ("read of one sender's", 200),
+    ("reply without room for all", 100),
+    ("message shown in parts", 100),
     ("refused: another call waits", 200),
     ("call unknown: given up", 100),
     ("call unknown: the connection broke", 100),
@@ -175,6 +177,11 @@ pub fn note_history(plan: &Plan, history: &History, marks: &Marks) {
             | Outcome::Grouped
             | Outcome::Refused(_)
             | Outcome::Unknown(_) => {}
+        }
+        if let Outcome::Messages { seen, is_cut, .. } = &record.outcome {
+            marks.hit_if(*is_cut, "reply without room for all");
+            let in_parts = seen.iter().any(|seen| seen.part.is_some());
+            marks.hit_if(in_parts, "message shown in parts");
         }
         let modern = plan.agents.get(record.agent);
         let modern = modern.is_some_and(|agent| agent.dialect == Dialect::Modern);

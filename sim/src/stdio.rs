@@ -126,6 +126,7 @@ impl Stdio {
             directory: None,
             instance: mate.map_or(Uuid::nil(), instance),
             token: None,
+            reply_max: Some(settings.reply_max),
             session: Uuid::from_u128(incarnation.0 as u128),
         };
         tokio::spawn(mcp::run(bridge_stdin, bridge_stdout, bridge, connect));

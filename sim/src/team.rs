@@ -181,6 +181,7 @@ pub fn halves(call: &Record, wait_ms: u64) -> Vec<Record> {
     let empty = || Outcome::Messages {
         seen: Vec::new(),
         notice: None,
+        is_cut: false,
     };
     let (post, read) = match &call.outcome {
         Outcome::Messages { .. } => (accepted(), Some(call.outcome.clone())),
@@ -315,20 +316,31 @@ pub fn read(of: &str, answer: &Value, notice: Option<String>) -> Outcome {
         kind: relay::engine::Kind::Free.as_str().to_owned(),
         body: text(&message["content"]),
         redelivered: message["redelivered"] == true,
+        part: message["part"].as_str().and_then(which_part),
     });
     let seen = seen.collect();
-    Outcome::Messages { seen, notice }
+    Outcome::Messages {
+        seen,
+        notice,
+        is_cut: answer.get("more").is_some(),
+    }
+}
+
+/// Reads which part of a message is shown: `2 of 5`.
+pub fn which_part(text: &str) -> Option<(u32, u32)> {
+    let (number, count) = text.split_once(" of ")?;
+    Some((number.parse().ok()?, count.parse().ok()?))
 }
 
 /// Reads what Agent Relay's answers mean to somebody: texts for models.
-pub fn read_words(of: &str, text: &str, notice: Option<String>) -> Outcome {
+pub fn read_words(of: &str, text: &str, notice: Option<String>, is_cut: bool) -> Outcome {
     if text.starts_with("Message sent to ") {
         return Outcome::Posted(String::new());
     }
     if let Some(answer) = text.strip_prefix("Response from ") {
         let (head, body) = answer.split_once(": ").expect("a name and an answer");
         let seen = vec![in_words(of, String::new(), head, body)];
-        return Outcome::Messages { seen, notice };
+        return Outcome::Messages { seen, notice, is_cut };
     }
     let messages = text.split_once(":\n\n").map(|(_, messages)| messages);
     let seen = messages
@@ -340,7 +352,7 @@ pub fn read_words(of: &str, text: &str, notice: Option<String>) -> Outcome {
         in_words(of, id[1..].to_owned(), head, body)
     });
     let seen = seen.collect();
-    Outcome::Messages { seen, notice }
+    Outcome::Messages { seen, notice, is_cut }
 }
 
 /// Reads a message whose sender, and what else there is about it, stand before it.
@@ -357,5 +369,8 @@ fn in_words(of: &str, id: String, head: &str, body: &str) -> Seen {
         kind: relay::engine::Kind::Free.as_str().to_owned(),
         body: body.to_owned(),
         redelivered: words.any(|word| word == "(redelivered)"),
+        part: head
+            .split_once("(part ")
+            .and_then(|(_, part)| which_part(part.strip_suffix(')')?)),
     }
 }

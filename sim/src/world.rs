@@ -235,6 +235,7 @@ impl World {
             bound_to: None,
             mate: None,
             address: None,
+            reply_max: params.reply_max,
             mute_max: Duration::from_millis(3 * params.keep_alive_ms + 2 * params.latency_ms_max + 1_000),
             ledger: self.ledger.clone(),
             log: self.log.clone(),
@@ -365,6 +366,7 @@ impl World {
                     told_ms: None,
                     losses: Vec::new(),
                     notice: notice_in(&answer),
+                    reply_bytes: 0,
                     outcome,
                 });
             }

@@ -33,12 +33,13 @@ const TOLD: &str = "a wait that lost its stream is told of";
 const AWAITED: &str = "an awaited answer goes to who asked";
 const ASKED_FOR: &str = "a read shows what it asked for";
 const ALONE: &str = "one call alone waits for an inbox";
+const ROOM: &str = "no reply is longer than its client shows";
 const TURNS: &str = "turns are counted to their limit";
 const END: &str = "the end is reached";
 
 /// The bug, how many seeds it may take, and the laws that may report it with the first seed that catches it. A wake-up
 /// that is lost leaves a wait that an end does not answer either; a wait that ends for a notice which is missing ends early.
-const BUGS: [(Bug, u64, &[&str]); 52] = [
+const BUGS: [(Bug, u64, &[&str]); 53] = [
     (Bug::Lifo, 5, &[ORDER]),
     (Bug::DropOnUndo, 20, &[LOST]),
     (Bug::DuplicateOnUndo, 10, &[TWICE]),
@@ -89,6 +90,7 @@ const BUGS: [(Bug, u64, &[&str]); 52] = [
     (Bug::ChannelShared, 100, &[PROJECTS, MEANT, AWAITED]),
     (Bug::GroupShared, 50, &[PROJECTS]),
     (Bug::StoppedTooEarly, 100, &[TURNS]),
+    (Bug::RoomIgnored, 20, &[ROOM]),
     (Bug::Panics, 5, &[laws::NOTHING_PANICS]),
     (Bug::ProgressLost, 100, &[PROGRESS]),
     (Bug::AnsweredTwice, 10, &[ONCE]),

@@ -12,6 +12,7 @@ use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, NodeId
 use super::nodes::NodeView;
 use super::programs::Activity;
 use super::receipts::Receipt;
+use super::room::Part;
 use super::time::Timestamp;
 use super::workers::Transition;
 
@@ -134,10 +135,13 @@ pub enum Event {
         agent: AgentName,
         /// The person takes it, be it out of its own inbox.
         person: bool,
-        /// Oldest first; may be none where `notice` is true.
+        /// Oldest first; may be none where `notice` is true, and are none where there is a part.
         deliveries: Arc<Vec<Delivery>>,
         /// The reply tells of the start.
         notice: bool,
+        /// The part of a message that is in the reply. The message is told of as handed over, and as confirmed, by a number of its own
+        /// once all of its parts have arrived.
+        part: Option<Box<PartOf>>,
     },
     /// The doubt in a reply that was passed to the peer's socket begins, or begins anew after the machine slept.
     Passed {
@@ -347,6 +351,18 @@ pub enum Event {
     },
     /// The relay is about to stop.
     Stopping,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PartOf {
+    /// Which message.
+    pub message: MessageId,
+    /// Its place in the inbox, where it waits until its last part is in a reply.
+    pub seq: Seq,
+    /// Which part of it.
+    pub part: Part,
 }
 
 /// The places of a message in some inboxes. One of them, as most messages have, takes no memory of its own.

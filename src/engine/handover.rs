@@ -2,14 +2,16 @@
 //! [`super::signs`] judges.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::events::Event;
-use super::inbox::{Became, Filter, Inbox, body_bytes};
+use super::events::{Event, PartOf};
+use super::inbox::{Became, Filter, Fit, Inbox, body_bytes};
 use super::io::{Answer, Carrier, Reply, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SURFACED_MS, WOKEN_MS};
 use super::message::Delivery;
 use super::names::{AgentName, HandoverId, Seq, SessionId};
+use super::room::{Part, Room};
 use super::signs::{Passage, Verdict, judge};
 use super::timers::Timer;
 use super::{Engine, Step};
@@ -26,6 +28,8 @@ pub(super) struct Handover {
     pub deliveries: Arc<Vec<Delivery>>,
     /// The reply told of the start.
     pub notice: bool,
+    /// The part of a message that is in the reply, which is none of the deliveries.
+    pub part: Option<Box<PartOf>>,
     pub passage: Passage,
 }
 
@@ -35,10 +39,22 @@ pub(super) struct HandedOver {
     pub id: Option<HandoverId>,
     /// Oldest first.
     pub deliveries: Arc<Vec<Delivery>>,
+    /// Only this part is handed over, of the only delivery.
+    pub part: Option<Part>,
+    /// The reply had no room for all that was asked for.
+    pub is_cut: bool,
     /// The start is to be told of.
     pub notice: bool,
     /// How many messages are left.
     pub remaining: usize,
+}
+
+/// What a reply has.
+pub(super) enum Content {
+    /// Whole messages, or none.
+    Deliveries(Arc<Vec<Delivery>>),
+    /// A part of one.
+    Part(PartOf),
 }
 
 impl Engine {
@@ -57,20 +73,66 @@ impl Engine {
         let readable = filter.readable(left);
         let inbox = self.inbox_mut(agent);
         let notice = tells && std::mem::take(&mut inbox.notice_due);
-        let deliveries = Arc::new(inbox.take(filter, readable));
-        let remaining = inbox.unread(left);
-        if deliveries.is_empty() && !notice {
-            return HandedOver {
-                deliveries,
-                notice,
-                remaining,
-                id: None,
-            };
+        let fit = filter
+            .room
+            .map_or(Fit::All, |room| inbox.fit(filter, readable, &room));
+        if let (Fit::Part(seq), Some(room)) = (fit, filter.room) {
+            return self.hand_over_part(session, agent, filter, (seq, &room, notice), step);
         }
-        let carrier = self.sessions[&session].carrier;
-        let id = self.stand(session, carrier, agent, &deliveries, notice, step);
+        let (deliveries, is_cut) = match fit {
+            Fit::All | Fit::Part(_) => (inbox.take(filter, readable), false),
+            Fit::Oldest(count) => (inbox.take_oldest(count, filter, readable), true),
+        };
+        let deliveries = Arc::new(deliveries);
+        let remaining = inbox.unread(left);
+        let id = (!deliveries.is_empty() || notice).then(|| {
+            let carrier = self.sessions[&session].carrier;
+            let content = Content::Deliveries(Arc::clone(&deliveries));
+            self.stand(session, carrier, agent, content, notice, step)
+        });
         HandedOver {
             deliveries,
+            part: None,
+            is_cut,
+            notice,
+            remaining,
+            id,
+        }
+    }
+
+    /// Takes the next part of a message for a session's reply.
+    fn hand_over_part(
+        &mut self,
+        session: SessionId,
+        agent: &AgentName,
+        filter: &Filter,
+        (seq, room, notice): (Seq, &Room, bool),
+        step: &mut Step<'_>,
+    ) -> HandedOver {
+        let left = self.readable_with_tools(agent);
+        let inbox = self.inbox_mut(agent);
+        let (delivery, part) = inbox.take_part(seq, room);
+        let remaining = inbox.unread(left);
+        let wants_more = filter.limit != NonZeroUsize::new(1);
+        let is_cut =
+            !part.is_last() || (wants_more && inbox.matching(filter, filter.readable(left)).next().is_some());
+        let deliveries = Arc::new(vec![delivery]);
+        if part.is_last() {
+            self.inbox_changes(agent, step);
+            self.forget_deadlines(agent, &deliveries);
+        }
+        let carrier = self.sessions[&session].carrier;
+        let of = PartOf {
+            message: deliveries[0].message.id,
+            seq,
+            part,
+        };
+        let id = self.stand(session, carrier, agent, Content::Part(of), notice, step);
+        self.inbox_mut(agent).part_stands(seq, id);
+        HandedOver {
+            deliveries,
+            part: Some(part),
+            is_cut,
             notice,
             remaining,
             id: Some(id),
@@ -131,7 +193,8 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> HandoverId {
         let carrier = self.sessions[&session].carrier;
-        self.stand(session, carrier, agent, &Arc::new(vec![delivery]), false, step)
+        let content = Content::Deliveries(Arc::new(vec![delivery]));
+        self.stand(session, carrier, agent, content, false, step)
     }
 
     /// Has a hand-over of what was taken out of an inbox stand until it is known to have arrived, or not to.
@@ -140,24 +203,29 @@ impl Engine {
         session: SessionId,
         carrier: Carrier,
         agent: &AgentName,
-        deliveries: &Arc<Vec<Delivery>>,
+        content: Content,
         notice: bool,
         step: &mut Step<'_>,
     ) -> HandoverId {
+        let (deliveries, part) = match content {
+            Content::Deliveries(deliveries) => (deliveries, None),
+            Content::Part(of) => (Arc::default(), Some(Box::new(of))),
+        };
         let id = HandoverId(self.handovers_made);
         self.handovers_made += 1;
         self.inbox_mut(agent).standing.push_back(id);
         if !deliveries.is_empty() {
             self.inbox_changes(agent, step);
         }
-        self.forget_deadlines(agent, deliveries);
+        self.forget_deadlines(agent, &deliveries);
         self.session_mut(session).handovers.push_back(id);
         let handover = Handover {
             session,
             carrier,
             agent: agent.clone(),
-            deliveries: Arc::clone(deliveries),
+            deliveries: Arc::clone(&deliveries),
             notice,
+            part: part.clone(),
             passage: Passage::Written,
         };
         self.handovers.insert(id, handover);
@@ -167,8 +235,9 @@ impl Engine {
             carrier,
             agent: agent.clone(),
             person: self.sessions[&session].person,
-            deliveries: Arc::clone(deliveries),
+            deliveries,
             notice,
+            part,
         });
         id
     }
@@ -178,7 +247,7 @@ impl Engine {
         let inbox = &self.inboxes[agent];
         let standing = inbox.standing.iter();
         let standing = standing.flat_map(|id| self.handovers[id].deliveries.iter());
-        standing.chain(inbox.recent())
+        standing.chain(inbox.whole_in_parts()).chain(inbox.recent())
     }
 
     /// Returns the numbers of what an agent does not want yet, and so is shown by nothing.
@@ -299,6 +368,9 @@ impl Engine {
             agent,
             deliveries,
             passage,
+            part,
+            session,
+            carrier,
             ..
         } = self.end_handover(id);
         let by = match passage {
@@ -320,6 +392,38 @@ impl Engine {
         step.note(Event::Confirmed {
             handover: id,
             by,
+            agent: agent.clone(),
+            deliveries,
+        });
+        if let Some(whole) = part.and_then(|of| self.inbox_mut(&agent).part_arrived(of.seq, id)) {
+            self.arrive_in_parts(whole, agent, (session, carrier, by), step);
+        }
+    }
+
+    /// A message has arrived of which every part has: only now it is told of as handed over, and read.
+    fn arrive_in_parts(
+        &mut self,
+        whole: Delivery,
+        agent: AgentName,
+        (session, carrier, by): (SessionId, Carrier, Sign),
+        step: &mut Step<'_>,
+    ) {
+        let handover = HandoverId(self.handovers_made);
+        self.handovers_made += 1;
+        let deliveries = Arc::new(vec![whole]);
+        self.inbox_mut(&agent).release(&deliveries, Became::Read);
+        step.note(Event::HandedOver {
+            handover,
+            session,
+            carrier,
+            agent: agent.clone(),
+            deliveries: Arc::clone(&deliveries),
+            notice: false,
+            part: None,
+        });
+        step.note(Event::Confirmed {
+            handover,
+            by,
             agent,
             deliveries,
         });
@@ -331,6 +435,7 @@ impl Engine {
             agent,
             deliveries,
             notice,
+            part,
             carrier,
             session,
             ..
@@ -343,16 +448,18 @@ impl Engine {
             }
             Carrier::Stream | Carrier::Exchange | Carrier::Hook | Carrier::Wake => {}
         }
-        if !deliveries.is_empty() {
-            self.inbox_changes(&agent, step);
-        }
         let inbox = self.inbox_mut(&agent);
         inbox.notice_due |= notice;
-        inbox.put_back(deliveries.to_vec());
-        for delivery in deliveries.iter() {
+        let in_parts = part.and_then(|of| inbox.part_returned(of.seq, id, of.part));
+        let returned: Vec<Delivery> = deliveries.iter().cloned().chain(in_parts).collect();
+        if !returned.is_empty() {
+            self.inbox_changes(&agent, step);
+        }
+        for delivery in &returned {
             self.mind_deadline(&agent, delivery.seq, &delivery.message);
         }
-        self.tells_again(&agent, deliveries.first().map_or(Seq(0), |first| first.seq));
+        self.tells_again(&agent, returned.first().map_or(Seq(0), |first| first.seq));
+        self.inbox_mut(&agent).put_back(returned);
         step.wakes(agent.clone());
         step.note(Event::Undone {
             handover: id,

@@ -40,6 +40,7 @@ impl Keyed {
             reply_to,
             metadata,
             await_ms: _,
+            room: _,
             idempotency_key: Some(key),
             handling,
         }) = options

@@ -1,6 +1,7 @@
 //! One agent's queue. Knows order and bounds; knows nothing of sessions, hand-overs or time.
 
 mod aside;
+mod parts;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
@@ -13,7 +14,10 @@ use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
 use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, Seq, SessionId};
 use super::pushes::GivenUp;
+use super::room::Room;
 use super::time::Timestamp;
+pub(super) use parts::Fit;
+use parts::InParts;
 
 /// Which of what waits is meant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +33,8 @@ pub(super) struct Filter {
     pub earlier: bool,
     /// What answers a message; all if it is not about one.
     pub answers: Option<Answers>,
+    /// The oldest of it that fit into the reply; all if it has room for whatever comes.
+    pub room: Option<Room>,
 }
 
 /// What counts as an answer to a message.
@@ -73,6 +79,7 @@ impl Filter {
             answers,
             limit: _,
             earlier: _,
+            room: _,
         } = self;
         from.as_ref().is_none_or(|from| message.from == *from)
             && channel
@@ -98,6 +105,7 @@ impl Filter {
                 limit: None,
                 answers: None,
                 earlier: _,
+                room: _,
             }
         )
     }
@@ -130,6 +138,8 @@ pub(super) struct Inbox {
     aside_bytes: usize,
     /// The places of what is not to stand aside any more.
     allowed: BTreeSet<Seq>,
+    /// What is shown in parts, by its place.
+    parts: BTreeMap<Seq, InParts>,
     /// How many deliveries hand-overs hold.
     handed_messages: usize,
     /// Body bytes that hand-overs hold.
@@ -200,6 +210,7 @@ impl Inbox {
             aside: BTreeMap::new(),
             aside_bytes: 0,
             allowed: BTreeSet::new(),
+            parts: BTreeMap::new(),
             handed_messages: 0,
             handed_bytes: 0,
             recent: VecDeque::new(),
@@ -394,34 +405,47 @@ impl Inbox {
 
     /// Takes out what a filter means, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
     pub fn take(&mut self, filter: &Filter, readable: Readable) -> Vec<Delivery> {
-        let taken: Vec<Delivery> = if filter.is_all() && readable == Readable::All {
-            self.held.clear();
-            std::mem::take(&mut self.waiting).into_values().collect()
-        } else {
-            let places: Vec<Seq> = self
-                .matching(filter, readable)
-                .map(|delivery| delivery.seq)
-                .collect();
-            places.into_iter().map(|seq| self.remove(seq)).collect()
-        };
-        let bytes = body_bytes(&taken);
+        if !(filter.is_all() && readable == Readable::All && self.parts.is_empty()) {
+            return self.take_oldest(usize::MAX, filter, readable);
+        }
+        self.held.clear();
+        let taken: Vec<Delivery> = std::mem::take(&mut self.waiting).into_values().collect();
+        self.hand(&taken);
+        taken
+    }
+
+    /// The same of no more than so many of the oldest.
+    pub fn take_oldest(&mut self, count: usize, filter: &Filter, readable: Readable) -> Vec<Delivery> {
+        let matching = self.matching(filter, readable).take(count);
+        let places: Vec<Seq> = matching.map(|delivery| delivery.seq).collect();
+        let taken: Vec<Delivery> = places.into_iter().map(|seq| self.remove(seq)).collect();
+        self.hand(&taken);
+        taken
+    }
+
+    /// Counts what was taken out as handed over.
+    fn hand(&mut self, taken: &[Delivery]) {
+        let bytes = body_bytes(taken);
         self.handed_messages += taken.len();
         self.handed_bytes += bytes;
         self.waiting_bytes -= bytes;
-        taken
     }
 
     /// Takes out the delivery of one place, and keeps its room as [`Self::take`] does.
     pub fn take_one(&mut self, seq: Seq) -> Delivery {
         let taken = self.remove(seq);
-        let bytes = taken.message.bytes();
-        self.handed_messages += 1;
-        self.handed_bytes += bytes;
-        self.waiting_bytes -= bytes;
+        self.hand(std::slice::from_ref(&taken));
         taken
     }
 
     fn remove(&mut self, seq: Seq) -> Delivery {
+        let mut delivery = self.remove_here(seq);
+        delivery.redelivered |= self.forget_parts(seq);
+        delivery
+    }
+
+    /// The same of what may be shown in parts still.
+    fn remove_here(&mut self, seq: Seq) -> Delivery {
         self.held.remove(&seq);
         self.waiting.remove(&seq).expect("it waits there")
     }

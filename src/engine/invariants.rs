@@ -103,7 +103,11 @@ impl Engine {
             inbox.standing.iter().eq(standing.map(|(id, _)| id)),
             "an inbox knows the hand-overs of it that stand"
         );
-        let deliveries = || handed().flat_map(|h| h.deliveries.iter());
+        let deliveries = || {
+            handed()
+                .flat_map(|h| h.deliveries.iter())
+                .chain(inbox.whole_in_parts())
+        };
         assert_eq!(
             inbox.handed_over(),
             (deliveries().count(), body_bytes(deliveries())),
@@ -127,11 +131,7 @@ impl Engine {
             read.count() <= self.bounds.read_max,
             "no more replies of an inbox can be cancelled than the bound"
         );
-        let places: BTreeSet<Seq> = inbox
-            .waiting()
-            .chain(handed().flat_map(|h| h.deliveries.iter()))
-            .map(|d| d.seq)
-            .collect();
+        let places: BTreeSet<Seq> = inbox.waiting().chain(deliveries()).map(|d| d.seq).collect();
         assert!(
             inbox.listed.is_subset(&places),
             "a receipt is missing for what is there"
@@ -158,6 +158,7 @@ impl Engine {
             places.is_sorted_by(|one, next| one < next),
             "a message is in one place at a time"
         );
+        self.check_parts(inbox);
         let noticed = handed().filter(|h| h.notice).count();
         assert!(
             noticed + usize::from(inbox.notice_due) <= 1,

@@ -29,6 +29,9 @@ pub const PROFILE_BYTES_MAX: usize = 1_024;
 /// Longest name of a thread, in bytes. It stands in every message of the thread.
 pub const THREAD_BYTES_MAX: usize = 128;
 
+/// How many messages a reply has that were asked for and are there, however little room it has: a part of one counts.
+pub const NEVER_FEWER: usize = 1;
+
 /// Most messages of an inbox that are kept in mind once they were read, so that they can be shown again and answered by their id.
 /// The oldest is forgotten first: it was read.
 pub const RECENT_MAX: usize = 50;

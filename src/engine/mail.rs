@@ -16,6 +16,7 @@ use super::io::{self, Answer, Outcome};
 use super::message::{Delivery, Kind, Message};
 use super::names::{AgentName, CallId, DEFAULT_PROJECT, MessageId, RELAY, RandomBytes, Recipient, SessionId};
 use super::posts::Draft;
+use super::room::{Part, Room};
 use super::time::Timestamp;
 use super::waits::Wait;
 use super::{Engine, Step};
@@ -47,8 +48,10 @@ pub enum Command {
         channel: Option<String>,
         /// How many at the most; all if it is left out.
         limit: Option<NonZeroUsize>,
-        /// If those are fewer, the latest that were handed over before are shown as well.
+        /// If those are fewer, the latest that were handed over before are shown as well, as far as they fit.
         earlier: bool,
+        /// The room of the answer: as many are taken as fit, or a part of one that does not; all if it is left out.
+        room: Option<Room>,
         /// How long to wait if there is neither such a message nor the start to tell of, in milliseconds; 0 answers at once.
         wait_ms: u32,
         /// What it does if it is to wait beside another.
@@ -88,6 +91,8 @@ pub struct PostOptions {
     /// How long the call waits for an answer, in milliseconds: the next message from whoever got this one, or in its thread. Left
     /// out, the call is answered once the message is accepted.
     pub await_ms: Option<u32>,
+    /// The room of the answer to such a call; whatever the message takes if it is left out.
+    pub room: Option<Room>,
     /// Two posts of a sender with the same key are one: the second adds nothing, does not wait, and gets the answer of the first.
     pub idempotency_key: Option<String>,
     /// How it is to be brought to whoever gets it.
@@ -114,6 +119,7 @@ impl Command {
             channel: None,
             limit: None,
             earlier: false,
+            room: None,
             wait_ms,
             second: Second::Supersedes,
         }
@@ -152,7 +158,11 @@ pub enum Reply {
         project: Option<Box<str>>,
         /// Shared with the hand-over that stands until the reply is known to have arrived.
         deliveries: Arc<Vec<Delivery>>,
-        /// Present if this is the agent's first reply after a start: when the relay started. An agent's news is its own: the
+        /// Only this part of the only one is handed over: it does not fit whole.
+        part: Option<Box<Part>>,
+        /// The reply had no room for all that was asked for: the rest waits, in its order.
+        is_cut: bool,
+        /// Present in the agent's first reply after a start: when the relay started. An agent's news is its own: the
         /// person who reads in its stead does not take it.
         restarted: Option<Timestamp>,
         /// How many messages still wait in the inbox, of any sender.
@@ -354,6 +364,7 @@ impl Engine {
                 channel,
                 limit,
                 earlier,
+                room,
                 wait_ms,
                 second,
             } => {
@@ -367,6 +378,7 @@ impl Engine {
                     limit,
                     earlier,
                     answers: None,
+                    room,
                 };
                 let patience = Patience { wait_ms, second };
                 Ok(self.read(session, call, reader, filter, patience, step)?)
@@ -492,18 +504,25 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> Answer {
         let started_at = self.boot.started_at;
-        let earlier = self.earlier(agent, filter);
+        let mut earlier = self.earlier(agent, filter);
         let HandedOver {
             id,
             deliveries,
+            part,
+            is_cut,
             notice,
             remaining,
         } = self.hand_over(session, agent, filter, step);
+        if let Some(room) = &filter.room {
+            leave_out(&mut earlier, &deliveries, is_cut || part.is_some(), room);
+        }
         Answer {
             reply: Reply::Messages {
                 project: seen_from(agent),
                 earlier,
                 deliveries,
+                part: part.map(Box::new),
+                is_cut,
                 restarted: notice.then_some(started_at),
                 remaining,
                 waited_ms,
@@ -549,6 +568,28 @@ impl Engine {
         let is_there = matching.next().is_some();
         is_there || (inbox.notice_due && filter.answers.is_none() && self.tells(session, agent))
     }
+}
+
+/// Leaves out the oldest of what was handed over before, so that the rest fits beside what was not; all, if there is no room beside that.
+fn leave_out(earlier: &mut Vec<Delivery>, new: &[Delivery], is_full: bool, room: &Room) {
+    if earlier.is_empty() {
+        return;
+    }
+    let taken = |left: usize, delivery: &Delivery| Some(left - room.taken_by(&delivery.message, left)?);
+    let left = new
+        .iter()
+        .try_fold(room.for_messages(), taken)
+        .filter(|_| !is_full);
+    let mut left = left.unwrap_or_default();
+    let fits = |delivery: &&Delivery| match taken(left, delivery) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let fitting = earlier.iter().rev().take_while(fits).count();
+    earlier.drain(..earlier.len() - fitting);
 }
 
 /// Returns the project from which names are seen in an agent's inbox, if it is not the default one.

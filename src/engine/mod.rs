@@ -12,7 +12,7 @@
 //! replies and refusals stand beside its code. Beneath them are `registry`, which agents come and go; `address`, who is meant by one; `threads`, what a message belongs
 //! to; `handling`, how it is to be brought; `idempotency`, which posts are known by a key; `inbox`, one agent's queue; `absence`, whether anybody is there to read it; `waits`, the calls that are parked; `programs`, the agent CLIs that show their models what they are handed, and `surfacing`, when they do; `watches`, the sessions that are told of changes;
 //! `frames`, what is on its way to a node; `handover`, what was handed over and is not known to have arrived; `signs`, the table of what confirms and what undoes it;
-//! `receipts`, what an agent says of a single delivery; `holds`, what the person lets stand aside; `timers`, what ends by itself;
+//! `receipts`, what an agent says of a single delivery; `holds`, what the person lets stand aside; `room`, how much of a reply a client shows; `timers`, what ends by itself;
 //! `events`, what has happened; `ring`, which keeps of them what happened to each message; `trace`, which shows it to the person who asks; and `records`, which
 //! goes back to a message that is kept there, and takes what agents say about it.
 //!
@@ -66,6 +66,7 @@ pub mod receipts;
 pub mod records;
 mod registry;
 mod ring;
+pub mod room;
 pub mod sessions;
 mod signs;
 pub mod surfacing;
@@ -82,7 +83,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use actions::Actions;
 use address::Home;
 use agents::Agent;
-pub use events::{Event, Places, WaitEnd};
+pub use events::{Event, PartOf, Places, WaitEnd};
 pub use frames::{Frame, News, Told};
 use groups::Groups;
 use handover::Handover;

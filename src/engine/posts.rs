@@ -71,6 +71,7 @@ impl Engine {
             keyed,
         } = draft;
         let await_ms = options.as_ref().and_then(|options| options.await_ms);
+        let room = options.as_ref().and_then(|options| options.room);
         let context = match options {
             Some(options) => self.context(from.agent(), &agents, *options, step.wall)?,
             None => None,
@@ -141,7 +142,7 @@ impl Engine {
         });
         told.note(step);
         if let Some((ms, answers)) = answers {
-            let wait = Wait::for_answer(session, &message, answers, step.now, ms);
+            let wait = Wait::for_answer(session, &message, answers, step.now, (ms, room));
             self.park(call, wait, step);
             return Ok(Outcome::Parked);
         }

@@ -203,6 +203,7 @@ impl Trace {
                 person,
                 deliveries,
                 notice: _,
+                part: _,
             } => {
                 for delivery in deliveries.iter() {
                     push(What::HandedOver {

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use super::events::WaitEnd;
 use super::handling::Mode;
+use super::handover::Content;
 use super::io::{self, Answer, Carrier, Effect, Outcome, Sign};
 use super::limits::{SURFACED_BYTES_MAX, WAKES_IN_VAIN_MAX};
 use super::message::Delivery;
@@ -375,7 +376,8 @@ impl Engine {
             .sum::<usize>();
         let deliveries = Arc::new(deliveries);
         // Followed though there may be nothing in it: what the model was told of is told of again, if that was lost.
-        let handover = self.stand(session, carrier, agent, &deliveries, false, step);
+        let content = Content::Deliveries(Arc::clone(&deliveries));
+        let handover = self.stand(session, carrier, agent, content, false, step);
         let agent = agent.clone();
         Some((
             Shown {

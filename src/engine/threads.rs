@@ -30,6 +30,7 @@ impl Engine {
             reply_to,
             metadata,
             await_ms: _,
+            room: _,
             idempotency_key: _,
             handling,
         } = options;

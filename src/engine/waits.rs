@@ -8,6 +8,7 @@ use super::io::{Answer, Effect, Refusal};
 use super::mail;
 use super::message::Message;
 use super::names::{AgentName, CallId, SessionId};
+use super::room::Room;
 use super::time::Timestamp;
 use super::timers::Timer;
 use super::{Engine, Step};
@@ -31,7 +32,7 @@ impl Wait {
         message: &Message,
         answers: Answers,
         now: Timestamp,
-        ms: u32,
+        (ms, room): (u32, Option<Room>),
     ) -> Self {
         Self {
             session,
@@ -39,6 +40,7 @@ impl Wait {
             filter: Filter {
                 limit: NonZeroUsize::new(1),
                 answers: Some(answers),
+                room,
                 ..Filter::default()
             },
             parked_at: now,

@@ -196,6 +196,7 @@ pub(super) async fn read(
         channel: None,
         limit,
         earlier: false,
+        room: None,
         wait_ms,
         second: Second::Supersedes,
     };

@@ -33,7 +33,7 @@ use super::limits::{
 };
 use super::orphans::Why;
 use super::query::Asked;
-use super::quirks::Quirk;
+use super::quirks::{Quirk, client_of_handshake, session_id};
 use super::requests::{Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
 use super::sse::OF_STREAMS;
@@ -41,7 +41,7 @@ use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
 use super::{Shared, refuse, refuse_as, rmcp_service, stateless};
 use crate::engine::SessionId;
-use crate::tools::{ToolResult, Toolsets};
+use crate::tools::{Client, Served, ToolResult, Toolsets};
 
 /// rmcp's service for everything that does not take the short way.
 pub(super) type RmcpService = StreamableHttpService<Rpc, NeverSessionManager>;
@@ -150,15 +150,19 @@ async fn answer_message(
         scope,
         in_session,
     } = said;
-    let Asked { who, toolsets } = match Asked::by(&parts.uri, shared.toolsets) {
+    let asked = match Asked::by(&parts.uri, shared.toolsets) {
         Err(response) => return response.map(ResponseBody::routed),
         Ok(asked) => asked,
     };
-    let (session, agent) = match link.session(who) {
+    let client = scope.as_ref().and_then(Scope::client);
+    let quirk = client.and_then(Quirk::of_client);
+    let served = asked.served(client);
+    let reply_max = asked.reply_max;
+    let Served { toolsets, .. } = served;
+    let (session, agent) = match link.session(asked.who) {
         Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::routed),
         Ok(opened) => opened,
     };
-    let quirk = scope.as_ref().and_then(Scope::quirk);
     let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
     if in_session {
         if let Some(call) = ToolCall::plain(&body)
@@ -166,14 +170,18 @@ async fn answer_message(
             && is_short(&call)
         {
             let id = call.id;
-            let done = answer(shared, (session, toolsets), scope.as_ref(), call).await;
+            let done = answer(shared, (session, served), scope.as_ref(), call).await;
             return in_session_response(id, done, quirk, &link, parts.headers);
         }
     } else if let Some(call) = stateless::plain_call(&parts.headers, &body)
         && is_short(&call)
     {
         let id = call.id;
-        let response = match answer(shared, (session, toolsets), scope.as_ref(), call).await {
+        let served = Served {
+            reply_max: reply_max.unwrap_or(Client::reply_max(call.client.or(client))),
+            ..served
+        };
+        let response = match answer(shared, (session, served), scope.as_ref(), call).await {
             Some(done) => {
                 let response = tool_calls::response(id, Shape::Stateless, &done.result, quirk);
                 return ResponseBody::json(response, done.receipt, &link, parts.headers);
@@ -196,7 +204,7 @@ async fn answer_message(
         match envelope.tool_call() {
             Some(Ok(call)) if is_short(&call) => {
                 let id = call.id;
-                let done = answer(shared, (session, toolsets), scope.as_ref(), call).await;
+                let done = answer(shared, (session, served), scope.as_ref(), call).await;
                 return in_session_response(id, done, quirk, &link, parts.headers);
             }
             Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::routed),
@@ -207,7 +215,9 @@ async fn answer_message(
         parts,
         in_session,
         accepted,
-        caller: Caller::new(session, agent, scope, toolsets).with_quirk(quirk),
+        caller: Caller::new(session, agent, scope, served)
+            .with_quirk(quirk)
+            .with_reply_max(reply_max),
         link,
     };
     // Boxed, so that the future of a plain call does not have room for it.
@@ -247,7 +257,7 @@ impl Exchange {
         };
         cancel(shared, &caller, envelope);
         let is_handshake = envelope.method.as_deref() == Some("initialize");
-        let quirk = is_handshake.then(|| Quirk::of_handshake(&message)).flatten();
+        let client = is_handshake.then(|| client_of_handshake(&message)).flatten();
         // rmcp would say that the content type is wrong.
         if ClientJsonRpcMessage::deserialize(&message).is_err() {
             return envelope
@@ -309,7 +319,7 @@ impl Exchange {
             })
         });
         if is_handshake && response.status().is_success() {
-            let id = Quirk::session_id(shared.streams.draw_id(), quirk);
+            let id = session_id(shared.streams.draw_id(), client);
             response
                 .headers_mut()
                 .insert(SESSION_ID, id.try_into().expect("a uuid is a header's value"));
@@ -416,14 +426,14 @@ fn scope_of(session_id: headers::Values<'_>) -> Option<Scope> {
 /// Calls a tool and waits for its answer; there is none if the request was cancelled.
 async fn answer(
     shared: &Arc<Shared>,
-    (session, toolsets): (SessionId, Toolsets),
+    (session, served): (SessionId, Served),
     scope: Option<&Scope>,
     call: ToolCall<'_>,
 ) -> Option<Done> {
     let request = scope.map(|scope| Cancellable::Json(scope, call.id.get()));
     match tool_calls::call_tool(
         &shared.owner,
-        toolsets,
+        served,
         session,
         &call.name,
         call.arguments,

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use rmcp::model::ClientCapabilities;
+use serde::Deserialize;
 use serde::de::DeserializeSeed as _;
 use serde_json::value::RawValue;
 
@@ -17,10 +18,13 @@ use super::json_reader::Reader;
 use super::json_rpc::VERSION;
 use super::limits::{ARGUMENTS_MAX, REQUEST_ID_BYTES_MAX};
 use super::tool_calls::ToolCall;
-use crate::tools::{Arguments, Given};
+use crate::tools::{Arguments, Client, Given};
 
 /// What a client can do, which a request that names its version has to say.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// Which one it is, which such a request may say.
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
 impl<'a> ToolCall<'a> {
     /// Reads a body that is certainly a plain call; none for all others.
@@ -58,6 +62,7 @@ fn read_message<'a>(reader: &mut Reader<'a>) -> Option<ToolCall<'a>> {
         arguments,
         progress_token: meta.progress_token,
         version: meta.version,
+        client: meta.client,
     })
 }
 
@@ -118,6 +123,7 @@ fn read_arguments<'a>(reader: &mut Reader<'a>) -> Option<Arguments<'a>> {
 struct Meta<'a> {
     progress_token: Option<&'a RawValue>,
     version: Option<Cow<'a, str>>,
+    client: Option<Client>,
 }
 
 /// Reads the metadata, which may be null.
@@ -126,12 +132,13 @@ fn read_meta<'a>(reader: &mut Reader<'a>) -> Option<Meta<'a>> {
         reader.pass_over()?;
         return Some(Meta::default());
     }
-    let (mut token, mut version, mut capabilities) = (None, None, None);
+    let (mut token, mut version, mut capabilities, mut client) = (None, None, None, None);
     let mut others = BTreeSet::new();
     reader.object(|reader, key| match &*key {
         "progressToken" => once(&mut token, reader.raw()?),
         VERSION => once(&mut version, reader.text()?),
         CAPABILITIES => once(&mut capabilities, reader.raw()?),
+        CLIENT => once(&mut client, reader.raw()?),
         _ => {
             reader.pass_over()?;
             others.insert(key).then_some(())
@@ -143,10 +150,23 @@ fn read_meta<'a>(reader: &mut Reader<'a>) -> Option<Meta<'a>> {
         Some(_) => capabilities.is_some_and(are_capabilities),
         None => capabilities.is_none_or(has_each_key_once),
     };
-    (has_good_token && is_complete).then_some(Meta {
+    let is_read_alike = client.is_none_or(has_each_key_once);
+    (has_good_token && is_complete && is_read_alike).then_some(Meta {
         progress_token,
         version,
+        client: client.and_then(client_of),
     })
+}
+
+/// Finds the client that says so of itself, if it is known.
+fn client_of(raw: &RawValue) -> Option<Client> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+    }
+    let named: Named<'_> = serde_json::from_str(raw.get()).ok()?;
+    Client::of_name(&named.name)
 }
 
 /// Tells whether a value says what a client can do, with no key twice.

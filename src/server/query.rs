@@ -7,10 +7,10 @@ use uuid::Uuid;
 use super::refuse;
 use crate::engine::agents::{Profile, Registration};
 use crate::engine::{DEFAULT_PROJECT, Who, shown};
-use crate::tools::Toolsets;
+use crate::tools::{Client, InvalidReplyBytes, ReplyBytes, Served, Toolsets};
 
 /// What is accepted.
-const PARAMETERS: [&str; 10] = [
+const PARAMETERS: [&str; 11] = [
     "agent",
     "tools",
     "project",
@@ -21,6 +21,7 @@ const PARAMETERS: [&str; 10] = [
     "cwd",
     "instance",
     "transient",
+    "reply_kb",
 ];
 
 /// What the address of a session asks for.
@@ -30,6 +31,8 @@ pub(super) struct Asked {
     pub who: Who,
     /// The tools that it has.
     pub toolsets: Toolsets,
+    /// How much of a reply is shown, if it says so.
+    pub reply_max: Option<ReplyBytes>,
 }
 
 impl Asked {
@@ -43,6 +46,7 @@ impl Asked {
             None | Some("") => Ok(Self {
                 who: Who::Agent(None),
                 toolsets: default,
+                reply_max: None,
             }),
             Some(query) => Self::read(query, default).map_err(|reason| Box::new(bad(&reason))),
         }
@@ -73,6 +77,7 @@ impl Asked {
             cwd,
             instance,
             transient,
+            reply_kb,
         ] = given;
         let toolsets = match tools {
             Some(tools) => tools
@@ -80,6 +85,9 @@ impl Asked {
                 .map_err(|error| format!("query parameter \"tools\": {error}"))?,
             None => default,
         };
+        let reply_max = reply_kb.map(|text| text.parse()).transpose();
+        let reply_max =
+            reply_max.map_err(|error: InvalidReplyBytes| format!("query parameter \"reply_kb\": {error}"))?;
         let instance = instance.map(|text| read_instance(&text)).transpose()?;
         let transient = read_transient(transient.as_deref())?;
         let profile = Profile {
@@ -96,7 +104,11 @@ impl Asked {
                 return Err(format!("{reason}; accepted: agent=NAME beside them"));
             }
             let who = Who::Agent(None);
-            return Ok(Self { who, toolsets });
+            return Ok(Self {
+                who,
+                toolsets,
+                reply_max,
+            });
         };
         let who = if says_more || toolsets.register() {
             Who::Registered(Box::new(Registration {
@@ -113,7 +125,19 @@ impl Asked {
                 Some(project) => format!("{project}:{name}"),
             }))
         };
-        Ok(Self { who, toolsets })
+        Ok(Self {
+            who,
+            toolsets,
+            reply_max,
+        })
+    }
+
+    /// Returns what a session is served whose client is known, or is not.
+    pub fn served(&self, client: Option<Client>) -> Served {
+        Served {
+            toolsets: self.toolsets,
+            reply_max: self.reply_max.unwrap_or(Client::reply_max(client)),
+        }
     }
 }
 
@@ -176,8 +200,25 @@ mod tests {
             ("agent=pm&project=web", Some("web:pm"), DEFAULT),
         ] {
             let who = Who::Agent(agent.map(str::to_owned));
-            assert_eq!(read(query), Ok(Asked { who, toolsets }), "{query}");
+            let reply_max = None;
+            let asked = Asked {
+                who,
+                toolsets,
+                reply_max,
+            };
+            assert_eq!(read(query), Ok(asked), "{query}");
         }
+    }
+
+    #[test]
+    fn an_address_says_how_much_of_a_reply_is_shown_and_else_the_client_does() {
+        let served = |query, client| read(query).map(|asked| asked.served(client).reply_max);
+        let claude = Some(Client::ClaudeCode);
+        assert_eq!(served("", None), Ok(ReplyBytes::LEAST_KNOWN));
+        assert_eq!(served("reply_kb=", None), Ok(ReplyBytes::LEAST_KNOWN));
+        assert_eq!(served("agent=pm", claude), Ok(Client::reply_max(claude)));
+        assert_eq!(served("reply_kb=64", claude), Ok(ReplyBytes::kb(64)));
+        assert_eq!(served("agent=pm&reply_kb=4", None), Ok(ReplyBytes::kb(4)));
     }
 
     #[test]
@@ -230,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        let accepted = "agent, tools, project, role, module, cli, parent, cwd, instance, transient";
+        let accepted = "agent, tools, project, role, module, cli, parent, cwd, instance, transient, reply_kb";
         let nobody = "query parameter \"agent\" is missing: the others say something of an agent; accepted: agent=NAME beside them";
         for (query, reason) in [
             ("role=dev", nobody.to_owned()),
@@ -244,6 +285,10 @@ mod tests {
             (
                 "agent=a&instance=7",
                 "query parameter \"instance\" is \"7\"; accepted: a UUID, of version 7 so that a later one is greater".to_owned(),
+            ),
+            (
+                "reply_kb=3",
+                "query parameter \"reply_kb\": \"3\" is no bound of a reply; accepted: a whole number of kB, 4 to 1000000".to_owned(),
             ),
             (
                 "agent=a&transient=yes",

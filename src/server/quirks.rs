@@ -1,13 +1,14 @@
 //! What relay does otherwise for clients that do something that others do not, which they are known for by the name that they give
 //! at their handshake.
 //!
-//! Over streamable HTTP relay keeps nothing of a handshake, so the quirk stands in the session's id that it gives out.
+//! Over streamable HTTP relay keeps nothing of a handshake, so which client it is stands in the session's id that it gives out.
 
 use rmcp::model::ContentBlock;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::engine::Sign;
+use crate::tools::Client;
 
 /// What a client does that others do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,40 +23,43 @@ pub enum Quirk {
 /// Stands before an array of messages where that cannot be the first text.
 const HEADING: &str = "Messages, oldest first, as a JSON array:";
 
+/// Finds the client that makes a handshake by this message, if it is known.
+pub fn client_of_handshake(message: &Value) -> Option<Client> {
+    let name = message.pointer("/params/clientInfo/name")?;
+    Client::of_name(name.as_str()?)
+}
+
+/// Finds the client that was given a session's id, if it is known.
+pub fn client_of_session(id: &str) -> Option<Client> {
+    // Those of others end with the UUID.
+    let ending = id.get(uuid::fmt::Hyphenated::LENGTH..)?;
+    Client::ALL
+        .into_iter()
+        .find(|client| ending_of(*client) == ending)
+}
+
+/// Makes the id of a session whose client may be known.
+pub fn session_id(id: Uuid, client: Option<Client>) -> String {
+    format!("{id}{}", client.map_or("", ending_of))
+}
+
+fn ending_of(client: Client) -> &'static str {
+    match client {
+        Client::ClaudeCode => ".claude",
+        Client::Codex => ".codex",
+        Client::Gemini => ".gemini",
+        Client::OpenCode => ".opencode",
+    }
+}
+
 impl Quirk {
-    /// Finds what is peculiar to a client of that name.
-    pub fn of_client(name: &str) -> Option<Self> {
-        if name == "opencode" {
-            return Some(Self::CancelsWhatItHas);
+    /// Finds what is peculiar to a client.
+    pub fn of_client(client: Client) -> Option<Self> {
+        match client {
+            Client::OpenCode => Some(Self::CancelsWhatItHas),
+            Client::Gemini => Some(Self::TakesTextForData),
+            Client::ClaudeCode | Client::Codex => None,
         }
-        // The server's name may follow: "gemini-cli-mcp-client-relay".
-        name.starts_with("gemini-cli").then_some(Self::TakesTextForData)
-    }
-
-    /// Finds what is peculiar to the client that makes a handshake by this message.
-    pub fn of_handshake(message: &Value) -> Option<Self> {
-        let name = message.pointer("/params/clientInfo/name")?;
-        Self::of_client(name.as_str()?)
-    }
-
-    /// Finds what is peculiar to the client that was given a session's id.
-    pub fn of_session(id: &str) -> Option<Self> {
-        // Almost all end with the UUID.
-        match id.as_bytes().get(uuid::fmt::Hyphenated::LENGTH..)? {
-            b".cancels" => Some(Self::CancelsWhatItHas),
-            b".texts" => Some(Self::TakesTextForData),
-            _ => None,
-        }
-    }
-
-    /// Makes the id of a session whose client may have a quirk.
-    pub fn session_id(id: Uuid, quirk: Option<Self>) -> String {
-        let ending = match quirk {
-            None => "",
-            Some(Self::CancelsWhatItHas) => ".cancels",
-            Some(Self::TakesTextForData) => ".texts",
-        };
-        format!("{id}{ending}")
     }
 
     /// Returns what the cancellation of a call that is answered is a sign of: that its client threw the answer away, or, if it cancels what it
@@ -87,34 +91,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quirk_is_found_again_in_the_id_of_its_session() {
+    fn a_client_is_found_again_in_the_id_of_its_session() {
         let id = Uuid::from_u128(7);
-        for quirk in [None, Some(Quirk::CancelsWhatItHas), Some(Quirk::TakesTextForData)] {
-            assert_eq!(Quirk::of_session(&Quirk::session_id(id, quirk)), quirk);
+        let known = Client::ALL.into_iter().map(Some);
+        for client in known.chain([None]) {
+            assert_eq!(client_of_session(&session_id(id, client)), client);
         }
         for other in [
             "",
             "mine",
-            ".cancels",
-            &format!("{id}.cancel"),
-            &format!("{id}.texts "),
+            ".opencode",
+            &format!("{id}.open"),
+            &format!("{id}.gemini "),
         ] {
-            assert_eq!(Quirk::of_session(other), None, "{other}");
+            assert_eq!(client_of_session(other), None, "{other}");
         }
     }
 
     #[test]
-    fn clients_are_known_by_their_names() {
-        for (name, quirk) in [
-            ("opencode", Some(Quirk::CancelsWhatItHas)),
-            ("gemini-cli", Some(Quirk::TakesTextForData)),
-            ("gemini-cli-mcp-client-relay", Some(Quirk::TakesTextForData)),
-            ("claude-code", None),
+    fn a_client_is_known_by_its_handshake() {
+        let named = |name: &str| serde_json::json!({"params": {"clientInfo": {"name": name}}});
+        for client in [
+            ("opencode", Some(Client::OpenCode)),
+            ("claude-code", Some(Client::ClaudeCode)),
             ("opencode2", None),
-            ("", None),
         ] {
-            assert_eq!(Quirk::of_client(name), quirk, "{name}");
+            assert_eq!(client_of_handshake(&named(client.0)), client.1, "{}", client.0);
         }
+        assert_eq!(client_of_handshake(&serde_json::json!({})), None);
     }
 
     #[test]

@@ -11,8 +11,9 @@ use rmcp::model::RequestId;
 use uuid::Uuid;
 
 use super::limits::{EARLY_MAX, EARLY_MS, REQUEST_ID_BYTES_MAX};
-use super::quirks::Quirk;
+use super::quirks::client_of_session;
 use crate::engine::{CallId, HandoverId, Timestamp};
+use crate::tools::Client;
 
 /// Within what a request's id means one request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,11 +44,11 @@ impl Scope {
         (session.len() <= REQUEST_ID_BYTES_MAX).then(|| Self::Named(session.into()))
     }
 
-    /// Returns what is peculiar to the client, if its session's id says so.
-    pub fn quirk(&self) -> Option<Quirk> {
+    /// Returns which client it is, if its session's id says so.
+    pub fn client(&self) -> Option<Client> {
         match self {
             Self::Stream(_) => None,
-            Self::Named(session) => Quirk::of_session(session),
+            Self::Named(session) => client_of_session(session),
         }
     }
 }

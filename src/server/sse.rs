@@ -45,7 +45,7 @@ use super::wire::{Link, Sent};
 use super::{Shared, refuse, refuse_as};
 use crate::engine::watches::Watched;
 use crate::engine::{AgentName, Carrier, Ending, SessionId, uuid_v4};
-use crate::tools::Toolsets;
+use crate::tools::{Client, ReplyBytes, Served};
 
 pub(super) use calls::message;
 
@@ -77,15 +77,18 @@ struct Stream {
     named: bool,
     session: SessionId,
     agent: Option<AgentName>,
-    toolsets: Toolsets,
+    /// The tools that it has, and how much of an answer its client shows as long as it has made no handshake.
+    served: Served,
+    /// How much it shows, if the stream's address says so.
+    reply_max: Option<ReplyBytes>,
     /// Within what the ids of its requests mean one request.
     scope: Scope,
     /// None once the relay stops: the stream ends when the calls that still hold a clone are answered.
     outbox: Mutex<Option<Outbox>>,
     /// Whether the client is new or has come back.
     client: Mutex<Met>,
-    /// What is peculiar to it, once it has made a handshake.
-    quirk: OnceLock<Quirk>,
+    /// Which one it is, once it has made a handshake, if it is known.
+    known: OnceLock<Client>,
     /// What its client is to be told of beside answers.
     changes: Arc<Changes>,
     /// The connection that the stream goes over.
@@ -232,15 +235,16 @@ impl Stream {
             self.session,
             self.agent.clone(),
             Some(self.scope.clone()),
-            self.toolsets,
+            self.served(),
         )
+        .with_reply_max(self.reply_max)
         .with_changes(Arc::clone(&self.changes))
         .with_quirk(self.quirk())
     }
 
     /// Writes the events that tell of a change.
     fn updates(&self, what: Watched) -> Bytes {
-        let updated = self.toolsets.changed_with(what).map(updated);
+        let updated = self.served.toolsets.changed_with(what).map(updated);
         let events = updated.map(|message| format!("event: message\ndata: {message}\n\n"));
         events.collect::<String>().into()
     }
@@ -251,7 +255,18 @@ impl Stream {
     }
 
     fn quirk(&self) -> Option<Quirk> {
-        self.quirk.get().copied()
+        self.known.get().copied().and_then(Quirk::of_client)
+    }
+
+    /// Returns what its client is served now.
+    fn served(&self) -> Served {
+        match (self.reply_max, self.known.get()) {
+            (None, Some(client)) => Served {
+                reply_max: Client::reply_max(Some(*client)),
+                ..self.served
+            },
+            (Some(_), _) | (None, None) => self.served,
+        }
     }
 
     fn client(&self) -> MutexGuard<'_, Met> {
@@ -322,7 +337,7 @@ pub(super) async fn open(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    let Asked { who, toolsets } = match Asked::by(&uri, shared.toolsets) {
+    let asked = match Asked::by(&uri, shared.toolsets) {
         Ok(asked) => asked,
         Err(response) => return *response,
     };
@@ -330,6 +345,12 @@ pub(super) async fn open(
         Ok(prefix) => prefix,
         Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
     };
+    let served = asked.served(None);
+    let Asked {
+        who,
+        toolsets,
+        reply_max,
+    } = asked;
     if shared.stop.is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
     }
@@ -348,7 +369,8 @@ pub(super) async fn open(
         named: old_id.is_some(),
         session,
         agent,
-        toolsets,
+        served,
+        reply_max,
         scope: Scope::Stream(id),
         outbox: Mutex::new(Some(Outbox {
             events,
@@ -356,7 +378,7 @@ pub(super) async fn open(
             account: Arc::clone(link.account()),
         })),
         client: Mutex::new(Met::NotYet),
-        quirk: OnceLock::new(),
+        known: OnceLock::new(),
         changes: Arc::default(),
         link: link.clone(),
         closed: CancellationToken::new(),

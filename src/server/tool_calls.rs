@@ -19,7 +19,9 @@ use super::owner::{self, Answered, Outcome, Owner, Receipt};
 use super::quirks::Quirk;
 use super::requests::Request;
 use crate::engine::{Command, SessionId};
-use crate::tools::{Arguments, InvalidCall, Scalar, Texts, Tool, ToolResult, Toolsets, described};
+use crate::tools::{
+    Arguments, Client, InvalidCall, ReplyBytes, Scalar, Served, Texts, Tool, ToolResult, Toolsets, described,
+};
 
 /// A plain `tools/call`.
 pub struct ToolCall<'a> {
@@ -33,6 +35,8 @@ pub struct ToolCall<'a> {
     pub progress_token: Option<&'a RawValue>,
     /// The version of the protocol, if the request names it, as 2026-07-28 has it.
     pub version: Option<Cow<'a, str>>,
+    /// Its client, if the request says which it is, and that is known.
+    pub client: Option<Client>,
 }
 
 impl<'a> Envelope<'a> {
@@ -80,6 +84,7 @@ impl<'a> Envelope<'a> {
             arguments,
             progress_token,
             version: None,
+            client: None,
         }))
     }
 }
@@ -161,25 +166,37 @@ impl Done {
         }
     }
 
-    fn new(tool: &'static Tool, Answered { answer, receipt }: Answered) -> Self {
+    fn new(asked: Asked, Answered { answer, receipt }: Answered) -> Self {
+        let Asked { tool, reply_max } = asked;
         Self {
-            result: ToolResult::Answered { tool, answer },
+            result: ToolResult::Answered {
+                tool,
+                answer,
+                reply_max,
+            },
             receipt,
         }
     }
 }
 
-/// A call that waits, and the tool that has the words for its answer. Dropping it cancels the call.
+/// What has the words for an answer, and how much of it is shown.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    tool: &'static Tool,
+    reply_max: ReplyBytes,
+}
+
+/// A call that waits, and what has the words for its answer. Dropping it cancels the call.
 pub struct Parked {
     call: owner::Parked,
-    tool: &'static Tool,
+    asked: Asked,
 }
 
 impl Parked {
     /// Waits for the answer. None comes if the call was cancelled; whoever closes its session must drop this, too.
     pub async fn answered(&mut self) -> Option<Done> {
         let answered = self.call.answered().await?;
-        Some(Done::new(self.tool, answered))
+        Some(Done::new(self.asked, answered))
     }
 }
 
@@ -189,12 +206,14 @@ impl Parked {
 ///
 /// [`InvalidCall`] when there is no such tool, or it takes other arguments.
 pub fn command(
-    toolsets: Toolsets,
+    served: Served,
     name: &str,
     arguments: Arguments<'_>,
-) -> Result<(&'static Tool, Command), InvalidCall> {
+) -> Result<(Asked, Command), InvalidCall> {
+    let Served { toolsets, reply_max } = served;
     let tool = toolsets.find(name)?;
-    Ok((tool, tool.command(arguments)?))
+    let command = tool.command(arguments, reply_max)?;
+    Ok((Asked { tool, reply_max }, command))
 }
 
 /// Asks the engine for a session; returns nothing if the request was cancelled before it came. Both ways, this one and
@@ -202,25 +221,25 @@ pub fn command(
 pub fn ask(
     owner: &Arc<Owner>,
     session: SessionId,
-    (tool, command): (&'static Tool, Command),
+    (asked, command): (Asked, Command),
     request: Option<Request<'_>>,
 ) -> Option<Called> {
     Some(match owner.call(session, command, request)? {
-        Outcome::Answered(answered) => Called::Done(Done::new(tool, answered)),
-        Outcome::Parked(call) => Called::Parked(Parked { call, tool }),
+        Outcome::Answered(answered) => Called::Done(Done::new(asked, answered)),
+        Outcome::Parked(call) => Called::Parked(Parked { call, asked }),
     })
 }
 
 /// Calls a tool for a session; returns nothing if the request was cancelled before it came.
 pub fn call_tool(
     owner: &Arc<Owner>,
-    toolsets: Toolsets,
+    served: Served,
     session: SessionId,
     name: &str,
     arguments: Arguments<'_>,
     request: Option<Request<'_>>,
 ) -> Option<Called> {
-    match command(toolsets, name, arguments) {
+    match command(served, name, arguments) {
         Ok(command) => ask(owner, session, command, request),
         Err(invalid) => Some(Called::Done(Done::error(invalid))),
     }
@@ -393,6 +412,7 @@ mod tests {
         let answered = |tool: &str, answer| ToolResult::Answered {
             tool: DEFAULT.find(tool).expect("a tool"),
             answer,
+            reply_max: ReplyBytes::LEAST_KNOWN,
         };
         let deliveries = Arc::new([delivery(false), delivery(true)].into());
         let restarted = Some(Timestamp::from_millis(0));
@@ -403,6 +423,8 @@ mod tests {
                 Ok(Reply::Mail(mail::Reply::Messages {
                     project: None,
                     deliveries,
+                    part: None,
+                    is_cut: true,
                     restarted,
                     remaining: 0,
                     earlier: Vec::new(),

@@ -11,10 +11,12 @@ use resources::{agents_to_json, inbox_to_json, project_to_json};
 use workers::{RELAY_RELEASE, RELAY_SPAWN};
 
 use super::lift::{MODE, handling};
-use super::messages::Posted;
+use super::messages::{Posted, Rest};
 use super::refusals;
+use super::text::escaped_bytes;
 use super::{Accepts, Argument, Needed, Prompt, Resource, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::mail::{PostOptions, Second};
+use crate::engine::room::{Escapes, Form, Part};
 use crate::engine::watches::Watched;
 use crate::engine::{
     AgentName, Command, DEFAULT_PROJECT, Delivery, Kind, Refusal, Reply, ResolvedBy, Timestamp, agents,
@@ -247,10 +249,12 @@ const RELAY_STATUS: Tool = Tool {
 
 fn send(given: &mut Values<'_>) -> Command {
     let (thread, timeout_ms) = (given.text("thread"), given.integer("timeout_ms"));
+    let asks = given.boolean("await_response");
     let options = PostOptions {
         thread,
         handling: handling(given),
-        await_ms: given.boolean("await_response").then_some(timeout_ms),
+        await_ms: asks.then_some(timeout_ms),
+        room: given.room(FORM).filter(|_| asks),
         ..PostOptions::default()
     };
     let command = mail::Command::Post {
@@ -281,6 +285,9 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
         }
         Reply::Mail(mail::Reply::Messages {
             deliveries,
+            part,
+            is_cut,
+            remaining,
             project,
             restarted,
             ..
@@ -290,10 +297,17 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
                 .expect("whoever waits for an answer gets one or a refusal");
             let from = answer.message.from.seen_from(seen_from(project.as_deref()));
             let again = again(answer);
-            texts.plain(format_args!(
-                "Response from {from}{again}: {}",
-                answer.message.body
-            ));
+            let part = part.as_deref();
+            let which = part.map(in_part).unwrap_or_default();
+            let body = part.map_or(&*answer.message.body, |part| part.body(&answer.message));
+            texts.plain(format_args!("Response from {from}{again}{which}: {body}"));
+            let rest = Rest {
+                part,
+                is_cut: *is_cut,
+                remaining: *remaining,
+                tool: RELAY_INBOX.name,
+            };
+            messages::tell_of_rest(&rest, texts);
             messages::tell_of_start(*restarted, texts);
         }
         Reply::Mail(_)
@@ -323,6 +337,7 @@ fn read(given: &mut Values<'_>) -> Command {
         channel: given.text("channel"),
         limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
         earlier: !given.boolean("unread_only"),
+        room: given.room(FORM),
         wait_ms: 0,
         second: Second::Supersedes,
     };
@@ -332,6 +347,9 @@ fn read(given: &mut Values<'_>) -> Command {
 fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Messages {
         deliveries,
+        part,
+        is_cut,
+        remaining,
         earlier,
         restarted,
         project,
@@ -340,11 +358,11 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     else {
         unreachable!("a read is answered with messages, not {reply:?}");
     };
-    let project = seen_from(project.as_deref());
+    let (project, part) = (seen_from(project.as_deref()), part.as_deref());
     let before = earlier.iter();
-    let before = before.map(|delivery| in_words(delivery, project, SHOWN_BEFORE));
+    let before = before.map(|delivery| in_words(delivery, None, project, SHOWN_BEFORE));
     let new = deliveries.iter();
-    let new = new.map(|delivery| in_words(delivery, project, again(delivery)));
+    let new = new.map(|delivery| in_words(delivery, part, project, again(delivery)));
     let shown: Vec<String> = before.chain(new).collect();
     if shown.is_empty() {
         texts.plain("No messages in inbox.");
@@ -355,15 +373,40 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
             shown.join("\n\n---\n\n")
         ));
     }
+    let rest = Rest {
+        part,
+        is_cut: *is_cut,
+        remaining: *remaining,
+        tool: RELAY_INBOX.name,
+    };
+    messages::tell_of_rest(&rest, texts);
     messages::tell_of_start(*restarted, texts);
 }
 
 /// Marks what was handed over before, which only a read of more than the unread messages shows.
 const SHOWN_BEFORE: &str = " (shown before)";
 
-fn in_words(delivery: &Delivery, project: &str, mark: &str) -> String {
+/// How a read is written, and an answer that was waited for: OpenCode shows 2,000 lines.
+const FORM: Form = Form {
+    reply: 640,
+    message: 128,
+    context: 32,
+    part: 48,
+    escapes: Escapes::Once,
+    has_metadata: false,
+    lines_max: Some(1_800),
+};
+
+/// Says which part of a message is shown.
+fn in_part(part: &Part) -> String {
+    format!(" (part {})", messages::which(part))
+}
+
+fn in_words(delivery: &Delivery, part: Option<&Part>, project: &str, mark: &str) -> String {
     let message = &delivery.message;
-    let (id, from, body) = (message.id, message.from.seen_from(project), &message.body);
+    let (id, from) = (message.id, message.from.seen_from(project));
+    let body = part.map_or(&*message.body, |part| part.body(message));
+    let which = part.map(in_part).unwrap_or_default();
     let channel = channel(delivery, project)
         .map(|channel| format!(" [{channel}]"))
         .unwrap_or_default();
@@ -371,7 +414,7 @@ fn in_words(delivery: &Delivery, project: &str, mark: &str) -> String {
         .thread()
         .map(|thread| format!(" (thread: {thread})"))
         .unwrap_or_default();
-    format!("[{id}] From {from}{channel}{thread}{mark}:\n{body}")
+    format!("[{id}] From {from}{channel}{thread}{mark}{which}:\n{body}")
 }
 
 fn again(delivery: &Delivery) -> &'static str {
@@ -399,7 +442,15 @@ fn listed(reply: &Reply, texts: &mut Texts<'_>) {
     if agents.is_empty() {
         return texts.plain("No agents online.");
     }
-    let lines: Vec<String> = agents
+    let mut left = texts.reply_max().left_beside(WHO_BYTES);
+    let fits = |line: &String| match left.checked_sub(escaped_bytes(line) + 2) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let mut lines: Vec<String> = agents
         .iter()
         .map(|agent| {
             let name = agent.name.seen_from(project);
@@ -411,13 +462,23 @@ fn listed(reply: &Reply, texts: &mut Texts<'_>) {
                 .unwrap_or_default();
             format!("- {name} ({cli}) - {status}{worker}")
         })
+        .filter(fits)
         .collect();
+    let left_out = agents.len() - lines.len();
+    if left_out > 0 {
+        lines.push(format!(
+            "... and {left_out} more; name a project, or leave idle ones out"
+        ));
+    }
     texts.plain(format_args!(
         "{} agent(s) online:\n{}",
         agents.len(),
         lines.join("\n")
     ));
 }
+
+/// Bytes of a list of agents beside them.
+const WHO_BYTES: usize = 192;
 
 fn status(reply: &Reply, texts: &mut Texts<'_>) {
     let You {

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value, json};
 
-use super::Tool;
+use super::{ReplyBytes, Tool};
 use crate::engine::limits::WAIT_SECONDS_MAX;
+use crate::engine::room::{Form, Room};
 use crate::engine::{AgentName, DEFAULT_PROJECT, Roster, shown};
 
 /// An argument of a tool.
@@ -393,6 +394,7 @@ impl<'a> Arguments<'a> {
         Ok(Values {
             list: tool.arguments,
             given: self.0,
+            reply_max: ReplyBytes::UNBOUNDED,
         })
     }
 
@@ -422,9 +424,21 @@ impl From<Map<String, Value>> for Arguments<'_> {
 pub struct Values<'a> {
     list: &'static [Argument],
     given: Vec<(Cow<'a, str>, Given<'a>)>,
+    reply_max: ReplyBytes,
 }
 
 impl Values<'_> {
+    /// Says how much of the answer is shown.
+    pub(super) fn answered_within(self, reply_max: ReplyBytes) -> Self {
+        Self { reply_max, ..self }
+    }
+
+    /// Returns the room of the answer, if that is bounded, by how messages are written into it.
+    pub fn room(&self, form: Form) -> Option<Room> {
+        let bytes = self.reply_max.bytes()?;
+        Some(Room { bytes, form })
+    }
+
     /// Takes a text that may be left out.
     ///
     /// # Panics

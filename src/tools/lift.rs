@@ -1,10 +1,12 @@
 //! The toolset of the source design: `post_message`, `read_messages`, `list_pending`.
 
-use super::messages::Posted;
+use super::messages::{Posted, Rest};
 use super::refusals::refused;
+use super::text::how_many_fit;
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::handling::{Handling, Mode};
 use crate::engine::mail::PostOptions;
+use crate::engine::room::{Escapes, Form};
 use crate::engine::{Command, DEFAULT_PROJECT, Kind, Reply, mail};
 
 /// The toolset. Its list stays under 4 kB with the largest roster, and its instructions under 1 kB: both stand in every
@@ -25,7 +27,8 @@ pub static LIFT: Toolset = Toolset {
 const INSTRUCTIONS: &str = "\
 relay carries messages between the agents that work on this machine. Each role has one inbox; use these \
 tools instead of asking the user to copy text between terminals.
-- Before each task, call read_messages for your role. It empties your inbox, so act on all that it returns.
+- Before each task, call read_messages for your role. It takes them out, so act on all that it returns, and call \
+again if it says that more wait.
 - After each status, question or directive block, call post_message with that kind and the block as body.
 - To wait for an answer, call read_messages with wait_seconds (up to 280) rather than polling.
 - list_pending looks without taking.
@@ -72,7 +75,7 @@ const POST_MESSAGE: Tool = Tool {
 
 const READ_MESSAGES: Tool = Tool {
     name: "read_messages",
-    description: "Take all messages out of your inbox, oldest first, as a JSON array. The inbox is empty afterwards.",
+    description: "Take all messages out of your inbox, oldest first, as JSON; a second text says if more wait.",
     arguments: &[
         FOR,
         Argument {
@@ -168,12 +171,19 @@ fn posted(reply: &Reply, texts: &mut Texts<'_>) {
 }
 
 fn read(given: &mut Values<'_>) -> Command {
-    mail::Command::read_all(given.text("for"), given.wait_ms("wait_seconds")).into()
+    let mut command = mail::Command::read_all(given.text("for"), given.wait_ms("wait_seconds"));
+    if let mail::Command::Read { room, .. } = &mut command {
+        *room = given.room(FORM);
+    }
+    command.into()
 }
 
 fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Messages {
         deliveries,
+        part,
+        is_cut,
+        remaining,
         restarted,
         project,
         ..
@@ -181,10 +191,28 @@ fn taken(reply: &Reply, texts: &mut Texts<'_>) {
     else {
         unreachable!("a read is answered with messages, not {reply:?}");
     };
-    let project = project.as_deref().unwrap_or(DEFAULT_PROJECT);
-    texts.json(|json| messages::write(deliveries, project, json));
+    let (project, part) = (project.as_deref().unwrap_or(DEFAULT_PROJECT), part.as_deref());
+    texts.json(|json| messages::write_read(deliveries, part, project, json));
+    let rest = Rest {
+        part,
+        is_cut: *is_cut,
+        remaining: *remaining,
+        tool: READ_MESSAGES.name,
+    };
+    messages::tell_of_rest(&rest, texts);
     messages::tell_of_start(*restarted, texts);
 }
+
+/// How a read is written.
+pub(super) const FORM: Form = Form {
+    reply: 640,
+    message: 224,
+    context: 80,
+    part: 64,
+    escapes: Escapes::Twice,
+    has_metadata: true,
+    lines_max: None,
+};
 
 fn list(given: &mut Values<'_>) -> Command {
     let command = mail::Command::Pending {
@@ -197,14 +225,28 @@ fn pending(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Pending { kinds }) = reply else {
         unreachable!("a look is answered with kinds, not {reply:?}");
     };
+    let left = texts.reply_max().left_beside(PENDING_BYTES);
+    let listed = how_many_fit(kinds, left, |json, kind| json.string(kind.as_str()));
+    let (listed, later) = kinds.split_at(listed);
     texts.json(|json| {
         json.object(|object| {
             object.member("count").number(kinds.len());
             let each = object.member("kinds");
-            each.array(kinds, |json, kind| json.string(kind.as_str()));
+            each.array(listed, |json, kind| json.string(kind.as_str()));
+            if !later.is_empty() {
+                object.member("later").object(|object| {
+                    for kind in Kind::ALL {
+                        let count = later.iter().filter(|other| **other == kind).count();
+                        object.member(kind.as_str()).number(count);
+                    }
+                });
+            }
         });
     });
 }
+
+/// Bytes of a list of what waits beside the kinds that are listed one by one.
+const PENDING_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -212,14 +254,16 @@ mod tests {
 
     use super::*;
     use crate::engine::{AgentName, Roster};
-    use crate::tools::{DEFAULT, InvalidCall};
+    use crate::tools::{DEFAULT, InvalidCall, ReplyBytes};
 
     fn arguments(value: Value) -> Map<String, Value> {
         serde_json::from_value(value).expect("an object")
     }
 
     fn command(tool: &str, arguments: Map<String, Value>) -> Result<Command, InvalidCall> {
-        DEFAULT.find(tool)?.command(arguments.into())
+        DEFAULT
+            .find(tool)?
+            .command(arguments.into(), ReplyBytes::UNBOUNDED)
     }
 
     fn said(tool: &str, value: Value) -> String {

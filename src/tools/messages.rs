@@ -4,6 +4,7 @@ use super::text::{Json, Object, Texts};
 use crate::engine::absence::{Absence, Absent};
 use crate::engine::address::Warning;
 use crate::engine::holds::HeldBy;
+use crate::engine::room::Part;
 use crate::engine::{AgentName, Context, Delivery, Message, Timestamp};
 
 /// Room that a message takes beside its body, in bytes: its names, id and time, with the quotes escaped.
@@ -26,6 +27,46 @@ pub fn write(deliveries: &[Delivery], project: &str, json: &mut Json<'_>) {
     });
 }
 
+/// Writes what a read has handed over, in the same form: of one that is shown in parts, `"body"` is a part, and `"part"` says which.
+pub fn write_read(deliveries: &[Delivery], part: Option<&Part>, project: &str, json: &mut Json<'_>) {
+    match part {
+        None => write(deliveries, project, json),
+        Some(part) => json.array(deliveries, |json, delivery| {
+            json.object(|object| {
+                write_part(delivery, part, project, object);
+            });
+        }),
+    }
+}
+
+fn write_part(delivery: &Delivery, part: &Part, project: &str, object: &mut Object<'_>) {
+    let message = &delivery.message;
+    write_head(message, project, object);
+    object.member("body").string(part.body(message));
+    write_time(message.ts, object.member("ts"));
+    if let Some(context) = &message.context {
+        write_thread(context, object);
+    }
+    write_which(part, message, object);
+    if delivery.redelivered {
+        object.member("redelivered").boolean(true);
+    }
+}
+
+/// Says which part of a message is shown: `"part": "2 of 5"`, and what of its metadata is in it.
+pub fn write_which(part: &Part, message: &Message, object: &mut Object<'_>) {
+    let metadata = part.metadata(message);
+    if !metadata.is_empty() {
+        object.member("metadata_part").string(metadata);
+    }
+    object.member("part").plain(&which(part));
+}
+
+/// Says which part of a message is shown.
+pub fn which(part: &Part) -> String {
+    format!("{} of {}", part.number, part.of)
+}
+
 /// Writes one of them.
 pub fn write_delivery(delivery: &Delivery, project: &str, object: &mut Object<'_>) {
     write_message(&delivery.message, project, object);
@@ -36,6 +77,18 @@ pub fn write_delivery(delivery: &Delivery, project: &str, object: &mut Object<'_
 
 /// Writes what was sent, with names as they are called in a project.
 pub fn write_message(message: &Message, project: &str, object: &mut Object<'_>) {
+    write_head(message, project, object);
+    object.member("body").string(&message.body);
+    write_time(message.ts, object.member("ts"));
+    if let Some(context) = &message.context {
+        write_thread(context, object);
+        if let Some(metadata) = &context.metadata {
+            object.member("metadata").raw(metadata);
+        }
+    }
+}
+
+fn write_head(message: &Message, project: &str, object: &mut Object<'_>) {
     let mut id = uuid::Uuid::encode_buffer();
     object
         .member("id")
@@ -43,23 +96,73 @@ pub fn write_message(message: &Message, project: &str, object: &mut Object<'_>) 
     object.member("from").plain(&message.from.seen_from(project));
     object.member("to").plain(&message.to.seen_from(project));
     object.member("kind").plain(message.kind.as_str());
-    object.member("body").string(&message.body);
-    write_time(message.ts, object.member("ts"));
-    if let Some(context) = &message.context {
-        write_context(context, object);
-    }
 }
 
 /// Writes what a message belongs to, as far as it belongs to anything.
-fn write_context(context: &Context, object: &mut Object<'_>) {
+pub fn write_thread(context: &Context, object: &mut Object<'_>) {
     if let Some(thread) = &context.thread {
         object.member("thread").string(thread);
     }
     if let Some(reply_to) = &context.reply_to {
         object.member("reply_to").plain(&reply_to.to_string());
     }
-    if let Some(metadata) = &context.metadata {
-        object.member("metadata").raw(metadata);
+}
+
+/// What a reply had no room for.
+#[derive(Debug, Clone, Copy)]
+pub struct Rest<'a> {
+    /// The part that it has, if it has no more of a message than one.
+    pub part: Option<&'a Part>,
+    /// Something that was asked for is not in it.
+    pub is_cut: bool,
+    /// How many messages wait, of which some may not have been asked for; one that is shown in parts is one of them until its last.
+    pub remaining: usize,
+    /// The tool that takes them.
+    pub tool: &'static str,
+}
+
+/// Tells a reader, in a text of its own, what its reply had no room for and how it gets the rest, if there is a rest.
+pub fn tell_of_rest(rest: &Rest<'_>, texts: &mut Texts<'_>) {
+    if let Some(said) = rest_text(rest) {
+        texts.plain(said);
+    }
+}
+
+/// The same in the answer's data.
+pub fn write_rest(rest: &Rest<'_>, object: &mut Object<'_>) {
+    if let Some(said) = rest_text(rest) {
+        object.member("more").string(&said);
+    }
+}
+
+fn rest_text(rest: &Rest<'_>) -> Option<String> {
+    let Rest {
+        part,
+        is_cut,
+        remaining,
+        tool,
+    } = *rest;
+    let wait = |count: usize| match count {
+        1 => "1 more message waits".to_owned(),
+        _ => format!("{count} more messages wait"),
+    };
+    match part {
+        Some(part) if !part.is_last() => {
+            let behind = match remaining.saturating_sub(1) {
+                0 => String::new(),
+                behind => format!("; {} behind it", wait(behind)),
+            };
+            let (number, next, of) = (part.number, part.number + 1, part.of);
+            Some(format!(
+                "this is part {number} of {of} of one message: call {tool} again for part {next}, and act on it once you have all{behind}"
+            ))
+        }
+        Some(_) | None => is_cut.then(|| {
+            format!(
+                "{}: this reply has as many as your client shows whole; call {tool} again",
+                wait(remaining)
+            )
+        }),
     }
 }
 

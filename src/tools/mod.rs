@@ -6,6 +6,7 @@
 
 pub mod agent_relay;
 pub mod arguments;
+pub mod clients;
 pub mod frame;
 pub mod holds;
 pub mod lift;
@@ -14,6 +15,8 @@ mod refusals;
 pub mod text;
 pub mod thrum;
 pub mod traces;
+#[cfg(test)]
+mod within;
 mod workers;
 
 use std::str::FromStr;
@@ -24,6 +27,7 @@ use serde_json::{Value, json};
 use crate::engine::watches::Watched;
 use crate::engine::{AgentName, Command, Refusal, Reply, Roster, shown};
 pub use arguments::{Accepts, Argument, Arguments, Given, InvalidCall, Needed, Values, described};
+pub use clients::{Client, InvalidReplyBytes, ReplyBytes};
 pub use text::Texts;
 
 /// All toolsets, in the order in which their tools are listed. No two tools of them have the same name.
@@ -171,8 +175,8 @@ pub struct Resource {
     pub description: &'static str,
     /// What reading it means to the engine.
     pub to_command: fn() -> Command,
-    /// Translates the engine's answer into the JSON that is read.
-    pub to_json: fn(&Reply, &mut text::Json<'_>),
+    /// Translates the engine's answer into the JSON that is read, with no more bytes than its client shows.
+    pub to_json: fn(&Reply, ReplyBytes, &mut text::Json<'_>),
     /// With what of the engine's it changes; none if it stays as it is while relay runs.
     pub changes_with: Option<Watched>,
 }
@@ -208,8 +212,8 @@ impl Tool {
     /// # Errors
     ///
     /// [`InvalidCall`] when its arguments are not the ones that the tool takes.
-    pub fn command(&self, arguments: Arguments<'_>) -> Result<Command, InvalidCall> {
-        let mut values = arguments.checked(self)?;
+    pub fn command(&self, arguments: Arguments<'_>, reply_max: ReplyBytes) -> Result<Command, InvalidCall> {
+        let mut values = arguments.checked(self)?.answered_within(reply_max);
         let command = (self.to_command)(&mut values);
         debug_assert!(
             values.is_empty(),
@@ -247,6 +251,15 @@ impl Tool {
 /// The toolsets that a session has, chosen once, when it begins: one at least, each a bit in the order of [`ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Toolsets(u8);
+
+/// What a session is served: tools, and as much of their answers as its client shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Served {
+    /// The tools.
+    pub toolsets: Toolsets,
+    /// How much of an answer is shown.
+    pub reply_max: ReplyBytes,
+}
 
 /// Why a text names no toolsets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -419,6 +432,8 @@ pub enum ToolResult {
         tool: &'static Tool,
         /// The engine's answer.
         answer: Result<Reply, Refusal>,
+        /// How much of it is shown.
+        reply_max: ReplyBytes,
     },
     /// The call did nothing, because something about it was wrong.
     Refused {
@@ -456,10 +471,15 @@ impl ToolResult {
             Self::Answered {
                 tool,
                 answer: Ok(reply),
-            } => (tool.to_texts)(reply, texts),
+                reply_max,
+            } => {
+                texts.keep_within(*reply_max);
+                (tool.to_texts)(reply, texts);
+            }
             Self::Answered {
                 tool,
                 answer: Err(refusal),
+                reply_max: _,
             } => {
                 let reason = (tool.refused)(refusal);
                 if reason.starts_with(FAILED) {

@@ -7,12 +7,16 @@ use std::fmt::{self, Write as _};
 
 use serde::Deserialize;
 
+use super::ReplyBytes;
+
 /// The text blocks of an answer, written as the items of MCP's `content`: `{"type":"text","text":"…"}`, with commas
 /// between them.
 #[derive(Debug)]
 pub struct Texts<'a> {
     out: &'a mut Vec<u8>,
     is_first: bool,
+    /// How much of them is shown.
+    reply_max: ReplyBytes,
     /// The answer as data, a JSON document, if it is one.
     structured: Option<Vec<u8>>,
     /// What the answer's data tells of beside all else, if it has any.
@@ -28,9 +32,20 @@ impl<'a> Texts<'a> {
         Self {
             out,
             is_first: true,
+            reply_max: ReplyBytes::UNBOUNDED,
             structured: None,
             notice: None,
         }
+    }
+
+    /// Says how much of them is shown. What is no message is cut by whoever writes it, which is told by this how long it may be.
+    pub fn keep_within(&mut self, reply_max: ReplyBytes) {
+        self.reply_max = reply_max;
+    }
+
+    /// Returns how much of them is shown.
+    pub fn reply_max(&self) -> ReplyBytes {
+        self.reply_max
     }
 
     /// Adds a text as it reads.
@@ -95,6 +110,62 @@ pub(super) fn unwrapped(write: impl FnOnce(&mut Texts<'_>)) -> (Vec<String>, Opt
     let structured =
         structured.map(|json| serde_json::from_slice(&json).expect("what is written here is JSON"));
     (blocks.into_iter().map(|block| block.text).collect(), structured)
+}
+
+/// Counts how many of some items fit into so many bytes one behind the other, each with a comma, in JSON that is a text.
+pub fn how_many_fit<T>(
+    items: impl IntoIterator<Item = T>,
+    bytes_max: usize,
+    mut write: impl FnMut(&mut Json<'_>, T),
+) -> usize {
+    let mut written = Vec::new();
+    let mut count = 0;
+    for item in items {
+        let (out, level) = (&mut written, Level::InText);
+        write(&mut Json { out, level }, item);
+        written.push(b',');
+        if written.len() > bytes_max {
+            break;
+        }
+        count += 1;
+    }
+    count
+}
+
+/// Finds those of some items that fit into so many bytes one behind the other, as [`how_many_fit`] counts them: one that is too long
+/// itself is left out.
+pub fn which_fit<T: Copy>(
+    items: impl IntoIterator<Item = T>,
+    bytes_max: usize,
+    mut write: impl FnMut(&mut Json<'_>, T),
+) -> Vec<T> {
+    let mut left = bytes_max;
+    let fits = |item: &T| match left.checked_sub(how_long(|json| write(json, *item)) + 1) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    items.into_iter().filter(fits).collect()
+}
+
+/// Returns how many bytes something takes in JSON that is a text.
+pub fn how_long(write: impl FnOnce(&mut Json<'_>)) -> usize {
+    let mut written = Vec::new();
+    let (out, level) = (&mut written, Level::InText);
+    write(&mut Json { out, level });
+    written.len()
+}
+
+/// Returns the bytes of a text where it is escaped in a document.
+pub fn escaped_bytes(text: &str) -> usize {
+    let special = text.bytes().filter(|byte| is_special(*byte));
+    let more = special.map(|byte| match byte {
+        b'"' | b'\\' | 0x08 | b'\t' | b'\n' | 0x0c | b'\r' => 1,
+        _ => 5,
+    });
+    text.len() + more.sum::<usize>()
 }
 
 /// A place for one JSON value.

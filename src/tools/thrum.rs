@@ -2,16 +2,20 @@
 //!
 //! Whose tools they are is the session's agent: none takes an agent's own name.
 
+mod groups;
+
+use groups::grouped;
+
 use super::lift::{MODE, handling};
-use super::refusals::{self, member_words};
-use super::text::{Json, Object};
+use super::messages::Rest;
+use super::refusals;
+use super::text::{Json, Object, which_fit};
 use super::{Accepts, Argument, Needed, Texts, Tool, Toolset, Values, Waits, messages};
 use crate::engine::address::Warning;
-use crate::engine::groups::{self, GroupView, Member, Named};
+use crate::engine::groups::{Command as Groups, Named};
 use crate::engine::mail::{PostOptions, Second};
-use crate::engine::{
-    AgentName, Command, DEFAULT_PROJECT, Delivery, GroupName, Kind, Refusal, Reply, Timestamp, agents, mail,
-};
+use crate::engine::room::{Escapes, Form, Part};
+use crate::engine::{Command, DEFAULT_PROJECT, Delivery, Kind, Refusal, Reply, agents, mail};
 
 /// The toolset. Its list stays under 4 kB, and its instructions under 1 kB.
 pub static THRUM: Toolset = Toolset {
@@ -137,7 +141,7 @@ const CHECK_MESSAGES: Tool = Tool {
     }],
     to_command: |given| {
         let limit = given.integer("limit");
-        read(limit, 0)
+        read(limit, 0, given)
     },
     to_texts: checked,
     refused,
@@ -159,7 +163,7 @@ const WAIT_FOR_MESSAGE: Tool = Tool {
     }],
     to_command: |given| {
         let seconds = given.integer("timeout");
-        read(1, seconds * 1_000)
+        read(1, seconds * 1_000, given)
     },
     to_texts: waited,
     refused,
@@ -203,7 +207,7 @@ const CREATE_GROUP: Tool = Tool {
         },
     ],
     to_command: |given| {
-        let command = groups::Command::Create {
+        let command = Groups::Create {
             name: given.needed_text("name"),
             description: given.text("description").unwrap_or_default(),
         };
@@ -220,7 +224,7 @@ const DELETE_GROUP: Tool = Tool {
     arguments: &[NAME],
     to_command: |given| {
         let name = given.needed_text("name");
-        groups::Command::Delete { name }.into()
+        Groups::Delete { name }.into()
     },
     to_texts: grouped,
     refused,
@@ -233,7 +237,7 @@ const ADD_GROUP_MEMBER: Tool = Tool {
     arguments: &[GROUP, MEMBER_TYPE, MEMBER_VALUE],
     to_command: |given| {
         let (group, member) = membership(given);
-        groups::Command::Add { group, member }.into()
+        Groups::Add { group, member }.into()
     },
     to_texts: grouped,
     refused,
@@ -246,7 +250,7 @@ const REMOVE_GROUP_MEMBER: Tool = Tool {
     arguments: &[GROUP, MEMBER_TYPE, MEMBER_VALUE],
     to_command: |given| {
         let (group, member) = membership(given);
-        groups::Command::Remove { group, member }.into()
+        Groups::Remove { group, member }.into()
     },
     to_texts: grouped,
     refused,
@@ -257,7 +261,7 @@ const LIST_GROUPS: Tool = Tool {
     name: "list_groups",
     description: "List all groups.",
     arguments: &[],
-    to_command: |_| groups::Command::List { project: None }.into(),
+    to_command: |_| Groups::List { project: None }.into(),
     to_texts: grouped,
     refused,
     waits: Waits::Never,
@@ -276,7 +280,7 @@ const GET_GROUP: Tool = Tool {
         },
     ],
     to_command: |given| {
-        let command = groups::Command::Get {
+        let command = Groups::Get {
             name: given.needed_text("name"),
             expand: given.boolean("expand"),
         };
@@ -326,18 +330,30 @@ fn send(to: String, given: &mut Values<'_>, options: PostOptions) -> Command {
     command.into()
 }
 
-fn read(limit: u32, wait_ms: u32) -> Command {
+fn read(limit: u32, wait_ms: u32, given: &Values<'_>) -> Command {
     let command = mail::Command::Read {
         agent: None,
         from: None,
         channel: None,
         limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
         earlier: false,
+        room: given.room(FORM),
         wait_ms,
         second: Second::IsRefused,
     };
     command.into()
 }
+
+/// How a read is written, and a message that was waited for.
+const FORM: Form = Form {
+    reply: 1_024,
+    message: 192,
+    context: 80,
+    part: 64,
+    escapes: Escapes::Twice,
+    has_metadata: true,
+    lines_max: None,
+};
 
 fn membership(given: &mut Values<'_>) -> (String, Named) {
     let group = given.needed_text("group");
@@ -392,6 +408,8 @@ fn warned(warning: &Warning, given: &str) -> String {
 fn checked(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Messages {
         deliveries,
+        part,
+        is_cut,
         restarted,
         remaining,
         project,
@@ -405,15 +423,22 @@ fn checked(reply: &Reply, texts: &mut Texts<'_>) {
     } else {
         "messages"
     };
-    let project = project.as_deref().unwrap_or(DEFAULT_PROJECT);
+    let (project, part) = (project.as_deref().unwrap_or(DEFAULT_PROJECT), part.as_deref());
+    let rest = Rest {
+        part,
+        is_cut: *is_cut,
+        remaining: *remaining,
+        tool: CHECK_MESSAGES.name,
+    };
     texts.structured(|object| {
         object.member("status").plain(status);
         object
             .member("messages")
             .array(deliveries.iter(), |json, delivery| {
-                write_message(delivery, project, json);
+                write_message(delivery, part, project, json);
             });
         object.member("remaining").number(*remaining);
+        messages::write_rest(&rest, object);
         messages::write_notice(*restarted, object);
     });
     messages::tell_of_start(*restarted, texts);
@@ -422,6 +447,9 @@ fn checked(reply: &Reply, texts: &mut Texts<'_>) {
 fn waited(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Mail(mail::Reply::Messages {
         deliveries,
+        part,
+        is_cut,
+        remaining,
         restarted,
         waited_ms,
         project,
@@ -430,7 +458,13 @@ fn waited(reply: &Reply, texts: &mut Texts<'_>) {
     else {
         unreachable!("a read is answered with messages, not {reply:?}");
     };
-    let project = project.as_deref().unwrap_or(DEFAULT_PROJECT);
+    let (project, part) = (project.as_deref().unwrap_or(DEFAULT_PROJECT), part.as_deref());
+    let rest = Rest {
+        part,
+        is_cut: *is_cut,
+        remaining: *remaining,
+        tool: CHECK_MESSAGES.name,
+    };
     texts.structured(|object| {
         let first = deliveries.first();
         let status = if first.is_some() {
@@ -440,23 +474,25 @@ fn waited(reply: &Reply, texts: &mut Texts<'_>) {
         };
         object.member("status").plain(status);
         match first {
-            Some(delivery) => write_message(delivery, project, object.member("message")),
+            Some(delivery) => write_message(delivery, part, project, object.member("message")),
             None => object.member("message").null(),
         }
         let seconds = usize::try_from(waited_ms / 1_000).unwrap_or_default();
         object.member("waited_seconds").number(seconds);
+        messages::write_rest(&rest, object);
         messages::write_notice(*restarted, object);
     });
     messages::tell_of_start(*restarted, texts);
 }
 
 /// Writes a message as Thrum has it; what Thrum does not have stands there only where it says something.
-fn write_message(delivery: &Delivery, project: &str, json: &mut Json<'_>) {
+fn write_message(delivery: &Delivery, part: Option<&Part>, project: &str, json: &mut Json<'_>) {
     let message = &delivery.message;
     json.object(|object| {
         object.member("message_id").plain(&message.id.to_string());
         object.member("from").plain(&message.from.seen_from(project));
-        object.member("content").string(&message.body);
+        let body = part.map_or(&*message.body, |part| part.body(message));
+        object.member("content").string(body);
         messages::write_time(message.ts, object.member("timestamp"));
         if let Some(context) = &message.context {
             if let Some(thread) = &context.thread {
@@ -465,12 +501,17 @@ fn write_message(delivery: &Delivery, project: &str, json: &mut Json<'_>) {
             if let Some(reply_to) = &context.reply_to {
                 object.member("reply_to").plain(&reply_to.to_string());
             }
-            if let Some(metadata) = &context.metadata {
+            if let Some(metadata) = &context.metadata
+                && part.is_none()
+            {
                 object.member("metadata").raw(metadata);
             }
         }
         if message.to.by() != crate::engine::ResolvedBy::Name {
             object.member("to").plain(&message.to.seen_from(project));
+        }
+        if let Some(part) = part {
+            messages::write_which(part, message, object);
         }
         if delivery.redelivered {
             object.member("redelivered").boolean(true);
@@ -478,95 +519,46 @@ fn write_message(delivery: &Delivery, project: &str, json: &mut Json<'_>) {
     });
 }
 
+/// Bytes of a list's answer beside what is listed: a group with its name and description is the longest.
+const LIST_BYTES: usize = 640;
+
+/// Says how many of a list had no room.
+fn write_left_out(count: usize, object: &mut Object<'_>) {
+    if count > 0 {
+        object.member("left_out").number(count);
+    }
+}
+
 fn listed(reply: &Reply, texts: &mut Texts<'_>) {
     let Reply::Agents(agents::Reply::Listed { agents, project }) = reply else {
         unreachable!("a look is answered with agents, not {reply:?}");
     };
+    let left = texts.reply_max().left_beside(LIST_BYTES);
+    let fitting = which_fit(agents, left, |json, agent| write_agent(agent, project, json));
     texts.structured(|object| {
-        object.member("agents").array(agents, |json, agent| {
-            json.object(|object| {
-                object.member("name").plain(&agent.name.seen_from(project));
-                object
-                    .member("role")
-                    .string(agent.profile.role.as_deref().unwrap_or_default());
-                object
-                    .member("module")
-                    .string(agent.profile.module.as_deref().unwrap_or_default());
-                let status = if agent.is_active { "active" } else { "offline" };
-                object.member("status").plain(status);
-                if let Some(at) = agent.last_contact {
-                    messages::write_time(at, object.member("last_seen_at"));
-                }
-            });
-        });
+        let left_out = agents.len() - fitting.len();
+        let shown = object.member("agents");
+        shown.array(fitting, |json, agent| write_agent(agent, project, json));
         object.member("count").number(agents.len());
+        write_left_out(left_out, object);
     });
 }
 
-fn grouped(reply: &Reply, texts: &mut Texts<'_>) {
-    let Reply::Groups(reply) = reply else {
-        unreachable!("a command about groups is answered with groups, not {reply:?}");
-    };
-    texts.structured(|object| match reply {
-        groups::Reply::Created { name } => {
-            object.member("status").plain("created");
-            object.member("name").plain(name.local());
-        }
-        groups::Reply::Deleted { name } => {
-            object.member("status").plain("deleted");
-            object.member("name").plain(name.local());
-        }
-        groups::Reply::Added { group, member } => write_membership("added", group, member, object),
-        groups::Reply::Removed { group, member } => {
-            write_membership("removed", group, member, object);
-        }
-        groups::Reply::Listed { groups } => object.member("groups").array(groups, |json, group| {
-            json.object(|object| {
-                write_group(group, object);
-                object.member("member_count").number(group.members);
-            });
-        }),
-        groups::Reply::Seen {
-            group,
-            members,
-            agents,
-        } => {
-            write_group(group, object);
-            object.member("members").array(members, |json, member| {
-                let (kind, name) = member_words(member, &group.project);
-                json.object(|object| {
-                    object.member("type").plain(kind);
-                    object.member("id").plain(&name);
-                });
-            });
-            if let Some(agents) = agents {
-                let ids = object.member("expanded_agents");
-                ids.array(agents, |json, agent: &AgentName| {
-                    json.plain(&agent.seen_from(&group.project));
-                });
-                object.member("expanded_agents_count").number(agents.len());
-            }
+fn write_agent(agent: &agents::AgentView, project: &str, json: &mut Json<'_>) {
+    json.object(|object| {
+        object.member("name").plain(&agent.name.seen_from(project));
+        object
+            .member("role")
+            .string(agent.profile.role.as_deref().unwrap_or_default());
+        object
+            .member("module")
+            .string(agent.profile.module.as_deref().unwrap_or_default());
+        let status = if agent.is_active { "active" } else { "offline" };
+        object.member("status").plain(status);
+        if let Some(at) = agent.last_contact {
+            messages::write_time(at, object.member("last_seen_at"));
         }
     });
-}
-
-fn write_membership(status: &str, group: &GroupName, member: &Member, object: &mut Object<'_>) {
-    let (kind, name) = member_words(member, group.project());
-    object.member("status").plain(status);
-    object.member("group").plain(group.local());
-    object.member("member_type").plain(kind);
-    object.member("member_value").plain(&name);
-}
-
-fn write_group(group: &GroupView, object: &mut Object<'_>) {
-    object.member("name").plain(&group.name);
-    object.member("description").string(&group.description);
-    let at: Timestamp = group.created_at;
-    messages::write_time(at, object.member("created_at"));
-    let by = group.created_by.as_ref().map(|by| by.seen_from(&group.project));
-    object
-        .member("created_by")
-        .plain(by.as_deref().unwrap_or("relay"));
 }
 
 /// Says what was wrong, and what would be accepted.

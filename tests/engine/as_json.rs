@@ -7,7 +7,7 @@ use relay::engine::receipts::Receipt;
 use relay::engine::trace::{Happened, Moment, Traced};
 use relay::tools::agent_relay::AGENT_RELAY;
 use relay::tools::text::Json;
-use relay::tools::{holds, messages, traces};
+use relay::tools::{ReplyBytes, holds, messages, traces};
 use serde_json::{Value, json};
 
 use super::*;
@@ -288,7 +288,7 @@ pub fn resource(relay: &mut Relay, session: SessionId, uri: &str) -> Value {
     else {
         panic!("{effects:?}");
     };
-    written(|json| (resource.to_json)(reply, json))
+    written(|json| (resource.to_json)(reply, ReplyBytes::UNBOUNDED, json))
 }
 
 #[test]

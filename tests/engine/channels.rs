@@ -63,6 +63,7 @@ fn read_channel(agent: &str, channel: &str, wait_ms: u32) -> Command {
         channel: Some(channel.to_owned()),
         limit: None,
         earlier: false,
+        room: None,
         wait_ms,
         second: mail::Second::Supersedes,
     })

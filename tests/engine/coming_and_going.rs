@@ -335,6 +335,7 @@ fn a_transient_agent_leaves_its_groups_and_channels() {
         channel,
         limit: None,
         earlier: false,
+        room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,
     };

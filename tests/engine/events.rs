@@ -55,6 +55,7 @@ impl Watched {
             person: false,
             deliveries: Arc::new(deliveries.to_vec()),
             notice: false,
+            part: None,
         }
     }
 
@@ -291,6 +292,7 @@ fn the_news_of_the_start_is_handed_over_like_a_message() {
         person: false,
         deliveries: Arc::default(),
         notice: true,
+        part: None,
     };
     assert_eq!(relay.events(), [told]);
 }

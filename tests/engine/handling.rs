@@ -259,6 +259,7 @@ fn what_has_expired_is_not_shown_among_what_was_handed_over_before() {
         channel: None,
         limit: None,
         earlier: true,
+        room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,
     };

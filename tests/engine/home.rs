@@ -109,6 +109,7 @@ fn said(project: &str) -> Vec<Command> {
         channel: Some(of("#general")),
         limit: None,
         earlier: false,
+        room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,
     }));
@@ -265,6 +266,7 @@ fn a_reader_names_somebody_who_has_gone_as_it_is_called_there_or_with_the_relays
             from: Some(from.to_owned()),
             channel: None,
             earlier: false,
+            room: None,
             limit: None,
             wait_ms: 0,
             second: mail::Second::Supersedes,

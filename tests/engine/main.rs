@@ -37,6 +37,7 @@ mod posting_and_reading;
 mod programs;
 mod pushes;
 mod reading_some;
+mod reading_within;
 mod receipts;
 mod records;
 mod refusals;
@@ -451,6 +452,8 @@ fn shown(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
             deliveries: Arc::new(deliveries),
             restarted: None,
             remaining: 0,
+            part: None,
+            is_cut: false,
             earlier: Vec::new(),
             waited_ms: 0,
             project: None,
@@ -471,6 +474,8 @@ fn told(call: u64, deliveries: impl IntoIterator<Item = Delivery>) -> Effect {
             deliveries: Arc::new(deliveries),
             restarted: Some(START),
             remaining: 0,
+            part: None,
+            is_cut: false,
             earlier: Vec::new(),
             waited_ms: 0,
             project: None,

@@ -506,6 +506,7 @@ fn a_message_on_its_way_to_a_node_can_be_answered_and_is_shown_to_nobody_else() 
         channel: None,
         limit: None,
         earlier: true,
+        room: None,
         wait_ms: 0,
         second: mail::Second::Supersedes,
     };

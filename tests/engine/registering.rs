@@ -75,6 +75,8 @@ fn an_agent_of_another_project_has_its_project_in_its_name() {
         deliveries: Arc::new(vec![mine]),
         restarted: None,
         remaining: 0,
+        part: None,
+        is_cut: false,
         earlier: Vec::new(),
         waited_ms: 0,
     };

@@ -3,7 +3,7 @@
 use relay::engine::limits::{ACTIVE_MS, TRANSIENT_MS};
 use relay::engine::{WorkerId, workers};
 use relay::tools::agent_relay::AGENT_RELAY;
-use relay::tools::{ToolResult, Toolsets};
+use relay::tools::{ReplyBytes, ToolResult, Toolsets};
 use serde_json::{Value, json};
 
 use super::as_json::resource;
@@ -245,7 +245,9 @@ fn a_response_is_waited_for_and_shown() {
     let ask = |relay: &mut Relay, call: u64| {
         let asked = json!({"to": "Bob", "message": "ready?", "await_response": true, "timeout_ms": 1_000});
         let arguments = asked.as_object().expect("an object").clone();
-        let command = tool.command(arguments.into()).expect("good arguments");
+        let command = tool
+            .command(arguments.into(), ReplyBytes::LEAST_KNOWN)
+            .expect("good arguments");
         assert_eq!(relay.call(ALICE, call, command), NONE);
     };
     let told = |effects: &[Effect], call: u64| {
@@ -254,7 +256,11 @@ fn a_response_is_waited_for_and_shown() {
             panic!("{effects:?}");
         };
         let answer = answer.clone();
-        let result = ToolResult::Answered { tool, answer };
+        let result = ToolResult::Answered {
+            tool,
+            answer,
+            reply_max: ReplyBytes::LEAST_KNOWN,
+        };
         (result.texts().concat(), result.is_error())
     };
     ask(&mut relay, 1);
@@ -363,7 +369,12 @@ fn a_worker_is_spawned_and_released_in_the_words_of_the_document() {
     let texts = |name, answer: workers::Reply| {
         let answer = Ok(answer.into());
         let tool = tool(name);
-        ToolResult::Answered { tool, answer }.texts()
+        ToolResult::Answered {
+            tool,
+            answer,
+            reply_max: ReplyBytes::LEAST_KNOWN,
+        }
+        .texts()
     };
     let (agent, parent, worker) = (name("web:TestRunner"), name("web:Alice"), WorkerId(1));
     let spawned = workers::Reply::Spawned {

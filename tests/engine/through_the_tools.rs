@@ -1,7 +1,7 @@
 //! The tools from arguments to texts, on an engine.
 
 use relay::engine::surfacing;
-use relay::tools::{DEFAULT, InvalidCall, Tool, ToolResult, Toolsets, frame};
+use relay::tools::{DEFAULT, InvalidCall, ReplyBytes, Tool, ToolResult, Toolsets, frame};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -12,7 +12,10 @@ fn arguments(value: Value) -> Map<String, Value> {
 
 fn command(tool: &str, value: Value) -> Result<(&'static Tool, Command), InvalidCall> {
     let tool = DEFAULT.find(tool)?;
-    Ok((tool, tool.command(arguments(value).into())?))
+    Ok((
+        tool,
+        tool.command(arguments(value).into(), ReplyBytes::UNBOUNDED)?,
+    ))
 }
 
 fn asked(tool: &str, value: Value) -> Result<Command, InvalidCall> {
@@ -37,14 +40,18 @@ pub fn called_with(
     tool: &str,
     value: Value,
 ) -> (Vec<String>, Option<Value>, bool) {
-    let command = toolsets
-        .find(tool)
-        .and_then(|tool| Ok((tool, tool.command(arguments(value).into())?)));
+    let command = toolsets.find(tool).and_then(|tool| {
+        Ok((
+            tool,
+            tool.command(arguments(value).into(), ReplyBytes::LEAST_KNOWN)?,
+        ))
+    });
     let result = match command {
         Ok((tool, command)) => match relay.call(session, call, command).last() {
             Some(Effect::Reply { result, .. }) => ToolResult::Answered {
                 tool,
                 answer: result.clone(),
+                reply_max: ReplyBytes::LEAST_KNOWN,
             },
             other => panic!("{other:?}"),
         },

@@ -1,7 +1,7 @@
 //! Thrum's tools from arguments to texts and data, on an engine.
 
 use relay::engine::limits::ACTIVE_MS;
-use relay::tools::{ToolResult, Toolsets};
+use relay::tools::{ReplyBytes, ToolResult, Toolsets};
 use serde_json::{Value, json};
 
 use super::through_the_tools::called_with;
@@ -215,7 +215,8 @@ fn a_wait_takes_one_message_or_says_that_its_time_is_over() {
     let wait = thrum.find("wait_for_message").expect("it is one");
     let parked = |value: Value| {
         let arguments = value.as_object().expect("an object").clone();
-        wait.command(arguments.into()).expect("good arguments")
+        wait.command(arguments.into(), ReplyBytes::UNBOUNDED)
+            .expect("good arguments")
     };
     assert_eq!(relay.call(DEV_A, 7, parked(json!({"timeout": 3}))), NONE);
     assert_eq!(
@@ -228,10 +229,17 @@ fn a_wait_takes_one_message_or_says_that_its_time_is_over() {
         deliveries: Arc::default(),
         restarted: None,
         remaining: 0,
+        part: None,
+        is_cut: false,
         earlier: Vec::new(),
         waited_ms: 3_999,
     }));
-    let (_, told) = ToolResult::Answered { tool: wait, answer }.texts_and_data();
+    let (_, told) = ToolResult::Answered {
+        tool: wait,
+        answer,
+        reply_max: ReplyBytes::LEAST_KNOWN,
+    }
+    .texts_and_data();
     let over = json!({"status": "timeout", "message": null, "waited_seconds": 3});
     assert_eq!(told, Some(over));
 }

@@ -11,6 +11,7 @@ mod proxies;
 mod quirks;
 mod redelivery;
 mod restart;
+mod rooms;
 mod short_way;
 mod streams;
 mod subscriptions;

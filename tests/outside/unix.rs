@@ -26,7 +26,8 @@ fn command(directory: &Path, variables: &[(&str, &str)]) -> Command {
 /// A bridge that looks for a relay where a test says.
 fn bridge(directory: &Path, variables: &[(&str, &str)]) -> Agent {
     let mut command = command(directory, variables);
-    command.arg("mcp");
+    // The answers are as long as what is in them: nobody shows them to a model.
+    command.args(["mcp", "--reply-kb", "1000000"]);
     Agent::start_by(command)
 }
 

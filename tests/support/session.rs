@@ -46,8 +46,14 @@ pub struct Session {
 }
 
 impl Session {
+    /// Opens a session whose replies are as long as what is in them: nobody shows them to a model.
     pub fn open(port: u16, way: Way, role: Option<&str>) -> Self {
-        let query = role.map(|role| format!("?agent={role}")).unwrap_or_default();
+        let agent = role.map(|role| format!("agent={role}&")).unwrap_or_default();
+        Self::open_at(port, way, &format!("?{agent}reply_kb=1000000"))
+    }
+
+    /// Opens a session whose address ends so.
+    pub fn open_at(port: u16, way: Way, query: &str) -> Self {
         let calls = Connection::open(port);
         let (stream, target) = match way {
             Way::Sse | Way::ModernSse => {

@@ -10,6 +10,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use relay::tools::ReplyBytes;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -34,6 +35,9 @@ pub const SERVER: (&str, u16) = ("relay", 7331);
 /// How long a client waits for the answer to anything that does not wait by itself.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Room for all that an inbox of a run holds.
+pub const ROOM_FOR_ALL: ReplyBytes = ReplyBytes::kb(ReplyBytes::KB_MAX);
+
 /// What a session needs to know.
 #[derive(Clone)]
 pub struct Settings {
@@ -47,6 +51,8 @@ pub struct Settings {
     pub mate: Option<Mate>,
     /// What its address says in the place of these, not over stdio.
     pub address: Option<String>,
+    /// How much of a reply it shows.
+    pub reply_max: ReplyBytes,
     /// A stream that is mute for longer is dropped.
     pub mute_max: Duration,
     /// Where sockets tell what they do.
@@ -62,14 +68,13 @@ pub struct Settings {
 impl Settings {
     /// Returns what is behind the path of a transport's address.
     fn query(&self) -> String {
-        if let Some(mate) = self.mate {
-            return crate::team::query(mate);
-        }
-        if let Some(address) = &self.address {
-            return format!("?{address}");
-        }
-        let role = self.bound_to.as_ref();
-        role.map(|role| format!("?agent={role}")).unwrap_or_default()
+        let query = match (self.mate, &self.address, &self.bound_to) {
+            (Some(mate), _, _) => format!("{}&", crate::team::query(mate)),
+            (None, Some(address), _) => format!("?{address}&"),
+            (None, None, Some(role)) => format!("?agent={role}&"),
+            (None, None, None) => "?".to_owned(),
+        };
+        format!("{query}reply_kb={}", self.reply_max)
     }
 
     /// Notes that a call was told of progress; `told` is none if it did not ask for it, or is none of this session's.

@@ -174,8 +174,7 @@ pub(super) fn filter(read: &Record) -> &Filter {
 
 /// Returns from when until when a call was certainly parked that waited for nothing, to its end; none if it did not.
 fn surely_waits(read: &Record, wait_ms: u64) -> Option<(u64, u64)> {
-    let in_vain =
-        matches!(&read.outcome, Outcome::Messages { seen, notice } if seen.is_empty() && notice.is_none());
+    let in_vain = matches!(&read.outcome, Outcome::Messages { seen, notice, is_cut } if seen.is_empty() && notice.is_none() && !is_cut);
     let from_ms = (read.ended_ms + SKEW_MS + 1).checked_sub(wait_ms)?;
     let until_ms = (read.sent_ms + wait_ms).checked_sub(SKEW_MS + 1)?;
     (in_vain && read.ended_ms >= read.sent_ms + wait_ms && from_ms < until_ms).then_some((from_ms, until_ms))

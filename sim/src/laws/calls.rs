@@ -17,12 +17,28 @@ impl Case<'_> {
         }
     }
 
+    pub(super) fn no_reply_is_longer_than_its_client_shows(&self) -> Verdict {
+        let bytes_max = self.plan.params.reply_max.bytes();
+        for record in self
+            .history
+            .calls
+            .iter()
+            .filter(|record| record.agent < self.plan.agents.len())
+        {
+            if bytes_max.is_some_and(|max| record.reply_bytes > max as usize) {
+                let bytes = record.reply_bytes;
+                return broken(format!("{} was answered with {bytes} bytes", describe(record)));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn waits_and_calls_are_in_time(&self) -> Verdict {
         for record in &self.history.calls {
             let (empty, wait_ms) = match (&record.asked, &record.outcome) {
                 // News of a start is not waited with.
-                (Asked::Read { wait_ms, .. }, Outcome::Messages { seen, notice }) => {
-                    (seen.is_empty() && notice.is_none(), *wait_ms)
+                (Asked::Read { wait_ms, .. }, Outcome::Messages { seen, notice, is_cut }) => {
+                    (seen.is_empty() && notice.is_none() && !is_cut, *wait_ms)
                 }
                 // Whoever is taken over is told so in the middle of its wait.
                 (Asked::Read { wait_ms, .. }, Outcome::Refused(text)) if text.contains(FENCED) => {

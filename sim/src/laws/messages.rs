@@ -123,7 +123,8 @@ impl Case<'_> {
 
     pub(super) fn what_is_confirmed_never_comes_back(&self) -> Verdict {
         for showings in self.showings.values() {
-            for first in showings {
+            // Of what was shown in parts, another reply may be undone still.
+            for first in showings.iter().filter(|first| first.seen.part.is_none()) {
                 let Some(confirmed_ms) = self.confirmed_ms(first.read) else {
                     continue;
                 };
@@ -215,7 +216,7 @@ impl Case<'_> {
                 })
                 .collect();
             for read in reads.iter().filter(|read| {
-                matches!(read.outcome, Outcome::Messages { .. })
+                matches!(read.outcome, Outcome::Messages { is_cut: false, .. })
                     && !has_all_that_it_asked_for(read)
                     && filter(read).answers.is_none()
             }) {

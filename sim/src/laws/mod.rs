@@ -93,7 +93,7 @@ type Verdict = Result<(), String>;
 type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// All laws but [`NOTHING_PANICS`].
-fn laws<'a>() -> [Law<'a>; 26] {
+fn laws<'a>() -> [Law<'a>; 27] {
     [
         ("nothing from thin air", Case::nothing_from_thin_air),
         (
@@ -150,6 +150,10 @@ fn laws<'a>() -> [Law<'a>; 26] {
         (
             "the illegal is refused and the legal is not",
             Case::the_illegal_is_refused_and_the_legal_is_not,
+        ),
+        (
+            "no reply is longer than its client shows",
+            Case::no_reply_is_longer_than_its_client_shows,
         ),
         (
             "bounds are kept and not imagined",

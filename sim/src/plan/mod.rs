@@ -12,6 +12,7 @@ pub use faults::{Fault, FaultKind, STOP_MS};
 use fastrand::Rng;
 pub(crate) use faults::{draw_faults, draw_stops};
 use relay::engine::Kind;
+use relay::tools::ReplyBytes;
 use team::{Mate, TeamCall};
 
 /// One run, whole.
@@ -44,6 +45,8 @@ pub struct Params {
     pub inbox_messages_max: usize,
     /// The bound of an inbox, in bytes.
     pub inbox_bytes_max: usize,
+    /// How much of a reply its client shows.
+    pub reply_max: ReplyBytes,
     /// The bound of a body, in bytes.
     pub body_bytes_max: usize,
     /// The bound of parked reads.
@@ -285,8 +288,16 @@ impl Plan {
 impl Params {
     fn draw(rng: &mut Rng) -> Self {
         let tight = rng.u32(0..3) == 0;
+        let seconds = rng.u64(10..=60);
+        // By the time, so that nothing else is drawn for it.
+        let reply_max = match seconds % 4 {
+            0 => ReplyBytes::kb(ReplyBytes::KB_MIN),
+            1 => ReplyBytes::LEAST_KNOWN,
+            _ => ReplyBytes::kb(ReplyBytes::KB_MAX),
+        };
         Self {
-            duration_ms: rng.u64(10..=60) * 1_000,
+            duration_ms: seconds * 1_000,
+            reply_max,
             boxes: rng.usize(1..=4),
             roles: rng.usize(1..=6),
             latency_ms_max: [0, 1, 20, 200, 1_000][rng.usize(..5)],

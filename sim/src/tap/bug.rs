@@ -95,6 +95,8 @@ pub enum Bug {
     GroupShared,
     /// The thread is ended one turn before its limit. In what the server is started with.
     StoppedTooEarly,
+    /// A reply is as long as what waits, whatever its client shows.
+    RoomIgnored,
     /// Something panics. In the clients.
     Panics,
     /// News of progress does not come. In the clients.
@@ -111,7 +113,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 53] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -158,6 +160,7 @@ impl Bug {
         Self::ChannelShared,
         Self::GroupShared,
         Self::StoppedTooEarly,
+        Self::RoomIgnored,
         Self::Panics,
         Self::ProgressLost,
         Self::AnsweredTwice,

@@ -159,6 +159,7 @@ impl Tap {
             {
                 *channel = Some(NEVER_USED.to_owned());
             }
+            Command::Mail(mail::Command::Read { room, .. }) if self.has(Bug::RoomIgnored) => *room = None,
             Command::Mail(mail::Command::Read { second, .. }) if self.has(Bug::WaitsBeside) => {
                 *second = mail::Second::Supersedes;
             }

@@ -242,6 +242,7 @@ impl Tap {
                 deliveries,
                 notice,
                 agent,
+                part: _,
                 carrier: _,
                 person: _,
             } => {

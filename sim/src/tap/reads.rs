@@ -76,6 +76,7 @@ impl Tap {
                 channel: self.has(Bug::AnswerLeftToOthers).then(|| NEVER_USED.to_owned()),
                 limit: NonZeroUsize::new(1),
                 earlier: false,
+                room: None,
                 wait_ms,
                 second: mail::Second::Supersedes,
             });

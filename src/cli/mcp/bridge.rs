@@ -28,7 +28,7 @@ use crate::server::offers::{
 };
 use crate::server::quirks::Quirk;
 use crate::server::rpc::{progress, progress_ticks, tools_for};
-use crate::tools::{Scalar, Toolsets};
+use crate::tools::{Client, Scalar, Toolsets};
 
 /// How long a call that may wait holds up the next one: it is answered by then if something was there.
 const TURN: Duration = Duration::from_millis(100);
@@ -242,7 +242,8 @@ impl<C: Connect> ServerHandler for Bridge<C> {
         // The relay was asked in a version that does not have it; rmcp strips it for agents that do not either.
         result.result_type = Some(ResultType::COMPLETE);
         let client = context.peer.peer_info();
-        let quirk = client.and_then(|client| Quirk::of_client(&client.client_info.name));
+        let client = client.and_then(|client| Client::of_name(&client.client_info.name));
+        let quirk = client.and_then(Quirk::of_client);
         Quirk::head(quirk, &mut result.content);
         Ok(CallToolResponse::from(result))
     }

@@ -25,6 +25,7 @@ mod calls;
 mod connection;
 mod found;
 mod held;
+mod introduction;
 mod lines;
 mod presence;
 mod relay;
@@ -56,7 +57,7 @@ use super::place::{DEFAULT_PORT, Place};
 use super::{End, Failure};
 use crate::engine::{AgentName, RandomBytes, Timestamp};
 use crate::server::{Token, wall_clock};
-use crate::tools::Toolsets;
+use crate::tools::{ReplyBytes, Toolsets};
 use bridge::Bridge;
 use calls::Calls;
 use relay::Relay;
@@ -96,6 +97,10 @@ pub struct Mcp {
     /// The secret that the relay asks for.
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
     token: Option<Token>,
+
+    /// How much of a reply the agent's program shows its model, in kB, 4 to 1000000 [default: what is known of the program, else 9].
+    #[arg(long, value_name = "KB")]
+    reply_kb: Option<ReplyBytes>,
 }
 
 /// What a bridge is started with.
@@ -115,6 +120,8 @@ pub struct Settings {
     pub instance: Uuid,
     /// What the relay asks for.
     pub token: Option<Token>,
+    /// How much of a reply the agent's program shows its model; what is known of the program if it is none.
+    pub reply_max: Option<ReplyBytes>,
     /// The command that is this program, as errors name it.
     pub program: String,
     /// What tells the relay whose request a cancellation is about; nobody else may have the same.
@@ -184,6 +191,7 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
         directory: working_directory(),
         instance: instance(wall_clock()(), random()),
         token: args.token,
+        reply_max: args.reply_kb,
         program,
         session: uuid::Builder::from_random_bytes(random()).into_uuid(),
     };

@@ -17,11 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Answer, Connect, Connection, ExchangeError, exchange};
 use super::found::NoneFound;
+use super::introduction::Introduction;
 use super::updates::{self, Opened, Updates};
 use super::{Identity, Label, Project, Settings};
 use crate::cli::client::{ANSWER_BYTES_MAX, ANSWER_PATIENCE};
 use crate::cli::place::Place;
-use crate::tools::{ToolResult, Toolset, Toolsets};
+use crate::tools::{Client, ToolResult, Toolset, Toolsets};
 
 /// The protocol version that the bridge speaks to the relay.
 const VERSION: &str = "2025-11-25";
@@ -42,8 +43,8 @@ const DIRECTORY_BYTES_MAX: usize = 1_024;
 pub struct Relay<C> {
     connect: C,
     settings: Settings,
-    /// What the agent's program is called, once it has said so and is to be told.
-    cli: RwLock<Option<String>>,
+    /// What the agent's program has said of itself, once it has.
+    introduction: RwLock<Introduction>,
     /// The agent's program has said what it is.
     introduced: CancellationToken,
 }
@@ -91,7 +92,7 @@ impl<C: Connect> Relay<C> {
     pub fn new(settings: Settings, connect: C) -> Self {
         Self {
             connect,
-            cli: RwLock::default(),
+            introduction: RwLock::default(),
             introduced: CancellationToken::new(),
             settings,
         }
@@ -104,10 +105,13 @@ impl<C: Connect> Relay<C> {
 
     /// Takes note of which program the agent is, as it calls itself in its handshake.
     pub fn introduce(&self, program: &str) {
-        if self.registers() {
-            let mut known = self.cli.write().expect("nothing panics while it holds the name");
-            *known = Some(cli(program));
-        }
+        let introduction = Introduction::of(program, self.registers());
+        let mut known = self
+            .introduction
+            .write()
+            .expect("nothing panics while it holds the name");
+        *known = introduction;
+        drop(known);
         self.introduced.cancel();
     }
 
@@ -243,8 +247,11 @@ impl<C: Connect> Relay<C> {
     /// What a request is for that is sent now.
     fn target(&self) -> Uri {
         let project = self.connect.project().or_else(|| self.settings.project.clone());
-        let cli = self.cli.read().expect("nothing panics while it holds the name");
-        let target = target_text(&self.settings, project.as_ref(), cli.as_deref()).parse();
+        let known = self
+            .introduction
+            .read()
+            .expect("nothing panics while it holds the name");
+        let target = target_text(&self.settings, project.as_ref(), &known).parse();
         target.expect("whatever is not plain in a query is percent-encoded, and nothing in it is long")
     }
 
@@ -332,28 +339,10 @@ fn registered(settings: &Settings) -> Option<&Identity> {
     settings.identity.as_ref().filter(known)
 }
 
-/// Programs by what is part of the names under which they make their handshakes.
-const PROGRAMS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "droid", "cursor"];
-
-/// Longest name of a program that relay is told, in characters.
-const PROGRAM_CHARS_MAX: usize = 64;
-
-/// Returns what a program is called by those who work with it.
-fn cli(program: &str) -> String {
-    let lower = program.to_lowercase();
-    let known = PROGRAMS.iter().find(|known| lower.contains(**known));
-    known.map_or_else(
-        || {
-            let plain = program.chars().filter(|c| !c.is_control());
-            plain.take(PROGRAM_CHARS_MAX).collect()
-        },
-        |known| (*known).to_owned(),
-    )
-}
-
 /// Writes what requests are for: who asks, and for which tools. An agent with a role, one that is transient and one with the tools of
 /// agent-relay are registered by it, with what tells them apart from others of the name.
-fn target_text(settings: &Settings, project: Option<&Project>, cli: Option<&str>) -> String {
+fn target_text(settings: &Settings, project: Option<&Project>, introduction: &Introduction) -> String {
+    let Introduction { cli, client } = introduction;
     let Settings {
         identity,
         toolsets,
@@ -387,11 +376,15 @@ fn target_text(settings: &Settings, project: Option<&Project>, cli: Option<&str>
     if let Some(Identity { transient, .. }) = registered {
         add("instance", Some(&instance.to_string()));
         add("transient", transient.then_some("1"));
-        add("cli", cli);
+        add("cli", cli.as_deref());
         // The relay refuses whoever tells another.
         let can_be_told =
             |path: &&str| path.len() <= DIRECTORY_BYTES_MAX && !path.chars().any(char::is_control);
         add("cwd", directory.as_deref().filter(can_be_told));
+    }
+    let shown = client.map(|client| Client::reply_max(Some(client)));
+    if let Some(reply_max) = settings.reply_max.or(shown) {
+        add("reply_kb", Some(&reply_max.to_string()));
     }
     let query = query.finish();
     if query.is_empty() {
@@ -439,6 +432,7 @@ mod tests {
     use super::super::system::Tcp;
     use super::*;
     use crate::engine::AgentName;
+    use crate::tools::ReplyBytes;
 
     const INSTANCE: &str = "instance=0190163d-8694-7000-8000-000000000001";
 
@@ -451,6 +445,7 @@ mod tests {
             directory: Some("/a b/é".to_owned()),
             instance: Uuid::from_u128(0x0190_163d_8694_7000_8000_0000_0000_0001),
             token: None,
+            reply_max: None,
             program: "relay".to_owned(),
             session: Uuid::from_u128(7),
         }
@@ -472,7 +467,7 @@ mod tests {
     }
 
     fn text_of(settings: &Settings) -> String {
-        target_text(settings, settings.project.as_ref(), None)
+        target_text(settings, settings.project.as_ref(), &Introduction::default())
     }
 
     fn named(name: &str) -> Identity {
@@ -546,6 +541,7 @@ mod tests {
         assert!(!target().contains("cli="));
         for (program, expected) in [
             ("claude-code", "&cli=claude"),
+            ("claude-code", "&reply_kb=40"),
             ("Codex-MCP-Client", "&cli=codex"),
             ("my \n agent & co", "&cli=my++agent+%26+co"),
             (&"é".repeat(200), &format!("&cli={}", "%C3%A9".repeat(64))),
@@ -557,8 +553,23 @@ mod tests {
             settings(Some(named("pm")), "lift"),
             Tcp("127.0.0.1:9".parse().expect("an address")),
         );
-        lift.introduce("claude-code");
+        lift.introduce("somebody");
         assert_eq!(lift.target().to_string(), "/mcp?agent=pm");
+        lift.introduce("codex-mcp-client");
+        assert_eq!(lift.target().to_string(), "/mcp?agent=pm&reply_kb=9");
+    }
+
+    #[test]
+    fn how_much_of_a_reply_is_shown_is_what_the_bridge_was_told_whatever_its_program_is() {
+        let told = Settings {
+            reply_max: Some(ReplyBytes::kb(64)),
+            ..settings(Some(named("pm")), "lift")
+        };
+        let relay = Relay::new(told, Tcp("127.0.0.1:9".parse().expect("an address")));
+        for program in ["claude-code", "codex-mcp-client", "somebody"] {
+            assert_eq!(relay.target().to_string(), "/mcp?agent=pm&reply_kb=64");
+            relay.introduce(program);
+        }
     }
 
     #[test]

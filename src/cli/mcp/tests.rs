@@ -205,6 +205,7 @@ fn settings(address: &str) -> Settings {
         directory: None,
         instance: Uuid::from_u128(8),
         token: None,
+        reply_max: None,
         program: "relay".to_owned(),
         session: Uuid::from_u128(7),
     }

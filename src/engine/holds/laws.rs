@@ -51,7 +51,8 @@ impl Engine {
             .values()
             .filter(|handover| handover.agent == *agent);
         let handed = handed.flat_map(|handover| handover.deliveries.iter().map(|delivery| delivery.seq));
-        let there: BTreeSet<Seq> = waiting.chain(handed).collect();
+        let in_parts = inbox.whole_in_parts().map(|delivery| delivery.seq);
+        let there: BTreeSet<Seq> = waiting.chain(handed).chain(in_parts).collect();
         assert!(
             inbox.allowed().all(|seq| there.contains(seq)),
             "what was allowed is there, or may come back"

@@ -12,7 +12,7 @@ impl Inbox {
 
     /// Has what waits at a place stand aside.
     pub fn set_aside(&mut self, seq: Seq) -> Delivery {
-        let delivery = self.remove(seq);
+        let delivery = self.remove_here(seq);
         let bytes = delivery.message.bytes();
         self.waiting_bytes -= bytes;
         self.aside_bytes += bytes;
@@ -22,7 +22,7 @@ impl Inbox {
 
     /// Has what stands aside at a place wait there again.
     pub fn let_pass(&mut self, seq: Seq) -> Delivery {
-        let delivery = self.drop_aside(seq);
+        let delivery = self.take_aside(seq);
         self.waiting_bytes += delivery.message.bytes();
         if self.holds(&delivery) {
             self.held.insert(seq);
@@ -35,6 +35,11 @@ impl Inbox {
 
     /// Takes out what stands aside at a place.
     pub fn drop_aside(&mut self, seq: Seq) -> Delivery {
+        self.forget_parts(seq);
+        self.take_aside(seq)
+    }
+
+    fn take_aside(&mut self, seq: Seq) -> Delivery {
         let delivery = self.aside.remove(&seq).expect("it stands aside there");
         self.aside_bytes -= delivery.message.bytes();
         delivery

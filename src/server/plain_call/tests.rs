@@ -7,7 +7,12 @@ use super::*;
 use crate::engine::Command;
 use crate::server::json_rpc;
 use crate::server::tool_calls::command;
-use crate::tools::{DEFAULT, InvalidCall};
+use crate::tools::{DEFAULT, InvalidCall, ReplyBytes, Served};
+
+const SERVED: Served = Served {
+    toolsets: DEFAULT,
+    reply_max: ReplyBytes::LEAST_KNOWN,
+};
 
 /// What a call means.
 #[derive(Debug, PartialEq)]
@@ -16,14 +21,16 @@ struct Meaning {
     command: Result<Command, InvalidCall>,
     progress_token: Option<String>,
     version: Option<String>,
+    client: Option<Client>,
 }
 
 fn meaning(call: ToolCall<'_>) -> Meaning {
     Meaning {
         id: call.id.get().to_owned(),
-        command: command(DEFAULT, &call.name, call.arguments).map(|(_, command)| command),
+        command: command(SERVED, &call.name, call.arguments).map(|(_, command)| command),
         progress_token: call.progress_token.map(|token| token.get().to_owned()),
         version: call.version.map(Cow::into_owned),
+        client: call.client,
     }
 }
 
@@ -54,9 +61,12 @@ fn read_slowly(body: &[u8]) -> Option<Meaning> {
     let id: RequestId = request.id;
     Some(Meaning {
         id: serde_json::to_string(&id).expect("JSON"),
-        command: command(DEFAULT, &call.params.name, arguments.into()).map(|(_, command)| command),
+        command: command(SERVED, &call.params.name, arguments.into()).map(|(_, command)| command),
         progress_token: token.map(|token| serde_json::to_string(&token.0).expect("JSON")),
         version: meta.protocol_version().map(|version| version.to_string()),
+        client: meta
+            .client_info()
+            .and_then(|client| Client::of_name(&client.name)),
     })
 }
 
@@ -251,7 +261,7 @@ fn what_clients_send_is_read_in_one_pass_without_a_copy() {
         json!({"name": "list_pending", "arguments": {}, "_meta": {"claudecode/toolUseId": "toolu_1", "progressToken": "a"}}),
         json!({"name": "list_pending"}),
         json!({"name": "list_pending", "arguments": null, "_meta": null}),
-        json!({"name": "list_pending", "_meta": {VERSION: "2026-07-28", CAPABILITIES: {"roots": {}}, "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"}}}),
+        json!({"name": "list_pending", "_meta": {VERSION: "2026-07-28", CAPABILITIES: {"roots": {}}, "io.modelcontextprotocol/clientInfo": {"name": "claude-code", "version": "1"}}}),
     ];
     for params in calls {
         for id in [json!(0), json!("a-b")] {

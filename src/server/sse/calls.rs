@@ -18,7 +18,7 @@ use crate::server::dispatch;
 use crate::server::json_rpc::{self, Envelope, Invalid};
 use crate::server::orphans::{Passed, Ticket};
 use crate::server::query::refuse_twice;
-use crate::server::quirks::Quirk;
+use crate::server::quirks::{Quirk, client_of_handshake};
 use crate::server::requests::{Request as Cancellable, RequestKey};
 use crate::server::rpc::{Rpc, progress, progress_ticks};
 use crate::server::tool_calls::{self, Called, Done, Parked, ToolCall};
@@ -135,15 +135,15 @@ fn accept(
         Err(invalid) => return refuse_message(&outbox, invalid),
     };
     if envelope.method.as_deref() == Some("initialize")
-        && let Some(quirk) = Quirk::of_handshake(&message)
+        && let Some(client) = client_of_handshake(&message)
     {
         // A client has one name, however often it says it.
-        stream.quirk.get_or_init(|| quirk);
+        stream.known.get_or_init(|| client);
     }
     match (envelope.method.as_deref(), envelope.id) {
         (Some(method), Some(id)) => match serde_json::from_value(message) {
             Ok(request) => {
-                let waits = method == "tools/call" && asks_to_wait(stream.toolsets, &request);
+                let waits = method == "tools/call" && asks_to_wait(stream.served.toolsets, &request);
                 let ticket = waits.then(|| shared.orphans.wait(stream.id, stream.asked_agent(), id));
                 if method == "tools/call" {
                     shared.orphans.read(passed);
@@ -213,8 +213,8 @@ fn call_tool(
     call: ToolCall<'_>,
     passed: Passed,
 ) -> bool {
-    let waits = call.may_wait(stream.toolsets);
-    let command = match tool_calls::command(stream.toolsets, &call.name, call.arguments) {
+    let waits = call.may_wait(stream.served.toolsets);
+    let command = match tool_calls::command(stream.served(), &call.name, call.arguments) {
         Ok(command) => command,
         Err(invalid) => return outbox.respond(call.id, Done::error(invalid), None, None),
     };

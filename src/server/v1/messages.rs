@@ -255,6 +255,7 @@ async fn post(asked: &Asked, draft: Draft) -> Result<Accepted, Failure> {
             reply_to: draft.reply_to.clone(),
             metadata,
             await_ms: None,
+            room: None,
             idempotency_key,
             handling: draft.handling,
         })),

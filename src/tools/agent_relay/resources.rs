@@ -3,9 +3,11 @@
 use std::num::NonZeroUsize;
 
 use super::{VERSION, You, channel, seen_from, you};
+use crate::engine::agents::AgentView;
+use crate::engine::room::{Escapes, Form, Room};
 use crate::engine::{Command, Reply, agents, mail};
-use crate::tools::messages;
-use crate::tools::text::Json;
+use crate::tools::text::{Json, which_fit};
+use crate::tools::{ReplyBytes, messages};
 
 /// How many messages the resource of the inbox shows.
 const INBOX_SHOWN: NonZeroUsize = NonZeroUsize::new(50).expect("it is not 0");
@@ -18,11 +20,12 @@ pub(super) fn look_at_inbox() -> Command {
     command.into()
 }
 
-pub(super) fn agents_to_json(reply: &Reply, json: &mut Json<'_>) {
+/// Writes the agents; the last one says in `"remaining"` how many more there are, if no more are shown.
+pub(super) fn agents_to_json(reply: &Reply, reply_max: ReplyBytes, json: &mut Json<'_>) {
     let Reply::Agents(agents::Reply::Listed { agents, project }) = reply else {
         unreachable!("a look is answered with agents, not {reply:?}");
     };
-    json.array(agents, |json, agent| {
+    let write = |json: &mut Json<'_>, agent: &AgentView, remaining: usize| {
         json.object(|object| {
             object.member("name").plain(&agent.name.seen_from(project));
             let profile = &agent.profile;
@@ -39,12 +42,26 @@ pub(super) fn agents_to_json(reply: &Reply, json: &mut Json<'_>) {
                     object.member(name).string(value);
                 }
             }
+            if remaining > 0 {
+                object.member("remaining").number(remaining);
+            }
         });
+    };
+    let left = reply_max.left_beside(BESIDE_BYTES);
+    let fitting = which_fit(agents, left, |json, agent| write(json, agent, 0));
+    let (count, remaining) = (fitting.len(), agents.len() - fitting.len());
+    json.array(fitting.into_iter().enumerate(), |json, (at, agent)| {
+        let is_last = at + 1 == count;
+        write(json, agent, if is_last { remaining } else { 0 });
     });
 }
 
-/// Writes the oldest messages as the array that the document has; the last one says in `"remaining"` how many more wait, if some do.
-pub(super) fn inbox_to_json(reply: &Reply, json: &mut Json<'_>) {
+/// Bytes of a resource beside what it lists.
+const BESIDE_BYTES: usize = 256;
+
+/// Writes the oldest messages as the array that the document has; the last one says in `"remaining"` how many more wait, if some do. Of a first one
+/// that is not shown whole, it has the beginning, and says in `"part"` how much that is.
+pub(super) fn inbox_to_json(reply: &Reply, reply_max: ReplyBytes, json: &mut Json<'_>) {
     let Reply::Mail(mail::Reply::Seen {
         deliveries,
         remaining,
@@ -54,35 +71,65 @@ pub(super) fn inbox_to_json(reply: &Reply, json: &mut Json<'_>) {
     else {
         unreachable!("a look is answered with messages, not {reply:?}");
     };
+    let all = deliveries.len() + remaining;
     let project = seen_from(project.as_deref());
+    let room = reply_max.bytes().map(|bytes| Room { bytes, form: FORM });
+    let fitting = room.map_or(deliveries.len(), |room| {
+        let mut left = room.for_messages();
+        let taken = deliveries.iter().map_while(|delivery| {
+            left -= room.taken_by(&delivery.message, left)?;
+            Some(())
+        });
+        taken.count()
+    });
+    let part = match (&deliveries[..], fitting, room) {
+        ([first, ..], 0, Some(room)) => Some(room.part(&first.message, 0, 1)),
+        _ => None,
+    };
+    let deliveries = &deliveries[..fitting.max(usize::from(part.is_some()))];
+    let remaining = all - deliveries.len();
     let last = deliveries.len().saturating_sub(1);
     json.array(deliveries.iter().enumerate(), |json, (at, delivery)| {
         let message = &delivery.message;
         json.object(|object| {
             object.member("id").plain(&message.id.to_string());
             object.member("from").plain(&message.from.seen_from(project));
-            object.member("content").string(&message.body);
+            let body = part.as_ref().map_or(&*message.body, |part| part.body(message));
+            object.member("content").string(body);
             if let Some(channel) = channel(delivery, project) {
                 object.member("channel").plain(&channel);
             }
             if let Some(thread) = message.thread() {
                 object.member("thread").string(thread);
             }
-            if let Some(metadata) = message.metadata() {
-                object.member("metadata").raw(metadata);
+            match (&part, message.metadata()) {
+                (None, Some(metadata)) => object.member("metadata").raw(metadata),
+                (Some(part), _) => messages::write_which(part, message, object),
+                (None, None) => {}
             }
             messages::write_time(message.ts, object.member("timestamp"));
             if delivery.redelivered {
                 object.member("redelivered").boolean(true);
             }
-            if at == last && *remaining > 0 {
-                object.member("remaining").number(*remaining);
+            if at == last && remaining > 0 {
+                object.member("remaining").number(remaining);
             }
         });
     });
 }
 
-pub(super) fn project_to_json(reply: &Reply, json: &mut Json<'_>) {
+/// How the resource of an inbox is written.
+const FORM: Form = Form {
+    reply: 128,
+    message: 192,
+    context: 80,
+    part: 64,
+    escapes: Escapes::Twice,
+    has_metadata: true,
+    lines_max: None,
+};
+
+pub(super) fn project_to_json(reply: &Reply, _: ReplyBytes, json: &mut Json<'_>) {
     let You { project, place, .. } = you(reply);
     json.object(|object| {
         object.member("project").plain(project);

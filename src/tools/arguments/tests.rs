@@ -31,7 +31,8 @@ fn good(tool: &Tool, all: bool) -> Arguments<'static> {
 fn every_tool_takes_what_its_list_has() {
     for tool in all().tools() {
         for all in [false, true] {
-            tool.command(good(tool, all)).expect("a good call");
+            tool.command(good(tool, all), ReplyBytes::UNBOUNDED)
+                .expect("a good call");
         }
     }
 }
@@ -44,7 +45,9 @@ fn an_argument_of_another_type_is_refused_by_every_tool() {
             let mut arguments = good(tool, true);
             arguments.0.retain(|(name, _)| name != argument.name);
             arguments.add(argument.name.into(), json!([]).into());
-            let error = tool.command(arguments).expect_err("an array");
+            let error = tool
+                .command(arguments, ReplyBytes::UNBOUNDED)
+                .expect_err("an array");
             let name = argument.name;
             assert_eq!(
                 error.to_string(),
@@ -84,7 +87,9 @@ fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_u
         let Value::Object(map) = value else {
             panic!("an object")
         };
-        tool.command(map.into()).expect_err("a bad call").to_string()
+        tool.command(map.into(), ReplyBytes::UNBOUNDED)
+            .expect_err("a bad call")
+            .to_string()
     };
     let (no_word, no_wait) = (json!("z"), json!(281));
     assert_eq!(

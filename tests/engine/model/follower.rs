@@ -16,9 +16,18 @@ pub struct Follower {
     registered: BTreeSet<AgentName>,
     /// The messages that are not confirmed, with the hand-over that has each, in the order of acceptance.
     messages: Vec<Followed>,
+    /// The parts that are in replies.
+    parts: Vec<FollowedPart>,
     /// What the person holds: all, or who.
     holds_all: bool,
     held: BTreeSet<AgentName>,
+}
+
+/// What is told of a part of a message.
+struct FollowedPart {
+    handover: HandoverId,
+    message: MessageId,
+    agent: AgentName,
 }
 
 struct Followed {
@@ -26,6 +35,8 @@ struct Followed {
     agent: AgentName,
     ts: Timestamp,
     handover: Option<HandoverId>,
+    /// All of it is in replies, in parts.
+    in_parts: bool,
     /// The person holds it.
     aside: bool,
 }
@@ -59,6 +70,7 @@ impl Follower {
                     agent: agent.clone(),
                     ts: message.ts,
                     handover: None,
+                    in_parts: false,
                     aside: false,
                 }))
             }
@@ -81,14 +93,30 @@ impl Follower {
                 handover,
                 agent,
                 deliveries,
+                part,
                 ..
             } => {
+                if let Some(of) = part {
+                    self.parts.push(FollowedPart {
+                        handover: *handover,
+                        message: of.message,
+                        agent: agent.clone(),
+                    });
+                    let is_it = |message: &&mut Followed| message.id == of.message && message.agent == *agent;
+                    let message = self.messages.iter_mut().find(is_it).expect("it was accepted");
+                    message.in_parts = of.part.is_last();
+                }
                 for delivery in deliveries.iter() {
                     let mut messages = self.messages.iter_mut();
                     let message =
                         messages.find(|message| message.id == delivery.message.id && message.agent == *agent);
-                    let before = message.expect("it was accepted").handover.replace(*handover);
+                    let message = message.expect("it was accepted");
+                    message.in_parts = false;
+                    let before = message.handover.replace(*handover);
                     assert_eq!(before, None, "handed over twice");
+                    // Whoever has it whole has all of its parts.
+                    self.parts
+                        .retain(|part| part.message != delivery.message.id || part.agent != *agent);
                 }
             }
             Event::Confirmed {
@@ -100,6 +128,14 @@ impl Follower {
                 assert_eq!(before - self.messages.len(), deliveries.len());
             }
             Event::Undone { handover, .. } => {
+                if let Some(at) = self.parts.iter().position(|part| part.handover == *handover) {
+                    let part = self.parts.remove(at);
+                    let is_it =
+                        |message: &&mut Followed| message.id == part.message && message.agent == part.agent;
+                    if let Some(message) = self.messages.iter_mut().find(is_it) {
+                        message.in_parts = false;
+                    }
+                }
                 for message in &mut self.messages {
                     if message.handover == Some(*handover) {
                         message.handover = None;
@@ -193,14 +229,16 @@ impl Follower {
             let held = of_agent.clone().filter(|message| message.aside).count();
             let unread = of_agent
                 .clone()
-                .filter(|message| message.handover.is_none() && !message.aside);
+                .filter(|message| message.handover.is_none() && !message.in_parts && !message.aside);
             InboxView {
                 agent: agent.clone(),
                 unread: unread.clone().count(),
                 oldest: unread.map(|message| message.ts).min(),
                 held,
                 is_held: self.held.contains(agent),
-                in_doubt: of_agent.filter(|message| message.handover.is_some()).count(),
+                in_doubt: of_agent
+                    .filter(|message| message.handover.is_some() || message.in_parts)
+                    .count(),
                 mode: relay::engine::handling::Mode::Immediate,
             }
         };

@@ -35,6 +35,7 @@ use relay::engine::limits::{
     IDEMPOTENCY_MS, PROFILE_BYTES_MAX, RECENT_BYTES_MAX, RECENT_MAX, SETTLE_SLACK_MS, THREAD_BYTES_MAX,
     TRANSIENT_MS,
 };
+use relay::engine::room::{Part, Room};
 use relay::engine::watches::Watched;
 use relay::engine::{
     AgentName, Boot, CallId, Carrier, ChannelName, Command, Context, Delivery, Effect, Ending, GroupName,
@@ -108,6 +109,8 @@ enum State {
     /// The person holds it.
     Aside,
     Handed(CallId),
+    /// All of its parts are in replies.
+    InParts,
     Read,
     /// The person has dropped it.
     Dropped,
@@ -121,10 +124,21 @@ struct Kept {
     number: u64,
     delivery: Delivery,
     state: State,
+    /// How far it was shown in parts, if it was.
+    parts: Option<Parts>,
     /// With the how-manieth reply it is known to have arrived, once it is.
     read_with: u64,
     /// The person has let it pass by its id.
     allowed: bool,
+}
+
+/// How far a message was shown in parts.
+#[derive(Debug, Clone)]
+struct Parts {
+    /// Where the next one begins, and which it is.
+    next: (usize, u32),
+    /// The calls whose replies have one and are not known to have arrived, with where each begins and which it is.
+    standing: Vec<(CallId, (usize, u32))>,
 }
 
 /// A post that was accepted with a key.
@@ -211,6 +225,8 @@ struct Wanted {
     limit: usize,
     /// And, if that is less, the latest of what was read before.
     earlier: bool,
+    /// As much of it as the reply has room for.
+    room: Option<Room>,
     /// Only what answers a message.
     answers: Option<Asked>,
 }
@@ -225,6 +241,7 @@ struct Asked {
     agents: Vec<AgentName>,
     thread: Option<String>,
     wait_ms: u32,
+    room: Option<Room>,
 }
 
 #[derive(Debug, Clone)]
@@ -579,7 +596,9 @@ impl Model {
             oldest: unread.map(|m| m.delivery.message.ts).min(),
             held: self.messages.iter().filter(|m| m.is_aside_for(agent)).count(),
             is_held: self.held.contains(agent),
-            in_doubt: in_doubt.filter(|m| matches!(m.state, State::Handed(_))).count(),
+            in_doubt: in_doubt
+                .filter(|m| matches!(m.state, State::Handed(_) | State::InParts))
+                .count(),
             mode: relay::engine::handling::Mode::Immediate,
         }
     }

@@ -102,7 +102,7 @@ fn an_unknown_path_is_named() {
 #[test]
 fn an_unknown_query_parameter_is_named() {
     let mut scene = Scene::new();
-    let reason = "unknown query parameter \"agnet\"; accepted: agent, tools, project, role, module, cli, parent, cwd, instance, transient";
+    let reason = "unknown query parameter \"agnet\"; accepted: agent, tools, project, role, module, cli, parent, cwd, instance, transient, reply_kb";
     for query in ["agnet=pm", "agent=pm&agnet=pm", "agnet"] {
         for request in [
             Request::get(&format!("/sse?{query}")),

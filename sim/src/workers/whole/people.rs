@@ -14,7 +14,7 @@ use super::plan::WORKER_NAMES;
 use super::starter::Running;
 use super::world::Shared;
 use crate::agent::understand;
-use crate::client::{Ask, Losses, PATIENCE, Session, Settings};
+use crate::client::{Ask, Losses, PATIENCE, ROOM_FOR_ALL, Session, Settings};
 use crate::history::{Asked, Belongs, Filter, Outcome};
 use crate::nodes::api::Api;
 use crate::plan::{Dialect, Transport};
@@ -122,6 +122,7 @@ impl Shared {
             bound_to: None,
             mate: None,
             address: Some(address),
+            reply_max: ROOM_FOR_ALL,
             mute_max: 3 * KEEP_ALIVE,
             ledger: self.ledger.clone(),
             log: self.log.sessions.clone(),

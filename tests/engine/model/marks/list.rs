@@ -563,4 +563,18 @@ marks! { Mark:
     ThereThoughUnboundAndIdle,
     /// An agent is not there, and the person waits for its inbox.
     ThereByThePersonWhoWaits,
+    /// A reply had no room for all that was asked for.
+    ReadCutForItsRoom,
+    /// A message is shown in parts.
+    ShownInParts,
+    /// A part of it is, of what may have been seen before.
+    PartShownAgain,
+    /// All of a message's parts have arrived.
+    AllPartsArrived,
+    /// A part did not arrive.
+    PartReturned,
+    /// A part did not arrive of a message all of whose parts were in replies.
+    LastPartReturned,
+    /// What was shown in parts goes to somebody with room for all of it.
+    PartsGoneOnWhole,
 }

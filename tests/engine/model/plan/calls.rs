@@ -2,6 +2,7 @@
 
 use relay::engine::DEFAULT_PROJECT;
 use relay::engine::records::{self, Of, Range};
+use relay::engine::room::{Escapes, Form, Room};
 use relay::engine::trace::ShownTo;
 use relay::engine::watches::{self, Watched};
 
@@ -123,6 +124,7 @@ impl Plan {
                 .rng
                 .percent(20)
                 .then(|| self.rng.pick(&["", "{}", "[12]"]).to_owned()),
+            room: self.room(),
             await_ms: self.rng.percent(self.curious).then(|| self.rng.pick(&ASKS_MS)),
             idempotency_key: self.rng.percent(40).then(|| self.key()),
             handling: relay::engine::handling::Handling::default(),
@@ -152,6 +154,7 @@ impl Plan {
             from,
             channel,
             earlier: self.rng.percent(choosy),
+            room: self.room(),
             limit: if self.rng.percent(choosy) {
                 NonZeroUsize::new(1 + self.rng.index(3))
             } else {
@@ -168,6 +171,23 @@ impl Plan {
                 Second::Supersedes
             },
         })
+    }
+
+    /// Counted, so that nothing else is drawn for it: room for all, for a part of almost any message, for one, or for two.
+    fn room(&mut self) -> Option<Room> {
+        let reads = self.reads.as_mut()?;
+        *reads += 1;
+        let bytes = [None, Some(32), Some(45), Some(75)][*reads % 4]?;
+        let form = Form {
+            reply: 4,
+            message: 1,
+            context: 2,
+            part: 1,
+            escapes: Escapes::Once,
+            has_metadata: true,
+            lines_max: None,
+        };
+        Some(Room { bytes, form })
     }
 
     fn look(&mut self, bound: Option<&str>) -> Command {

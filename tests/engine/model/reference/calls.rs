@@ -121,6 +121,7 @@ impl Model {
             channel,
             limit,
             earlier,
+            room,
             wait_ms,
             second,
         } = command
@@ -136,6 +137,7 @@ impl Model {
             },
             limit: limit.map_or(usize::MAX, NonZeroUsize::get),
             earlier,
+            room,
             answers: None,
         };
         let empty = !self.has(&agent, &wanted);
@@ -268,7 +270,9 @@ impl Model {
         id: &str,
     ) -> Result<Vec<Effect>, Refusal> {
         let agent = self.speaker(open, NamedAs::Reader, agent)?;
-        let Some(message) = self.message_to_answer(&agent, &[], id) else {
+        let got = self.known_to(&agent);
+        let found = got.iter().find(|m| m.delivery.message.id.to_string() == id);
+        let Some(message) = found.map(|m| Arc::clone(&m.delivery.message)) else {
             let given = id.to_owned();
             return Err(Refusal::Mail(mail::Refusal::UnknownMessage { given }));
         };

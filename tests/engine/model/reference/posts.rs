@@ -103,6 +103,7 @@ impl Model {
                     agents,
                     thread: message.thread().map(str::to_owned),
                     wait_ms,
+                    room: options.room,
                 };
                 self.ask(now, open, call, &message.from, asked);
             }
@@ -209,6 +210,7 @@ impl Model {
                     redelivered: false,
                 },
                 state: State::Waiting,
+                parts: None,
                 read_with: 0,
                 allowed: false,
             });
@@ -238,6 +240,7 @@ impl Model {
             channel: None,
             limit: 1,
             earlier: false,
+            room: asked.room,
             answers: Some(asked),
         };
         self.waits.push(Parked {

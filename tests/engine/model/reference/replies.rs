@@ -249,6 +249,9 @@ impl Model {
         waited_ms: i64,
     ) -> Effect {
         let mut deliveries = Vec::new();
+        let mut part = None;
+        let mut is_cut = false;
+        let mut left = wanted.room.map_or(usize::MAX, |room| room.for_messages());
         for kept in &mut self.messages {
             if !kept.waits_for(agent) {
                 continue;
@@ -257,12 +260,46 @@ impl Model {
                 self.marks.reach(Mark::ReadLeavesOthers);
                 self.marks
                     .reach_if(wanted.channel.is_some(), Mark::ReadLeavesOtherChannels);
-            } else if deliveries.len() == wanted.limit {
+                continue;
+            }
+            if deliveries.len() == wanted.limit {
                 self.marks.reach(Mark::ReadLeavesMore);
-            } else {
-                kept.state = State::Handed(call);
-                self.changed.push(Changed::Inbox(agent.clone()));
-                deliveries.push(kept.delivery.clone());
+                continue;
+            }
+            if is_cut || part.is_some() {
+                is_cut = true;
+                continue;
+            }
+            let taken = match wanted.room {
+                Some(_) if kept.parts.as_ref().is_some_and(|parts| parts.next.0 > 0) => None,
+                Some(room) => room.taken_by(&kept.delivery.message, left),
+                None => Some(0),
+            };
+            match taken {
+                Some(taken) => {
+                    left -= taken;
+                    kept.state = State::Handed(call);
+                    self.changed.push(Changed::Inbox(agent.clone()));
+                    if kept.parts.take().is_some() {
+                        self.marks.reach(Mark::PartsGoneOnWhole);
+                        kept.delivery.redelivered = true;
+                    }
+                    deliveries.push(kept.delivery.clone());
+                }
+                None if deliveries.is_empty() => {
+                    let room = wanted.room.expect("it does not fit");
+                    let (shown, is_last) = kept.show_part(call, &room, &mut self.marks);
+                    if is_last {
+                        self.changed.push(Changed::Inbox(agent.clone()));
+                    }
+                    is_cut = !is_last;
+                    part = Some(shown);
+                    deliveries.push(kept.delivery.clone());
+                }
+                None => {
+                    self.marks.reach(Mark::ReadCutForItsRoom);
+                    is_cut = true;
+                }
             }
         }
         let remaining = self.messages.iter().filter(|m| m.waits_for(agent)).count();
@@ -300,7 +337,9 @@ impl Model {
                 read_at: None,
                 read_by: None,
             });
-            for delivery in &deliveries {
+            // What is shown in parts is told of once all of it has arrived.
+            let told = if part.is_some() { &[] } else { &deliveries[..] };
+            for delivery in told {
                 self.tell(Told::HandedOver {
                     message: delivery.message.id,
                     agent: agent.clone(),
@@ -311,13 +350,16 @@ impl Model {
                 });
             }
         }
-        let earlier = self.earlier(call, agent, wanted, deliveries.len());
+        let is_full = is_cut || part.is_some();
+        let earlier = self.earlier(call, agent, wanted, (deliveries.len(), left, is_full));
         let deliveries = Arc::new(deliveries);
         let project = agent.project();
         reply(
             call,
             Ok(Reply::Mail(mail::Reply::Messages {
                 deliveries,
+                part: part.map(Box::new),
+                is_cut,
                 restarted,
                 remaining,
                 earlier,
@@ -367,22 +409,43 @@ impl Model {
     }
 
     /// Lists the latest of what was handed over before and is asked for, up to the number that is asked for in all.
-    fn earlier(&mut self, call: CallId, agent: &AgentName, wanted: &Wanted, shown: usize) -> Vec<Delivery> {
+    fn earlier(
+        &mut self,
+        call: CallId,
+        agent: &AgentName,
+        wanted: &Wanted,
+        (shown, left, is_cut): (usize, usize, bool),
+    ) -> Vec<Delivery> {
         if !wanted.earlier {
             return Vec::new();
         }
         let recent = self.recent(agent);
         let is_full = recent.len() == RECENT_MAX;
         let in_order = recent.is_sorted_by_key(|m| m.delivery.seq);
-        let in_doubt = self.messages.iter().filter(
-            |m| matches!(m.state, State::Handed(by) if by != call && m.agent == *agent && m.is_wanted(wanted)),
-        );
+        let in_doubt = self.messages.iter().filter(|m| match m.state {
+            State::Handed(by) => by != call && m.agent == *agent && m.is_wanted(wanted),
+            State::InParts => !m.has_part_in(call) && m.agent == *agent && m.is_wanted(wanted),
+            State::Waiting | State::Aside | State::Read | State::Dropped => false,
+        });
         let mut meant: Vec<&Kept> = recent.into_iter().filter(|m| m.is_wanted(wanted)).collect();
         meant.extend(in_doubt);
         meant.sort_by_key(|m| m.delivery.seq);
         let room = wanted.limit.saturating_sub(shown);
         let left_out = meant.len().saturating_sub(room);
         let meant = &meant[left_out..];
+        let mut left = if is_cut { 0 } else { left };
+        let fits = |m: &&&Kept| match wanted.room {
+            None => true,
+            Some(room) => match room.taken_by(&m.delivery.message, left) {
+                Some(taken) => {
+                    left -= taken;
+                    true
+                }
+                None => false,
+            },
+        };
+        let fitting = meant.iter().rev().take_while(fits).count();
+        let meant = &meant[meant.len() - fitting..];
         let earlier: Vec<Delivery> = meant.iter().map(|m| m.delivery.clone()).collect();
         let shows_doubted = meant.iter().any(|m| m.state != State::Read);
         self.marks.reach_if(!in_order, Mark::EarlierReadInAnotherOrder);
@@ -402,7 +465,23 @@ impl Model {
         let read_by = self.doubts.iter().find(|doubt| doubt.call == call);
         let read_by = read_by.and_then(|doubt| doubt.read_by);
         self.tell(Told::Delivered(call, read_by.unwrap_or(by)));
+        let doubt = self.doubts.iter().find(|doubt| doubt.call == call);
+        let whole = doubt.map(|doubt| (doubt.session, doubt.carrier));
         self.doubts.retain(|doubt| doubt.call != call);
+        if let (Some(id), Some((session, carrier))) = (self.all_parts_arrive(call), whole) {
+            // No other call has this one's number.
+            let arrived = CallId(u64::MAX - call.0);
+            let (message, agent) = id;
+            self.tell(Told::HandedOver {
+                message,
+                agent,
+                call: arrived,
+                session,
+                carrier,
+            });
+            self.tell(Told::Delivered(arrived, read_by.unwrap_or(by)));
+            self.marks.reach(Mark::AllPartsArrived);
+        }
         for kept in &mut self.messages {
             if kept.state == State::Handed(call) {
                 kept.state = State::Read;
@@ -434,6 +513,13 @@ impl Model {
                 self.marks.reach_if(kept.delivery.redelivered, Mark::UndoAgain);
                 kept.delivery.redelivered = true;
             }
+            if let Some(is_whole) = kept.part_returns(call) {
+                self.marks.reach(Mark::PartReturned);
+                self.marks.reach_if(is_whole, Mark::LastPartReturned);
+                if is_whole {
+                    self.changed.push(Changed::Inbox(kept.agent.clone()));
+                }
+            }
         }
         for notice in &mut self.notices {
             if notice.state == State::Handed(call) {
@@ -444,6 +530,26 @@ impl Model {
         if let Some(agent) = agent {
             self.set_aside(&agent, HoldMark::HeldWhenItCameBack);
         }
+    }
+
+    /// A part has arrived with a reply. Returns the message, and whose it is, if it was the last that was missing.
+    fn all_parts_arrive(&mut self, call: CallId) -> Option<(MessageId, AgentName)> {
+        let kept = self.messages.iter_mut().find(|m| m.has_part_in(call))?;
+        let parts = kept.parts.as_mut()?;
+        parts.standing.retain(|(other, _)| *other != call);
+        if !parts.standing.is_empty() {
+            return None;
+        }
+        if kept.state != State::InParts {
+            if parts.next.0 == 0 {
+                kept.parts = None;
+            }
+            return None;
+        }
+        kept.parts = None;
+        kept.state = State::Read;
+        kept.read_with = self.confirmed;
+        Some((kept.delivery.message.id, kept.agent.clone()))
     }
 
     /// Looks where the messages of a hand-over that is about to be undone will go.
@@ -462,5 +568,54 @@ impl Model {
         self.marks.reach_if(in_front, Mark::UndoInFront);
         self.marks.reach_if(behind, Mark::UndoBehind);
         self.marks.reach_if(interleaves, Mark::UndoInterleaves);
+    }
+}
+
+/// Messages that are shown in parts.
+impl Kept {
+    /// Tells whether the reply to a call has a part of it that counts.
+    fn has_part_in(&self, call: CallId) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|parts| parts.standing.iter().any(|(other, _)| *other == call))
+    }
+
+    /// Takes its next part for the reply to a call, and tells whether it is the last.
+    fn show_part(&mut self, call: CallId, room: &Room, marks: &mut Marks) -> (Part, bool) {
+        let none = Parts {
+            next: (0, 1),
+            standing: Vec::new(),
+        };
+        let parts = self.parts.get_or_insert(none);
+        let (from, number) = parts.next;
+        let part = room.part(&self.delivery.message, from, number);
+        parts.standing.push((call, parts.next));
+        parts.next = (part.to, number + 1);
+        marks.reach(Mark::ShownInParts);
+        marks.reach_if(self.delivery.redelivered, Mark::PartShownAgain);
+        if part.is_last() {
+            self.state = State::InParts;
+        }
+        (part, part.is_last())
+    }
+
+    /// The part in the reply to a call has not arrived: from there on it is shown again. Tells whether none of it waited; nothing if there is
+    /// no such part.
+    fn part_returns(&mut self, call: CallId) -> Option<bool> {
+        if !self.has_part_in(call) {
+            return None;
+        }
+        let parts = self.parts.as_mut()?;
+        let at = parts.standing.iter().position(|(other, _)| *other == call)?;
+        let (_, start) = parts.standing.remove(at);
+        parts.next = parts.next.min(start);
+        if parts.next.0 == 0 && parts.standing.is_empty() {
+            self.parts = None;
+        }
+        self.delivery.redelivered = true;
+        let is_whole = self.state == State::InParts;
+        if is_whole {
+            self.state = State::Waiting;
+        }
+        Some(is_whole)
     }
 }

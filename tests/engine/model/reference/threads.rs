@@ -105,7 +105,7 @@ impl Model {
     pub(super) fn known_to(&self, agent: &AgentName) -> Vec<&Kept> {
         let recent = self.recent(agent);
         let is_known = |m: &&Kept| match m.state {
-            State::Waiting | State::Handed(_) => true,
+            State::Waiting | State::Handed(_) | State::InParts => true,
             State::Read => recent.iter().any(|r| r.number == m.number),
             State::Aside | State::Dropped => false,
         };
@@ -131,7 +131,7 @@ impl Model {
         if let Some((message, state)) = find(from) {
             self.marks.reach(match state {
                 State::Waiting => Mark::ReplyToUnread,
-                State::Handed(_) => Mark::ReplyToDoubted,
+                State::Handed(_) | State::InParts => Mark::ReplyToDoubted,
                 State::Read => Mark::ReplyToRead,
                 State::Aside | State::Dropped => unreachable!("nobody got it"),
             });

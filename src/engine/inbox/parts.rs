@@ -1,0 +1,154 @@
+//! What of an inbox a reply has room for, and messages that are shown in parts, since no reply has room for one of them: such a message
+//! waits in its place until its last part is in a reply, and has arrived once all of its parts have.
+
+use std::collections::BTreeSet;
+
+use super::super::limits::NEVER_FEWER;
+use super::super::message::Delivery;
+use super::super::names::{HandoverId, Seq};
+use super::super::room::{Part, Room};
+use super::{Engine, Filter, Inbox, Readable};
+
+/// How far a message has been shown in parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(in super::super) struct InParts {
+    /// The first byte that is to be shown next.
+    next: usize,
+    /// The number of the part that begins there.
+    number: u32,
+    /// The hand-overs of its parts that stand.
+    standing: BTreeSet<HandoverId>,
+    /// The message, once its last part is in a reply: it waits no more.
+    whole: Option<Delivery>,
+}
+
+/// What of what is asked for a reply has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Fit {
+    /// All of it.
+    All,
+    /// So many of the oldest.
+    Oldest(usize),
+    /// A part of the oldest, which waits at that place.
+    Part(Seq),
+}
+
+impl Inbox {
+    /// Finds what a reply has room for of what a filter means.
+    pub fn fit(&self, filter: &Filter, readable: Readable, room: &Room) -> Fit {
+        if self.parts.is_empty() && room.takes_any(self.waiting.len(), self.waiting_bytes) {
+            return Fit::All;
+        }
+        let mut left = room.for_messages();
+        let mut count = 0;
+        for delivery in self.matching(filter, readable) {
+            let has_begun = self.parts.get(&delivery.seq).is_some_and(|shown| shown.next > 0);
+            let taken = match has_begun {
+                true => None,
+                false => room.taken_by(&delivery.message, left),
+            };
+            match taken {
+                Some(taken) => left -= taken,
+                None if count < NEVER_FEWER => return Fit::Part(delivery.seq),
+                None => return Fit::Oldest(count),
+            }
+            count += 1;
+        }
+        Fit::All
+    }
+
+    /// Takes the next part of what waits at a place for a reply with so much room. With its last part the message waits no more, and
+    /// keeps its room.
+    pub fn take_part(&mut self, seq: Seq, room: &Room) -> (Delivery, Part) {
+        let delivery = self.at(seq).clone();
+        let shown = self.parts.entry(seq).or_insert(InParts {
+            next: 0,
+            number: 1,
+            standing: BTreeSet::new(),
+            whole: None,
+        });
+        let part = room.part(&delivery.message, shown.next, shown.number);
+        shown.next = part.to;
+        shown.number = part.number + 1;
+        if part.is_last() {
+            shown.whole = Some(delivery.clone());
+            let taken = self.remove_here(seq);
+            self.hand(std::slice::from_ref(&taken));
+        }
+        (delivery, part)
+    }
+
+    /// Takes note of the hand-over of a part that was taken.
+    pub fn part_stands(&mut self, seq: Seq, handover: HandoverId) {
+        let shown = self.parts.get_mut(&seq).expect("a part of it was taken");
+        shown.standing.insert(handover);
+    }
+
+    /// A part has arrived. Returns the message if all of it has, which is to be released; nothing if it is not shown in parts any more.
+    pub fn part_arrived(&mut self, seq: Seq, handover: HandoverId) -> Option<Delivery> {
+        let shown = self.parts.get_mut(&seq)?;
+        if !shown.standing.remove(&handover) || !shown.standing.is_empty() {
+            return None;
+        }
+        let whole = shown.whole.take();
+        if whole.is_some() || shown.next == 0 {
+            self.parts.remove(&seq);
+        }
+        whole
+    }
+
+    /// A part has not arrived: from it on the message is to be shown again, marked. Returns the message if it does not wait any more, which is to
+    /// be put back; nothing if it is not shown in parts any more.
+    pub fn part_returned(&mut self, seq: Seq, handover: HandoverId, part: Part) -> Option<Delivery> {
+        let shown = self.parts.get_mut(&seq)?;
+        if !shown.standing.remove(&handover) {
+            return None;
+        }
+        if part.from < shown.next {
+            (shown.next, shown.number) = (part.from, part.number);
+        }
+        let whole = shown.whole.take();
+        if shown.next == 0 && shown.standing.is_empty() {
+            self.parts.remove(&seq);
+        }
+        if whole.is_none() {
+            self.mark_redelivered(seq);
+        }
+        whole
+    }
+
+    /// Shows what is at a place in parts no more. Returns whether some of it has been shown.
+    pub(super) fn forget_parts(&mut self, seq: Seq) -> bool {
+        !self.parts.is_empty() && self.parts.remove(&seq).is_some()
+    }
+
+    /// Goes through what does not wait any more and has not arrived, all of it in parts.
+    pub fn whole_in_parts(&self) -> impl Iterator<Item = &Delivery> {
+        self.parts.values().filter_map(|shown| shown.whole.as_ref())
+    }
+
+    /// Tells whether what is shown in parts waits or stands aside, or is in hand-overs that stand.
+    fn knows_what_is_in_parts(&self, is_of: impl Fn(Seq, HandoverId) -> bool) -> bool {
+        self.parts.iter().all(|(seq, shown)| {
+            let is_here = self.waiting.contains_key(seq) || self.aside.contains_key(seq);
+            let has_begun = shown.next > 0 || !shown.standing.is_empty();
+            let stands = shown.standing.iter().all(|handover| is_of(*seq, *handover));
+            has_begun && stands && is_here == shown.whole.is_none() && (is_here || !shown.standing.is_empty())
+        })
+    }
+}
+
+impl Engine {
+    /// Panics if what is shown in parts is nowhere, for the invariants.
+    pub(in super::super) fn check_parts(&self, inbox: &Inbox) {
+        let is_part_of = |seq: Seq, handover: HandoverId| {
+            let of = self.handovers.get(&handover).and_then(|h| h.part.as_ref());
+            of.is_some_and(|of| of.seq == seq)
+        };
+        assert!(
+            inbox.knows_what_is_in_parts(is_part_of),
+            "what is shown in parts is there, or every part of it is in a reply"
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! How much of a reply a client shows its model, and how much of that a message takes. Knows nothing of inboxes, and no tool: how one
+//! writes a message is told in numbers.
+
+use super::limits::THREAD_BYTES_MAX;
+use super::message::Message;
+use super::names::DEFAULT_PROJECT;
+
+/// The room that a reply has: what its client shows whole, and how the reply is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Room {
+    /// Most bytes of the reply, as it is sent: with what stands around its messages, and with all escapes.
+    pub bytes: u32,
+    /// How it is written.
+    pub form: Form,
+}
+
+/// How a tool writes messages into a reply, as far as it takes room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Form {
+    /// Bytes of a reply without its messages, at the most: what stands around them, and all notes beside them.
+    pub reply: u16,
+    /// Bytes of a message without its texts and names, at the most.
+    pub message: u16,
+    /// Further bytes of one that belongs to something: a thread, a message that it answers.
+    pub context: u16,
+    /// Further bytes of a part of one.
+    pub part: u16,
+    /// How its texts are escaped.
+    pub escapes: Escapes,
+    /// Its metadata is shown as well.
+    pub has_metadata: bool,
+    /// Most lines that a client shows whole, where those of a body are lines of the reply.
+    pub lines_max: Option<u16>,
+}
+
+/// How often a text is escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Escapes {
+    /// It is a string of a JSON document, or a part of one.
+    Once,
+    /// It is a string of JSON that is itself a string of a JSON document.
+    Twice,
+}
+
+/// A part of a message that does not fit into the room of a reply: of its body, and of its metadata behind that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Part {
+    /// Which one, from 1 on.
+    pub number: u32,
+    /// Of how many, as long as the next replies have the same room.
+    pub of: u32,
+    /// Its first byte.
+    pub from: usize,
+    /// The byte behind its last.
+    pub to: usize,
+}
+
+impl Part {
+    /// Tells whether nothing of the message follows.
+    pub fn is_last(&self) -> bool {
+        self.number == self.of
+    }
+
+    /// Returns what of the message's body it has.
+    pub fn body<'a>(&self, message: &'a Message) -> &'a str {
+        let end = message.body.len();
+        &message.body[self.from.min(end)..self.to.min(end)]
+    }
+
+    /// Returns what it has of the message's metadata, as it was written: nothing, if it ends before that.
+    pub fn metadata<'a>(&self, message: &'a Message) -> &'a str {
+        let body = message.body.len();
+        let metadata = message.metadata().unwrap_or_default();
+        &metadata[self.from.saturating_sub(body)..self.to.saturating_sub(body)]
+    }
+}
+
+/// Bytes that a text takes for each of its bytes, at the most.
+const ESCAPED_MAX: usize = 7;
+
+/// Bytes that a name may take beside those of the name itself: it is called with its project.
+const PROJECT_BYTES: usize = DEFAULT_PROJECT.len() + 1;
+
+/// Bytes that the names of a message take, at the most: of the agent that sent it, and of what it was sent to.
+const NAMES_BYTES_MAX: usize = 160;
+
+const ONCE: [u8; 128] = costs(Escapes::Once);
+const TWICE: [u8; 128] = costs(Escapes::Twice);
+
+/// Says how many bytes each character of ASCII takes.
+const fn costs(escapes: Escapes) -> [u8; 128] {
+    let mut costs = [1; 128];
+    let mut at = 0;
+    while at < 128 {
+        let is_short = matches!(at, 0x08 | 0x09 | 0x0a | 0x0c | 0x0d);
+        costs[at] = match escapes {
+            Escapes::Once => match at {
+                0x22 | 0x5c => 2,
+                _ if is_short => 2,
+                0..0x20 => 6,
+                _ => 1,
+            },
+            Escapes::Twice => match at {
+                0x22 | 0x5c => 4,
+                _ if is_short => 3,
+                0..0x20 => 7,
+                _ => 1,
+            },
+        };
+        at += 1;
+    }
+    costs
+}
+
+impl Room {
+    /// Tells, without a look at them, that so many messages with so many bytes in all fit, however they are written. Others may fit as well.
+    pub fn takes_any(&self, messages: usize, bytes: usize) -> bool {
+        let frame = usize::from(self.form.message) + usize::from(self.form.context);
+        let each = frame + NAMES_BYTES_MAX + ESCAPED_MAX * THREAD_BYTES_MAX;
+        let lines = match self.form.lines_max {
+            Some(_) => bytes * self.line(),
+            None => 0,
+        };
+        messages * each + ESCAPED_MAX * bytes + lines <= self.for_messages()
+    }
+
+    /// Returns the room for messages in a reply that has none yet.
+    pub fn for_messages(&self) -> usize {
+        self.bytes().saturating_sub(usize::from(self.form.reply))
+    }
+
+    /// Returns the bytes that a message takes, no fewer than it does; none if there are more than a number.
+    pub fn taken_by(&self, message: &Message, max: usize) -> Option<usize> {
+        let mut taken = self.frame(message);
+        for text in [Some(&*message.body), self.metadata_of(message)]
+            .into_iter()
+            .flatten()
+        {
+            for byte in text.bytes() {
+                taken += self.cost(byte);
+                if taken > max {
+                    return None;
+                }
+            }
+        }
+        (taken <= max).then_some(taken)
+    }
+
+    /// Returns the part of a message that begins at a byte, and is to have a number.
+    pub fn part(&self, message: &Message, from: usize, number: u32) -> Part {
+        let to = self.cut(message, from);
+        let mut of = number;
+        let mut end = to;
+        while end < self.length(message) {
+            end = self.cut(message, end);
+            of += 1;
+        }
+        Part { number, of, from, to }
+    }
+
+    /// Returns how many bytes of a message are shown in parts.
+    fn length(&self, message: &Message) -> usize {
+        message.body.len() + self.metadata_of(message).map_or(0, str::len)
+    }
+
+    /// Returns where a part ends that begins at a byte: one character further at least.
+    fn cut(&self, message: &Message, from: usize) -> usize {
+        let frame = self.frame(message) + usize::from(self.form.part);
+        let room = self.for_messages().saturating_sub(frame);
+        let body = &message.body;
+        let metadata = self.metadata_of(message).unwrap_or_default();
+        let rest = body[from.min(body.len())..]
+            .chars()
+            .chain(metadata[from.saturating_sub(body.len())..].chars());
+        let (mut to, mut taken) = (from, 0);
+        for c in rest {
+            let mut bytes = [0; 4];
+            taken += c
+                .encode_utf8(&mut bytes)
+                .bytes()
+                .map(|byte| self.cost(byte))
+                .sum::<usize>();
+            if taken > room && to > from {
+                break;
+            }
+            to += c.len_utf8();
+        }
+        to
+    }
+
+    fn metadata_of<'a>(&self, message: &'a Message) -> Option<&'a str> {
+        message.metadata().filter(|_| self.form.has_metadata)
+    }
+
+    /// Returns the bytes that a message takes beside its body and metadata.
+    fn frame(&self, message: &Message) -> usize {
+        let names = message.from.as_str().len() + message.to.as_str().len() + 2 * PROJECT_BYTES;
+        let thread = message.thread().unwrap_or_default().bytes();
+        let context = message
+            .context
+            .as_ref()
+            .map_or(0, |_| usize::from(self.form.context));
+        usize::from(self.form.message) + context + names + thread.map(|byte| self.cost(byte)).sum::<usize>()
+    }
+
+    fn cost(&self, byte: u8) -> usize {
+        let costs = match self.form.escapes {
+            Escapes::Once => &ONCE,
+            Escapes::Twice => &TWICE,
+        };
+        let escaped = costs.get(usize::from(byte)).copied().map_or(1, usize::from);
+        match byte {
+            b'\n' => escaped + self.line(),
+            _ => escaped,
+        }
+    }
+
+    /// Returns what the end of a line takes beside its bytes, so that there are no more lines than are shown.
+    fn line(&self) -> usize {
+        self.form
+            .lines_max
+            .map_or(0, |max| self.bytes() / usize::from(max))
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+}

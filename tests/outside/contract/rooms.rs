@@ -1,0 +1,144 @@
+//! No reply is longer than its client shows its model, and what does not fit waits.
+
+use super::*;
+
+/// What is shown by clients of which nothing is known, in bytes.
+const LEAST: usize = 9_000;
+
+/// Reads for `dev-a` until nothing waits, and returns the bodies, those in parts put together; every reply is within a bound.
+fn read_all(session: &mut Session, bytes_max: usize) -> (Vec<String>, usize) {
+    let mut bodies = Vec::new();
+    let mut replies = 0;
+    let mut begun = String::new();
+    loop {
+        let reply = session.read("dev-a");
+        let content: Vec<Value> = reply
+            .texts
+            .iter()
+            .map(|text| json!({"type": "text", "text": text}))
+            .collect();
+        let bytes = json!(content).to_string().len();
+        assert!(bytes <= bytes_max, "{bytes} bytes");
+        let messages = reply.messages();
+        if messages.is_empty() {
+            return (bodies, replies);
+        }
+        replies += 1;
+        for message in messages {
+            assert_eq!(message["redelivered"], Value::Null, "{message}");
+            begun.push_str(message["body"].as_str().expect("a body"));
+            let is_last = match message["part"].as_str() {
+                None => true,
+                Some(part) => {
+                    let (number, of) = part.split_once(" of ").expect("a part");
+                    number == of
+                }
+            };
+            if is_last {
+                bodies.push(std::mem::take(&mut begun));
+            }
+        }
+        let waiting = session.call("list_pending", &json!({"for": "dev-a"})).json()["count"].clone();
+        let says_more = reply.texts[1..]
+            .iter()
+            .any(|text| text.contains("read_messages again"));
+        assert_eq!(says_more, waiting != 0, "{waiting} wait: {:?}", &reply.texts[1..]);
+    }
+}
+
+fn bodies(count: usize, length: usize) -> Vec<String> {
+    let body = |number: usize| format!("{number} {}", "x".repeat(length));
+    (0..count).map(body).collect()
+}
+
+#[test]
+fn a_reply_has_as_much_as_is_shown_and_the_rest_waits() {
+    over_each(&WAYS, |relay, way| {
+        let mut session = Session::open_at(relay.port, way, "");
+        for (sent, replies) in [
+            (bodies(20, 10), 1),
+            (bodies(26, 3_000), 13),
+            (bodies(1, 40_000), 5),
+            ([bodies(2, 20), bodies(1, 9_000), bodies(2, 30)].concat(), 4),
+        ] {
+            for body in &sent {
+                session.post("pm", "dev-a", body);
+            }
+            assert_eq!(read_all(&mut session, LEAST), (sent, replies), "over {way:?}");
+        }
+    });
+}
+
+#[test]
+fn a_part_that_is_lost_comes_again() {
+    over_each(&WAYS, |relay, way| {
+        let body = "ab".repeat(10_000);
+        relay.session(way).post("pm", "dev-a", &body);
+        let mut reader = Session::open_at(relay.port, way, "");
+        let first = reader.read("dev-a").messages().remove(0);
+        assert_eq!(first["part"], "1 of 3");
+        let second = reader.begin("read_messages", &json!({"for": "dev-a"}));
+        until("the second part is on its way", || relay.sessions() > 0);
+        let _ = second;
+        drop(reader);
+        relay.await_sessions(0);
+        let mut next = Session::open_at(relay.port, way, "");
+        let again = next.read("dev-a").messages().remove(0);
+        assert_eq!(again["redelivered"], true, "{again}");
+        let begun = if again["part"] == "1 of 3" {
+            String::new()
+        } else {
+            text(&first)
+        };
+        let mut all = format!("{begun}{}", text(&again));
+        while all.len() < body.len() {
+            all.push_str(&text(&next.read("dev-a").messages()[0]));
+        }
+        assert!(all == body);
+        assert_eq!(next.read("dev-a").bodies(), Vec::<String>::new());
+    });
+}
+
+fn text(message: &Value) -> String {
+    message["body"].as_str().expect("a body").to_owned()
+}
+
+#[test]
+fn how_much_is_shown_is_known_of_the_client_or_said_by_the_address() {
+    let relay = Relay::start_told();
+    let sent = bodies(12, 3_000);
+    let replies = |mut session: Session, bytes_max: usize| {
+        for body in &sent {
+            session.post("pm", "dev-a", body);
+        }
+        let (read, replies) = read_all(&mut session, bytes_max);
+        assert!(read == sent);
+        replies
+    };
+    assert_eq!(
+        replies(Session::open_at(relay.port, Way::Http, "?reply_kb=20"), 20_000),
+        3
+    );
+    assert_eq!(
+        replies(Session::open_at(relay.port, Way::Sse, "?reply_kb=20"), 20_000),
+        3
+    );
+    for (name, count, bytes_max) in [
+        ("claude-code", 1, 40_000),
+        ("codex-mcp-client", 6, 9_000),
+        ("somebody", 6, 9_000),
+    ] {
+        let hello = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": name, "version": "1"},
+        });
+        let mut stream = Session::open_at(relay.port, Way::Sse, "");
+        stream.ask("initialize", hello.clone());
+        assert_eq!(replies(stream, bytes_max), count, "{name} over HTTP+SSE");
+        let said = Session::open_at(relay.port, Way::Sse, "?reply_kb=9");
+        assert_eq!(replies(said, 9_000), 6);
+    }
+    let refused = relay.connect().exchange(&Request::post("/mcp?reply_kb=1", "{}"));
+    assert_eq!(refused.status, 400);
+}
