@@ -162,7 +162,14 @@ impl Engine {
             "what hands something over tells of the start itself"
         );
         let carrier = self.sessions[&session].carrier;
-        let id = self.stand(session, carrier, &agent, &Arc::default(), true, step);
+        let id = self.stand(
+            session,
+            carrier,
+            &agent,
+            Content::Deliveries(Arc::default()),
+            true,
+            step,
+        );
         Answer {
             reply: Reply::AfterStart {
                 started_at: self.boot.started_at,
@@ -417,6 +424,7 @@ impl Engine {
             session,
             carrier,
             agent: agent.clone(),
+            person: self.sessions.get(&session).is_some_and(|session| session.person),
             deliveries: Arc::clone(&deliveries),
             notice: false,
             part: None,

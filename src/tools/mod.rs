@@ -463,7 +463,9 @@ impl ToolResult {
             Self::Answered {
                 tool,
                 answer: Ok(Reply::AfterStart { started_at, reply }),
+                reply_max,
             } => {
+                texts.keep_within(*reply_max);
                 texts.tell_in_data(messages::notice(*started_at));
                 (tool.to_texts)(reply, texts);
                 messages::tell_of_start(Some(*started_at), texts);

@@ -27,10 +27,13 @@ fn tool(name: &str) -> &'static Tool {
 fn room(tool: &Tool, arguments: Value, reply_max: ReplyBytes) -> Room {
     let arguments: Map<String, Value> = serde_json::from_value(arguments).expect("an object");
     let command = tool.command(Arguments::from(arguments), reply_max);
-    let room = match command.expect("good arguments") {
-        Command::Mail(mail::Command::Read { room, .. }) => room,
-        Command::Mail(mail::Command::Post { options, .. }) => options.and_then(|options| options.room),
-        other => panic!("{other:?}"),
+    let Command::Mail(command) = command.expect("good arguments") else {
+        panic!("{} reads", tool.name);
+    };
+    let room = match command {
+        mail::Command::Read { room, .. } => room,
+        mail::Command::Post { options, .. } => options.and_then(|options| options.room),
+        mail::Command::Pending { .. } | mail::Command::Peek { .. } | mail::Command::Find { .. } => None,
     };
     room.expect("it is bounded")
 }
@@ -351,7 +354,7 @@ fn resources_fit_and_say_how_much_more_there_is() {
                 .into(),
                 "relay://project" => agents::Reply::You {
                     agent: None,
-                    place: "/".repeat(200).into(),
+                    place: "/".repeat(200),
                     started_at: Timestamp::from_millis(0),
                     now: Timestamp::from_millis(0),
                 }

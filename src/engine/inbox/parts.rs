@@ -41,8 +41,7 @@ impl Inbox {
             return Fit::All;
         }
         let mut left = room.for_messages();
-        let mut count = 0;
-        for delivery in self.matching(filter, readable) {
+        for (count, delivery) in self.matching(filter, readable).enumerate() {
             let has_begun = self.parts.get(&delivery.seq).is_some_and(|shown| shown.next > 0);
             let taken = match has_begun {
                 true => None,
@@ -53,7 +52,6 @@ impl Inbox {
                 None if count < NEVER_FEWER => return Fit::Part(delivery.seq),
                 None => return Fit::Oldest(count),
             }
-            count += 1;
         }
         Fit::All
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::{Command, mail};
-use crate::tools::{Texts, Toolsets, Waits};
+use crate::tools::{ReplyBytes, Texts, Toolsets, Waits};
 
 fn all() -> Toolsets {
     "all".parse().expect("toolsets")
@@ -115,7 +115,9 @@ fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_u
 fn a_text_is_taken_by_every_tool_for_the_one_thing_that_it_can_mean() {
     let mut understood = std::collections::BTreeSet::new();
     for tool in all().tools() {
-        let expected = tool.command(good(tool, true)).expect("a good call");
+        let expected = tool
+            .command(good(tool, true), ReplyBytes::LEAST_KNOWN)
+            .expect("a good call");
         for argument in tool.arguments {
             let (kind, texts): (_, Vec<String>) = match argument.accepts {
                 Accepts::Wait => ("wait", vec!["1".into(), " 1.0".into()]),
@@ -128,7 +130,9 @@ fn a_text_is_taken_by_every_tool_for_the_one_thing_that_it_can_mean() {
                 let mut arguments = good(tool, true);
                 arguments.0.retain(|(name, _)| name != argument.name);
                 arguments.add(argument.name.into(), Given::Text(text.clone().into()));
-                let command = tool.command(arguments).expect("it is understood");
+                let command = tool
+                    .command(arguments, ReplyBytes::LEAST_KNOWN)
+                    .expect("it is understood");
                 assert_eq!(
                     command, expected,
                     "{}: {:?} is {text:?}",
