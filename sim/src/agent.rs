@@ -456,7 +456,9 @@ impl<'a> Noted<'a> {
         let content = answer.as_ref().map(|answer| &answer["result"]["content"]);
         self.record.reply_bytes = content.map_or(0, |content| content.to_string().len());
         if let Outcome::Messages { seen, .. } = &self.record.outcome
-            && let Some(latest) = seen.last().filter(|latest| !latest.id.is_empty())
+            && let Some(latest) = seen
+                .last()
+                .filter(|latest| !latest.id.is_empty() && latest.part.is_none())
         {
             self.agent.latest.replace(Some(latest.clone()));
         }

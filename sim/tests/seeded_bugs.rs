@@ -90,7 +90,7 @@ const BUGS: [(Bug, u64, &[&str]); 53] = [
     (Bug::ChannelShared, 100, &[PROJECTS, MEANT, AWAITED]),
     (Bug::GroupShared, 50, &[PROJECTS]),
     (Bug::StoppedTooEarly, 100, &[TURNS]),
-    (Bug::RoomIgnored, 20, &[ROOM]),
+    (Bug::RoomIgnored, 40, &[ROOM]),
     (Bug::Panics, 5, &[laws::NOTHING_PANICS]),
     (Bug::ProgressLost, 100, &[PROGRESS]),
     (Bug::AnsweredTwice, 10, &[ONCE]),

@@ -98,7 +98,9 @@ impl Case<'_> {
                 ));
             }
             let Showing { seen, read } = &showings[0];
-            if seen.redelivered && unmarked == 0 && !self.may_have_been_in_doubt(read) {
+            // Of what was shown in parts, the first may have been shown before, and its reply undone.
+            let is_new = seen.part.is_none() && unmarked == 0;
+            if seen.redelivered && is_new && !self.may_have_been_in_doubt(read) {
                 return broken(format!(
                     "{} is marked, but no reply before can have held it",
                     serial(&seen.body)
