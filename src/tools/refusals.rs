@@ -433,7 +433,10 @@ fn not_grouped(refusal: &groups::Refusal) -> String {
             "who else is in a channel the person alone says: relay channel".to_owned()
         }
         groups::Refusal::NobodyIn { name } => {
-            format!("{name} would have nobody in it; accepted: one agent or more")
+            format!(
+                "channel {:?} would have nobody in it; accepted: one agent or more",
+                name.local()
+            )
         }
         groups::Refusal::TooManyChannels { channels } => {
             format!("there are as many channels already as are accepted: {channels}; use one of them")

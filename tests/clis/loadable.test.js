@@ -37,7 +37,7 @@ const CLIS = [
     editor: 'codex',
     file: ({ home }) => path.join(home, '.codex/config.toml'),
     before: TOML,
-    well: { http: (url) => new RegExp(`^relay +${url} `, 'm'), stdio: () => new RegExp(`^relay +${relayBin} +mcp`, 'm') },
+    well: { http: (url) => new RegExp(`^relay +${url}\\S* `, 'm'), stdio: () => new RegExp(`^relay +${relayBin} +mcp`, 'm') },
   },
   {
     cli: gemini,

@@ -119,10 +119,11 @@ pub fn keep(new: &mut Json, old: &Json) {
         return;
     };
     let is_same_way = Way::of(old) == Some(way);
+    let unknown = other_environment(new);
     let (Json::Object(members), Json::Object(old_members)) = (&mut *new, old) else {
         return;
     };
-    for (key, value) in old_members {
+    for (key, value) in old_members.iter().filter(|(key, _)| key != unknown) {
         if flaw(way, key, value).is_some() || !is_same_way && belongs(key) != Some(BOTH) {
             continue;
         }
@@ -159,6 +160,10 @@ pub fn flaws(entry: &Json) -> Vec<String> {
             .filter(|(key, _)| !REACHED_BY.contains(&key.as_str()));
         others.filter_map(move |(key, value)| flaw(way, key, value))
     }));
+    let unknown = other_environment(entry);
+    if way == Some(Way::Command) && entry.get(unknown).is_some() {
+        flaws.push(format!("{unknown} is what another editor calls it"));
+    }
     if way == Some(Way::Address) && entry.get("args").is_some() {
         flaws.push(not_of("args", Way::Address));
     }
@@ -175,6 +180,15 @@ pub fn flaws(entry: &Json) -> Vec<String> {
         ));
     }
     flaws
+}
+
+/// Returns what the environment of a command is called elsewhere: OpenCode, whose commands are lists, has another word than all others, and
+/// Gemini CLI complains of one that it does not know.
+fn other_environment(entry: &Json) -> &'static str {
+    let is_list = entry
+        .get("command")
+        .is_some_and(|command| command.as_list().is_some());
+    if is_list { "env" } else { "environment" }
 }
 
 /// Says what is wrong with a member beside a way of reaching relay.
@@ -307,6 +321,17 @@ mod tests {
                 ADDRESS,
                 r#"{"url": "x", "args": ["y"], "env": {}, "environment": {}, "env_vars": [], "cwd": "/", "bearer_token": "z"}"#,
                 format!("{{{url}}}"),
+            ),
+            // Each editor has its own word for the environment.
+            (
+                COMMAND,
+                r#"{"command": "x", "env": {"A": "b"}, "environment": {"C": "d"}}"#,
+                format!(r#"{{{program}, "env": {{"A": "b"}}}}"#),
+            ),
+            (
+                r#"{"type": "local", "command": ["relay"]}"#,
+                r#"{"command": ["x"], "env": {"A": "b"}, "environment": {"C": "d"}}"#,
+                r#"{"type": "local", "command": ["relay"], "environment": {"C": "d"}}"#.to_owned(),
             ),
             // Nor what has another shape.
             (

@@ -37,7 +37,10 @@ impl Model {
         }
         let answered = match reply_to {
             None => None,
-            Some(given) => match self.message_to_answer(from, to, given) {
+            Some(given) => match self
+                .message_to_answer(from, to, given)
+                .or_else(|| self.remembered_by(from, given))
+            {
                 Some(message) => {
                     self.marks.reach(Mark::Reply);
                     Some(message)
@@ -116,7 +119,7 @@ impl Model {
             .collect()
     }
 
-    /// Finds a message that its sender got, or the only one to whom it writes; for the person any that is remembered.
+    /// Finds a message that its sender got, or the only one to whom it writes.
     pub(super) fn message_to_answer(
         &mut self,
         from: &AgentName,
@@ -137,9 +140,7 @@ impl Model {
             });
             return Some(message);
         }
-        let [other] = to else {
-            return self.remembered_by(from, given);
-        };
+        let [other] = to else { return None };
         if let Some((message, _)) = find(other) {
             self.marks.reach(Mark::ReplyToOwn);
             return Some(message);
@@ -149,10 +150,7 @@ impl Model {
         let held = aside.find(|m| {
             let message = &m.delivery.message;
             message.from == *from && message.id.to_string() == given
-        });
-        let Some(held) = held else {
-            return self.remembered_by(from, given);
-        };
+        })?;
         let message = Arc::clone(&held.delivery.message);
         self.marks.reach(HoldMark::ReplyToHeldOwn);
         Some(message)

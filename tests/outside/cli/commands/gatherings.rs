@@ -70,7 +70,7 @@ fn the_person_makes_a_channel_with_agents_in_it_and_has_them_leave() {
         "the build",
     ];
     done(&relay, &make, "in #build: dev-a, dev-b\n");
-    refused(&relay, &make, "#build");
+    refused(&relay, &make, "build");
     let listed = stdout_of(&ask(relay.port, &["channels", "build"]).assert().code(0));
     assert!(listed.starts_with("#build: the build\n"), "{listed}");
     ask(relay.port, &["send", "#build", "green"]).assert().code(0);
@@ -140,5 +140,8 @@ fn who_asks_for_it_over_http_is_told_what_is_taken() {
     );
     assert_eq!(empty.status, 400);
     let reason = empty.json()["error"].as_str().expect("text").to_owned();
-    assert!(reason.contains("#x would have nobody in it"), "{reason}");
+    assert!(
+        reason.contains("channel \"x\" would have nobody in it"),
+        "{reason}"
+    );
 }

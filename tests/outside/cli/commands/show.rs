@@ -123,7 +123,10 @@ fn a_message_of_several_words_needs_no_quotes() {
         "send", "pm", "hello", "world", "--kind", "status", "and", "-", "more",
     ];
     ask(relay.port, &words).assert().code(0).stdout("sent to pm\n");
-    ask(relay.port, &["send", "pm", "--", "-x", "y"]).assert().code(0);
+    let port = relay.port.to_string();
+    crate::relay(&["send", "pm", "--port", &port, "--", "-x", "y"])
+        .assert()
+        .code(0);
     ask(relay.port, &["send", "pm", "-"])
         .write_stdin("piped")
         .assert()
