@@ -49,12 +49,15 @@ struct Shown {
 
 #[track_caller]
 fn shown(effects: &[Effect]) -> Shown {
-    let reply = effects.iter().find_map(|effect| match effect {
-        Effect::Reply {
+    let reply = effects.iter().find_map(|effect| {
+        let Effect::Reply {
             result: Ok(Reply::Mail(reply @ mail::Reply::Messages { .. })),
             ..
-        } => Some(reply),
-        _ => None,
+        } = effect
+        else {
+            return None;
+        };
+        Some(reply)
     });
     let Some(mail::Reply::Messages {
         deliveries,
@@ -123,6 +126,10 @@ fn with_three() -> (Relay, [String; 3]) {
 }
 
 fn ends(events: &[Event]) -> Vec<&'static str> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "only what is read comes to such an end"
+    )]
     let ends = events.iter().filter_map(|event| match event {
         Event::HandedOver { deliveries, .. } if !deliveries.is_empty() => Some("handed over"),
         Event::Confirmed { deliveries, .. } if !deliveries.is_empty() => Some("confirmed"),

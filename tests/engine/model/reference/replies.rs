@@ -472,9 +472,11 @@ impl Model {
             // No other call has this one's number.
             let arrived = CallId(u64::MAX - call.0);
             let (message, agent) = id;
+            let person = self.session(session).is_some_and(|open| open.person);
             self.tell(Told::HandedOver {
                 message,
                 agent,
+                person,
                 call: arrived,
                 session,
                 carrier,

@@ -124,7 +124,7 @@ fn a_message_of_several_words_needs_no_quotes() {
     ];
     ask(relay.port, &words).assert().code(0).stdout("sent to pm\n");
     let port = relay.port.to_string();
-    crate::relay(&["send", "pm", "--port", &port, "--", "-x", "y"])
+    crate::cli::relay(&["send", "pm", "--port", &port, "--", "-x", "y"])
         .assert()
         .code(0);
     ask(relay.port, &["send", "pm", "-"])
