@@ -15,12 +15,14 @@
 //! - [`history`]: what every client saw; [`laws`]: a function a law over it; [`marks`]: what must have happened.
 //! - [`nodes`]: agents that are delivered to, in runs of their own; [`programs`]: agents whose programs show what waits, likewise; [`workers`]: agents that start others, around the engine alone and around the whole server.
 //! - [`campaign`]: many seeds; [`shrink`]: a failing plan made smaller.
+//! - [`suites`]: all of these by their names, and what must come of the mistakes that are made on purpose; [`job`]: seeds that another process asks for.
 
 pub mod agent;
 pub mod alone;
 pub mod campaign;
 pub mod client;
 pub mod history;
+pub mod job;
 pub mod laws;
 pub mod marks;
 pub mod net;
@@ -30,10 +32,10 @@ pub mod programs;
 pub mod projects;
 pub mod shrink;
 pub mod stdio;
+pub mod suites;
 pub mod tap;
 pub mod team;
 pub mod workers;
 pub mod world;
 
 #[cfg(test)]
-mod documented;

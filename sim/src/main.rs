@@ -1,6 +1,7 @@
 //! Runs seeds by hand.
 
-use std::process::ExitCode;
+use std::collections::BTreeSet;
+use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -9,7 +10,7 @@ use sim::laws::Violation;
 use sim::nodes;
 use sim::plan::Plan;
 use sim::programs;
-use sim::tap::Bug;
+use sim::suites::{self, Suite};
 use sim::workers;
 
 /// Tries to break relay's delivery contract.
@@ -27,6 +28,9 @@ enum Command {
         /// Which.
         #[arg(long)]
         seed: u64,
+        /// With a seeded bug, by its name; all that happened is printed.
+        #[arg(long)]
+        bug: Option<String>,
         /// Print all that happened, and the server's own trace on stderr as RUST_LOG says.
         #[arg(long)]
         trace: bool,
@@ -49,14 +53,17 @@ enum Command {
         #[arg(long)]
         seed: u64,
     },
-    /// Run seeded bugs, and say for each seed which laws report them.
+    /// Run seeded bugs until a seed catches them, or with so many seeds, and say which laws report them.
     Bugs {
-        /// How many seeds each.
-        #[arg(long, default_value_t = 10)]
-        seeds: u64,
+        /// Of which suite; of all if none is given.
+        #[arg(long, value_parser = suites::SUITES.map(|suite| suite.name))]
+        suite: Option<String>,
         /// Which one, by its name; all of them if none is given.
         #[arg(long)]
         bug: Option<String>,
+        /// How many seeds each, and all of them; else those within which it must be caught, until the first.
+        #[arg(long)]
+        seeds: Option<u64>,
     },
     /// Run seeds in which agents are delivered to by their own nodes: many, until the first violation, or one.
     Nodes(Seeds),
@@ -76,6 +83,8 @@ enum Command {
         #[arg(long)]
         seed: u64,
     },
+    /// Run the seeds that stdin asks for, a line of JSON each, and answer in lines of JSON; ends with stdin.
+    Job,
 }
 
 /// Which seeds of a suite are run.
@@ -95,71 +104,62 @@ struct Seeds {
     bug: Option<String>,
 }
 
-/// What a run has done, and which laws it broke.
-type Ran = Result<(Vec<String>, Vec<Violation>), Violation>;
-
 /// What is said of many runs, the first that broke a law, and what was required and never happened.
 type Summed = (String, Option<(u64, Violation)>, Vec<&'static str>);
 
-/// A suite beside the one of the contract, by its subcommand.
-struct Suite<Bug> {
-    name: &'static str,
-    bugs: Vec<Bug>,
-    run: fn(u64, Option<Bug>) -> Ran,
-    campaign: fn(u64, u64) -> Summed,
+/// Runs what is asked of a suite beside the one of the contract; `campaign` runs many of its seeds.
+fn carry_out(suite: &Suite, asked: &Seeds, campaign: fn(u64, u64) -> Summed) -> ExitCode {
+    match asked.seed {
+        Some(seed) => run_one(suite, seed, asked.bug.as_deref()),
+        None => run_many(suite, campaign(asked.from, asked.seeds)),
+    }
 }
 
-impl<Bug: Copy + std::fmt::Debug> Suite<Bug> {
-    fn carry_out(&self, asked: &Seeds) -> ExitCode {
-        match asked.seed {
-            Some(seed) => self.run(seed, asked.bug.as_deref()),
-            None => self.campaign(asked.from, asked.seeds),
-        }
-    }
-
-    fn run(&self, seed: u64, bug: Option<&str>) -> ExitCode {
-        let named = |name: &str| self.bugs.iter().find(|bug| format!("{bug:?}") == name);
-        let bug = match bug.map(|name| named(name).ok_or(name)).transpose() {
-            Ok(bug) => bug.copied(),
-            Err(name) => {
-                println!("there is no bug {name:?}; accepted: {:?}", self.bugs);
-                return ExitCode::FAILURE;
-            }
-        };
-        let (trace, violations) = match (self.run)(seed, bug) {
-            Ok(ran) => ran,
-            Err(violation) => return self.fail(seed, &violation),
-        };
-        trace.iter().for_each(|line| println!("{line}"));
-        match violations.first() {
-            Some(violation) => self.fail(seed, violation),
-            None => ExitCode::SUCCESS,
-        }
-    }
-
-    fn campaign(&self, from: u64, seeds: u64) -> ExitCode {
-        let (summary, failure, missing) = (self.campaign)(from, seeds);
-        println!("{summary}");
-        if let Some((seed, violation)) = &failure {
-            return self.fail(*seed, violation);
-        }
-        if !missing.is_empty() {
-            println!("required, but never happened: {}", missing.join(", "));
+fn run_one(suite: &Suite, seed: u64, bug: Option<&str>) -> ExitCode {
+    let run = match suite.run(seed, bug) {
+        Ok(run) => run,
+        Err(refused) => {
+            println!("{refused}");
             return ExitCode::FAILURE;
         }
-        ExitCode::SUCCESS
+    };
+    run.trace.iter().for_each(|line| println!("{line}"));
+    match run.violations.first() {
+        Some(violation) => broke(suite, seed, bug, violation),
+        None => ExitCode::SUCCESS,
     }
+}
 
-    fn fail(&self, seed: u64, Violation { law, detail }: &Violation) -> ExitCode {
-        println!("seed {seed} broke the law \"{law}\": {detail}");
-        println!("replay: cargo run -p sim -- {} --seed {seed}", self.name);
-        ExitCode::FAILURE
+fn run_many(suite: &Suite, (summary, failure, missing): Summed) -> ExitCode {
+    println!("{summary}");
+    if let Some((seed, violation)) = &failure {
+        return broke(suite, *seed, None, violation);
     }
+    if !missing.is_empty() {
+        println!("required, but never happened: {}", missing.join(", "));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn broke(suite: &Suite, seed: u64, bug: Option<&str>, Violation { law, detail }: &Violation) -> ExitCode {
+    println!("seed {seed} broke the law \"{law}\": {detail}");
+    println!("replay: {}", suite.replay(seed, bug));
+    ExitCode::FAILURE
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Run { seed, trace } => run(seed, trace),
+        Command::Run {
+            seed,
+            bug: Some(bug),
+            trace: _,
+        } => run_one(&suites::CONTRACT, seed, Some(&bug)),
+        Command::Run {
+            seed,
+            bug: None,
+            trace,
+        } => run(seed, trace),
         Command::Campaign { seeds, from, minutes } => run_campaign(Campaign {
             from,
             seeds,
@@ -167,52 +167,29 @@ fn main() -> ExitCode {
             progress: true,
         }),
         Command::Meta { seed } => meta(seed),
-        Command::Bugs { seeds, bug } => bugs(seeds, bug.as_deref()),
-        Command::Nodes(asked) => Suite {
-            name: "nodes",
-            bugs: nodes::bug::Bug::ALL.to_vec(),
-            run: |seed, bug| nodes::run_seed(seed, bug).map(|run| (run.history.trace, run.violations)),
-            campaign: |from, seeds| {
-                let summary = nodes::campaign(from, seeds);
-                let (text, missing) = (summary.to_string(), summary.missing());
-                (text, summary.failure, missing)
-            },
-        }
-        .carry_out(&asked),
-        Command::Programs(asked) => Suite {
-            name: "programs",
-            bugs: programs::bug::Bug::ALL.to_vec(),
-            run: |seed, bug| programs::run_seed(seed, bug).map(|run| (run.history.trace, run.violations)),
-            campaign: |from, seeds| {
-                let summary = programs::campaign(from, seeds);
-                let (text, missing) = (summary.to_string(), summary.missing());
-                (text, summary.failure, missing)
-            },
-        }
-        .carry_out(&asked),
-        Command::Workers { whole: true, asked } => Suite {
-            name: "workers --whole",
-            bugs: workers::whole::bug::Bug::ALL.to_vec(),
-            run: |seed, bug| workers::whole::run_seed(seed, bug).map(|run| (run.trace, run.violations)),
-            campaign: |from, seeds| {
-                let summary = workers::whole::campaign(from, seeds);
-                let (text, missing) = (summary.to_string(), summary.missing());
-                (text, summary.failure, missing)
-            },
-        }
-        .carry_out(&asked),
-        Command::Workers { whole: false, asked } => Suite {
-            name: "workers",
-            bugs: workers::bug::Bug::ALL.to_vec(),
-            run: |seed, bug| workers::run_seed(seed, bug).map(|run| (run.trace, run.violations)),
-            campaign: |from, seeds| {
-                let summary = workers::campaign(from, seeds);
-                let (text, missing) = (summary.to_string(), summary.missing());
-                (text, summary.failure, missing)
-            },
-        }
-        .carry_out(&asked),
+        Command::Bugs { suite, bug, seeds } => bugs(suite.as_deref(), bug.as_deref(), seeds),
+        Command::Nodes(asked) => carry_out(&suites::NODES, &asked, |from, seeds| {
+            let summary = nodes::campaign(from, seeds);
+            let (text, missing) = (summary.to_string(), summary.missing());
+            (text, summary.failure, missing)
+        }),
+        Command::Programs(asked) => carry_out(&suites::PROGRAMS, &asked, |from, seeds| {
+            let summary = programs::campaign(from, seeds);
+            let (text, missing) = (summary.to_string(), summary.missing());
+            (text, summary.failure, missing)
+        }),
+        Command::Workers { whole: true, asked } => carry_out(&suites::WHOLE, &asked, |from, seeds| {
+            let summary = workers::whole::campaign(from, seeds);
+            let (text, missing) = (summary.to_string(), summary.missing());
+            (text, summary.failure, missing)
+        }),
+        Command::Workers { whole: false, asked } => carry_out(&suites::WORKERS, &asked, |from, seeds| {
+            let summary = workers::campaign(from, seeds);
+            let (text, missing) = (summary.to_string(), summary.missing());
+            (text, summary.failure, missing)
+        }),
         Command::Shrink { seed } => shrink(seed),
+        Command::Job => sim::job::serve(),
     }
 }
 
@@ -273,34 +250,65 @@ fn run_campaign(plan: Campaign) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn bugs(seeds: u64, name: Option<&str>) -> ExitCode {
-    let named = |bug: &Bug| name.is_none_or(|name| format!("{bug:?}") == name);
-    for bug in Bug::ALL.into_iter().filter(named) {
-        for seed in 0..seeds {
-            let violations = match run_seed(seed, Some(bug)) {
-                Ok(run) => run.violations,
-                Err(violation) => vec![violation],
-            };
-            let laws: Vec<_> = violations.iter().map(|violation| violation.law).collect();
-            if !laws.is_empty() {
-                println!("{bug:?} {seed}: {}", laws.join("; "));
+/// Runs seeded bugs, each with the seeds within which it must be caught, until the first that does so; or with so many seeds, all of them.
+fn bugs(suite: Option<&str>, bug: Option<&str>, seeds: Option<u64>) -> ExitCode {
+    let mut all_are_caught = true;
+    let suites = suites::SUITES.into_iter();
+    for suite in suites.filter(|asked| suite.is_none_or(|name| asked.name == name)) {
+        let mut reported = BTreeSet::new();
+        let seeded = (suite.seeded)().into_iter();
+        for seeded in seeded.filter(|seeded| bug.is_none_or(|name| seeded.bug == name)) {
+            let mut is_caught = false;
+            for seed in 0..seeds.unwrap_or(seeded.within) {
+                let run = suite.run(seed, Some(&seeded.bug)).expect("it is in the table");
+                let laws: Vec<_> = run.violations.iter().map(|violation| violation.law).collect();
+                if laws.is_empty() {
+                    continue;
+                }
+                println!("{}: {} {seed}: {}", suite.name, seeded.bug, laws.join("; "));
+                reported.extend(laws);
+                is_caught = true;
+                if seeds.is_none() {
+                    break;
+                }
+            }
+            if !is_caught {
+                println!("{}: {} is not caught", suite.name, seeded.bug);
+                all_are_caught = false;
             }
         }
+        let silent = (suite.laws)().into_iter().filter(|law| !reported.contains(law));
+        silent.for_each(|law| println!("{}: reported nothing: {law}", suite.name));
     }
-    ExitCode::SUCCESS
+    if all_are_caught {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn meta(seed: u64) -> ExitCode {
-    let once = || {
+    let start = || {
         let program = std::env::current_exe().expect("this program has a path");
         let mut command = std::process::Command::new(program);
         command
             .args(["run", "--trace", "--seed", &seed.to_string()])
-            .env("RUST_LOG", "trace");
-        let output = command.output().expect("this program can be started again");
+            .env("RUST_LOG", "trace")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().expect("this program can be started again")
+    };
+    let printed = |process: std::process::Child| {
+        let output = process.wait_with_output().expect("it runs to its end");
         (output.stdout, without_dates(&output.stderr))
     };
-    let (one, other) = (once(), once());
+    // Both at once: the other's pipes are read by a thread of its own, since they hold less than it prints.
+    let (one, other) = (start(), start());
+    let (one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| printed(other));
+        (printed(one), other.join().expect("no panic"))
+    });
     if one == other {
         println!("seed {seed}: the same {} bytes twice", one.0.len() + one.1.len());
         return ExitCode::SUCCESS;
@@ -354,7 +362,7 @@ fn without_dates(trace: &[u8]) -> Vec<u8> {
 }
 
 fn shrink(seed: u64) -> ExitCode {
-    match sim::shrink::shrink(&Plan::draw(seed), None) {
+    match sim::shrink::shrink(&Plan::draw(seed), None, usize::MAX) {
         None => {
             println!("seed {seed} breaks no law");
             ExitCode::SUCCESS

@@ -6,8 +6,9 @@ use crate::plan::team::TeamCall;
 use crate::plan::{Action, AgentPlan, Call, Dialect, Plan};
 use crate::tap::Bug;
 
-/// Returns a smaller plan that breaks the same law, and how; none if the plan breaks none.
-pub fn shrink(plan: &Plan, bug: Option<Bug>) -> Option<(Plan, Violation)> {
+/// Returns a smaller plan that breaks the same law, and how; none if the plan breaks none. It is as small as it becomes within so many runs.
+pub fn shrink(plan: &Plan, bug: Option<Bug>, runs_max: usize) -> Option<(Plan, Violation)> {
+    let mut runs = 0;
     let mut violation = violations(plan, bug).into_iter().next()?;
     let law = violation.law;
     let mut smallest = plan.clone();
@@ -18,6 +19,10 @@ pub fn shrink(plan: &Plan, bug: Option<Bug>) -> Option<(Plan, Violation)> {
             if size(&candidate) >= size(&smallest) {
                 continue;
             }
+            if runs == runs_max {
+                return Some((smallest, violation));
+            }
+            runs += 1;
             if let Some(same) = violations(&candidate, bug)
                 .into_iter()
                 .find(|other| other.law == law)

@@ -1,6 +1,6 @@
 //! Ways in which relay may be wrong.
 
-/// A way in which an engine may be wrong. Each must be caught within a stated number of seeds (`tests/seeded_bugs.rs`).
+/// A way in which an engine may be wrong. What must come of each is in [`crate::suites`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bug {
     /// Replies show the newest message first.

@@ -1,0 +1,117 @@
+//! The suite of the delivery contract.
+
+use super::{Row, Run, Suite, names, run_with, seeded};
+use crate::campaign::run_seed;
+use crate::laws::{self, NOTHING_PANICS};
+use crate::marks::REQUIRED;
+use crate::tap::Bug;
+
+/// Agents of the roster and teams, over every way into relay.
+pub static CONTRACT: Suite = Suite {
+    name: "contract",
+    command: "run --trace",
+    laws: laws::names,
+    marks: &REQUIRED,
+    bugs: || names(&Bug::ALL),
+    seeded: || seeded(SEEDED),
+    run: |seed, bug| {
+        run_with(&Bug::ALL, bug, |bug| {
+            let run = run_seed(seed, bug)?;
+            Ok(Run {
+                marks: run.marks.counts(),
+                trace: run.history.trace,
+                violations: run.violations,
+            })
+        })
+    },
+};
+
+const ORDER: &str = "a reply is in the order of acceptance";
+const OVERTAKEN: &str = "no message overtakes another";
+const LOST: &str = "nothing is lost without a reason";
+const HIDDEN: &str = "nothing is hidden from a read";
+const TWICE: &str = "a message is shown twice only if marked";
+const ALL: &str = "a message goes to all or to none";
+const MEANT: &str = "only who is meant gets a copy";
+const PROJECTS: &str = "a message reaches the project it is for alone";
+const FENCED: &str = "who was taken over gets nothing any more";
+const BACK: &str = "what is confirmed never comes back";
+const START: &str = "a start is told once to each role";
+const TIME: &str = "waits and calls are in time";
+const THIN_AIR: &str = "nothing from thin air";
+const REFUSAL: &str = "the illegal is refused and the legal is not";
+const BOUNDS: &str = "bounds are kept and not imagined";
+const SESSIONS: &str = "no session is left over";
+const ONCE: &str = "each call is answered once";
+const HANDSHAKE: &str = "a handshake says what there is";
+const PROGRESS: &str = "progress is told in time to who asked";
+const STOP: &str = "an orderly stop answers what waits";
+const TOLD: &str = "a wait that lost its stream is told of";
+const AWAITED: &str = "an awaited answer goes to who asked";
+const ASKED_FOR: &str = "a read shows what it asked for";
+const ALONE: &str = "one call alone waits for an inbox";
+const ROOM: &str = "no reply is longer than its client shows";
+const TURNS: &str = "turns are counted to their limit";
+const END: &str = "the end is reached";
+
+/// A wake-up that is lost leaves a wait that an end does not answer either; a wait that ends for a notice which is missing ends early.
+const SEEDED: &[Row<Bug>] = &[
+    (Bug::Lifo, 1, 5, &[ORDER]),
+    (Bug::DropOnUndo, 10, 20, &[LOST]),
+    (Bug::DuplicateOnUndo, 2, 10, &[TWICE]),
+    (Bug::UndoOutOfOrder, 3, 15, &[ORDER]),
+    (Bug::UndoUnmarked, 3, 10, &[TWICE, OVERTAKEN]),
+    (Bug::WaitNotCancelled, 21, 100, &[HIDDEN, LOST, ALL]),
+    (Bug::WaitEndsEarly, 2, 10, &[TIME]),
+    (Bug::WakeUpLost, 0, 50, &[TIME, LOST, STOP]),
+    (Bug::ConfirmedTooEarly, 6, 20, &[LOST, START, ALL]),
+    (Bug::ConfirmedComesBack, 3, 10, &[BACK]),
+    (
+        Bug::LeakToOtherRole,
+        0,
+        10,
+        &[THIN_AIR, OVERTAKEN, START, HIDDEN, LOST, ALL, MEANT],
+    ),
+    (Bug::BindingIgnored, 0, 40, &[THIN_AIR, REFUSAL]),
+    (Bug::SilentDropWhenFull, 0, 20, &[LOST, HIDDEN, BOUNDS, ALL]),
+    (Bug::RefusedButPosted, 0, 30, &[THIN_AIR]),
+    (Bug::NoticeMissing, 0, 5, &[START, TIME]),
+    (Bug::NoticeRepeated, 0, 5, &[START]),
+    (Bug::NoticeLeftToReads, 0, 20, &[START]),
+    (Bug::NoticeToAll, 0, 5, &[START]),
+    (Bug::SessionsForgotten, 0, 20, &[START]),
+    (Bug::SessionLeak, 0, 20, &[SESSIONS, START, LOST]),
+    (Bug::IdleSessionLeak, 0, 20, &[SESSIONS]),
+    (Bug::NewestHeldBack, 0, 20, &[HIDDEN]),
+    (Bug::OldestHeldBack, 0, 50, &[OVERTAKEN]),
+    (Bug::RefusalMisnames, 0, 20, &[REFUSAL]),
+    (Bug::FullTooEarly, 0, 20, &[BOUNDS]),
+    (Bug::EmptyNotAnswered, 0, 5, &[END]),
+    (Bug::StopIgnored, 0, 50, &[STOP]),
+    (Bug::PipelinedConfirms, 0, 30, &[LOST, START]),
+    (Bug::OneLeftOut, 0, 100, &[ALL]),
+    (Bug::CopyToSender, 3, 50, &[MEANT]),
+    (Bug::FenceIgnored, 1, 100, &[FENCED]),
+    (Bug::AnsweredByAnything, 5, 50, &[AWAITED]),
+    (Bug::AnswerLeftToOthers, 0, 50, &[AWAITED]),
+    (Bug::FilterForgets, 3, 50, &[LOST, HIDDEN, ALL]),
+    (Bug::FilterReorders, 0, 100, &[ORDER, OVERTAKEN, ASKED_FOR, TWICE]),
+    (Bug::ReadDoesNotJoin, 0, 50, &[ALL]),
+    (Bug::SenderIgnored, 0, 50, &[ASKED_FOR]),
+    (Bug::WaitsBeside, 0, 50, &[ALONE]),
+    (Bug::TurnsNotCounted, 0, 100, &[TURNS]),
+    (Bug::NamesakeReached, 0, 50, &[PROJECTS, HIDDEN, LOST]),
+    (Bug::ProjectUnheeded, 0, 50, &[PROJECTS, HIDDEN, LOST]),
+    (Bug::BroadcastSpills, 0, 50, &[PROJECTS]),
+    (Bug::BroadcastStaysHome, 0, 100, &[PROJECTS]),
+    (Bug::ChannelShared, 0, 100, &[PROJECTS, MEANT, AWAITED]),
+    (Bug::GroupShared, 0, 50, &[PROJECTS]),
+    (Bug::StoppedTooEarly, 0, 100, &[TURNS]),
+    (Bug::RoomIgnored, 0, 40, &[ROOM]),
+    (Bug::Panics, 0, 5, &[NOTHING_PANICS]),
+    (Bug::ProgressLost, 0, 100, &[PROGRESS]),
+    (Bug::AnsweredTwice, 0, 10, &[ONCE]),
+    (Bug::ToolHidden, 0, 10, &[HANDSHAKE]),
+    (Bug::NotesLost, 0, 10, &[TOLD]),
+    (Bug::BridgeNeverBreaksOff, 0, 50, &[LOST, START]),
+];

@@ -1,0 +1,43 @@
+//! Runs in which agents are delivered to by their own nodes.
+
+use sim::nodes::run_seed;
+use sim::suites::NODES;
+
+use super::determinism::{assert_is_the_same_behind_other_tasks, assert_prints_the_same_twice};
+use super::pool::cores;
+use super::support::{assert_caught, assert_each_may_report, assert_hold_and_reach_the_marks};
+
+fn trace(seed: u64) -> Vec<String> {
+    run_seed(seed, None).expect("no panic").history.trace
+}
+
+#[test]
+fn seeds_break_no_law_and_reach_the_marks_that_are_required_of_them() {
+    assert_hold_and_reach_the_marks(&NODES, 0, 40);
+}
+
+#[test]
+fn every_seeded_bug_is_caught_within_its_seeds_by_laws_that_are_about_it() {
+    assert_caught(&NODES);
+    assert_each_may_report(&NODES, false);
+}
+
+#[test]
+fn a_seed_gives_the_same_bytes_in_every_process() {
+    for seed in [1, 2, 3, 5] {
+        assert_prints_the_same_twice(&["nodes"], seed);
+    }
+}
+
+/// Machines of these seeds lose power with several connections open.
+#[test]
+fn a_seed_gives_the_same_history_whatever_its_process_runs_besides() {
+    assert_is_the_same_behind_other_tasks(&[700_501, 700_502, 700_511, 700_533], trace);
+    let _core = cores(1);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| trace(700_511));
+        let first = trace(700_501);
+        assert!(other.join().expect("no panic") == trace(700_511));
+        assert!(first == trace(700_501));
+    });
+}
