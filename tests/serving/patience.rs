@@ -23,11 +23,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// As many connections as the relay accepts at a time, and some.
 const FLOOD: usize = 10_200;
 
-fn health() -> Vec<u8> {
+pub fn health() -> Vec<u8> {
     Request::get("/health").bytes()
 }
 
-fn call(target: &str, tool: &str, arguments: Value) -> Vec<u8> {
+pub fn call(target: &str, tool: &str, arguments: Value) -> Vec<u8> {
     let params = json!({"name": tool, "arguments": arguments});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     Request::post(target, message.to_string()).bytes()
@@ -38,7 +38,7 @@ fn read(target: &str) -> Vec<u8> {
 }
 
 /// What is in the content of a tool's result, each block's text.
-fn texts(message: &str) -> Vec<String> {
+pub fn texts(message: &str) -> Vec<String> {
     let message: Value = serde_json::from_str(message).expect("a message is JSON");
     let content = message["result"]["content"].as_array();
     let content = content.unwrap_or_else(|| panic!("no result of a tool: {message}"));
@@ -46,7 +46,7 @@ fn texts(message: &str) -> Vec<String> {
     texts.map(|text| text.expect("a text").to_owned()).collect()
 }
 
-async fn heard(connection: &mut Connection, text: &str) -> String {
+pub async fn heard(connection: &mut Connection, text: &str) -> String {
     match connection.hear(text, PATIENCE).await {
         Heard::Text(heard) => heard,
         other @ (Heard::End(_) | Heard::Silence(_)) => panic!("not {text:?}, but {other:?}"),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use relay::engine::limits::Bounds;
 use relay::engine::{Engine, Roster, Timestamp};
-use relay::server::{Clock, Config, Guard, KEEP_ALIVE, Listener, Random, SocketState, serve};
+use relay::server::{Clock, Config, Guard, KEEP_ALIVE, Listener, Messaging, Random, SocketState, serve};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
@@ -32,6 +32,11 @@ pub struct Relay {
 impl Relay {
     /// Starts a relay with the default roles and the settings of `relay serve`.
     pub fn start() -> Self {
+        Self::start_beside(Arc::new(relay::server::System))
+    }
+
+    /// Starts one beside programs that it wakes by their messaging sockets.
+    pub fn start_beside(messaging: Arc<dyn Messaging>) -> Self {
         let (connections, accepted) = unbounded_channel();
         let started = Instant::now();
         let clock = Clock::from(move || {
@@ -54,7 +59,7 @@ impl Relay {
             },
             keep_alive: KEEP_ALIVE,
             network: Arc::new(relay::server::System),
-            messaging: std::sync::Arc::new(relay::server::System),
+            messaging,
             push_allow: Vec::new(),
             starter: Arc::new(relay::server::NoStarter),
         };

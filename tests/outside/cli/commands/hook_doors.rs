@@ -1,4 +1,5 @@
-//! The messaging socket of Claude Code, by which a session is woken that no waiter stands by for.
+//! The messaging socket of Claude Code, by which a session is woken that no waiter stands by for. When it is, and when not, is in
+//! `tests/serving/doors.rs`, where no time passes.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::hook::{Waiter, event, hook, programs, send, tell};
+use super::hook::{event, hook, send, tell};
 use super::*;
 
 /// A messaging socket, as Claude Code has one.
@@ -124,44 +125,6 @@ fn a_turn_that_the_socket_has_begun_is_not_one_that_a_person_begins() {
 }
 
 #[test]
-fn a_process_that_is_gone_can_be_woken_no_more() {
-    let relay = told();
-    let door = Door::open();
-    let mut process = std::process::Command::new("sleep")
-        .arg("60")
-        .spawn()
-        .expect("it starts");
-    let number = process.id().to_string();
-    door.tells_of(&relay, &number, &event("Stop"), "default")
-        .assert()
-        .code(0);
-    process.kill().expect("it is this test's own");
-    process.wait().expect("it ends");
-    std::thread::sleep(Duration::from_secs(6));
-    assert_eq!(programs(&relay), [("idle".to_owned(), false)]);
-    send(&relay, "wake up");
-    assert!(door.is_silent());
-    assert_eq!(relay.bodies("dev-a"), ["wake up"]);
-}
-
-#[test]
-fn a_socket_that_takes_nothing_loses_nothing() {
-    let relay = told();
-    let mut door = Door::open();
-    door.tells(&relay, &event("Stop")).assert().code(0);
-    std::fs::remove_file(&door.path).expect("it is there");
-    send(&relay, "wake up");
-    // Longer than a program is idle before its socket is thought of.
-    std::thread::sleep(Duration::from_secs(6));
-    assert_eq!(relay.bodies("dev-a"), ["again: wake up"]);
-    // It is used again once it is named again.
-    door.listener = UnixListener::bind(&door.path).expect("it is bound");
-    door.tells(&relay, &event("Stop")).assert().code(0);
-    send(&relay, "and again");
-    assert!(door.hears().contains("\n| and again\n"));
-}
-
-#[test]
 fn of_two_sockets_that_a_session_names_the_later_is_used() {
     let relay = told();
     let (first, later) = (Door::open(), Door::open());
@@ -171,59 +134,6 @@ fn of_two_sockets_that_a_session_names_the_later_is_used() {
     send(&relay, "wake up");
     assert!(later.hears().contains("\n| wake up\n"));
     assert!(first.is_silent());
-}
-
-#[test]
-fn a_session_that_its_person_watches_from_then_on_is_not_woken_by_its_socket_any_more() {
-    let relay = told();
-    let door = Door::open();
-    let process = std::process::id().to_string();
-    for may in ["default", "bypassPermissions"] {
-        door.tells_of(&relay, &process, &event("Stop"), may)
-            .assert()
-            .code(0);
-    }
-    send(&relay, "wake up");
-    std::thread::sleep(Duration::from_secs(6));
-    assert!(door.is_silent());
-}
-
-#[test]
-fn a_session_whose_waiter_was_killed_is_woken_by_its_socket() {
-    let relay = told();
-    let door = Door::open();
-    door.tells(&relay, &event("Stop")).assert().code(0);
-    let waiter = Waiter::stands_by(&relay);
-    // Longer than a program is idle before its socket is thought of.
-    std::thread::sleep(Duration::from_secs(6));
-    drop(waiter);
-    send(&relay, "wake up");
-    assert!(door.hears().contains("\n| wake up\n"));
-}
-
-#[test]
-fn a_session_with_a_waiter_or_one_that_its_person_watches_is_not_woken_so() {
-    let relay = told();
-    let door = Door::open();
-    let process = std::process::id().to_string();
-    door.tells(&relay, &event("Stop")).assert().code(0);
-    let waiter = Waiter::stands_by(&relay);
-    // Longer than a program is idle before its socket is thought of.
-    std::thread::sleep(Duration::from_secs(6));
-    send(&relay, "wake up");
-    assert_eq!(waiter.end().0, Some(2));
-    assert!(door.is_silent());
-
-    let relay = told();
-    let door = Door::open();
-    let rests = json!({"hook_event_name": "Notification", "notification_type": "idle_prompt"});
-    for (event, may) in [(event("Stop"), "bypassPermissions"), (rests, "")] {
-        door.tells_of(&relay, &process, &event, may).assert().code(0);
-    }
-    send(&relay, "wake up");
-    std::thread::sleep(Duration::from_secs(6));
-    assert!(door.is_silent());
-    assert_eq!(programs(&relay), [("idle".to_owned(), false)]);
 }
 
 #[test]
