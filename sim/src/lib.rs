@@ -37,5 +37,3 @@ pub mod tap;
 pub mod team;
 pub mod workers;
 pub mod world;
-
-#[cfg(test)]
