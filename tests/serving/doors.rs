@@ -34,6 +34,10 @@ impl Messaging for Programs {
         !self.are_gone.load(Ordering::Relaxed)
     }
 
+    fn shares(&self, _: &str) -> bool {
+        false
+    }
+
     fn connect<'a>(
         &'a self,
         path: &'a Path,
