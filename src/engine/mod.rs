@@ -124,6 +124,8 @@ pub struct Engine {
     home: Home,
     /// The agents that had a session before this start; none where nobody knows.
     had_sessions: Option<BTreeSet<AgentName>>,
+    /// The agent that was the latest to give its first sign of life since the start.
+    newly_seen: Option<AgentName>,
     /// Those of the roster, and those that were registered.
     agents: BTreeMap<AgentName, Agent>,
     /// The agents that have said which role they have.
@@ -227,6 +229,7 @@ impl Engine {
             place: String::new(),
             home: Home::default(),
             had_sessions: None,
+            newly_seen: None,
             agents: roster.names().iter().map(agent).collect(),
             roles: BTreeMap::new(),
             leaving: BTreeSet::new(),
@@ -343,6 +346,11 @@ impl Engine {
             Input::Stopping => self.stop(step),
         }
         self.finish(step);
+    }
+
+    /// Returns the agent that was the latest to give its first sign of life since the start.
+    pub fn newly_seen(&self) -> Option<&AgentName> {
+        self.newly_seen.as_ref()
     }
 
     /// Returns when [`Self::handle_timeout`] is due next, and for what; nothing while nothing is. That an agent is to go is something

@@ -324,6 +324,9 @@ impl Engine {
         };
         let before = state.last_contact.replace(step.now);
         state.last_session = by.or(state.last_session);
+        if before.is_none() {
+            self.newly_seen = Some(agent.clone());
+        }
         let was_active = before.is_some_and(|at| is_recent(at, step.now));
         if !was_active && !self.itself_waits(agent) {
             self.agents_change(agent.project(), step);

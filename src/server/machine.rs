@@ -1,6 +1,6 @@
 //! What the owner drives.
 
-use crate::engine::{Effect, Engine, Input, Overview, Reason, Status, Timestamp};
+use crate::engine::{AgentName, Effect, Engine, Input, Overview, Reason, Status, Timestamp};
 
 /// A state machine like the engine. Production runs the engine itself; the simulation puts one around it that
 /// watches what passes, or breaks it on purpose.
@@ -19,6 +19,9 @@ pub trait Machine: Send {
 
     /// See [`Engine::overview`].
     fn overview(&self) -> Overview;
+
+    /// See [`Engine::newly_seen`].
+    fn newly_seen(&self) -> Option<&AgentName>;
 }
 
 impl Machine for Engine {
@@ -40,5 +43,9 @@ impl Machine for Engine {
 
     fn overview(&self) -> Overview {
         Engine::overview(self)
+    }
+
+    fn newly_seen(&self) -> Option<&AgentName> {
+        Engine::newly_seen(self)
     }
 }

@@ -429,6 +429,9 @@ impl Owner {
             engine, effects, now, ..
         } = state;
         engine.handle(*now, input, effects);
+        if let Some(agent) = engine.newly_seen() {
+            self.agents().has_session(agent);
+        }
         let own = self.carry_out(state, own_call);
         self.arm(state);
         own

@@ -76,6 +76,10 @@ impl Machine for Recorder {
     fn overview(&self) -> Overview {
         self.engine.overview()
     }
+
+    fn newly_seen(&self) -> Option<&crate::engine::AgentName> {
+        self.engine.newly_seen()
+    }
 }
 
 /// Makes an owner whose engine's inputs are written down.

@@ -51,6 +51,8 @@ mod lines {
 
     const NO_MESSAGE: &str = r#"the line is no JSON-RPC 2.0 message; accepted: {"jsonrpc": "2.0", "id": text or integer, "method": text, "params": object}, without id if no answer is wanted"#;
 
+    const NO_ID: &str = r#"the request is no JSON-RPC 2.0 message: "id" is the number 1.5; accepted: a string, or a whole number of at most 64 bits"#;
+
     fn error(id: &Value, code: i32, message: &str) -> Value {
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
     }
@@ -75,11 +77,11 @@ mod lines {
                 ),
                 (
                     r#"{"jsonrpc":"2.0","id":"a","method":7}"#,
-                    error(&Value::Null, -32600, NO_MESSAGE),
+                    error(&json!("a"), -32600, NO_MESSAGE),
                 ),
                 (
                     r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
-                    error(&Value::Null, -32600, NO_MESSAGE),
+                    error(&Value::Null, -32600, NO_ID),
                 ),
             ] {
                 agent.write("");

@@ -42,6 +42,10 @@ impl Machine for Fragile {
     fn overview(&self) -> Overview {
         self.0.overview()
     }
+
+    fn newly_seen(&self) -> Option<&relay::engine::AgentName> {
+        self.0.newly_seen()
+    }
 }
 
 fn config(port: u16, panics_at_a_sign: bool) -> Config {

@@ -338,6 +338,17 @@ impl Relay {
 
     /// Ends the process and returns all that it has said on stderr.
     pub fn into_stderr(mut self) -> String {
+        // In order: what is still on its way to stderr is written before the end.
+        if self
+            .process
+            .child
+            .try_wait()
+            .expect("it is a child of this test")
+            .is_none()
+        {
+            self.signal("TERM");
+        }
+        self.exit_status();
         self.process.kill()
     }
 }

@@ -527,4 +527,8 @@ impl Machine for NodeTap {
     fn overview(&self) -> Overview {
         self.engine.overview()
     }
+
+    fn newly_seen(&self) -> Option<&relay::engine::AgentName> {
+        self.engine.newly_seen()
+    }
 }

@@ -469,4 +469,8 @@ impl Machine for Tap {
     fn overview(&self) -> Overview {
         self.engine.overview()
     }
+
+    fn newly_seen(&self) -> Option<&relay::engine::AgentName> {
+        self.engine.newly_seen()
+    }
 }

@@ -320,6 +320,10 @@ impl Machine for Fragile {
     fn overview(&self) -> Overview {
         self.0.overview()
     }
+
+    fn newly_seen(&self) -> Option<&crate::engine::AgentName> {
+        self.0.newly_seen()
+    }
 }
 
 #[tokio::test]

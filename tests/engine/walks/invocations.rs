@@ -460,6 +460,13 @@ impl Walk<'_> {
 
 #[track_caller]
 fn invocation(answer: Result<Reply, Refusal>) -> InvocationView {
+    let answer = answer.map(|reply| {
+        if let Reply::AfterStart { reply, .. } = reply {
+            *reply
+        } else {
+            reply
+        }
+    });
     let Ok(Reply::Actions(reply)) = answer else {
         panic!("{answer:?}")
     };

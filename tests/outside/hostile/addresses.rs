@@ -90,7 +90,7 @@ fn an_unknown_path_is_named() {
         "/health.json",
     ] {
         let reason = format!(
-            "nothing at {path:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/pending, /api/flush, /api/mode, /api/trace, /api/hold, /api/allow, /api/drop, /api/agents, /api/groups, /api/channels, /api/retire, /api/spawn, /api/release, /api/workers, /api/key, /api/redrive, /api/dead-letters, /api/tail, /hooks/claude, /hooks/codex, /hooks/gemini and /hooks/opencode, and what docs/API.md lists under /v1"
+            "nothing at {path:?}; there are /sse, /message, /mcp, /health, /api/send, /api/read, /api/peek, /api/pending, /api/flush, /api/mode, /api/trace, /api/show, /api/hold, /api/allow, /api/drop, /api/agents, /api/groups, /api/channels, /api/group, /api/channel, /api/retire, /api/spawn, /api/release, /api/workers, /api/key, /api/redrive, /api/dead-letters, /api/tail, /hooks/claude, /hooks/codex, /hooks/gemini and /hooks/opencode, and what docs/API.md lists under /v1"
         );
         for request in [Request::get(path), Request::post(path, POST)] {
             assert_eq!(refused(&scene.ask(&request)), (404, json!({"error": reason})));

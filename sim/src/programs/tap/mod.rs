@@ -482,4 +482,8 @@ impl Machine for ProgramTap {
     fn overview(&self) -> Overview {
         self.engine.overview()
     }
+
+    fn newly_seen(&self) -> Option<&relay::engine::AgentName> {
+        self.engine.newly_seen()
+    }
 }

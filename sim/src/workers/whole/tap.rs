@@ -408,4 +408,8 @@ impl Machine for WorkerTap {
     fn overview(&self) -> Overview {
         self.engine.overview()
     }
+
+    fn newly_seen(&self) -> Option<&relay::engine::AgentName> {
+        self.engine.newly_seen()
+    }
 }

@@ -109,9 +109,17 @@ impl<'a> World<'a> {
                 }
             }
             Effect::Reply {
-                result: Ok(Reply::Groups(answer)),
-                ..
-            } => self.note_group(answer),
+                result: Ok(reply), ..
+            } => {
+                let reply = if let Reply::AfterStart { reply, .. } = reply {
+                    reply
+                } else {
+                    reply
+                };
+                if let Reply::Groups(answer) = reply {
+                    self.note_group(answer);
+                }
+            }
             Effect::Opened { .. }
             | Effect::Reply { .. }
             | Effect::Changed { .. }

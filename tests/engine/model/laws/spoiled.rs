@@ -187,7 +187,24 @@ impl Spoiled {
         self.bring(from, to, |effect| is_answer(effect, call));
     }
 
-    fn change_answer(&mut self, (at, call): (usize, CallId), change: impl Fn(&mut Result<Reply, Refusal>)) {
+    fn change_answer(&mut self, place: (usize, CallId), change: impl Fn(&mut Result<Reply, Refusal>)) {
+        self.change_reply(place, |result| {
+            if let Ok(Reply::AfterStart { started_at, reply }) = result {
+                let mut answer = Ok((**reply).clone());
+                change(&mut answer);
+                let started_at = *started_at;
+                *result = answer.map(|reply| Reply::AfterStart {
+                    started_at,
+                    reply: Box::new(reply),
+                });
+            } else {
+                change(result);
+            }
+        });
+    }
+
+    /// Changes all that a reply says, the news of the start too.
+    fn change_reply(&mut self, (at, call): (usize, CallId), change: impl Fn(&mut Result<Reply, Refusal>)) {
         for effect in self.effects(at).filter(|effect| is_answer(effect, call)) {
             if let Effect::Reply { result, .. } = effect {
                 change(result);

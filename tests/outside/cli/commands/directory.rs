@@ -180,10 +180,11 @@ fn a_wait_takes_one_message_of_whom_it_names() {
     await_wait(&relay, "user");
     relay.session(Way::Sse).post("dev-b", "user", "not this");
     relay.session(Way::Sse).post("pm", "user", "this");
-    assert!(waiting.wait().expect("it ends").success());
+    // It ends once what it has taken is read.
     let mut told = String::new();
     let mut stdout = waiting.stdout.take().expect("it is piped");
     std::io::Read::read_to_string(&mut stdout, &mut told).expect("text");
+    assert!(waiting.wait().expect("it ends").success());
     assert!(told.ends_with("  this\n"), "{told}");
     let left = ask(relay.port, &["read"]).assert().code(0);
     assert!(stdout_of(&left).ends_with("  not this\n"));

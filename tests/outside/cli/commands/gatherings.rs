@@ -112,7 +112,7 @@ fn the_person_makes_a_channel_with_agents_in_it_and_has_them_leave() {
         &["channel", "remove", "build"],
         "#build is there no more\n",
     );
-    refused(&relay, &["channel", "remove", "general"], "#general");
+    refused(&relay, &["channel", "remove", "general"], "general");
     refused(&relay, &["channel", "remove", "build"], "#build");
     ask(relay.port, &["channel", "make", "build"]).assert().code(2);
 }

@@ -290,7 +290,7 @@ fn start_kept_back_beside_a_post(history: &History<'_>, spoiled: &mut Spoiled) -
         let asked = &history.calls[&shown.call];
         matches!(asked.command, Command::Mail(mail::Command::Post { .. }))
     })?;
-    spoiled.change_answer((shown.step, shown.call), |answer| {
+    spoiled.change_reply((shown.step, shown.call), |answer| {
         if let Ok(Reply::AfterStart { reply, .. }) = answer {
             *answer = Ok(mem::replace(
                 reply,
