@@ -149,6 +149,10 @@ impl Engine {
         let Some(agent) = step.to_tell.take() else {
             return answer;
         };
+        // Another session has taken the agent over by what this call did.
+        if self.sessions.get(&session).is_none_or(|session| session.fenced) {
+            return answer;
+        }
         let Some(inbox) = self.inboxes.get_mut(&agent) else {
             return answer;
         };

@@ -262,8 +262,8 @@ impl Case<'_> {
             return false;
         };
         let to = self.address(post);
-        if is_name(to) {
-            return self.may_be_away(to, post);
+        if to.split(", ").all(is_name) {
+            return to.split(", ").any(|name| self.may_be_away(name, post));
         }
         self.meant[body.as_str()].certain.is_empty()
     }

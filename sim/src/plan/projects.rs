@@ -106,9 +106,10 @@ impl Plan {
             for step in &mut agent.steps {
                 step.action = step.action.clone().map(|call| match call {
                     Call::Team(TeamCall::Send { mut to, bytes }) => {
+                        // Of a project's mates the first are there, whichever project it is.
                         let other = rng.usize(..mates);
                         if let Target::Mate(one) = to.target
-                            && one != other
+                            && other < one
                             && rng.u32(0..3) == 0
                         {
                             to.target = Target::Two(one, other);

@@ -448,7 +448,8 @@ impl Running {
     async fn calls(&mut self, tool: &str, arguments: &Value) -> Option<Value> {
         let program = &self.program;
         let agent = agent_name(program.plan.agent);
-        let mut path = format!("/mcp?agent={agent}");
+        // What is too long for a reply, and comes in parts, is the contract's suite's.
+        let mut path = format!("/mcp?agent={agent}&reply_kb=1000000");
         if program.plan.has_instance {
             let instance = uuid::Uuid::from_u128(u128::from(program.run) + 1);
             path.push_str(&format!("&instance={instance}"));

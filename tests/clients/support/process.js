@@ -86,7 +86,7 @@ let portsTaken = 0;
 
 export async function freePort() {
   for (let tried = 0; tried < PORTS; tried += 1) {
-    const port = 11_000 + (process.pid % 500) * PORTS + (portsTaken % PORTS);
+    const port = 11_000 + (process.pid % 220) * PORTS + (portsTaken % PORTS);
     portsTaken += 1;
     const probe = net.createServer();
     const free = await new Promise((resolve) => {
