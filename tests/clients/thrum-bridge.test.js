@@ -137,6 +137,7 @@ overStdio('relay is killed while an agent waits: the wait ends with an error, an
   assert.equal(await within(waiting, 'the end of the wait'), WENT_AWAY);
   assertSoon(killed);
   await bob.hears();
+  await alice.hears();
   const again = bob.data('wait_for_message', { timeout: 60 });
   await world.relay.aReadWaits();
   const sent = await send(alice, 'bob', 'after the restart');

@@ -209,8 +209,8 @@ overStdio('the first reply after a start tells of it, in its data and in a secon
   const tell = async (agent, tool, args) => dataOf(await agent.call(tool, args)).startedAt;
   for (const agent of [alice, bob]) assert.equal(await tell(agent, 'list_agents'), undefined);
   await world.restart(alice, bob);
-  assertBetween(await tell(alice, 'send_message', { to: 'bob', content: 'early' }), [world.relay.asked, Date.now()]);
   assertBetween(await tell(bob, 'list_agents'), [world.relay.asked, Date.now()]);
+  assertBetween(await tell(alice, 'send_message', { to: 'bob', content: 'early' }), [world.relay.asked, Date.now()]);
   for (const agent of [alice, bob]) assert.equal(await tell(agent, 'check_messages'), undefined);
 });
 
@@ -390,7 +390,7 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
     ['broadcast_message', {}, 'missing argument "content"; broadcast_message takes content, mode'],
     ['check_messages', { limit: 0 }, '"limit" is 0; accepted: 1 to 1000'],
     ['check_messages', { limit: 1.5 }, '"limit" is 1.5; accepted: 1 to 1000'],
-    ['check_messages', { limit: '5' }, '"limit" is the string "5"; accepted: a whole number, 1 to 1000'],
+    ['check_messages', { limit: 'few' }, '"limit" is the string "few"; accepted: a whole number, 1 to 1000'],
     ['wait_for_message', { timeout: 601 }, '"timeout" is 601; accepted: 0 to 600'],
     ['wait_for_message', { timeout: -1 }, '"timeout" is -1; accepted: 0 to 600'],
     ['list_agents', { include_offline: 'no' }, '"include_offline" is the string "no"; accepted: true or false'],

@@ -79,13 +79,13 @@ export class World {
     if (way.transport === 'stdio') {
       if (role) await this.register(name, role, module);
       const own = name ? ['--agent', name] : [];
-      args = ['mcp', '--port', String(this.relay.port), ...own, '--tools', tools, ...args];
+      args = ['mcp', '--port', String(this.relay.port), ...own, '--tools', tools, '--reply-kb', '1000000', ...args];
       const server = { command: relayBin, args, env: { ...this.env, ...env }, cwd: this.project, stderr: 'ignore' };
       await agent.open(this.t, new StdioClientTransport(server), way.version);
       return agent;
     }
     const route = way.transport === 'http' ? 'mcp' : 'sse';
-    const url = this.relay.url(route, { agent: name, role: role ?? undefined, module, tools, ...query });
+    const url = this.relay.url(route, { agent: name, role: role ?? undefined, module, tools, reply_kb: 1_000_000, ...query });
     if (way.version === '2026-07-28') {
       await agent.openInPython(this.t, url);
     } else {
@@ -188,9 +188,10 @@ export class Agent {
     return data;
   }
 
-  /** The text of a call that succeeds, and nothing beside it. */
+  /** The text of a call that succeeds, and nothing beside it but the news of a start. */
   async text(tool, args, options) {
-    const { texts, data } = textsOf(await this.call(tool, args, options));
+    const { texts: all, data } = textsOf(await this.call(tool, args, options));
+    const texts = all.filter((text) => !text.startsWith('relay started at '));
     assert.deepEqual({ blocks: texts.length, data }, { blocks: 1, data: undefined }, texts.join('\n'));
     return texts[0];
   }

@@ -11,6 +11,9 @@ export const ROLES = ['pm', 'dev-a', 'dev-b'];
 export const KINDS = ['status', 'question', 'directive', 'free'];
 export const TOOLS = ['list_pending', 'post_message', 'read_messages'];
 
+/** These clients show what they are given whole, however long it is. */
+export const UNBOUNDED_KB = 1_000_000;
+
 const NOTICE = /^relay started at (\S+); nothing sent before that is here; send again what was not acknowledged$/;
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const CLOCK_SLACK_MS = 5;
@@ -22,14 +25,14 @@ const TS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
  */
 export const SSE = {
   name: 'SSE',
-  open: (relay, agent) => new SSEClientTransport(relay.url('sse', { agent })),
+  open: (relay, agent) => new SSEClientTransport(relay.url('sse', { agent, reply_kb: UNBOUNDED_KB })),
   reconnected: (transport) =>
     new Promise((resolve) => transport._eventSource.addEventListener('endpoint', () => resolve(), { once: true })),
 };
 
 export const HTTP = {
   name: 'streamable HTTP',
-  open: (relay, agent) => new StreamableHTTPClientTransport(relay.url('mcp', { agent })),
+  open: (relay, agent) => new StreamableHTTPClientTransport(relay.url('mcp', { agent, reply_kb: UNBOUNDED_KB })),
   reconnected: async () => {},
 };
 
@@ -38,7 +41,7 @@ export const STDIO = {
   open: (relay, agent) =>
     new StdioClientTransport({
       command: relayBin,
-      args: ['mcp', '--port', String(relay.port), ...(agent ? ['--agent', agent] : [])],
+      args: ['mcp', '--port', String(relay.port), '--reply-kb', String(UNBOUNDED_KB), ...(agent ? ['--agent', agent] : [])],
       env: relayEnv(),
       stderr: 'ignore',
     }),
