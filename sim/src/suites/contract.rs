@@ -83,7 +83,7 @@ const SEEDED: &[Row<Bug>] = &[
     (Bug::SessionLeak, 0, 20, &[SESSIONS, START, LOST]),
     (Bug::IdleSessionLeak, 0, 20, &[SESSIONS]),
     (Bug::NewestHeldBack, 0, 20, &[HIDDEN]),
-    (Bug::OldestHeldBack, 0, 50, &[OVERTAKEN, ORDER]),
+    (Bug::OldestHeldBack, 9, 50, &[OVERTAKEN]),
     (Bug::RefusalMisnames, 0, 20, &[REFUSAL]),
     (Bug::FullTooEarly, 0, 20, &[BOUNDS]),
     (Bug::EmptyNotAnswered, 0, 5, &[END]),
