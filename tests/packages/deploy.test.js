@@ -183,7 +183,7 @@ test('where relay cannot start, the entry point says why and runs the command al
   assert.deepEqual({ code, stdout }, { code: 0, stdout: 'done\n' });
   const [first, ...said] = stderr.split('\n');
   assert.equal(first, 'relay-workspace: relay does not run; the command runs without it. What relay said:');
-  assert.ok(said.some((line) => line.startsWith(`port ${port}: something has it`)), stderr);
+  assert.ok(said.some((line) => line.includes(`port ${port} is taken: something has it`)), stderr);
 });
 
 test('the image is made by the steps that are tested here, for a user who is not root, and exposes no port', () => {
