@@ -153,6 +153,7 @@ Examples:
         ms: "timeout_ms",
         default: TIMEOUT_MS,
     },
+    takes: true,
 };
 
 const RELAY_INBOX: Tool = Tool {
@@ -199,6 +200,7 @@ Examples:
     to_texts: taken,
     refused,
     waits: Waits::Never,
+    takes: true,
 };
 
 const RELAY_WHO: Tool = Tool {
@@ -235,6 +237,7 @@ Example output:
     to_texts: listed,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const RELAY_STATUS: Tool = Tool {
@@ -245,6 +248,7 @@ const RELAY_STATUS: Tool = Tool {
     to_texts: status,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 fn send(given: &mut Values<'_>) -> Command {

@@ -41,7 +41,7 @@ impl Client {
         match client {
             // Codex 0.169 cuts what is longer than 10 kB in its middle.
             None | Some(Self::Codex) => ReplyBytes::LEAST_KNOWN,
-            // Claude Code 2.1.330 puts what it takes for more than 25,000 tokens into a file; up to half of that it does not even count.
+            // Claude Code 2.1.330 puts what has more than 50,000 characters, or what it takes for more than 25,000 tokens, into a file.
             Some(Self::ClaudeCode) => ReplyBytes::kb(40),
             // OpenCode 1.18 puts what has more than 50 kB, or 2,000 lines, into a file.
             Some(Self::OpenCode) => ReplyBytes::kb(40),
@@ -50,6 +50,13 @@ impl Client {
         }
     }
 }
+
+/// With this in a tool's `_meta`, Claude Code 2.1.332 shows results of so many characters whole, whatever its user's `MAX_MCP_OUTPUT_TOKENS`
+/// says. How much it is sent does not grow by it: versions that do not know it show no more than before.
+pub const SHOWN_WHOLE: &str = "anthropic/maxResultSizeChars";
+
+/// The most that Claude Code takes.
+pub const SHOWN_WHOLE_MAX: u32 = 500_000;
 
 /// Most bytes of a result, as it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

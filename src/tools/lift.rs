@@ -71,6 +71,7 @@ const POST_MESSAGE: Tool = Tool {
     to_texts: posted,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const READ_MESSAGES: Tool = Tool {
@@ -89,6 +90,7 @@ const READ_MESSAGES: Tool = Tool {
     to_texts: taken,
     refused,
     waits: Waits::Seconds("wait_seconds"),
+    takes: true,
 };
 
 const LIST_PENDING: Tool = Tool {
@@ -99,6 +101,7 @@ const LIST_PENDING: Tool = Tool {
     to_texts: pending,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 /// How a message is brought. In a word each: the list is paid for in every session.

@@ -56,6 +56,8 @@ pub struct Tool {
     pub refused: fn(&Refusal) -> String,
     /// Whether a call of it may wait for its answer, and how long.
     pub waits: Waits,
+    /// A call of it may take messages out of an inbox: what its client does not show then is shown to nobody.
+    pub takes: bool,
 }
 
 /// Whether a call of a tool may wait for its answer, and how long.
@@ -229,7 +231,7 @@ impl Tool {
             .arguments
             .iter()
             .filter(|argument| argument.is_required(bound.is_some()));
-        json!({
+        let mut definition = json!({
             "name": self.name,
             "description": self.description,
             "inputSchema": {
@@ -238,7 +240,11 @@ impl Tool {
                 "required": required.map(|argument| argument.name).collect::<Vec<_>>(),
                 "additionalProperties": false,
             },
-        })
+        });
+        if self.takes {
+            definition["_meta"] = json!({clients::SHOWN_WHOLE: clients::SHOWN_WHOLE_MAX});
+        }
+        definition
     }
 
     /// Lists the arguments as an error names them: `from, to, kind, body`.
@@ -607,12 +613,16 @@ mod tests {
         );
     }
 
-    /// What a client has to put before its model, with the default roster.
+    /// What a client puts before its model, with the default roster.
     #[test]
     fn the_tool_lists_are_short() {
         for (toolset, bytes_max) in [("lift", 1_536), ("thrum", 4_096), ("agent-relay", 4_096)] {
             let toolsets: Toolsets = toolset.parse().expect("a toolset");
-            let list = json!({"tools": toolsets.definitions(&Roster::default(), None)});
+            let mut list = json!({"tools": toolsets.definitions(&Roster::default(), None)});
+            for tool in list["tools"].as_array_mut().expect("tools") {
+                // It is the client's.
+                tool.as_object_mut().expect("a tool").remove("_meta");
+            }
             let bytes = list.to_string().len();
             println!("tools/list of {toolset}: {bytes} bytes");
             assert!(bytes <= bytes_max, "tools/list of {toolset} has {bytes} bytes");

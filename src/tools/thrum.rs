@@ -101,6 +101,7 @@ const SEND_MESSAGE: Tool = Tool {
     to_texts: sent,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const BROADCAST_MESSAGE: Tool = Tool {
@@ -117,6 +118,7 @@ const BROADCAST_MESSAGE: Tool = Tool {
     to_texts: sent,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const CONTENT: Argument = Argument {
@@ -146,6 +148,7 @@ const CHECK_MESSAGES: Tool = Tool {
     to_texts: checked,
     refused,
     waits: Waits::Never,
+    takes: true,
 };
 
 const WAIT_FOR_MESSAGE: Tool = Tool {
@@ -171,6 +174,7 @@ const WAIT_FOR_MESSAGE: Tool = Tool {
         seconds: "timeout",
         default: TIMEOUT,
     },
+    takes: true,
 };
 
 const LIST_AGENTS: Tool = Tool {
@@ -192,6 +196,7 @@ const LIST_AGENTS: Tool = Tool {
     to_texts: listed,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const CREATE_GROUP: Tool = Tool {
@@ -216,6 +221,7 @@ const CREATE_GROUP: Tool = Tool {
     to_texts: grouped,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const DELETE_GROUP: Tool = Tool {
@@ -229,6 +235,7 @@ const DELETE_GROUP: Tool = Tool {
     to_texts: grouped,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const ADD_GROUP_MEMBER: Tool = Tool {
@@ -242,6 +249,7 @@ const ADD_GROUP_MEMBER: Tool = Tool {
     to_texts: grouped,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const REMOVE_GROUP_MEMBER: Tool = Tool {
@@ -255,6 +263,7 @@ const REMOVE_GROUP_MEMBER: Tool = Tool {
     to_texts: grouped,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const LIST_GROUPS: Tool = Tool {
@@ -265,6 +274,7 @@ const LIST_GROUPS: Tool = Tool {
     to_texts: grouped,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const GET_GROUP: Tool = Tool {
@@ -289,6 +299,7 @@ const GET_GROUP: Tool = Tool {
     to_texts: grouped,
     refused,
     waits: Waits::Never,
+    takes: false,
 };
 
 const NAME: Argument = Argument {

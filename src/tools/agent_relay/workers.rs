@@ -70,6 +70,7 @@ Example: name=\"TestRunner\", cli=\"claude\", task=\"Run the test suite and repo
     waits: Waits::AtMost {
         ms: WORKER_START_MS.unsigned_abs(),
     },
+    takes: false,
 };
 
 pub(super) const RELAY_RELEASE: Tool = Tool {
@@ -106,4 +107,5 @@ pub(super) const RELAY_RELEASE: Tool = Tool {
     },
     refused: |refusal| format!("Failed to release worker: {}", refused(refusal)),
     waits: Waits::Never,
+    takes: false,
 };

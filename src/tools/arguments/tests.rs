@@ -82,6 +82,7 @@ fn of_many_errors_the_first_of_the_list_is_told_then_the_unknown_name_then_the_u
         to_texts: |_, _: &mut Texts<'_>| (),
         refused: |_| String::new(),
         waits: Waits::Never,
+        takes: false,
     };
     let told = |value: Value| {
         let Value::Object(map) = value else {
