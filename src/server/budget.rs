@@ -41,6 +41,11 @@ impl Holding {
         let own = self.own.load(Ordering::Relaxed);
         (own != CUT).then(|| own + self.shared.load(Ordering::Relaxed))
     }
+
+    /// Tells whether it was cut, and has not let go yet of what it shares.
+    fn is_ending(&self) -> bool {
+        self.own.load(Ordering::Relaxed) == CUT && self.shared.load(Ordering::Relaxed) > 0
+    }
 }
 
 impl Budget {
@@ -71,22 +76,28 @@ impl Budget {
 
     /// Counts bytes that several connections wait to be given, once for all of them.
     pub fn charge_once(self: &Arc<Self>, bytes: usize) -> ChargedOnce {
-        self.add(bytes);
+        self.make_room(self.add(bytes));
         let budget = Arc::clone(self);
         ChargedOnce { budget, bytes }
     }
 
-    fn add(&self, bytes: usize) {
-        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > self.bytes_max {
-            self.make_room();
-        }
+    /// Adds bytes, and returns how many there are then.
+    fn add(&self, bytes: usize) -> usize {
+        self.bytes
+            .fetch_add(bytes, Ordering::Relaxed)
+            .saturating_add(bytes)
     }
 
-    /// Cuts the connection that holds most. What it has of its own is as good as free.
-    fn make_room(&self) {
+    /// Cuts the connection that holds most, if there are too many bytes. What it has of its own is as good as free; what it shares with others
+    /// is so once it has ended, and until then no other one is cut.
+    fn make_room(&self, bytes: usize) {
+        if bytes <= self.bytes_max {
+            return;
+        }
         let accounts = self.accounts();
-        if self.bytes.load(Ordering::Relaxed) <= self.bytes_max {
+        if self.bytes.load(Ordering::Relaxed) <= self.bytes_max
+            || accounts.open.values().any(|holding| holding.is_ending())
+        {
             return;
         }
         let holding = accounts.open.values().max_by_key(|holding| holding.bytes());
@@ -125,12 +136,12 @@ impl Account {
     pub fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
         // A connection that was cut is not counted any more: all that it has is dropped.
         let change = |own: usize| (own != CUT).then(|| own + bytes);
-        let own = &self.holding.own;
-        if own
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, change)
-            .is_ok()
-        {
-            self.budget.add(bytes);
+        let (own, budget) = (&self.holding.own, &self.budget);
+        // First among all, so that whoever cuts it finds there what it takes off.
+        let all = budget.add(bytes);
+        match own.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {
+            Ok(_) => budget.make_room(all),
+            Err(_) => drop(budget.bytes.fetch_sub(bytes, Ordering::Relaxed)),
         }
         let account = Arc::clone(self);
         Charge { account, bytes }
@@ -288,12 +299,17 @@ mod tests {
         let [slow, quick] = [(); 2].map(|()| budget.open());
         let shares = [&slow, &quick].map(|account| account.share(60));
         assert_eq!(bytes(&budget), 60);
-        let [left, _] = shares;
-        let own = slow.charge(1);
-        drop(own);
+        let [left, right] = shares;
+        drop(slow.charge(1));
         let one = slow.charge(41);
         assert!(slow.cut().is_cancelled() && !quick.cut().is_cancelled());
-        drop((left, one, shared));
+        // What is too much still is about to go, with the one that was cut.
+        let more = budget.charge_once(50);
+        assert!(!quick.cut().is_cancelled());
+        drop(left);
+        let most = budget.charge_once(1);
+        assert!(quick.cut().is_cancelled());
+        drop((right, one, more, most, shared));
         assert_eq!(bytes(&budget), 0);
     }
 }
