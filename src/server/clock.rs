@@ -5,7 +5,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::engine::Timestamp;
 
@@ -63,27 +65,24 @@ impl<F: Fn() -> Timestamp + Send + Sync + 'static> From<F> for Clock {
 /// How far the system's clock may be off before it is followed, in milliseconds.
 const LAG_MS_MAX: i64 = 1_000;
 
-/// Returns the clock of this machine. It begins with the system's time and runs with the monotonic clock; people read the system's, which may
-/// be set, or go on while the machine sleeps.
+/// Returns the clock of this machine. It begins with the system's time and runs on while the machine sleeps; people read the system's, which
+/// may be set.
 pub fn wall_clock() -> Clock {
-    let started = Instant::now();
+    let started_ms = awake_and_asleep_ms();
     let wall = Arc::new(Wall::new(wall_ms()));
     let looked_at = Arc::clone(&wall);
     Clock {
-        running: Arc::new(move || {
-            let running_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-            looked_at.time(running_ms, wall_ms)
-        }),
+        running: Arc::new(move || looked_at.time(awake_and_asleep_ms() - started_ms, wall_ms)),
         wall: Some(wall),
     }
 }
 
 /// What the system's clock showed.
 struct Wall {
-    /// When the monotonic clock began to run.
+    /// When the running clock began to run.
     began_ms: i64,
     ahead_ms: AtomicI64,
-    /// When the system's clock was looked at, by the monotonic one.
+    /// When the system's clock was looked at, by the running one.
     looked_at_ms: AtomicI64,
 }
 
@@ -111,6 +110,17 @@ impl Wall {
     }
 }
 
+/// How long the machine has run, in milliseconds, with the time for which it slept: what waited then has waited.
+fn awake_and_asleep_ms() -> i64 {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    const RUNNING: ClockId = ClockId::Boottime;
+    // Here it does not stand still while the machine sleeps.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    const RUNNING: ClockId = ClockId::Monotonic;
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(RUNNING);
+    tv_sec * 1_000 + tv_nsec / 1_000_000
+}
+
 /// The system's clock, in milliseconds since the Unix epoch; 0 before it.
 fn wall_ms() -> i64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -122,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_runs_with_the_monotonic_clock_and_what_people_read_follows_the_systems() {
+    fn the_time_runs_by_itself_and_what_people_read_follows_the_systems() {
         let wall = Wall::new(1_000);
         let time = |running_ms, wall_ms| {
             let time = wall.time(running_ms, || wall_ms).as_millis();
