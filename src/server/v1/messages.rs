@@ -194,7 +194,9 @@ pub(super) async fn reply(asked: Asked) -> Answer {
         id: id.clone(),
     };
     let (to, thread, reply_to) = match asked.call_as(&from, find).await {
-        Ok(engine::Reply::Mail(mail::Reply::Found { message })) => (sent_back(&message), None, Some(id)),
+        Ok(engine::Reply::Mail(mail::Reply::Found { message })) => {
+            (sent_back(&message, &from), None, Some(id))
+        }
         Ok(other) => unreachable!("a message is looked for, not {other:?}"),
         // What it has not got it may have sent, or it was said in a channel.
         Err(_) => {
@@ -215,16 +217,20 @@ pub(super) async fn reply(asked: Asked) -> Answer {
     Ok(post(&asked, draft).await?.answer())
 }
 
-/// Returns where an answer to a message goes.
-fn sent_back(message: &Message) -> String {
-    whole(match message.to.by() {
-        ResolvedBy::Name => message.from.as_str(),
-        ResolvedBy::Role
-        | ResolvedBy::Group
-        | ResolvedBy::Channel
-        | ResolvedBy::Broadcast
-        | ResolvedBy::List => message.to.as_str(),
-    })
+/// Returns where an agent's answer to a message goes: of several that it was sent to, to the others and to who has sent it.
+fn sent_back(message: &Message, answers: &AgentName) -> String {
+    match message.to.by() {
+        ResolvedBy::Name => whole(message.from.as_str()),
+        ResolvedBy::Role | ResolvedBy::Group | ResolvedBy::Channel | ResolvedBy::Broadcast => {
+            whole(message.to.as_str())
+        }
+        ResolvedBy::List => {
+            let others = message.to.each();
+            let others = others.filter(|other| ![answers.as_str(), message.from.as_str()].contains(other));
+            let all: Vec<&str> = std::iter::once(message.from.as_str()).chain(others).collect();
+            whole(&all.join(", "))
+        }
+    }
 }
 
 /// Returns an address, or each of several, with its project before it, which stands before all but the person's.

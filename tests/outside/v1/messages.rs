@@ -43,6 +43,23 @@ fn a_direct_message_is_read_with_any_tool_and_one_of_a_tool_is_answered_here() {
 }
 
 #[test]
+fn an_answer_to_a_message_for_several_goes_to_who_has_sent_it_and_to_the_others() {
+    let world = World::new();
+    let asked = json!({"from": "pm", "to": "web:alice, web:bob, dev-b", "body": "who can?"});
+    let posted = world
+        .relay
+        .connect()
+        .exchange(&Request::post("/api/send", asked.to_string()))
+        .json();
+    let reply = format!("/v1/messages/{}/replies", posted["id"].as_str().expect("an id"));
+    world.done(&reply, &world.alice, &json!({"text": "I can"}));
+    assert_eq!(world.bodies("pm"), ["I can"]);
+    assert_eq!(world.bodies("dev-b"), ["who can?", "I can"]);
+    assert_eq!(world.bodies("web:bob"), ["who can?", "I can"]);
+    assert_eq!(world.bodies("web:alice"), ["who can?"]);
+}
+
+#[test]
 fn whoever_posts_is_told_why_the_message_may_wait() {
     let world = World::new();
     let warned = |token: &str, asked: Value| {
