@@ -82,10 +82,11 @@ impl Clis {
 /// Has a program's session end with its process. Where that cannot be told it ends by its silence: in another namespace, or where nothing
 /// is seen of the process now, though it has just run its hook.
 pub(super) fn watch(shared: &Arc<Shared>, key: &ProgramKey, cli: Option<&Cli>) {
+    let mut all = shared.clis.lock();
     let Some(Cli { process, namespace }) = cli else {
+        all.remove(key);
         return;
     };
-    let mut all = shared.clis.lock();
     if all.get(key).is_some_and(|watched| watched.process == *process) {
         return;
     }
@@ -102,25 +103,21 @@ pub(super) fn watch(shared: &Arc<Shared>, key: &ProgramKey, cli: Option<&Cli>) {
     all.insert(key.clone(), watched);
 }
 
-/// Looks whether a process runs until it does not, or the program's session has ended.
+/// Looks whether a process runs until it does not, which ends the program's session, or until that has ended.
 async fn looks(shared: Arc<Shared>, key: ProgramKey, process: String) {
-    let ends = async {
-        loop {
-            sleep(LOOK_EVERY).await;
-            if shared.owner.known_program(&key).is_none() || !shared.messaging.runs(&process) {
-                return;
-            }
+    while shared.stop.run_until_cancelled(sleep(LOOK_EVERY)).await.is_some() {
+        // While another process, or another session of this one, cannot take its place.
+        let mut all = shared.clis.lock();
+        let session = shared.owner.known_program(&key);
+        let runs = shared.messaging.runs(&process);
+        if session.is_some() && runs {
+            continue;
         }
-    };
-    if shared.stop.run_until_cancelled(ends).await.is_none() {
+        let is_watched = Clis::forget(&mut all, &key, &process);
+        if let Some(session) = session.filter(|_| is_watched) {
+            shared.doors.closes(&key);
+            shared.owner.close(session, Ending::Broken);
+        }
         return;
-    }
-    // While another process cannot take its place.
-    let mut all = shared.clis.lock();
-    if Clis::forget(&mut all, &key, &process)
-        && let Some(session) = shared.owner.known_program(&key)
-    {
-        shared.doors.closes(&key);
-        shared.owner.close(session, Ending::Broken);
     }
 }
