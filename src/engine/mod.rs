@@ -348,9 +348,9 @@ impl Engine {
         self.finish(step);
     }
 
-    /// Returns the agent that was the latest to give its first sign of life since the start.
-    pub fn newly_seen(&self) -> Option<&AgentName> {
-        self.newly_seen.as_ref()
+    /// Returns the agent that has given its first sign of life since the start in the last step, once.
+    pub fn take_newly_seen(&mut self) -> Option<AgentName> {
+        self.newly_seen.take()
     }
 
     /// Returns when [`Self::handle_timeout`] is due next, and for what; nothing while nothing is. That an agent is to go is something

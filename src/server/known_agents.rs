@@ -62,22 +62,17 @@ impl KnownAgents {
     }
 }
 
-/// Finds out of which agent an event shows that it has a session: one is bound to it, or it sends, reads or waits.
-pub(super) fn who_has_session(event: &Event) -> Option<&AgentName> {
-    if let Event::Opened {
-        agent: Some(agent),
-        person: false,
-        ..
+/// Finds to which agent an event shows that a session is bound. Of one that says with each call for whom it speaks the engine tells
+/// ([`crate::engine::Engine::take_newly_seen`]), and what the user does in an agent's stead shows nothing of it.
+pub(super) fn to_whom_one_is_bound(event: &Event) -> Option<&AgentName> {
+    match event {
+        Event::Opened {
+            agent: Some(agent),
+            person: false,
+            ..
+        } => Some(agent),
+        _ => None,
     }
-    | Event::HandedOver { agent, .. }
-    | Event::Parked { agent, .. } = event
-    {
-        return Some(agent);
-    }
-    if let Event::Accepted { message, .. } = event {
-        return Some(&message.from);
-    }
-    None
 }
 
 fn line(sign: char, agent: &AgentName) -> String {

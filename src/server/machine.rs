@@ -20,8 +20,8 @@ pub trait Machine: Send {
     /// See [`Engine::overview`].
     fn overview(&self) -> Overview;
 
-    /// See [`Engine::newly_seen`].
-    fn newly_seen(&self) -> Option<&AgentName>;
+    /// See [`Engine::take_newly_seen`].
+    fn take_newly_seen(&mut self) -> Option<AgentName>;
 }
 
 impl Machine for Engine {
@@ -45,7 +45,7 @@ impl Machine for Engine {
         Engine::overview(self)
     }
 
-    fn newly_seen(&self) -> Option<&AgentName> {
-        Engine::newly_seen(self)
+    fn take_newly_seen(&mut self) -> Option<AgentName> {
+        Engine::take_newly_seen(self)
     }
 }

@@ -429,8 +429,8 @@ impl Owner {
             engine, effects, now, ..
         } = state;
         engine.handle(*now, input, effects);
-        if let Some(agent) = engine.newly_seen() {
-            self.agents().has_session(agent);
+        if let Some(agent) = engine.take_newly_seen() {
+            self.agents().has_session(&agent);
         }
         let own = self.carry_out(state, own_call);
         self.arm(state);
@@ -456,7 +456,7 @@ impl Owner {
         self.journal.note(now.plus_millis(*wall_ahead_ms), effects);
         for effect in effects.drain(..) {
             if let Effect::Note(event) = &effect
-                && let Some(agent) = known_agents::who_has_session(event)
+                && let Some(agent) = known_agents::to_whom_one_is_bound(event)
             {
                 self.agents().has_session(agent);
             }

@@ -77,8 +77,8 @@ impl Machine for Recorder {
         self.engine.overview()
     }
 
-    fn newly_seen(&self) -> Option<&crate::engine::AgentName> {
-        self.engine.newly_seen()
+    fn take_newly_seen(&mut self) -> Option<crate::engine::AgentName> {
+        self.engine.take_newly_seen()
     }
 }
 

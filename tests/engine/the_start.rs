@@ -310,3 +310,17 @@ fn that_a_worker_has_started_tells_its_parent_of_the_start_if_it_is_the_first_to
     );
     assert_eq!(relay.call(A, 2, read("pm")), [nothing(2)]);
 }
+
+#[test]
+fn an_agent_is_newly_seen_once_and_not_by_what_the_person_does_in_its_stead() {
+    let mut relay = Relay::fresh(ROOMY);
+    relay.open_for_person(A);
+    relay.call(A, 1, post(Some("dev-a"), "pm", "x"));
+    relay.call(A, 2, read("pm"));
+    assert_eq!(relay.engine.take_newly_seen(), None);
+    relay.open(B, Carrier::Stream, None);
+    relay.call(B, 3, read("pm"));
+    assert_eq!(relay.engine.take_newly_seen(), Some(name("pm")));
+    relay.call(B, 4, read("pm"));
+    assert_eq!(relay.engine.take_newly_seen(), None);
+}

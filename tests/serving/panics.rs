@@ -43,8 +43,8 @@ impl Machine for Fragile {
         self.0.overview()
     }
 
-    fn newly_seen(&self) -> Option<&relay::engine::AgentName> {
-        self.0.newly_seen()
+    fn take_newly_seen(&mut self) -> Option<relay::engine::AgentName> {
+        self.0.take_newly_seen()
     }
 }
 

@@ -321,8 +321,8 @@ impl Machine for Fragile {
         self.0.overview()
     }
 
-    fn newly_seen(&self) -> Option<&crate::engine::AgentName> {
-        self.0.newly_seen()
+    fn take_newly_seen(&mut self) -> Option<crate::engine::AgentName> {
+        self.0.take_newly_seen()
     }
 }
 

@@ -65,6 +65,23 @@ fn who_had_no_session_before_a_start_is_not_told_of_it() {
 }
 
 #[test]
+fn what_the_user_does_in_an_agents_stead_is_no_session_of_its_own() {
+    let mut relay = Relay::start();
+    let as_user = |relay: &Relay, path: &str, asked: Value| {
+        let answer = relay.connect().exchange(&Request::post(path, asked.to_string()));
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    let post = json!({"from": "dev-a", "to": "pm", "kind": "free", "body": "x"});
+    as_user(&relay, "/api/send", post);
+    as_user(&relay, "/api/read", json!({"for": "pm"}));
+    as_user(&relay, "/api/read", json!({"for": "dev-b", "wait_seconds": 0.01}));
+    relay.kill_and_restart();
+    for role in ["pm", "dev-a", "dev-b"] {
+        assert_eq!(relay.session(Way::Http).read(role), Reply::of("[]"), "{role}");
+    }
+}
+
+#[test]
 fn where_nobody_knows_who_had_a_session_everybody_is_told() {
     let mut relay = Relay::start_told();
     relay.kill();

@@ -409,7 +409,7 @@ impl Machine for WorkerTap {
         self.engine.overview()
     }
 
-    fn newly_seen(&self) -> Option<&relay::engine::AgentName> {
-        self.engine.newly_seen()
+    fn take_newly_seen(&mut self) -> Option<relay::engine::AgentName> {
+        self.engine.take_newly_seen()
     }
 }
