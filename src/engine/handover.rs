@@ -71,7 +71,9 @@ impl Engine {
         let tells = is_read && self.tells(session, agent);
         let left = self.readable_with_tools(agent);
         let readable = filter.readable(left);
-        let inbox = self.inbox_mut(agent);
+        let (inboxes, sessions) = (&mut self.inboxes, &self.sessions);
+        let inbox = inboxes.get_mut(agent).expect("whoever is read for has an inbox");
+        inbox.begin_parts_anew(|stream| stream.is_some_and(|stream| !sessions.contains_key(&stream)));
         let notice = tells && std::mem::take(&mut inbox.notice_due);
         let fit = filter
             .room
@@ -110,8 +112,10 @@ impl Engine {
         step: &mut Step<'_>,
     ) -> HandedOver {
         let left = self.readable_with_tools(agent);
+        let carrier = self.sessions[&session].carrier;
+        let stream = (carrier == Carrier::Stream).then_some(session);
         let inbox = self.inbox_mut(agent);
-        let (delivery, part) = inbox.take_part(seq, room);
+        let (delivery, part) = inbox.take_part(seq, room, stream);
         let remaining = inbox.unread(left);
         let wants_more = filter.limit != NonZeroUsize::new(1);
         let is_cut =
@@ -121,7 +125,6 @@ impl Engine {
             self.inbox_changes(agent, step);
             self.forget_deadlines(agent, &deliveries);
         }
-        let carrier = self.sessions[&session].carrier;
         let of = PartOf {
             message: deliveries[0].message.id,
             seq,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::handling::{Handling, Mode};
 use super::limits::FRAME_BYTES_MAX;
-use super::names::{AgentName, MessageId, Recipient, Seq};
+use super::names::{AgentName, MessageId, Recipient, ResolvedBy, Seq};
 use super::time::Timestamp;
 
 /// What a message is for: the blocks of the coordination protocol.
@@ -107,7 +107,16 @@ impl Message {
             c => c.len_utf8(),
         };
         let body = self.body.chars().map(written).sum::<usize>();
-        FRAME_BYTES_MAX + body + self.thread().map_or(0, quoted_bytes)
+        // One name is counted among what frames it.
+        let names = match self.to.by() {
+            ResolvedBy::List => self.to.bytes_seen_max(),
+            ResolvedBy::Name
+            | ResolvedBy::Role
+            | ResolvedBy::Group
+            | ResolvedBy::Channel
+            | ResolvedBy::Broadcast => 0,
+        };
+        FRAME_BYTES_MAX + names + body + self.thread().map_or(0, quoted_bytes)
     }
 
     /// Returns the thread that it belongs to, if it belongs to one.

@@ -269,6 +269,9 @@ impl ResolvedBy {
     }
 }
 
+/// Bytes that a name may take beside those of the whole name, where it is seen from another project: those of the default project.
+pub(super) const PROJECT_SEEN_BYTES: usize = DEFAULT_PROJECT.len() + 1;
+
 /// What stands between several recipients, and in none of their names.
 const BETWEEN: &str = ", ";
 
@@ -340,6 +343,11 @@ impl Recipient {
     /// Goes through the texts of those that are named, which is one unless there are several.
     pub fn each(&self) -> impl Iterator<Item = &str> {
         self.text.split(BETWEEN)
+    }
+
+    /// Returns no fewer bytes than it takes, wherever it is seen from: each of those that are named may have its project before it.
+    pub fn bytes_seen_max(&self) -> usize {
+        self.text.len() + self.each().count() * PROJECT_SEEN_BYTES
     }
 
     /// Returns what somebody in a project calls it.

@@ -101,6 +101,8 @@ impl Engine {
             self.end_waiter(session, WaitEnd::Fenced, Err(refusal.into()), step);
             self.sign_all(session, Sign::Fenced, step);
         }
+        // The parts until now were shown to another model.
+        self.inbox_mut(agent).begin_parts_anew(|_| true);
     }
 
     fn fence_wait(&mut self, call: CallId, step: &mut Step<'_>) {

@@ -1,9 +1,9 @@
 //! How much of a reply a client shows its model, and how much of that a message takes. Knows nothing of inboxes, and no tool: how one
 //! writes a message is told in numbers.
 
-use super::limits::THREAD_BYTES_MAX;
+use super::limits::{ADDRESSES_MAX, AGENT_NAME_BYTES_MAX, THREAD_BYTES_MAX};
 use super::message::Message;
-use super::names::DEFAULT_PROJECT;
+use super::names::PROJECT_SEEN_BYTES;
 
 /// The room that a reply has: what its client shows whole, and how the reply is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,11 +82,9 @@ impl Part {
 /// Bytes that a text takes for each of its bytes, at the most.
 const ESCAPED_MAX: usize = 7;
 
-/// Bytes that a name may take beside those of the name itself: it is called with its project.
-const PROJECT_BYTES: usize = DEFAULT_PROJECT.len() + 1;
-
-/// Bytes that the names of a message take, at the most: of the agent that sent it, and of what it was sent to.
-const NAMES_BYTES_MAX: usize = 160;
+/// Bytes that the names of a message take, at the most: of the agent that sent it, and of all that it was sent to, each with its project and with
+/// what stands around it.
+const NAMES_BYTES_MAX: usize = (1 + ADDRESSES_MAX) * (2 * AGENT_NAME_BYTES_MAX + PROJECT_SEEN_BYTES);
 
 const ONCE: [u8; 128] = costs(Escapes::Once);
 const TWICE: [u8; 128] = costs(Escapes::Twice);
@@ -150,15 +148,19 @@ impl Room {
         (taken <= max).then_some(taken)
     }
 
-    /// Returns the part of a message that begins at a byte, and is to have a number.
-    pub fn part(&self, message: &Message, from: usize, number: u32) -> Part {
-        let to = self.cut(message, from);
-        let mut of = number;
-        let mut end = to;
-        while end < self.length(message) {
-            end = self.cut(message, end);
-            of += 1;
-        }
+    /// Returns the part of a message that begins at a byte, and is to have a number: of so many, if that is known.
+    pub fn part(&self, message: &Message, from: usize, (number, of): (u32, Option<u32>)) -> Part {
+        // Another tool, which shows more of a message, may have shown it up to there.
+        let length = self.length(message).max(from);
+        let to = self.cut(message, from, length);
+        let of = of.unwrap_or_else(|| {
+            let (mut of, mut end) = (number, to);
+            while end < length {
+                end = self.cut(message, end, length);
+                of += 1;
+            }
+            of
+        });
         Part { number, of, from, to }
     }
 
@@ -167,8 +169,11 @@ impl Room {
         message.body.len() + self.metadata_of(message).map_or(0, str::len)
     }
 
-    /// Returns where a part ends that begins at a byte: one character further at least.
-    fn cut(&self, message: &Message, from: usize) -> usize {
+    /// Returns where a part ends that begins at a byte, of so many: one character further at least, if there is one.
+    fn cut(&self, message: &Message, from: usize, length: usize) -> usize {
+        if from == length {
+            return from;
+        }
         let frame = self.frame(message) + usize::from(self.form.part);
         let room = self.for_messages().saturating_sub(frame);
         let body = &message.body;
@@ -198,7 +203,7 @@ impl Room {
 
     /// Returns the bytes that a message takes beside its body and metadata.
     fn frame(&self, message: &Message) -> usize {
-        let names = message.from.as_str().len() + message.to.as_str().len() + 2 * PROJECT_BYTES;
+        let names = message.from.as_str().len() + PROJECT_SEEN_BYTES + message.to.bytes_seen_max();
         let thread = message.thread().unwrap_or_default().bytes();
         let context = message
             .context

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(served("reply_kb=", None), Ok(ReplyBytes::LEAST_KNOWN));
         assert_eq!(served("agent=pm", claude), Ok(Client::reply_max(claude)));
         assert_eq!(served("reply_kb=64", claude), Ok(ReplyBytes::kb(64)));
-        assert_eq!(served("agent=pm&reply_kb=4", None), Ok(ReplyBytes::kb(4)));
+        assert_eq!(served("agent=pm&reply_kb=6", None), Ok(ReplyBytes::kb(6)));
     }
 
     #[test]
@@ -287,8 +287,8 @@ mod tests {
                 "query parameter \"instance\" is \"7\"; accepted: a UUID, of version 7 so that a later one is greater".to_owned(),
             ),
             (
-                "reply_kb=3",
-                "query parameter \"reply_kb\": \"3\" is no bound of a reply; accepted: a whole number of kB, 4 to 1000000".to_owned(),
+                "reply_kb=5",
+                "query parameter \"reply_kb\": \"5\" is no bound of a reply; accepted: a whole number of kB, 6 to 100000".to_owned(),
             ),
             (
                 "agent=a&transient=yes",

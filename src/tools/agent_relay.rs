@@ -481,8 +481,8 @@ fn listed(reply: &Reply, texts: &mut Texts<'_>) {
     ));
 }
 
-/// Bytes of a list of agents beside them.
-const WHO_BYTES: usize = 192;
+/// Bytes of a list of agents beside them, with the news of a start.
+const WHO_BYTES: usize = 352;
 
 fn status(reply: &Reply, texts: &mut Texts<'_>) {
     let You {

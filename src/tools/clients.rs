@@ -71,11 +71,11 @@ pub struct InvalidReplyBytes {
 }
 
 impl ReplyBytes {
-    /// Least that may be asked for, in kB: a message of one word fits with its names, its thread and the notes behind it.
-    pub const KB_MIN: u32 = 4;
+    /// Least that may be asked for, in kB: a message of one word fits with its names, however many it was sent to, its thread and the notes behind it.
+    pub const KB_MIN: u32 = 6;
 
-    /// Most that may be asked for, in kB: all that an inbox holds fits.
-    pub const KB_MAX: u32 = 1_000_000;
+    /// Most that may be asked for, in kB: no reply takes all that may wait for clients that do not read.
+    pub const KB_MAX: u32 = 100_000;
 
     /// What every known client shows.
     pub const LEAST_KNOWN: Self = Self::kb(9);
@@ -155,13 +155,13 @@ mod tests {
 
     #[test]
     fn a_bound_is_a_whole_number_of_kb() {
-        for (text, bytes) in [("4", 4_000), ("9", 9_000), ("1000000", 1_000_000_000)] {
+        for (text, bytes) in [("6", 6_000), ("9", 9_000), ("100000", 100_000_000)] {
             let read: ReplyBytes = text.parse().expect("a bound");
             assert_eq!((read.bytes(), read.to_string()), (Some(bytes), text.to_owned()));
         }
-        for text in ["", "3", "1000001", "9.5", "-9", "9kb", " 9"] {
+        for text in ["", "5", "100001", "9.5", "-9", "9kb", " 9"] {
             let error = text.parse::<ReplyBytes>().expect_err("no bound").to_string();
-            let accepted = "accepted: a whole number of kB, 4 to 1000000";
+            let accepted = "accepted: a whole number of kB, 6 to 100000";
             assert_eq!(error, format!("{text:?} is no bound of a reply; {accepted}"));
         }
     }

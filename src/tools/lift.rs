@@ -248,8 +248,8 @@ fn pending(reply: &Reply, texts: &mut Texts<'_>) {
     });
 }
 
-/// Bytes of a list of what waits beside the kinds that are listed one by one.
-const PENDING_BYTES: usize = 256;
+/// Bytes of a list of what waits beside the kinds that are listed one by one, with the news of a start.
+const PENDING_BYTES: usize = 416;
 
 #[cfg(test)]
 mod tests {

@@ -530,8 +530,9 @@ fn write_message(delivery: &Delivery, part: Option<&Part>, project: &str, json: 
     });
 }
 
-/// Bytes of a list's answer beside what is listed: a group with its name and description is the longest.
-const LIST_BYTES: usize = 640;
+/// Bytes of a list's answer beside what is listed: a group with its name and description is the longest,
+/// and the news of a start stands beside it.
+const LIST_BYTES: usize = 800;
 
 /// Says how many of a list had no room.
 fn write_left_out(count: usize, object: &mut Object<'_>) {

@@ -461,3 +461,87 @@ fn a_deadline_that_comes_between_two_parts_ends_the_message() {
     relay.lost(2);
     assert_eq!(relay.pending()[1], 0);
 }
+
+#[test]
+fn who_was_not_shown_the_first_parts_since_their_stream_is_gone_is_shown_all_of_them_and_marked() {
+    let (mut relay, [a, b, c]) = with_three();
+    let mut read = |session, call| {
+        let effects = relay.call(session, call, read_within("dev-a", 310));
+        relay.passed(call);
+        if call == 12 {
+            relay.call(session, 90, look("pm"));
+            relay.settle();
+            relay.close(session, Ending::Orderly);
+        }
+        shown(&effects)
+    };
+    assert_eq!(read(A, 11), part(&a, false, (1, 3), 2));
+    assert_eq!(read(A, 12), part(&b, false, (2, 3), 2));
+    for (call, text, number, remaining) in [(13, &a, 1, 2), (14, &b, 2, 2), (15, &c, 3, 1)] {
+        assert_eq!(read(C, call), part(text, true, (number, 3), remaining));
+    }
+    assert_eq!(read(C, 16), whole(&[("behind", false)], 0, false));
+}
+
+#[test]
+fn a_later_instance_is_shown_all_parts_marked() {
+    const OLD: SessionId = SessionId(4);
+    const NEW: SessionId = SessionId(5);
+    let [a, b, c] = three();
+    let mut relay = Relay::told_within(LARGE);
+    relay.register(OLD, registration("qa", Some(1)));
+    relay.call(OLD, 1, read("qa"));
+    relay.call(B, 2, post(Some("pm"), "qa", &[&*a, &*b, &*c].concat()));
+    // A name with two letters takes three bytes less than "dev-a".
+    let mut read = |session, call| {
+        let effects = relay.call(session, call, read_within("qa", 307));
+        relay.passed(call);
+        if call == 12 {
+            relay.register(NEW, registration("qa", Some(2)));
+        }
+        shown(&effects)
+    };
+    assert_eq!(read(OLD, 11), part(&a, false, (1, 3), 1));
+    assert_eq!(read(OLD, 12), part(&b, false, (2, 3), 1));
+    for (call, text, number) in [(13, &a, 1), (14, &b, 2), (15, &c, 3)] {
+        let remaining = usize::from(number < 3);
+        assert_eq!(read(NEW, call), part(text, true, (number, 3), remaining));
+    }
+}
+
+#[test]
+fn what_one_tool_began_to_show_another_that_shows_less_of_it_ends() {
+    let mut relay = Relay::told_within(LARGE);
+    let metadata = format!("{{\"key\":\"{}\"}}", "m".repeat(600));
+    let options = mail::PostOptions {
+        metadata: Some(metadata.clone()),
+        ..mail::PostOptions::default()
+    };
+    let command = mail::Command::Post {
+        from: Some("pm".to_owned()),
+        to: "dev-a".to_owned(),
+        kind: Kind::Free,
+        body: "body".to_owned(),
+        options: Some(Box::new(options)),
+    };
+    relay.call(B, 1, command.into());
+    let first = shown(&relay.call(A, 2, read_within("dev-a", 400)));
+    let (text, _) = &first.bodies[0];
+    assert!(text.starts_with("body{") && first.is_cut, "{first:?}");
+    let mut bare = mail::Command::read_all(Some("dev-a".to_owned()), 0);
+    if let mail::Command::Read { room: within, .. } = &mut bare {
+        let form = Form {
+            has_metadata: false,
+            ..FORM
+        };
+        *within = Some(Room { bytes: 400, form });
+    }
+    assert_eq!(shown(&relay.call(A, 3, bare.into())), part("", false, (2, 2), 0));
+    relay.passed(3);
+    relay.call(A, 4, look("pm"));
+    relay.settle();
+    assert_eq!(
+        shown(&relay.call(A, 5, read_within("dev-a", 400))),
+        whole(&[], 0, false)
+    );
+}

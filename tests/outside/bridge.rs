@@ -151,7 +151,7 @@ mod order {
     fn what_was_read_before_the_end_of_stdin_is_carried_out_in_order_and_answered() {
         let relay = Relay::start_told();
         for last_end in ["\n", ""] {
-            let mut agent = Agent::start_silent(relay.port, &["--reply-kb", "1000000"]);
+            let mut agent = Agent::start_silent(relay.port, &["--reply-kb", "100000"]);
             let mut lines = vec![
                 initialize(),
                 r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),

@@ -27,7 +27,7 @@ fn command(directory: &Path, variables: &[(&str, &str)]) -> Command {
 fn bridge(directory: &Path, variables: &[(&str, &str)]) -> Agent {
     let mut command = command(directory, variables);
     // The answers are as long as what is in them: nobody shows them to a model.
-    command.args(["mcp", "--reply-kb", "1000000"]);
+    command.args(["mcp", "--reply-kb", "100000"]);
     Agent::start_by(command)
 }
 

@@ -49,7 +49,7 @@ impl Session {
     /// Opens a session whose replies are as long as what is in them: nobody shows them to a model.
     pub fn open(port: u16, way: Way, role: Option<&str>) -> Self {
         let agent = role.map(|role| format!("agent={role}&")).unwrap_or_default();
-        Self::open_at(port, way, &format!("?{agent}reply_kb=1000000"))
+        Self::open_at(port, way, &format!("?{agent}reply_kb=100000"))
     }
 
     /// Opens a session whose address ends so.

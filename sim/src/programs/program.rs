@@ -449,7 +449,7 @@ impl Running {
         let program = &self.program;
         let agent = agent_name(program.plan.agent);
         // What is too long for a reply, and comes in parts, is the contract's suite's.
-        let mut path = format!("/mcp?agent={agent}&reply_kb=1000000");
+        let mut path = format!("/mcp?agent={agent}&reply_kb=100000");
         if program.plan.has_instance {
             let instance = uuid::Uuid::from_u128(u128::from(program.run) + 1);
             path.push_str(&format!("&instance={instance}"));

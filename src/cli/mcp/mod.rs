@@ -98,7 +98,7 @@ pub struct Mcp {
     #[arg(long, env = "RELAY_TOKEN", hide_env_values = true)]
     token: Option<Token>,
 
-    /// How much of a reply the agent's program shows its model, in kB, 4 to 1000000 [default: what is known of the program, else 9].
+    /// How much of a reply the agent's program shows its model, in kB, 6 to 100000 [default: what is known of the program, else 9].
     #[arg(long, value_name = "KB")]
     reply_kb: Option<ReplyBytes>,
 }

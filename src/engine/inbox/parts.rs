@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::super::limits::NEVER_FEWER;
 use super::super::message::Delivery;
-use super::super::names::{HandoverId, Seq};
+use super::super::names::{HandoverId, Seq, SessionId};
 use super::super::room::{Part, Room};
 use super::{Engine, Filter, Inbox, Readable};
 
@@ -17,6 +17,10 @@ pub(in super::super) struct InParts {
     next: usize,
     /// The number of the part that begins there.
     number: u32,
+    /// How many there are if the next ones have so much room, too: they are counted once.
+    of: Option<(Room, u32)>,
+    /// The stream whose client was shown the latest part; none if it was another client, which may have a session for each call.
+    stream: Option<SessionId>,
     /// The hand-overs of its parts that stand.
     standing: BTreeSet<HandoverId>,
     /// The message, once its last part is in a reply: it waits no more.
@@ -56,17 +60,26 @@ impl Inbox {
         Fit::All
     }
 
-    /// Takes the next part of what waits at a place for a reply with so much room. With its last part the message waits no more, and
-    /// keeps its room.
-    pub fn take_part(&mut self, seq: Seq, room: &Room) -> (Delivery, Part) {
+    /// Takes the next part of what waits at a place for a reply with so much room, to a stream or to another client. With its last part the
+    /// message waits no more, and keeps its room.
+    pub fn take_part(&mut self, seq: Seq, room: &Room, stream: Option<SessionId>) -> (Delivery, Part) {
         let delivery = self.at(seq).clone();
         let shown = self.parts.entry(seq).or_insert(InParts {
             next: 0,
             number: 1,
+            of: None,
+            stream,
             standing: BTreeSet::new(),
             whole: None,
         });
-        let part = room.part(&delivery.message, shown.next, shown.number);
+        let of = shown.of.filter(|(counted, _)| counted == room);
+        let part = room.part(
+            &delivery.message,
+            shown.next,
+            (shown.number, of.map(|(_, of)| of)),
+        );
+        shown.of = Some((*room, part.of));
+        shown.stream = stream;
         shown.next = part.to;
         shown.number = part.number + 1;
         if part.is_last() {
@@ -105,6 +118,7 @@ impl Inbox {
         }
         if part.from < shown.next {
             (shown.next, shown.number) = (part.from, part.number);
+            shown.of = None;
         }
         let whole = shown.whole.take();
         if shown.next == 0 && shown.standing.is_empty() {
@@ -114,6 +128,17 @@ impl Inbox {
             self.mark_redelivered(seq);
         }
         whole
+    }
+
+    /// Shows what waits in parts from its beginning, marked, where whoever was shown the latest part will not be shown the next: one of that
+    /// stream, or whoever it was.
+    pub fn begin_parts_anew(&mut self, reads_no_more: impl Fn(Option<SessionId>) -> bool) {
+        let begun = self.parts.iter().filter(|(_, shown)| shown.whole.is_none());
+        let begun = begun.filter(|(_, shown)| reads_no_more(shown.stream));
+        for seq in begun.map(|(seq, _)| *seq).collect::<Vec<Seq>>() {
+            self.forget_parts(seq);
+            self.mark_redelivered(seq);
+        }
     }
 
     /// Shows what is at a place in parts no more. Returns whether some of it has been shown.

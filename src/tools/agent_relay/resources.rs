@@ -83,7 +83,7 @@ pub(super) fn inbox_to_json(reply: &Reply, reply_max: ReplyBytes, json: &mut Jso
         taken.count()
     });
     let part = match (&deliveries[..], fitting, room) {
-        ([first, ..], 0, Some(room)) => Some(room.part(&first.message, 0, 1)),
+        ([first, ..], 0, Some(room)) => Some(room.part(&first.message, 0, (1, None))),
         _ => None,
     };
     let deliveries = &deliveries[..fitting.max(usize::from(part.is_some()))];

@@ -79,13 +79,13 @@ export class World {
     if (way.transport === 'stdio') {
       if (role) await this.register(name, role, module);
       const own = name ? ['--agent', name] : [];
-      args = ['mcp', '--port', String(this.relay.port), ...own, '--tools', tools, '--reply-kb', '1000000', ...args];
+      args = ['mcp', '--port', String(this.relay.port), ...own, '--tools', tools, '--reply-kb', '100000', ...args];
       const server = { command: relayBin, args, env: { ...this.env, ...env }, cwd: this.project, stderr: 'ignore' };
       await agent.open(this.t, new StdioClientTransport(server), way.version);
       return agent;
     }
     const route = way.transport === 'http' ? 'mcp' : 'sse';
-    const url = this.relay.url(route, { agent: name, role: role ?? undefined, module, tools, reply_kb: 1_000_000, ...query });
+    const url = this.relay.url(route, { agent: name, role: role ?? undefined, module, tools, reply_kb: 100_000, ...query });
     if (way.version === '2026-07-28') {
       await agent.openInPython(this.t, url);
     } else {

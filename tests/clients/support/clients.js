@@ -12,7 +12,7 @@ export const KINDS = ['status', 'question', 'directive', 'free'];
 export const TOOLS = ['list_pending', 'post_message', 'read_messages'];
 
 /** These clients show what they are given whole, however long it is. */
-export const UNBOUNDED_KB = 1_000_000;
+export const UNBOUNDED_KB = 100_000;
 
 const NOTICE = /^relay started at (\S+); nothing sent before that is here; send again what was not acknowledged$/;
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

@@ -14,6 +14,7 @@ mod channels;
 mod gatherings;
 mod holds;
 mod keys;
+mod parts;
 mod people;
 mod posts;
 mod records;
@@ -137,6 +138,8 @@ struct Kept {
 struct Parts {
     /// Where the next one begins, and which it is.
     next: (usize, u32),
+    /// The stream whose client was shown the latest, if it has one.
+    stream: Option<SessionId>,
     /// The calls whose replies have one and are not known to have arrived, with where each begins and which it is.
     standing: Vec<(CallId, (usize, u32))>,
 }

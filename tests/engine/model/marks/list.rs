@@ -577,4 +577,8 @@ marks! { Mark:
     LastPartReturned,
     /// What was shown in parts goes to somebody with room for all of it.
     PartsGoneOnWhole,
+    /// The stream that was shown some parts is gone.
+    PartsBegunAnewForAnotherStream,
+    /// A later instance has taken over the agent that was shown some parts.
+    PartsBegunAnewForALaterInstance,
 }

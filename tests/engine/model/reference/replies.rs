@@ -248,6 +248,11 @@ impl Model {
         wanted: &Wanted,
         waited_ms: i64,
     ) -> Effect {
+        let streams: Vec<SessionId> = self.sessions.iter().map(|open| open.session).collect();
+        let is_gone = |stream: Option<SessionId>| stream.is_some_and(|stream| !streams.contains(&stream));
+        self.begin_parts_anew(agent, is_gone, Mark::PartsBegunAnewForAnotherStream);
+        let carrier = self.session(session).expect("who reads is open").carrier;
+        let stream = (carrier == Carrier::Stream).then_some(session);
         let mut deliveries = Vec::new();
         let mut part = None;
         let mut is_cut = false;
@@ -288,7 +293,7 @@ impl Model {
                 }
                 None if deliveries.is_empty() => {
                     let room = wanted.room.expect("it does not fit");
-                    let (shown, is_last) = kept.show_part(call, &room, &mut self.marks);
+                    let (shown, is_last) = kept.show_part((call, stream), &room, &mut self.marks);
                     if is_last {
                         self.changed.push(Changed::Inbox(agent.clone()));
                     }
@@ -534,26 +539,6 @@ impl Model {
         }
     }
 
-    /// A part has arrived with a reply. Returns the message, and whose it is, if it was the last that was missing.
-    fn all_parts_arrive(&mut self, call: CallId) -> Option<(MessageId, AgentName)> {
-        let kept = self.messages.iter_mut().find(|m| m.has_part_in(call))?;
-        let parts = kept.parts.as_mut()?;
-        parts.standing.retain(|(other, _)| *other != call);
-        if !parts.standing.is_empty() {
-            return None;
-        }
-        if kept.state != State::InParts {
-            if parts.next.0 == 0 {
-                kept.parts = None;
-            }
-            return None;
-        }
-        kept.parts = None;
-        kept.state = State::Read;
-        kept.read_with = self.confirmed;
-        Some((kept.delivery.message.id, kept.agent.clone()))
-    }
-
     /// Looks where the messages of a hand-over that is about to be undone will go.
     pub(super) fn mark_places(&mut self, call: CallId) {
         let handed = self.messages.iter().filter(|m| m.state == State::Handed(call));
@@ -570,54 +555,5 @@ impl Model {
         self.marks.reach_if(in_front, Mark::UndoInFront);
         self.marks.reach_if(behind, Mark::UndoBehind);
         self.marks.reach_if(interleaves, Mark::UndoInterleaves);
-    }
-}
-
-/// Messages that are shown in parts.
-impl Kept {
-    /// Tells whether the reply to a call has a part of it that counts.
-    fn has_part_in(&self, call: CallId) -> bool {
-        let mut parts = self.parts.iter();
-        parts.any(|parts| parts.standing.iter().any(|(other, _)| *other == call))
-    }
-
-    /// Takes its next part for the reply to a call, and tells whether it is the last.
-    fn show_part(&mut self, call: CallId, room: &Room, marks: &mut Marks) -> (Part, bool) {
-        let none = Parts {
-            next: (0, 1),
-            standing: Vec::new(),
-        };
-        let parts = self.parts.get_or_insert(none);
-        let (from, number) = parts.next;
-        let part = room.part(&self.delivery.message, from, number);
-        parts.standing.push((call, parts.next));
-        parts.next = (part.to, number + 1);
-        marks.reach(Mark::ShownInParts);
-        marks.reach_if(self.delivery.redelivered, Mark::PartShownAgain);
-        if part.is_last() {
-            self.state = State::InParts;
-        }
-        (part, part.is_last())
-    }
-
-    /// The part in the reply to a call has not arrived: from there on it is shown again. Tells whether none of it waited; nothing if there is
-    /// no such part.
-    fn part_returns(&mut self, call: CallId) -> Option<bool> {
-        if !self.has_part_in(call) {
-            return None;
-        }
-        let parts = self.parts.as_mut()?;
-        let at = parts.standing.iter().position(|(other, _)| *other == call)?;
-        let (_, start) = parts.standing.remove(at);
-        parts.next = parts.next.min(start);
-        if parts.next.0 == 0 && parts.standing.is_empty() {
-            self.parts = None;
-        }
-        self.delivery.redelivered = true;
-        let is_whole = self.state == State::InParts;
-        if is_whole {
-            self.state = State::Waiting;
-        }
-        Some(is_whole)
     }
 }
