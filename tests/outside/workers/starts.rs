@@ -169,7 +169,10 @@ fn mask(scene: &Scene, name: &str) -> u64 {
 #[cfg(target_os = "linux")]
 fn what_relay_was_told_to_ignore_a_program_is_not() {
     let scene = Scene::new();
-    let program = scene.program("cat /proc/$$/status >\"$DIRECTORY/status\"; exec sleep 600");
+    // Without a program of its own: while a shell starts one it holds all signals off.
+    let program =
+        "while read -r line; do echo \"$line\"; done </proc/$$/status >\"$DIRECTORY/status\"; exec sleep 600";
+    let program = scene.program(program);
     let order = scene.order(&[text(&program)]);
     // INT and QUIT are those of what a shell without job control runs in the background.
     let all = "HUP INT QUIT TERM ALRM USR1 USR2 TSTP TTIN TTOU WINCH XCPU XFSZ VTALRM PROF URG";
