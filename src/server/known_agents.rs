@@ -65,14 +65,13 @@ impl KnownAgents {
 /// Finds to which agent an event shows that a session is bound. Of one that says with each call for whom it speaks the engine tells
 /// ([`crate::engine::Engine::take_newly_seen`]), and what the user does in an agent's stead shows nothing of it.
 pub(super) fn to_whom_one_is_bound(event: &Event) -> Option<&AgentName> {
-    match event {
-        Event::Opened {
-            agent: Some(agent),
-            person: false,
-            ..
-        } => Some(agent),
-        _ => None,
-    }
+    let Event::Opened {
+        agent, person: false, ..
+    } = event
+    else {
+        return None;
+    };
+    agent.as_ref()
 }
 
 fn line(sign: char, agent: &AgentName) -> String {
