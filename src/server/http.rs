@@ -41,7 +41,7 @@ use super::tool_calls::{self, Called, Done, Shape, ToolCall};
 use super::wire::{Link, Sent};
 use super::{Shared, refuse, refuse_as, rmcp_service, stateless};
 use crate::engine::SessionId;
-use crate::tools::{Client, Served, ToolResult, Toolsets};
+use crate::tools::{Served, ToolResult, Toolsets};
 
 /// rmcp's service for everything that does not take the short way.
 pub(super) type RmcpService = StreamableHttpService<Rpc, NeverSessionManager>;
@@ -156,9 +156,8 @@ async fn answer_message(
     };
     let client = scope.as_ref().and_then(Scope::client);
     let quirk = client.and_then(Quirk::of_client);
-    let served = asked.served(client);
-    let reply_max = asked.reply_max;
-    let Served { toolsets, .. } = served;
+    let offer = asked.offer;
+    let toolsets = offer.toolsets;
     let (session, agent) = match link.session(asked.who) {
         Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::routed),
         Ok(opened) => opened,
@@ -170,17 +169,14 @@ async fn answer_message(
             && is_short(&call)
         {
             let id = call.id;
-            let done = answer(shared, (session, served), scope.as_ref(), call).await;
+            let done = answer(shared, (session, offer.to(client)), scope.as_ref(), call).await;
             return in_session_response(id, done, quirk, &link, parts.headers);
         }
     } else if let Some(call) = stateless::plain_call(&parts.headers, &body)
         && is_short(&call)
     {
         let id = call.id;
-        let served = Served {
-            reply_max: reply_max.unwrap_or(Client::reply_max(call.client.or(client))),
-            ..served
-        };
+        let served = offer.to(call.client.or(client));
         let response = match answer(shared, (session, served), scope.as_ref(), call).await {
             Some(done) => {
                 let response = tool_calls::response(id, Shape::Stateless, &done.result, quirk);
@@ -204,7 +200,7 @@ async fn answer_message(
         match envelope.tool_call() {
             Some(Ok(call)) if is_short(&call) => {
                 let id = call.id;
-                let done = answer(shared, (session, served), scope.as_ref(), call).await;
+                let done = answer(shared, (session, offer.to(client)), scope.as_ref(), call).await;
                 return in_session_response(id, done, quirk, &link, parts.headers);
             }
             Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::routed),
@@ -215,9 +211,9 @@ async fn answer_message(
         parts,
         in_session,
         accepted,
-        caller: Caller::new(session, agent, scope, served)
+        caller: Caller::new(session, agent, scope, offer)
             .with_quirk(quirk)
-            .with_reply_max(reply_max),
+            .with_client(client),
         link,
     };
     // Boxed, so that the future of a plain call does not have room for it.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::refuse;
 use crate::engine::agents::{Profile, Registration};
 use crate::engine::{DEFAULT_PROJECT, Who, shown};
-use crate::tools::{Client, InvalidReplyBytes, ReplyBytes, Served, Toolsets};
+use crate::tools::{InvalidReplyBytes, Offer, Toolsets};
 
 /// What is accepted.
 const PARAMETERS: [&str; 11] = [
@@ -29,10 +29,8 @@ const PARAMETERS: [&str; 11] = [
 pub(super) struct Asked {
     /// For whom it may speak.
     pub who: Who,
-    /// The tools that it has.
-    pub toolsets: Toolsets,
-    /// How much of a reply is shown, if it says so.
-    pub reply_max: Option<ReplyBytes>,
+    /// What it has.
+    pub offer: Offer,
 }
 
 impl Asked {
@@ -45,8 +43,10 @@ impl Asked {
         match uri.query() {
             None | Some("") => Ok(Self {
                 who: Who::Agent(None),
-                toolsets: default,
-                reply_max: None,
+                offer: Offer {
+                    toolsets: default,
+                    reply_max: None,
+                },
             }),
             Some(query) => Self::read(query, default).map_err(|reason| Box::new(bad(&reason))),
         }
@@ -88,6 +88,7 @@ impl Asked {
         let reply_max = reply_kb.map(|text| text.parse()).transpose();
         let reply_max =
             reply_max.map_err(|error: InvalidReplyBytes| format!("query parameter \"reply_kb\": {error}"))?;
+        let offer = Offer { toolsets, reply_max };
         let instance = instance.map(|text| read_instance(&text)).transpose()?;
         let transient = read_transient(transient.as_deref())?;
         let profile = Profile {
@@ -104,11 +105,7 @@ impl Asked {
                 return Err(format!("{reason}; accepted: agent=NAME beside them"));
             }
             let who = Who::Agent(None);
-            return Ok(Self {
-                who,
-                toolsets,
-                reply_max,
-            });
+            return Ok(Self { who, offer });
         };
         let who = if says_more || toolsets.register() {
             Who::Registered(Box::new(Registration {
@@ -125,19 +122,7 @@ impl Asked {
                 Some(project) => format!("{project}:{name}"),
             }))
         };
-        Ok(Self {
-            who,
-            toolsets,
-            reply_max,
-        })
-    }
-
-    /// Returns what a session is served whose client is known, or is not.
-    pub fn served(&self, client: Option<Client>) -> Served {
-        Served {
-            toolsets: self.toolsets,
-            reply_max: self.reply_max.unwrap_or(Client::reply_max(client)),
-        }
+        Ok(Self { who, offer })
     }
 }
 
@@ -176,7 +161,7 @@ fn bad(reason: &str) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::DEFAULT;
+    use crate::tools::{Client, DEFAULT, ReplyBytes};
 
     fn read(query: &str) -> Result<Asked, String> {
         Asked::read(query, DEFAULT)
@@ -203,8 +188,7 @@ mod tests {
             let reply_max = None;
             let asked = Asked {
                 who,
-                toolsets,
-                reply_max,
+                offer: Offer { toolsets, reply_max },
             };
             assert_eq!(read(query), Ok(asked), "{query}");
         }
@@ -212,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_address_says_how_much_of_a_reply_is_shown_and_else_the_client_does() {
-        let served = |query, client| read(query).map(|asked| asked.served(client).reply_max);
+        let served = |query, client| read(query).map(|asked| asked.offer.to(client).reply_max);
         let claude = Some(Client::ClaudeCode);
         assert_eq!(served("", None), Ok(ReplyBytes::LEAST_KNOWN));
         assert_eq!(served("reply_kb=", None), Ok(ReplyBytes::LEAST_KNOWN));

@@ -29,7 +29,7 @@ use super::tool_calls::{Called, Done, Parked, call_tool};
 use crate::engine::watches::{self, Watched};
 use crate::engine::{AgentName, Command, Roster, SessionId};
 use crate::tools::text::Json;
-use crate::tools::{Client, ReplyBytes, Resource, Served, ToolResult, Toolsets};
+use crate::tools::{Client, Offer, Resource, Served, ToolResult, Toolsets};
 
 /// When a waiting call first tells that it is alive, and how often after that, where its client asked for it.
 ///
@@ -54,10 +54,10 @@ pub struct Caller {
     pub agent: Option<AgentName>,
     /// Within what the ids of its requests mean one request, where its client can cancel one.
     pub scope: Option<Scope>,
-    /// The tools that it has, and how much of an answer its client shows.
-    pub served: Served,
-    /// How much it is, whichever client a request names, if the address of its session says so.
-    reply_max: Option<ReplyBytes>,
+    /// What the address of its session asks for.
+    pub offer: Offer,
+    /// Its client, if that has said at a handshake which it is.
+    client: Option<Client>,
     /// What is peculiar to its client.
     pub quirk: Option<Quirk>,
     /// Where what changes for it is put down, if there is a stream in which it can be told.
@@ -70,13 +70,13 @@ pub struct Caller {
 
 impl Caller {
     /// Makes the caller of one request.
-    pub fn new(session: SessionId, agent: Option<AgentName>, scope: Option<Scope>, served: Served) -> Self {
+    pub fn new(session: SessionId, agent: Option<AgentName>, scope: Option<Scope>, offer: Offer) -> Self {
         Self {
             session,
             agent,
             scope,
-            served,
-            reply_max: None,
+            offer,
+            client: None,
             quirk: None,
             changes: None,
             receipt: Arc::default(),
@@ -89,22 +89,16 @@ impl Caller {
         Self { quirk, ..self }
     }
 
-    /// Says how much of an answer its client shows, whichever it is.
-    pub fn with_reply_max(self, reply_max: Option<ReplyBytes>) -> Self {
-        Self { reply_max, ..self }
+    /// Says which client it is, if that is known.
+    pub fn with_client(self, client: Option<Client>) -> Self {
+        Self { client, ..self }
     }
 
     /// Returns what one of its requests is served: in the versions without a handshake it says which client it is of.
     fn served(&self, context: &RequestContext<RoleServer>) -> Served {
         let client = context.meta.client_info();
         let client = client.and_then(|client| Client::of_name(&client.name));
-        match (self.reply_max, client) {
-            (None, Some(_)) => Served {
-                reply_max: Client::reply_max(client),
-                ..self.served
-            },
-            (Some(_), _) | (None, None) => self.served,
-        }
+        self.offer.to(client.or(self.client))
     }
 
     /// Says where what changes for it is put down, for a stream in which it is told.
@@ -140,7 +134,7 @@ impl Rpc {
 
     /// Has a listener told of the changes of a resource; tells whether it is.
     fn listens_to(&self, listener: &Caller, uri: &str) -> bool {
-        let Some(Ok(resource)) = find_resource(listener.served.toolsets, uri) else {
+        let Some(Ok(resource)) = find_resource(listener.offer.toolsets, uri) else {
             return false;
         };
         self.set_watch(listener, resource, watches::Command::Watch)
@@ -163,7 +157,7 @@ impl Rpc {
         // There is nobody to answer where the session is closed.
         let watched = self.shared.owner.watch(caller.session, command(what), changes);
         watched.unwrap_or(Ok(())).map_err(|refusal| {
-            let reason = (caller.served.toolsets.of_resource(resource).refused)(&refusal);
+            let reason = (caller.offer.toolsets.of_resource(resource).refused)(&refusal);
             ErrorData::invalid_params(reason, None)
         })
     }
@@ -228,7 +222,7 @@ fn caller_of(context: &RequestContext<RoleServer>) -> Option<&Caller> {
 
 impl HasToolsets for Rpc {
     fn toolsets_of(&self, context: &RequestContext<RoleServer>) -> Toolsets {
-        caller_of(context).map_or(self.shared.toolsets, |caller| caller.served.toolsets)
+        caller_of(context).map_or(self.shared.toolsets, |caller| caller.offer.toolsets)
     }
 
     /// The versions with a handshake need a stream that is always there; those without open one for it over streamable HTTP.
@@ -240,7 +234,7 @@ impl HasToolsets for Rpc {
 impl ServerHandler for Rpc {
     fn get_info(&self) -> ServerConfig {
         match &self.listener {
-            Some(listener) => server_info(listener.served.toolsets, true),
+            Some(listener) => server_info(listener.offer.toolsets, true),
             None => server_info(self.shared.toolsets, false),
         }
     }
@@ -253,7 +247,7 @@ impl ServerHandler for Rpc {
         let Some(caller) = caller_of(&context) else {
             return Err(unnamed_caller());
         };
-        let tools = tools_for(caller.served.toolsets, &self.shared.roster, caller.agent.as_ref());
+        let tools = tools_for(caller.offer.toolsets, &self.shared.roster, caller.agent.as_ref());
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -320,7 +314,7 @@ impl ServerHandler for Rpc {
         let Some(caller) = caller_of(&context) else {
             return Err(unnamed_caller());
         };
-        let Some(found) = find_resource(caller.served.toolsets, &request.uri) else {
+        let Some(found) = find_resource(caller.offer.toolsets, &request.uri) else {
             return Err(unknown_method("resources/read", self, &context));
         };
         let resource = found?;
@@ -333,7 +327,7 @@ impl ServerHandler for Rpc {
             ));
         };
         let reply = answer.map_err(|refusal| {
-            let reason = (caller.served.toolsets.of_resource(resource).refused)(&refusal);
+            let reason = (caller.offer.toolsets.of_resource(resource).refused)(&refusal);
             ErrorData::invalid_params(reason, None)
         })?;
         let mut json = Vec::new();
@@ -351,7 +345,7 @@ impl ServerHandler for Rpc {
         let Some(caller) = caller_of(&context) else {
             return Err(unnamed_caller());
         };
-        match find_resource(caller.served.toolsets, &request.uri) {
+        match find_resource(caller.offer.toolsets, &request.uri) {
             Some(found) => self.set_watch(caller, found?, watches::Command::Watch),
             None => Err(unknown_method("resources/subscribe", self, &context)),
         }
@@ -365,7 +359,7 @@ impl ServerHandler for Rpc {
         let Some(caller) = caller_of(&context) else {
             return Err(unnamed_caller());
         };
-        match find_resource(caller.served.toolsets, &request.uri) {
+        match find_resource(caller.offer.toolsets, &request.uri) {
             Some(found) => self.set_watch(caller, found?, watches::Command::Unwatch),
             None => Err(unknown_method("resources/unsubscribe", self, &context)),
         }
@@ -374,7 +368,7 @@ impl ServerHandler for Rpc {
     /// Begins to watch what a listener asks for, before it is told that this was accepted: of what changes from then on it hears.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let listener = self.listener.as_ref()?;
-        listener.served.toolsets.resources().next()?;
+        listener.offer.toolsets.resources().next()?;
         let asked = requested.resource_subscriptions.iter().flatten();
         let watched = asked.filter(|uri| self.listens_to(listener, uri)).cloned();
         let mut accepted = SubscriptionFilter::new();
@@ -393,7 +387,7 @@ impl ServerHandler for Rpc {
                 () = self.shared.stop.cancelled() => return Ok(()),
                 what = changes.next() => what,
             };
-            for uri in listener.served.toolsets.changed_with(what) {
+            for uri in listener.offer.toolsets.changed_with(what) {
                 // What its client does not take holds this up, and nothing else: changes come together meanwhile.
                 match subscription.sink().notify_resource_updated(uri).await {
                     Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => {}

@@ -45,7 +45,7 @@ use super::wire::{Link, Sent};
 use super::{Shared, refuse, refuse_as};
 use crate::engine::watches::Watched;
 use crate::engine::{AgentName, Carrier, Ending, SessionId, uuid_v4};
-use crate::tools::{Client, ReplyBytes, Served};
+use crate::tools::{Client, Offer, Served};
 
 pub(super) use calls::message;
 
@@ -77,10 +77,8 @@ struct Stream {
     named: bool,
     session: SessionId,
     agent: Option<AgentName>,
-    /// The tools that it has, and how much of an answer its client shows as long as it has made no handshake.
-    served: Served,
-    /// How much it shows, if the stream's address says so.
-    reply_max: Option<ReplyBytes>,
+    /// What its address asks for.
+    offer: Offer,
     /// Within what the ids of its requests mean one request.
     scope: Scope,
     /// None once the relay stops: the stream ends when the calls that still hold a clone are answered.
@@ -235,16 +233,16 @@ impl Stream {
             self.session,
             self.agent.clone(),
             Some(self.scope.clone()),
-            self.served(),
+            self.offer,
         )
-        .with_reply_max(self.reply_max)
+        .with_client(self.known.get().copied())
         .with_changes(Arc::clone(&self.changes))
         .with_quirk(self.quirk())
     }
 
     /// Writes the events that tell of a change.
     fn updates(&self, what: Watched) -> Bytes {
-        let updated = self.served.toolsets.changed_with(what).map(updated);
+        let updated = self.offer.toolsets.changed_with(what).map(updated);
         let events = updated.map(|message| format!("event: message\ndata: {message}\n\n"));
         events.collect::<String>().into()
     }
@@ -260,13 +258,7 @@ impl Stream {
 
     /// Returns what its client is served now.
     fn served(&self) -> Served {
-        match (self.reply_max, self.known.get()) {
-            (None, Some(client)) => Served {
-                reply_max: Client::reply_max(Some(*client)),
-                ..self.served
-            },
-            (Some(_), _) | (None, None) => self.served,
-        }
+        self.offer.to(self.known.get().copied())
     }
 
     fn client(&self) -> MutexGuard<'_, Met> {
@@ -345,18 +337,13 @@ pub(super) async fn open(
         Ok(prefix) => prefix,
         Err(reason) => return refuse(StatusCode::BAD_REQUEST, reason),
     };
-    let served = asked.served(None);
-    let Asked {
-        who,
-        toolsets,
-        reply_max,
-    } = asked;
+    let Asked { who, offer } = asked;
     if shared.stop.is_cancelled() {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "relay is stopping");
     }
     let (session, agent) = match shared.owner.open(Carrier::Stream, who) {
         Ok(opened) => opened,
-        Err(refusal) => return refuse_as(toolsets, &refusal),
+        Err(refusal) => return refuse_as(offer.toolsets, &refusal),
     };
     let old_id = headers
         .get("last-event-id")
@@ -369,8 +356,7 @@ pub(super) async fn open(
         named: old_id.is_some(),
         session,
         agent,
-        served,
-        reply_max,
+        offer,
         scope: Scope::Stream(id),
         outbox: Mutex::new(Some(Outbox {
             events,

@@ -258,6 +258,25 @@ impl Tool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Toolsets(u8);
 
+/// What the address of a session asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// The tools.
+    pub toolsets: Toolsets,
+    /// How much of an answer is shown, if it says so.
+    pub reply_max: Option<ReplyBytes>,
+}
+
+impl Offer {
+    /// Returns what a client is served, which is known or is not.
+    pub fn to(self, client: Option<Client>) -> Served {
+        Served {
+            toolsets: self.toolsets,
+            reply_max: self.reply_max.unwrap_or(Client::reply_max(client)),
+        }
+    }
+}
+
 /// What a session is served: tools, and as much of their answers as its client shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served {

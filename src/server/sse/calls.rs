@@ -143,7 +143,7 @@ fn accept(
     match (envelope.method.as_deref(), envelope.id) {
         (Some(method), Some(id)) => match serde_json::from_value(message) {
             Ok(request) => {
-                let waits = method == "tools/call" && asks_to_wait(stream.served.toolsets, &request);
+                let waits = method == "tools/call" && asks_to_wait(stream.offer.toolsets, &request);
                 let ticket = waits.then(|| shared.orphans.wait(stream.id, stream.asked_agent(), id));
                 if method == "tools/call" {
                     shared.orphans.read(passed);
@@ -213,7 +213,7 @@ fn call_tool(
     call: ToolCall<'_>,
     passed: Passed,
 ) -> bool {
-    let waits = call.may_wait(stream.served.toolsets);
+    let waits = call.may_wait(stream.offer.toolsets);
     let command = match tool_calls::command(stream.served(), &call.name, call.arguments) {
         Ok(command) => command,
         Err(invalid) => return outbox.respond(call.id, Done::error(invalid), None, None),

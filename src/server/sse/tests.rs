@@ -8,7 +8,7 @@ use crate::engine::{Input, Who, watches};
 use crate::server::guard::Guard;
 use crate::server::recorder::{Told, recorded, shared};
 use crate::server::wire::Wire;
-use crate::tools::{DEFAULT, Toolsets};
+use crate::tools::{DEFAULT, Offer, Toolsets};
 
 /// A stream with a session, as hyper asks for it, and the connection that it goes over.
 pub(super) struct Scene {
@@ -46,11 +46,10 @@ async fn scene_with(keep_alive: Duration, toolsets: Toolsets) -> Scene {
             id,
             session,
             agent: None,
-            served: Served {
+            offer: Offer {
                 toolsets,
-                reply_max: ReplyBytes::LEAST_KNOWN,
+                reply_max: None,
             },
-            reply_max: None,
             scope: Scope::Stream(Uuid::nil()),
             outbox: Mutex::new(Some(Outbox {
                 events,
