@@ -56,6 +56,7 @@ pub const REQUIRED: [(&str, u64); 91] = [
     ("fault bit: crash with a hand-over in doubt", 200),
     ("fault bit: crash with parked waits", 200),
     ("fault bit: crash with unread messages", 200),
+    ("fault bit: clock set while somebody waits", 100),
     ("fault bit: hold", 100),
     ("fault bit: lost replies", 100),
     ("fault bit: lost requests", 100),

@@ -22,7 +22,7 @@ use crate::history::{Asked, BootRecord, Filter, History, Log, Outcome, Record, S
 use crate::laws::{Report, Violation, judge};
 use crate::marks::{self, Marks};
 use crate::net::{Ledger, SimListener};
-use crate::plan::{Dialect, Fault, FaultKind, Plan, STOP_MS, Transport};
+use crate::plan::{ClockSet, Dialect, Fault, FaultKind, Plan, STOP_MS, Transport};
 use crate::tap::{AtStake, Bug, Knows, Tap};
 
 /// How finely time passes.
@@ -249,7 +249,7 @@ impl World {
         let boot = self.boots.get();
         self.boots.set(boot + 1);
         let params = &self.plan.params;
-        let clock = clock();
+        let clock = clock_set(self.plan.clock.clone(), self.bug);
         let names: Vec<String> = (0..params.roles).map(role).collect();
         let roster = Roster::new(names.iter().map(String::as_str)).expect("a few short names");
         let bounds = Bounds {
@@ -440,10 +440,26 @@ pub(crate) fn box_name(number: usize) -> String {
 
 /// The clock of a host.
 pub(crate) fn clock() -> Clock {
-    Clock::from(|| {
-        let since_epoch = turmoil::since_epoch().unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).expect("a run is short"))
-    })
+    Clock::from(time)
+}
+
+/// The same, of which people read what it is set to.
+fn clock_set(sets: Vec<ClockSet>, bug: Option<Bug>) -> Clock {
+    let ahead_ms = move || {
+        let last = sets.iter().rev().find(|set| set.at_ms <= now_ms());
+        last.map_or(0, |set| set.ahead_ms)
+    };
+    match bug {
+        // Forward, as it never goes back.
+        Some(Bug::WaitsByTheWall) => Clock::from(move || time().plus_millis(ahead_ms().max(0))),
+        _ => Clock::shown_otherwise(time, ahead_ms),
+    }
+}
+
+/// The time of a host.
+fn time() -> Timestamp {
+    let since_epoch = turmoil::since_epoch().unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).expect("a run is short"))
 }
 
 /// A machine's agents: they go on where they were when it comes back, and are gone when the time is over.

@@ -16,31 +16,24 @@ use crate::engine::Timestamp;
 #[derive(Clone)]
 pub struct Clock {
     running: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    wall: Option<Arc<Wall>>,
+    wall_ahead_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
 impl Clock {
-    /// Returns how far the clock that people read is ahead of it, in milliseconds, as far as that was seen when it was called last.
-    pub fn wall_ahead_ms(&self) -> i64 {
-        let wall = self.wall.as_ref();
-        wall.map_or(0, |wall| wall.ahead_ms.load(Ordering::Relaxed))
-    }
-}
-
-#[cfg(test)]
-impl Clock {
-    /// Makes one that a test sets.
-    pub fn to_be_set(running: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+    /// Makes one that runs evenly, and of which people read another time: so many milliseconds ahead of it.
+    pub fn shown_otherwise(
+        running: impl Fn() -> Timestamp + Send + Sync + 'static,
+        wall_ahead_ms: impl Fn() -> i64 + Send + Sync + 'static,
+    ) -> Self {
         Self {
             running: Arc::new(running),
-            wall: Some(Arc::new(Wall::new(0))),
+            wall_ahead_ms: Arc::new(wall_ahead_ms),
         }
     }
 
-    /// Sets what people read of it so far ahead.
-    pub fn set(&self, ahead_ms: i64) {
-        let wall = self.wall.as_ref().expect("it was made to be set");
-        wall.ahead_ms.store(ahead_ms, Ordering::Relaxed);
+    /// Returns how far the clock that people read is ahead of it, in milliseconds, as far as that was seen when it was called last.
+    pub fn wall_ahead_ms(&self) -> i64 {
+        (self.wall_ahead_ms)()
     }
 }
 
@@ -55,10 +48,7 @@ impl Deref for Clock {
 /// Makes one of which people read the same time.
 impl<F: Fn() -> Timestamp + Send + Sync + 'static> From<F> for Clock {
     fn from(running: F) -> Self {
-        Self {
-            running: Arc::new(running),
-            wall: None,
-        }
+        Self::shown_otherwise(running, || 0)
     }
 }
 
@@ -71,10 +61,10 @@ pub fn wall_clock() -> Clock {
     let started_ms = awake_and_asleep_ms();
     let wall = Arc::new(Wall::new(wall_ms()));
     let looked_at = Arc::clone(&wall);
-    Clock {
-        running: Arc::new(move || looked_at.time(awake_and_asleep_ms() - started_ms, wall_ms)),
-        wall: Some(wall),
-    }
+    Clock::shown_otherwise(
+        move || looked_at.time(awake_and_asleep_ms() - started_ms, wall_ms),
+        move || wall.ahead_ms.load(Ordering::Relaxed),
+    )
 }
 
 /// What the system's clock showed.

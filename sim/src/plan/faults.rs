@@ -115,3 +115,28 @@ pub(crate) fn draw_stops(rng: &mut Rng, duration_ms: u64, faults: &mut Vec<Fault
         faults.sort_by_key(|fault| fault.at_ms);
     }
 }
+
+/// The clock that people read is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockSet {
+    /// When, in milliseconds since the run began.
+    pub at_ms: u64,
+    /// How far it is ahead from then on, in milliseconds.
+    pub ahead_ms: i64,
+}
+
+/// Draws when the server's clock is set: in half of the runs, a few times. They come from a sequence of their own.
+pub(crate) fn draw_clock(seed: u64, duration_ms: u64) -> Vec<ClockSet> {
+    let mut rng = Rng::with_seed(seed ^ 0x636c_6f63_6b);
+    if rng.bool() {
+        return Vec::new();
+    }
+    let mut sets: Vec<ClockSet> = (0..rng.u32(1..=4))
+        .map(|_| ClockSet {
+            at_ms: rng.u64(0..duration_ms),
+            ahead_ms: [0, 1, 5_000, 3_600_000][rng.usize(..4)] * if rng.bool() { 1 } else { -1 },
+        })
+        .collect();
+    sets.sort_by_key(|set| set.at_ms);
+    sets
+}

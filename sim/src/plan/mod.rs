@@ -7,10 +7,10 @@ mod faults;
 pub mod projects;
 pub mod team;
 
-pub use faults::{Fault, FaultKind, STOP_MS};
+pub use faults::{ClockSet, Fault, FaultKind, STOP_MS};
 
 use fastrand::Rng;
-pub(crate) use faults::{draw_faults, draw_stops};
+pub(crate) use faults::{draw_clock, draw_faults, draw_stops};
 use relay::engine::Kind;
 use relay::tools::ReplyBytes;
 use team::{Mate, TeamCall};
@@ -26,6 +26,8 @@ pub struct Plan {
     pub agents: Vec<AgentPlan>,
     /// What goes wrong.
     pub faults: Vec<Fault>,
+    /// When the server's clock is set that people read.
+    pub clock: Vec<ClockSet>,
 }
 
 /// What holds for a whole run. All times are simulated.
@@ -227,11 +229,13 @@ impl Plan {
             .map(|_| AgentPlan::draw(&mut rng, &params, &weights))
             .collect();
         let faults = draw_faults(&mut rng, params.boxes, params.duration_ms);
+        let duration_ms = params.duration_ms;
         let mut plan = Self {
             seed,
             params,
             agents,
             faults,
+            clock: draw_clock(seed, duration_ms),
         };
         plan.draw_ways();
         plan.draw_stdio();

@@ -108,6 +108,7 @@ const SEEDED: &[Row<Bug>] = &[
     (Bug::GroupShared, 0, 50, &[PROJECTS]),
     (Bug::StoppedTooEarly, 0, 100, &[TURNS]),
     (Bug::RoomIgnored, 0, 40, &[ROOM]),
+    (Bug::WaitsByTheWall, 0, 40, &[TIME]),
     (Bug::Panics, 0, 5, &[NOTHING_PANICS]),
     (Bug::ProgressLost, 0, 100, &[PROGRESS]),
     (Bug::AnsweredTwice, 0, 10, &[ONCE]),

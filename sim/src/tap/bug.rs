@@ -97,6 +97,8 @@ pub enum Bug {
     StoppedTooEarly,
     /// A reply is as long as what waits, whatever its client shows.
     RoomIgnored,
+    /// What waits does so by the clock that people read. In the server's clock.
+    WaitsByTheWall,
     /// Something panics. In the clients.
     Panics,
     /// News of progress does not come. In the clients.
@@ -113,7 +115,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 54] = [
         Self::Lifo,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
@@ -161,6 +163,7 @@ impl Bug {
         Self::GroupShared,
         Self::StoppedTooEarly,
         Self::RoomIgnored,
+        Self::WaitsByTheWall,
         Self::Panics,
         Self::ProgressLost,
         Self::AnsweredTwice,

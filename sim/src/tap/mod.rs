@@ -416,6 +416,12 @@ impl Machine for Tap {
         } else {
             None
         };
+        if matches!(input, Input::WallClock { .. }) {
+            self.marks.hit_if(
+                !self.waits.is_empty(),
+                "fault bit: clock set while somebody waits",
+            );
+        }
         self.reads = self.reads(&input);
         self.only = reads::Only::default();
         if self.bug.is_some() {

@@ -1,3 +1,4 @@
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -25,8 +26,10 @@ fn timed() -> Arc<Owner> {
 
 #[test]
 fn the_engine_is_told_before_the_next_step_that_the_clock_was_set() {
-    let clock = Clock::to_be_set(|| NOW);
-    let (owner, told) = recorded_by(clock.clone());
+    let ahead = Arc::new(AtomicI64::new(0));
+    let of_wall = Arc::clone(&ahead);
+    let clock = Clock::shown_otherwise(|| NOW, move || of_wall.load(Ordering::Relaxed));
+    let (owner, told) = recorded_by(clock);
     let opened = |owner: &Owner| {
         let (session, _) = owner
             .open(Carrier::Stream, Who::Agent(None))
@@ -41,7 +44,7 @@ fn the_engine_is_told_before_the_next_step_that_the_clock_was_set() {
     let first = opened(&owner);
     assert_eq!(told.take(), [first]);
     for ahead_ms in [3_600_000, 0, -3_600_000] {
-        clock.set(ahead_ms);
+        ahead.store(ahead_ms, Ordering::Relaxed);
         assert_eq!(owner.now(), NOW.plus_millis(ahead_ms));
         let second = opened(&owner);
         assert_eq!(told.take(), [Input::WallClock { ahead_ms }, second]);
