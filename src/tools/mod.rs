@@ -610,7 +610,7 @@ mod tests {
     /// What a client has to put before its model, with the default roster.
     #[test]
     fn the_tool_lists_are_short() {
-        for (toolset, bytes_max) in [("lift", 1_536), ("thrum", 4_096), ("agent-relay", 4_096)] {
+        for (toolset, bytes_max) in [("lift", 1_664), ("thrum", 4_096), ("agent-relay", 4_096)] {
             let toolsets: Toolsets = toolset.parse().expect("a toolset");
             let list = json!({"tools": toolsets.definitions(&Roster::default(), None)});
             let bytes = list.to_string().len();

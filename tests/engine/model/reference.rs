@@ -9,6 +9,7 @@
 //! order of their names; and changes are told behind all else.
 
 mod addresses;
+mod again;
 mod calls;
 mod channels;
 mod gatherings;
@@ -47,6 +48,7 @@ use uuid::Uuid;
 
 use crate::model::marks::{AddressMark, HoldMark, Mark, Marks};
 use crate::model::plan::Event;
+use again::AskedFor;
 use trace::Told;
 use watches::Changed;
 
@@ -84,6 +86,8 @@ pub struct Model {
     waits: Vec<Parked>,
     /// Replies with messages or news that are not known to have arrived.
     doubts: Vec<Doubt>,
+    /// What agents have asked for again.
+    asked_for: Vec<AskedFor>,
     /// Who watches what: a session that has ended, or was taken over, does not any more.
     watches: Vec<(SessionId, Watched)>,
     /// The moment of the step.
@@ -126,6 +130,10 @@ struct Kept {
     state: State,
     /// How far it was shown in parts, if it was.
     parts: Option<Parts>,
+    /// With the how-manieth reply it was handed over, or the latest part of it, the last time.
+    handed_with: u64,
+    /// It was read, and so long ago that nobody knows it any more.
+    forgotten: bool,
     /// With the how-manieth reply it is known to have arrived, once it is.
     read_with: u64,
     /// The person has let it pass by its id.
@@ -407,6 +415,7 @@ impl Model {
             sessions: Vec::new(),
             waits: Vec::new(),
             doubts: Vec::new(),
+            asked_for: Vec::new(),
             watches: Vec::new(),
             now,
             told: Vec::new(),
@@ -468,6 +477,8 @@ impl Model {
                 | Sign::KeptAlive
                 | Sign::DoubtOver
                 | Sign::Acknowledged
+                | Sign::Seen
+                | Sign::Unseen
                 | Sign::Listed
                 | Sign::Receipted
                 | Sign::Failed
