@@ -269,6 +269,7 @@ fn said(event: &Event) -> Option<String> {
     Some(match event.r#type.as_str() {
         "delivery.delivered" => format!("{} delivered", delivery()),
         "delivery.undone" => format!("{} waits again: {}", delivery(), sign(by)),
+        "delivery.asked_again" => format!("{} waits again: its agent asked for it", delivery()),
         "delivery.deferred" => {
             let until = moment(&event.available_at, "%Y-%m-%d %H:%M:%S");
             format!(
@@ -388,6 +389,11 @@ mod tests {
                 "delivery.undone",
                 delivery(json!({"by": "lost"})),
                 "bob ← pm 3f2a91c0 waits again: it did not get there",
+            ),
+            (
+                "delivery.asked_again",
+                delivery(json!({})),
+                "bob ← pm 3f2a91c0 waits again: its agent asked for it",
             ),
             (
                 "delivery.deferred",

@@ -80,6 +80,8 @@ struct Step {
     until: Option<String>,
     /// Whose it was.
     from: Option<String>,
+    /// The last message that its agent had seen.
+    after: Option<String>,
 }
 
 /// Asks and tells.
@@ -222,6 +224,11 @@ fn said(step: &Step, before: &str, is_taken: bool) -> String {
             let from = step.from.as_deref().unwrap_or_default();
             format!("handed on: {from} was released, and had not read it")
         }
+        ("asked_again", _) => {
+            let after = step.after.as_deref().unwrap_or_default();
+            let after = after.get(..8).unwrap_or(after);
+            format!("back in the inbox: its agent asked for what came after {after}")
+        }
         ("marked_read", _) => "its agent says that it has read it".to_owned(),
         ("failed", _) => {
             let again = if step.retryable == Some(true) {
@@ -266,6 +273,8 @@ pub(super) fn sign(by: &str) -> &str {
         "kept_alive" => "a keep-alive followed",
         "not_taken" => "its target did not take it",
         "given_up" => "its target did not take it, however often",
+        "seen" => "its agent names a message of it as seen",
+        "unseen" => "its agent has not seen it",
         "redriven" => "you have asked for it",
         "doubt_over" => "its connection lived on",
         "ended" => "its connection was closed",
@@ -313,6 +322,7 @@ mod tests {
             retryable: None,
             until: None,
             from: None,
+            after: None,
         }
     }
 
@@ -414,6 +424,23 @@ accepted no time
         assert_eq!(
             words("given_up", None, Some("HTTP 500")),
             "given up: HTTP 500; relay redrive sends it again"
+        );
+    }
+
+    #[test]
+    fn it_says_by_which_message_an_agent_asked_for_another_again() {
+        let asked = Step {
+            after: Some("3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a".to_owned()),
+            ..step("t0", "dev-a", "asked_again", None)
+        };
+        assert_eq!(
+            said(&asked, "delivered", false),
+            "back in the inbox: its agent asked for what came after 3f2a91c0"
+        );
+        let undone = step("t0", "dev-a", "undone", Some("unseen"));
+        assert_eq!(
+            said(&undone, "handed_over", false),
+            "undone: its agent has not seen it"
         );
     }
 

@@ -224,6 +224,15 @@ pub enum Event {
         /// What had been handed over.
         deliveries: Arc<Vec<Delivery>>,
     },
+    /// Deliveries that have arrived wait in their old places again, marked: their agent has asked for what it was handed behind a message.
+    AskedAgain {
+        /// In whose inbox they are.
+        agent: AgentName,
+        /// In the order in which they had been handed over.
+        deliveries: Arc<Vec<Delivery>>,
+        /// The last message that the agent has seen.
+        after: MessageId,
+    },
     /// Nobody was handed a delivery before its deadline, and nobody will be.
     Expired {
         /// In whose inbox it was.

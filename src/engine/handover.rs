@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::events::{Event, PartOf};
-use super::inbox::{Became, Filter, Fit, Inbox, body_bytes};
+use super::inbox::{Became, Filter, Fit};
 use super::io::{Answer, Carrier, Reply, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SURFACED_MS, WOKEN_MS};
 use super::message::Delivery;
@@ -300,7 +300,7 @@ impl Engine {
                 step.note(Event::HeldBack { handover: id, until });
             }
             Verdict::GivenUp => self.set_passage(id, Passage::GivenUp),
-            Verdict::Confirmed => self.confirm(id, sign, step),
+            Verdict::Confirmed => self.confirm(id, sign, &[], step),
             Verdict::Undone => self.undo(id, sign, step),
         }
     }
@@ -377,7 +377,8 @@ impl Engine {
         }
     }
 
-    fn confirm(&mut self, id: HandoverId, by: Sign, step: &mut Step<'_>) {
+    /// It has arrived; some of it is asked for again by the same sign, and is not kept in mind.
+    pub(super) fn confirm(&mut self, id: HandoverId, by: Sign, again: &[Delivery], step: &mut Step<'_>) {
         let Handover {
             agent,
             deliveries,
@@ -402,7 +403,14 @@ impl Engine {
         } else {
             Became::Read
         };
-        self.inbox_mut(&agent).release(&deliveries, became);
+        let inbox = self.inbox_mut(&agent);
+        if again.is_empty() {
+            inbox.release(&deliveries, became, id);
+        } else {
+            let read = deliveries.iter().filter(|delivery| !again.contains(delivery));
+            inbox.give_up(&deliveries);
+            inbox.keep_in_mind(&read.cloned().collect::<Vec<_>>(), became, Some(id));
+        }
         step.note(Event::Confirmed {
             handover: id,
             by,
@@ -417,7 +425,7 @@ impl Engine {
     /// A message has arrived of which every part has: only now it is told of as handed over, and read.
     fn arrive_in_parts(
         &mut self,
-        whole: Delivery,
+        (whole, latest): (Delivery, HandoverId),
         agent: AgentName,
         (session, carrier, by): (SessionId, Carrier, Sign),
         step: &mut Step<'_>,
@@ -425,7 +433,7 @@ impl Engine {
         let handover = HandoverId(self.handovers_made);
         self.handovers_made += 1;
         let deliveries = Arc::new(vec![whole]);
-        self.inbox_mut(&agent).release(&deliveries, Became::Read);
+        self.inbox_mut(&agent).release(&deliveries, Became::Read, latest);
         step.note(Event::HandedOver {
             handover,
             session,
@@ -492,52 +500,6 @@ impl Engine {
         self.leave_row(id, handover.session, &handover.agent, handover.passage);
         self.stop_timer(id, handover.passage);
         handover
-    }
-
-    /// Finds what has to be confirmed at once, of what was read, so that a message with a body of that many bytes fits into an
-    /// inbox: the oldest, and no more than that. None if it does not fit all the same.
-    pub(super) fn room_for(&self, agent: &AgentName, body: usize) -> Option<Vec<HandoverId>> {
-        self.room_in(&self.inboxes[agent], body)
-    }
-
-    /// The same in an inbox that is found.
-    pub(super) fn room_in(&self, inbox: &Inbox, body: usize) -> Option<Vec<HandoverId>> {
-        let (mut messages, mut bytes) = (inbox.messages(), inbox.bytes());
-        let mut read = inbox.read.iter();
-        let mut giving_way = Vec::new();
-        while messages >= self.bounds.inbox_messages_max || bytes + body > self.bounds.inbox_bytes_max {
-            let (_, id) = read.next()?;
-            let deliveries = &*self.handovers[id].deliveries;
-            if !deliveries.is_empty() {
-                messages -= deliveries.len();
-                bytes -= body_bytes(deliveries);
-                giving_way.push(*id);
-            }
-        }
-        Some(giving_way)
-    }
-
-    /// Counts how many messages, with bodies of that many bytes each, fit into an inbox one behind the other, as [`Self::room_for`] makes
-    /// room for each.
-    pub(super) fn how_many_fit(&self, agent: &AgentName, bodies: impl Iterator<Item = usize>) -> usize {
-        let inbox = &self.inboxes[agent];
-        let (mut messages, mut bytes) = (inbox.messages(), inbox.bytes());
-        let mut read = inbox.read.iter();
-        let mut count = 0;
-        for body in bodies {
-            while messages >= self.bounds.inbox_messages_max || bytes + body > self.bounds.inbox_bytes_max {
-                let Some((_, id)) = read.next() else {
-                    return count;
-                };
-                let deliveries = &*self.handovers[id].deliveries;
-                messages -= deliveries.len();
-                bytes -= body_bytes(deliveries);
-            }
-            messages += 1;
-            bytes += body;
-            count += 1;
-        }
-        count
     }
 
     /// Sets how far a reply has come: with its timer, and with the row in which it stands by that.

@@ -1,7 +1,9 @@
 //! One agent's queue. Knows order and bounds; knows nothing of sessions, hand-overs or time.
 
+mod again;
 mod aside;
 mod parts;
+mod recent;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
@@ -10,14 +12,16 @@ use std::sync::Arc;
 use super::Engine;
 use super::frames::Binding;
 use super::handling::Mode;
-use super::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 use super::message::{Delivery, Message};
-use super::names::{AgentName, CallId, ChannelName, HandoverId, MessageId, Seq, SessionId};
+use super::names::{AgentName, CallId, ChannelName, HandoverId, Seq, SessionId};
 use super::pushes::GivenUp;
 use super::room::Room;
 use super::time::Timestamp;
+pub(super) use again::{Asked, Place};
 pub(super) use parts::Fit;
 use parts::InParts;
+pub(super) use recent::Became;
+use recent::Recent;
 
 /// Which of what waits is meant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -148,6 +152,8 @@ pub(super) struct Inbox {
     recent: VecDeque<Recent>,
     /// Body bytes in `recent`.
     recent_bytes: usize,
+    /// What the agent has asked for again the latest, by naming the last message that it had seen.
+    asked: Option<Asked>,
     /// The place of the next message.
     next_seq: Seq,
     /// What has a place before this one is not held, whatever its mode.
@@ -181,26 +187,6 @@ pub(super) struct Inbox {
     pub frames_made: u64,
 }
 
-/// A delivery that is not to be handed over any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-struct Recent {
-    delivery: Delivery,
-    became: Became,
-}
-
-/// What became of a delivery in the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(super) enum Became {
-    /// It has arrived.
-    Read,
-    /// It has, and its agent failed to do with it what was to be done.
-    Failed,
-    /// Nobody was handed it before its deadline.
-    Expired,
-}
-
 impl Inbox {
     /// Makes the empty inbox of an agent that was told nothing yet.
     pub fn new() -> Self {
@@ -215,6 +201,7 @@ impl Inbox {
             handed_bytes: 0,
             recent: VecDeque::new(),
             recent_bytes: 0,
+            asked: None,
             next_seq: Seq(0),
             flushed: Seq(0),
             held: BTreeSet::new(),
@@ -355,7 +342,7 @@ impl Inbox {
         self.waiting_bytes -= delivery.message.bytes();
         self.listed.remove(&seq);
         self.forget_allowed(std::slice::from_ref(&delivery));
-        self.keep_in_mind(std::slice::from_ref(&delivery), Became::Expired);
+        self.keep_in_mind(std::slice::from_ref(&delivery), Became::Expired, None);
         delivery
     }
 
@@ -378,29 +365,6 @@ impl Inbox {
     pub fn has_number(&self, seq: Seq) -> bool {
         let binding = self.binding.as_ref();
         binding.is_some_and(|binding| binding.frames.values().any(|sent| sent.seq == seq))
-    }
-
-    /// Goes through what was read and is kept in mind, the longest read first.
-    pub fn recent(&self) -> impl Iterator<Item = &Delivery> {
-        let read = self
-            .recent
-            .iter()
-            .filter(|recent| recent.became != Became::Expired);
-        read.map(|recent| &recent.delivery)
-    }
-
-    /// Tells what became of a message that is kept in mind.
-    pub fn became(&self, id: MessageId) -> Option<Became> {
-        let mut latest = self.recent.iter().rev();
-        let found = latest.find(|recent| recent.delivery.message.id == id);
-        found.map(|recent| recent.became)
-    }
-
-    /// Tells whether what is kept in mind is within its bounds, for the invariants.
-    pub fn recent_is_bounded(&self) -> bool {
-        let fits = self.recent.len() <= RECENT_MAX && self.recent_bytes <= RECENT_BYTES_MAX;
-        let all = self.recent.iter().map(|recent| &recent.delivery);
-        self.recent_bytes == body_bytes(all) && (fits || self.recent.len() == 1)
     }
 
     /// Takes out what a filter means, oldest first, and keeps its room until [`Self::release`] or [`Self::put_back`].
@@ -450,33 +414,6 @@ impl Inbox {
         self.waiting.remove(&seq).expect("it waits there")
     }
 
-    /// Gives up the room of deliveries that arrived, and keeps the latest of them in mind.
-    pub fn release(&mut self, arrived: &[Delivery], became: Became) {
-        self.free(arrived);
-        self.forget_allowed(arrived);
-        if !self.listed.is_empty() {
-            for delivery in arrived {
-                self.listed.remove(&delivery.seq);
-            }
-        }
-        self.keep_in_mind(arrived, became);
-    }
-
-    /// Keeps the latest of some deliveries in mind.
-    fn keep_in_mind(&mut self, ended: &[Delivery], became: Became) {
-        let kept = &ended[ended.len().saturating_sub(RECENT_MAX)..];
-        self.recent_bytes += body_bytes(kept);
-        let delivery = kept.iter().cloned();
-        self.recent
-            .extend(delivery.map(|delivery| Recent { delivery, became }));
-        while self.recent.len() > RECENT_MAX
-            || (self.recent_bytes > RECENT_BYTES_MAX && self.recent.len() > 1)
-        {
-            let oldest = self.recent.pop_front().expect("there are some");
-            self.recent_bytes -= oldest.delivery.message.bytes();
-        }
-    }
-
     fn free(&mut self, handed: &[Delivery]) {
         self.handed_messages -= handed.len();
         self.handed_bytes -= body_bytes(handed);
@@ -485,15 +422,20 @@ impl Inbox {
     /// Puts deliveries back into their old places, marked as redelivered. Hand-overs may be undone in any order.
     pub fn put_back(&mut self, undone: Vec<Delivery>) {
         self.free(&undone);
-        self.waiting_bytes += body_bytes(&undone);
-        for delivery in &undone {
+        self.wait_again(undone);
+    }
+
+    /// Has deliveries wait in their old places, marked as redelivered.
+    fn wait_again(&mut self, back: Vec<Delivery>) {
+        self.waiting_bytes += body_bytes(&back);
+        for delivery in &back {
             if self.holds(delivery) {
                 self.held.insert(delivery.seq);
             } else {
                 self.open_from = self.open_from.min(delivery.seq);
             }
         }
-        let redelivered = undone.into_iter().map(|delivery| {
+        let redelivered = back.into_iter().map(|delivery| {
             let redelivered = Delivery {
                 redelivered: true,
                 ..delivery
@@ -507,64 +449,4 @@ impl Inbox {
 /// Adds up the bodies of some deliveries, in bytes.
 pub(super) fn body_bytes<'a>(deliveries: impl IntoIterator<Item = &'a Delivery>) -> usize {
     deliveries.into_iter().map(|d| d.message.bytes()).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::message::Kind;
-    use super::super::names::Recipient;
-    use super::*;
-
-    /// An inbox that keeps so many messages of so many bytes each in mind.
-    fn keeping(messages: usize, bytes: usize) -> Inbox {
-        let person = AgentName::person();
-        let message = Arc::new(Message {
-            id: MessageId(uuid::Uuid::nil()),
-            to: Recipient::agent(&person),
-            from: person,
-            kind: Kind::Free,
-            body: "x".repeat(bytes),
-            ts: Timestamp::from_millis(0),
-            context: None,
-        });
-        let delivery = Delivery {
-            seq: Seq(0),
-            message,
-            mode: Mode::Immediate,
-            redelivered: false,
-        };
-        Inbox {
-            recent: vec![
-                Recent {
-                    delivery,
-                    became: Became::Read
-                };
-                messages
-            ]
-            .into(),
-            recent_bytes: messages * bytes,
-            ..Inbox::new()
-        }
-    }
-
-    #[test]
-    fn what_is_kept_in_mind_beyond_its_bounds_is_seen() {
-        let half = RECENT_BYTES_MAX / 2;
-        for (messages, bytes, is_bounded) in [
-            (0, 0, true),
-            (RECENT_MAX, 1, true),
-            (RECENT_MAX + 1, 1, false),
-            (2, half, true),
-            (2, half + 1, false),
-            (1, RECENT_BYTES_MAX + 1, true),
-        ] {
-            let inbox = keeping(messages, bytes);
-            assert_eq!(inbox.recent_is_bounded(), is_bounded, "{messages} of {bytes}");
-        }
-        let miscounted = Inbox {
-            recent_bytes: 1,
-            ..keeping(1, 2)
-        };
-        assert!(!miscounted.recent_is_bounded());
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::inbox::{Inbox, body_bytes};
 use super::invocations::{Invocation, Progress};
+use super::limits::RECENT_MAX;
 use super::nodes::Presence;
 use super::signs::Passage;
 use super::timers::Timer;
@@ -124,6 +125,10 @@ impl Engine {
         assert!(
             inbox.recent_is_bounded(),
             "what was read is forgotten at its bound"
+        );
+        assert!(
+            inbox.brought() <= self.bounds.inbox_messages_max + RECENT_MAX,
+            "what has come again is kept in mind as long as anything of it is"
         );
         let is_node_s = |id: &HandoverId| self.handovers.get(id).is_some_and(|h| h.carrier == Carrier::Node);
         let read = inbox.read.iter().filter(|(_, id)| !is_node_s(id));
@@ -478,7 +483,7 @@ mod tests {
         let broken: [(&str, Breaking); 28] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
-                dev_a(e).release(&one, Became::Read);
+                dev_a(e).release(&one, Became::Read, HandoverId(0));
             }),
             ("an inbox holds no more messages than its bound", |e| {
                 e.bounds.inbox_messages_max = 2;

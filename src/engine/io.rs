@@ -101,6 +101,10 @@ pub enum Sign {
     Settled,
     /// The agent was shown it among its deliveries, and will give a receipt for it.
     Listed,
+    /// The model has named a message of it as the last that it has seen.
+    Seen,
+    /// The model has named a message that was handed over before it as the last that it has seen.
+    Unseen,
     /// The agent has given a receipt: it is done with it.
     Receipted,
     /// The agent has given a receipt: it failed to do with it what was to be done.

@@ -6,19 +6,17 @@ use std::sync::Arc;
 use super::absence::Absence;
 use super::address::Warning;
 use super::agents::{self, NamedAs, Speaker};
-use super::events::WaitEnd;
 use super::handling::{Handling, Mode};
-use super::handover::HandedOver;
 use super::holds::HeldBy;
 use super::idempotency::Keyed;
-use super::inbox::{Filter, Readable};
-use super::io::{self, Answer, Outcome};
+use super::inbox::Filter;
+use super::io::{self, Outcome};
 use super::message::{Delivery, Kind, Message};
 use super::names::{AgentName, CallId, DEFAULT_PROJECT, MessageId, RELAY, RandomBytes, Recipient, SessionId};
 use super::posts::Draft;
+use super::reading::Read;
 use super::room::{Part, Room};
 use super::time::Timestamp;
-use super::waits::Wait;
 use super::{Engine, Step};
 
 /// What may be asked about messages. Names are as given, not checked yet.
@@ -48,6 +46,8 @@ pub enum Command {
         channel: Option<String>,
         /// How many at the most; all if it is left out.
         limit: Option<NonZeroUsize>,
+        /// The id of the last message that the agent has seen: what was handed over behind it comes again, once.
+        after: Option<String>,
         /// If those are fewer, the latest that were handed over before are shown as well, as far as they fit.
         earlier: bool,
         /// The room of the answer: as many are taken as fit, or a part of one that does not; all if it is left out.
@@ -118,6 +118,7 @@ impl Command {
             from: None,
             channel: None,
             limit: None,
+            after: None,
             earlier: false,
             room: None,
             wait_ms,
@@ -234,6 +235,13 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// The message that is named as the last that an agent has seen is none that it was handed, or so long ago that it is forgotten.
+    NotRemembered {
+        /// As given, cut if it is long.
+        given: String,
+        /// The oldest that may be named; none if the agent was handed nothing yet.
+        oldest: Option<MessageId>,
+    },
     /// The ids of several messages begin as that of the one that is to be answered.
     AmbiguousMessage {
         /// As given.
@@ -296,7 +304,9 @@ impl Refusal {
             | Self::InvalidThread { .. }
             | Self::InvalidKey { .. }
             | Self::DeadlineOver { .. } => io::Class::Bad,
-            Self::UnknownMessage { .. } | Self::AmbiguousMessage { .. } => io::Class::Unknown,
+            Self::UnknownMessage { .. } | Self::AmbiguousMessage { .. } | Self::NotRemembered { .. } => {
+                io::Class::Unknown
+            }
             Self::AlreadyWaits { .. } | Self::TooManyHops { .. } | Self::OtherContent { .. } => {
                 io::Class::Conflict
             }
@@ -310,12 +320,6 @@ impl From<Refusal> for io::Refusal {
     fn from(refusal: Refusal) -> Self {
         Self::Mail(refusal)
     }
-}
-
-/// How a read waits.
-struct Patience {
-    wait_ms: u32,
-    second: Second,
 }
 
 impl Engine {
@@ -363,6 +367,7 @@ impl Engine {
                 from,
                 channel,
                 limit,
+                after,
                 earlier,
                 room,
                 wait_ms,
@@ -380,8 +385,14 @@ impl Engine {
                     answers: None,
                     room,
                 };
-                let patience = Patience { wait_ms, second };
-                Ok(self.read(session, call, reader, filter, patience, step)?)
+                let after = after.map(|given| self.last_seen(reader.agent(), &given));
+                let asked = Read {
+                    filter,
+                    after: after.transpose()?,
+                    wait_ms,
+                    second,
+                };
+                Ok(self.read(session, call, reader, asked, step)?)
             }
             Command::Pending { agent } => {
                 let reader = speaker(self, NamedAs::Reader, agent)?;
@@ -398,49 +409,6 @@ impl Engine {
                 Ok(Reply::Found { message }.into())
             }
         }
-    }
-
-    /// Answers a read, or parks it if there is nothing to say and it may wait.
-    fn read(
-        &mut self,
-        session: SessionId,
-        call: CallId,
-        reader: Speaker,
-        filter: Filter,
-        patience: Patience,
-        step: &mut Step<'_>,
-    ) -> Result<Outcome, Refusal> {
-        let agent = reader.into_agent();
-        let Patience { wait_ms, second } = patience;
-        if wait_ms == 0 || self.stopping || self.has_news(session, &agent, &filter) {
-            self.uses(session, &agent, &filter, step);
-            return Ok(Outcome::Answered(self.take(session, &agent, &filter, 0, step)));
-        }
-        let in_line = self.inboxes[&agent].waits.iter();
-        let mut reads = in_line.filter(|call| self.waits[call].filter.answers.is_none());
-        let is_own = |call: &CallId| self.tells(self.waits[call].session, &agent);
-        if second == Second::IsRefused && reads.clone().any(is_own) {
-            return Err(Refusal::AlreadyWaits { agent });
-        }
-        let superseded = reads.find(|call| self.waits[call].session == session).copied();
-        if superseded.is_none() && self.waits.len() >= self.bounds.waits_max {
-            return Err(Refusal::TooManyWaits {
-                waits: self.waits.len(),
-            });
-        }
-        if let Some(older) = superseded {
-            self.end_wait(older, WaitEnd::Superseded, step);
-        }
-        self.uses(session, &agent, &filter, step);
-        let wait = Wait {
-            session,
-            agent,
-            filter,
-            parked_at: step.now,
-            expires_at: step.now.plus_millis(i64::from(wait_ms)),
-        };
-        self.park(call, wait, step);
-        Ok(Outcome::Parked)
     }
 
     /// Finds whom a reader means by the sender of messages: somebody who is there; relay, though nothing can be sent to it; or one who
@@ -483,116 +451,9 @@ impl Engine {
             project: seen_from(agent),
         }
     }
-
-    /// Takes note of a read that is carried out: the reader is there, and joins the channel that it asks for.
-    fn uses(&mut self, session: SessionId, agent: &AgentName, filter: &Filter, step: &mut Step<'_>) {
-        self.acts(session, agent, step);
-        if let Some(channel) = &filter.channel
-            && self.groups.channel(channel, agent, self).1
-        {
-            self.join(channel.clone(), agent, step);
-        }
-    }
-
-    /// Takes what a filter means of an inbox into an answer.
-    pub(super) fn take(
-        &mut self,
-        session: SessionId,
-        agent: &AgentName,
-        filter: &Filter,
-        waited_ms: i64,
-        step: &mut Step<'_>,
-    ) -> Answer {
-        let started_at = self.boot.started_at;
-        let mut earlier = self.earlier(agent, filter);
-        let HandedOver {
-            id,
-            deliveries,
-            part,
-            is_cut,
-            notice,
-            remaining,
-        } = self.hand_over(session, agent, filter, step);
-        if let Some(room) = &filter.room {
-            leave_out(&mut earlier, &deliveries, is_cut || part.is_some(), room);
-        }
-        Answer {
-            reply: Reply::Messages {
-                project: seen_from(agent),
-                earlier,
-                deliveries,
-                part: part.map(Box::new),
-                is_cut,
-                restarted: notice.then_some(started_at),
-                remaining,
-                waited_ms,
-            }
-            .into(),
-            handover: id,
-        }
-    }
-
-    /// Returns what a filter means of what was handed over before, the latest of it, oldest first: so many that with what waits
-    /// there are no more than it asks for. Nothing, if it does not ask for it.
-    fn earlier(&self, agent: &AgentName, filter: &Filter) -> Vec<Delivery> {
-        if !filter.earlier {
-            return Vec::new();
-        }
-        let limit = filter.limit.map_or(usize::MAX, NonZeroUsize::get);
-        let matching = self.inboxes[agent].matching(filter, filter.readable(self.readable_with_tools(agent)));
-        let room = limit.saturating_sub(matching.count());
-        // What is on its way to the agent's node is shown by nobody else.
-        let numbered = |delivery: &&Delivery| !self.inboxes[agent].has_number(delivery.seq);
-        let deferred = self.deferred(agent);
-        let before = self.handed_before(agent).filter(numbered);
-        let before = before.filter(|delivery| !deferred.contains(&delivery.seq));
-        let meant = before.filter(|delivery| filter.has(&delivery.message));
-        let mut earlier: Vec<Delivery> = meant.cloned().collect();
-        earlier.sort_unstable_by_key(|delivery| delivery.seq);
-        earlier.drain(..earlier.len().saturating_sub(room));
-        earlier
-    }
-
-    /// Tells what of an inbox is read with tools: where a node holds the agent, only what does not go to the node by itself.
-    pub(super) fn readable_with_tools(&self, agent: &AgentName) -> Readable {
-        match self.is_held(agent) {
-            true => Readable::Held,
-            false => Readable::All,
-        }
-    }
-
-    /// Tells whether a read of a session has something to say: a message that it asks for, or that the relay started.
-    pub(super) fn has_news(&self, session: SessionId, agent: &AgentName, filter: &Filter) -> bool {
-        let inbox = &self.inboxes[agent];
-        let mut matching = inbox.matching(filter, filter.readable(self.readable_with_tools(agent)));
-        let is_there = matching.next().is_some();
-        is_there || (inbox.notice_due && filter.answers.is_none() && self.tells(session, agent))
-    }
-}
-
-/// Leaves out the oldest of what was handed over before, so that the rest fits beside what was not; all, if there is no room beside that.
-fn leave_out(earlier: &mut Vec<Delivery>, new: &[Delivery], is_full: bool, room: &Room) {
-    if earlier.is_empty() {
-        return;
-    }
-    let taken = |left: usize, delivery: &Delivery| Some(left - room.taken_by(&delivery.message, left)?);
-    let left = new
-        .iter()
-        .try_fold(room.for_messages(), taken)
-        .filter(|_| !is_full);
-    let mut left = left.unwrap_or_default();
-    let fits = |delivery: &&Delivery| match taken(left, delivery) {
-        Some(rest) => {
-            left = rest;
-            true
-        }
-        None => false,
-    };
-    let fitting = earlier.iter().rev().take_while(fits).count();
-    earlier.drain(..earlier.len() - fitting);
 }
 
 /// Returns the project from which names are seen in an agent's inbox, if it is not the default one.
-fn seen_from(agent: &AgentName) -> Option<Box<str>> {
+pub(super) fn seen_from(agent: &AgentName) -> Option<Box<str>> {
     (agent.project() != DEFAULT_PROJECT).then(|| agent.project().into())
 }

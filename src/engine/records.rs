@@ -469,6 +469,7 @@ impl Trace {
                 What::Queued { .. }
                 | What::Brought { .. }
                 | What::HandedOn { .. }
+                | What::AskedAgain { .. }
                 | What::Expired { .. }
                 | What::Held { .. }
                 | What::Allowed { .. }

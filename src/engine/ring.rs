@@ -91,6 +91,11 @@ pub(super) enum What {
         handover: HandoverId,
         by: Sign,
     },
+    AskedAgain {
+        message: MessageId,
+        agent: AgentName,
+        after: MessageId,
+    },
     Expired {
         message: MessageId,
         agent: AgentName,
@@ -136,6 +141,7 @@ impl What {
             | Self::Receipt { .. }
             | Self::Undone { .. }
             | Self::Delivered { .. }
+            | Self::AskedAgain { .. }
             | Self::Expired { .. }
             | Self::Held { .. }
             | Self::Allowed { .. }
@@ -247,6 +253,19 @@ impl Trace {
                 handover: *handover,
                 by: *by,
             }),
+            Event::AskedAgain {
+                agent,
+                deliveries,
+                after,
+            } => {
+                for delivery in deliveries.iter() {
+                    push(What::AskedAgain {
+                        message: delivery.message.id,
+                        agent: agent.clone(),
+                        after: *after,
+                    });
+                }
+            }
             Event::Expired { agent, delivery } => push(What::Expired {
                 message: delivery.message.id,
                 agent: agent.clone(),
@@ -379,6 +398,7 @@ impl Trace {
                 | What::Receipt { .. }
                 | What::Undone { .. }
                 | What::Delivered { .. }
+                | What::AskedAgain { .. }
                 | What::Expired { .. }
                 | What::Dropped { .. }
                 | What::HandedOn { .. }

@@ -11,6 +11,8 @@
 //! | the session's next tool call, or what its program comes to next | read, once passed | - | - | read, once passed | - | - |
 //! | acknowledged | - | - | read | - | read | - |
 //! | listed by its agent | - | - | - | - | - | a receipt is awaited, if it was a node's |
+//! | the model names a message of it as the last that it has seen | confirmed | confirmed | - | confirmed | confirmed | confirmed, if it was no node's |
+//! | it names one of an earlier reply | undone | undone | - | undone | undone | undone, if it was no node's |
 //! | a receipt | confirmed | confirmed | confirmed | confirmed | confirmed | confirmed |
 //! | deferred | held back | held back | held back | held back | held back | held back |
 //! | not taken by the target that it was pushed to | - | - | undone | - | - | - |
@@ -173,6 +175,10 @@ pub(super) fn judge(carrier: Carrier, passage: Passage, sign: Sign) -> Verdict {
 
         (Sign::Fenced, _, Passage::Awaited) => Undone,
         (_, _, Passage::Awaited) => Stands,
+
+        (Sign::Seen | Sign::Unseen, Node, _) => Stands,
+        (Sign::Seen, _, _) => Confirmed,
+        (Sign::Unseen, _, _) => Undone,
 
         (Sign::Listed, Node, Passage::Read { .. }) => Awaited,
         (Sign::Settled, _, Passage::Read { .. }) => Confirmed,
@@ -350,6 +356,27 @@ mod tests {
         assert_eq!(row(Carrier::Hook, Sign::Acknowledged), [Stands; 5]);
         let acknowledged = row(Carrier::Wake, Sign::Acknowledged);
         assert_eq!(acknowledged, [Read, Read, Read, Read, Stands]);
+    }
+
+    #[test]
+    fn the_table_says_of_what_a_model_has_seen() {
+        use Verdict::{Confirmed, Stands, Undone};
+        let carriers = [
+            (Carrier::Stream, Confirmed, Undone),
+            (Carrier::Exchange, Confirmed, Undone),
+            (Carrier::Hook, Confirmed, Undone),
+            (Carrier::Wake, Confirmed, Undone),
+            (Carrier::Node, Stands, Stands),
+        ];
+        for (carrier, seen, unseen) in carriers {
+            assert_eq!(row(carrier, Sign::Seen), [seen; 5], "{carrier:?}");
+            assert_eq!(row(carrier, Sign::Unseen), [unseen; 5], "{carrier:?}");
+            for passage in [Passage::Awaited, HELD_BACK, Passage::GivenUp] {
+                for sign in [Sign::Seen, Sign::Unseen] {
+                    assert_eq!(judge(carrier, passage, sign), Stands, "{carrier:?}, {passage:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -151,6 +151,11 @@ pub enum Happened {
     Allowed,
     /// The person has dropped it.
     Dropped,
+    /// It is back in its old place, though it had arrived: its agent has asked for what it was handed behind a message.
+    AskedAgain {
+        /// The last message that the agent has seen.
+        after: MessageId,
+    },
     /// Nobody was handed it before its deadline.
     Expired,
     /// It was another agent's, which had not read it and is no more.
@@ -272,6 +277,11 @@ impl Trace {
                 What::Marked { message, agent } if *message == id && places.contains_key(agent) => {
                     (agent, Happened::Marked)
                 }
+                What::AskedAgain {
+                    message,
+                    agent,
+                    after,
+                } if *message == id => (agent, Happened::AskedAgain { after: *after }),
                 What::Expired { message, agent } if *message == id => (agent, Happened::Expired),
                 What::Held { message, agent, by } if *message == id => (agent, Happened::Held(*by)),
                 What::Allowed { message, agent } if *message == id => (agent, Happened::Allowed),
@@ -286,6 +296,7 @@ impl Trace {
                     (agent, Happened::HandedOn { from: from.clone() })
                 }
                 What::Accepted(_)
+                | What::AskedAgain { .. }
                 | What::Expired { .. }
                 | What::Held { .. }
                 | What::Allowed { .. }

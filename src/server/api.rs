@@ -195,6 +195,7 @@ pub(super) async fn read(
         from,
         channel: None,
         limit,
+        after: None,
         earlier: false,
         room: None,
         wait_ms,

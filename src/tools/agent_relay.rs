@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use resources::{agents_to_json, inbox_to_json, project_to_json};
 use workers::{RELAY_RELEASE, RELAY_SPAWN};
 
-use super::lift::{MODE, handling};
+use super::lift::{AFTER, MODE, handling};
 use super::messages::{Posted, Rest};
 use super::refusals;
 use super::text::escaped_bytes;
@@ -195,6 +195,7 @@ Examples:
             needed: Needed::Never,
             description: "Filter by channel",
         },
+        AFTER,
     ],
     to_command: read,
     to_texts: taken,
@@ -340,6 +341,7 @@ fn read(given: &mut Values<'_>) -> Command {
         from: given.text("from"),
         channel: given.text("channel"),
         limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
+        after: given.text("after"),
         earlier: !given.boolean("unread_only"),
         room: given.room(FORM),
         wait_ms: 0,

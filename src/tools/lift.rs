@@ -85,6 +85,7 @@ const READ_MESSAGES: Tool = Tool {
             needed: Needed::Never,
             description: "If there is none, wait up to this long for one; default 0",
         },
+        AFTER,
     ],
     to_command: read,
     to_texts: taken,
@@ -116,6 +117,14 @@ pub(super) const MODE: Argument = Argument {
 pub(super) fn handling(given: &mut Values<'_>) -> Handling {
     given.word("mode", Mode::parse).into()
 }
+
+/// The last message that the caller has seen.
+pub(super) const AFTER: Argument = Argument {
+    name: "after",
+    accepts: Accepts::Text,
+    needed: Needed::Never,
+    description: "Id of the last message that you have seen: what was handed over behind it comes again",
+};
 
 /// Whose inbox a tool is about.
 const FOR: Argument = Argument {
@@ -175,8 +184,9 @@ fn posted(reply: &Reply, texts: &mut Texts<'_>) {
 
 fn read(given: &mut Values<'_>) -> Command {
     let mut command = mail::Command::read_all(given.text("for"), given.wait_ms("wait_seconds"));
-    if let mail::Command::Read { room, .. } = &mut command {
+    if let mail::Command::Read { room, after, .. } = &mut command {
         *room = given.room(FORM);
+        *after = given.text("after");
     }
     command.into()
 }
@@ -336,7 +346,7 @@ mod tests {
     fn bad_arguments_are_named_with_what_is_accepted() {
         assert_eq!(
             said("read_messages", json!({"for": "pm", "agent": "pm"})),
-            "unknown argument \"agent\"; read_messages takes for, wait_seconds"
+            "unknown argument \"agent\"; read_messages takes for, wait_seconds, after"
         );
         assert_eq!(
             said("list_pending", json!({"for": 5})),

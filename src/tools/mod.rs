@@ -635,7 +635,7 @@ mod tests {
     /// What a client puts before its model, with the default roster.
     #[test]
     fn the_tool_lists_are_short() {
-        for (toolset, bytes_max) in [("lift", 1_536), ("thrum", 4_096), ("agent-relay", 4_096)] {
+        for (toolset, bytes_max) in [("lift", 1_664), ("thrum", 4_096), ("agent-relay", 4_096)] {
             let toolsets: Toolsets = toolset.parse().expect("a toolset");
             let mut list = json!({"tools": toolsets.definitions(&Roster::default(), None)});
             for tool in list["tools"].as_array_mut().expect("tools") {

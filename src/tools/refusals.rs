@@ -343,6 +343,12 @@ fn not_carried(refusal: &mail::Refusal) -> String {
         mail::Refusal::UnknownMessage { given } => format!(
             "unknown message {given:?}; accepted: the id of one that you got, among the latest {RECENT_MAX}"
         ),
+        mail::Refusal::NotRemembered { given, oldest } => match oldest {
+            Some(oldest) => format!(
+                "after is {given:?}, which is none of the messages that you were handed, as far as relay remembers them; accepted: the id of one of those, the oldest is {oldest}"
+            ),
+            None => format!("after is {given:?}, and you were not handed any message yet; leave it out"),
+        },
         mail::Refusal::DeadlineOver { deadline, now } => {
             format!("deadline is {deadline}, and it is {now}; accepted: a moment that is still to come")
         }

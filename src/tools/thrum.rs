@@ -6,7 +6,7 @@ mod groups;
 
 use groups::grouped;
 
-use super::lift::{MODE, handling};
+use super::lift::{AFTER, MODE, handling};
 use super::messages::Rest;
 use super::refusals;
 use super::text::{Json, Object, which_fit};
@@ -131,16 +131,19 @@ const CONTENT: Argument = Argument {
 const CHECK_MESSAGES: Tool = Tool {
     name: "check_messages",
     description: "Take unread messages, oldest first. They are read then, and do not come again.",
-    arguments: &[Argument {
-        name: "limit",
-        accepts: Accepts::Integer {
-            min: 1,
-            max: LIMIT_MAX,
-            default: 50,
+    arguments: &[
+        Argument {
+            name: "limit",
+            accepts: Accepts::Integer {
+                min: 1,
+                max: LIMIT_MAX,
+                default: 50,
+            },
+            needed: Needed::Never,
+            description: "Max messages",
         },
-        needed: Needed::Never,
-        description: "Max messages",
-    }],
+        AFTER,
+    ],
     to_command: |given| {
         let limit = given.integer("limit");
         read(limit, 0, given)
@@ -154,16 +157,19 @@ const CHECK_MESSAGES: Tool = Tool {
 const WAIT_FOR_MESSAGE: Tool = Tool {
     name: "wait_for_message",
     description: "Block until a message arrives or the timeout expires, and take that message.",
-    arguments: &[Argument {
-        name: "timeout",
-        accepts: Accepts::Integer {
-            min: 0,
-            max: TIMEOUT_MAX,
-            default: TIMEOUT,
+    arguments: &[
+        Argument {
+            name: "timeout",
+            accepts: Accepts::Integer {
+                min: 0,
+                max: TIMEOUT_MAX,
+                default: TIMEOUT,
+            },
+            needed: Needed::Never,
+            description: "Max seconds to wait",
         },
-        needed: Needed::Never,
-        description: "Max seconds to wait",
-    }],
+        AFTER,
+    ],
     to_command: |given| {
         let seconds = given.integer("timeout");
         read(1, seconds * 1_000, given)
@@ -341,12 +347,13 @@ fn send(to: String, given: &mut Values<'_>, options: PostOptions) -> Command {
     command.into()
 }
 
-fn read(limit: u32, wait_ms: u32, given: &Values<'_>) -> Command {
+fn read(limit: u32, wait_ms: u32, given: &mut Values<'_>) -> Command {
     let command = mail::Command::Read {
         agent: None,
         from: None,
         channel: None,
         limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
+        after: given.text("after"),
         earlier: false,
         room: given.room(FORM),
         wait_ms,

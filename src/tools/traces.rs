@@ -9,7 +9,8 @@ use crate::engine::trace::{Happened, Moment, Traced};
 use crate::engine::{Carrier, Ending, PERSON, Sign};
 
 /// Writes what happened to a message as `{"id", "from", "to", "kind", "accepted_at", "mode", "priority", "steps"}`, with `"deadline"` if it has one, where each step is `{"at", "agent", "seq",
-/// "step"}`, with `"session"` and `"over"` if it was handed over, and `"taken_by"` if that was to the person out of an agent's inbox, and `"by"` if a sign told of it, or if it is held: for which hold.
+/// "step"}`, with `"session"` and `"over"` if it was handed over, and `"taken_by"` if that was to the person out of an agent's inbox, and `"by"` if a sign told of it, or if it is held: for which hold, and `"after"` if its agent asked for it
+/// again: by which message.
 pub fn write(traced: &Traced, object: &mut Object<'_>) {
     let Traced {
         id,
@@ -74,6 +75,10 @@ fn write_step(json: &mut Json<'_>, moment: &Moment) {
             }
             Happened::Allowed => ("allowed", None),
             Happened::Dropped => ("dropped", None),
+            Happened::AskedAgain { after } => {
+                object.member("after").plain(&after.to_string());
+                ("asked_again", None)
+            }
             Happened::Expired => ("expired", None),
             Happened::HandedOn { from } => {
                 object.member("from").plain(from.as_str());
@@ -143,6 +148,8 @@ pub fn sign(sign: Sign) -> &'static str {
         Sign::DoubtOver => "doubt_over",
         Sign::Settled => "settled",
         Sign::Listed => "listed",
+        Sign::Seen => "seen",
+        Sign::Unseen => "unseen",
         Sign::Receipted => "receipted",
         Sign::Failed => "failed",
         Sign::Deferred(_) => "deferred",

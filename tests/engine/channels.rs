@@ -62,6 +62,7 @@ fn read_channel(agent: &str, channel: &str, wait_ms: u32) -> Command {
         from: None,
         channel: Some(channel.to_owned()),
         limit: None,
+        after: None,
         earlier: false,
         room: None,
         wait_ms,

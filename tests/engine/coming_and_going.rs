@@ -334,6 +334,7 @@ fn a_transient_agent_leaves_its_groups_and_channels() {
         from: None,
         channel,
         limit: None,
+        after: None,
         earlier: false,
         room: None,
         wait_ms: 0,

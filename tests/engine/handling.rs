@@ -258,6 +258,7 @@ fn what_has_expired_is_not_shown_among_what_was_handed_over_before() {
         from: None,
         channel: None,
         limit: None,
+        after: None,
         earlier: true,
         room: None,
         wait_ms: 0,

@@ -8,6 +8,7 @@ mod actions;
 mod addresses;
 mod answers;
 mod as_json;
+mod asking_again;
 mod bindings;
 mod bound_sessions;
 mod bounds;
@@ -559,7 +560,9 @@ fn doubt_ends_at(ms: i64) -> Option<(Timestamp, Reason)> {
 const NONE: [Effect; 0] = [];
 
 /// All that can be seen of a reply.
-const SIGNS: [Sign; 17] = [
+const SIGNS: [Sign; 19] = [
+    Sign::Seen,
+    Sign::Unseen,
     Sign::Listed,
     Sign::Receipted,
     Sign::Failed,

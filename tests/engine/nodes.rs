@@ -505,6 +505,7 @@ fn a_message_on_its_way_to_a_node_can_be_answered_and_is_shown_to_nobody_else() 
         from: None,
         channel: None,
         limit: None,
+        after: None,
         earlier: true,
         room: None,
         wait_ms: 0,

@@ -387,6 +387,7 @@ fn what_is_deferred_is_not_shown_among_what_was_handed_over_before() {
             from: None,
             channel: None,
             limit: None,
+            after: None,
             earlier: true,
             room: None,
             wait_ms: 0,

@@ -50,6 +50,22 @@ fn what_the_person_asks_of_holds_is_refused_in_these_words() {
 }
 
 #[test]
+fn who_asks_for_what_it_was_handed_again_is_refused_in_these_words() {
+    let refusal = |oldest| mail::Refusal::NotRemembered {
+        given: given(),
+        oldest,
+    };
+    assert_said(
+        refusal(Some(MessageId(id(1)))),
+        "after is \"12ab\", which is none of the messages that you were handed, as far as relay remembers them; accepted: the id of one of those, the oldest is 01010101-0101-4101-8101-010101010101",
+    );
+    assert_said(
+        refusal(None),
+        "after is \"12ab\", and you were not handed any message yet; leave it out",
+    );
+}
+
+#[test]
 fn who_goes_back_to_messages_is_refused_in_these_words() {
     assert_said(
         records::Refusal::OnlyThePerson,

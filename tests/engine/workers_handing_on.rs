@@ -171,6 +171,7 @@ fn what_there_is_no_room_for_stays_with_the_worker_until_there_is() {
         from: None,
         channel: None,
         limit: std::num::NonZeroUsize::new(1),
+        after: None,
         earlier: false,
         room: None,
         wait_ms: 0,

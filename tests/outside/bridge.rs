@@ -1,6 +1,7 @@
 //! The stdio bridge from outside: the built binary between pipes that a test opens and closes, and a real relay.
 
 pub mod agent;
+mod asking_again;
 mod connections;
 mod presence;
 mod quirks;

@@ -2,6 +2,7 @@
 //!
 //! The sockets are raw so that a test decides when a stream ends, when a reply is read and how a connection closes.
 
+mod asking_again;
 mod bounds;
 mod identity;
 mod once;

@@ -151,6 +151,13 @@ pub fn told(event: &Event) -> Vec<String> {
             let all = deliveries.iter();
             all.map(|delivery| step(kind, &delivery.message, agent)).collect()
         }
+        Event::AskedAgain {
+            agent, deliveries, ..
+        } => {
+            let all = deliveries.iter();
+            all.map(|delivery| step("asked_again", &delivery.message, agent))
+                .collect()
+        }
         Event::Held { agent, delivery, .. } => vec![step("held", &delivery.message, agent)],
         Event::Allowed { agent, delivery } => vec![step("allowed", &delivery.message, agent)],
         Event::Dropped { agent, delivery } => vec![step("dropped", &delivery.message, agent)],

@@ -453,6 +453,19 @@ impl NodeTap {
                 let ids = ids.map(|id| format!("del_{id}_agt_{agent}"));
                 self.log.history().arrived.extend(ids);
             }
+            Event::AskedAgain {
+                agent, deliveries, ..
+            } => {
+                // They may arrive once more.
+                for delivery in deliveries.iter() {
+                    let id = delivery.message.id;
+                    self.done.remove(&(agent.clone(), id.to_string()));
+                    self.log
+                        .history()
+                        .arrived
+                        .remove(&format!("del_{id}_agt_{agent}"));
+                }
+            }
             Event::Opened { .. }
             | Event::Closed { .. }
             | Event::Registered { .. }

@@ -278,6 +278,7 @@ impl Tap {
                     Sign::KeptAlive | Sign::DoubtOver => "confirmed: doubt ended",
                     Sign::Acknowledged => "confirmed: acknowledged by a node",
                     Sign::Receipted | Sign::Failed => "confirmed: its agent gave a receipt",
+                    Sign::Seen => "confirmed: seen, as its reader says",
                     Sign::Passed
                     | Sign::Settled
                     | Sign::Cancelled
@@ -288,6 +289,7 @@ impl Tap {
                     | Sign::DeferralOver
                     | Sign::NotTaken
                     | Sign::GivenUp
+                    | Sign::Unseen
                     | Sign::Redriven => {
                         unreachable!("the engine's table says so")
                     }
@@ -301,6 +303,7 @@ impl Tap {
                 self.marks.hit(match (by, carrier) {
                     (Sign::Cancelled, _) => "undone: cancelled",
                     (Sign::Fenced, _) => "undone: fenced",
+                    (Sign::Unseen, _) => "undone: not seen, as its reader says",
                     (Sign::Ended(_), Some(Carrier::Stream)) => "undone: stream ended",
                     (Sign::Ended(_), _) => "undone: exchange broke",
                     _ => "undone: reply lost",
@@ -322,6 +325,7 @@ impl Tap {
             Event::Joined { .. } => self.marks.hit("channel joined"),
             Event::Left { .. } => {}
             Event::Accepted { message, agents, .. } => self.note_accepted(message, agents),
+            Event::AskedAgain { .. } => self.marks.hit("asked for again"),
             Event::Expired { .. }
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }

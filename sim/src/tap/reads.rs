@@ -75,6 +75,7 @@ impl Tap {
                 from: None,
                 channel: self.has(Bug::AnswerLeftToOthers).then(|| NEVER_USED.to_owned()),
                 limit: NonZeroUsize::new(1),
+                after: None,
                 earlier: false,
                 room: None,
                 wait_ms,

@@ -140,7 +140,7 @@ impl Step {
     /// Reads a step of a trace; none if it says nothing of how far a delivery has come.
     fn of_trace(step: &str) -> Option<Self> {
         Some(match step {
-            "queued" | "undone" | "allowed" => Self::Waits,
+            "queued" | "undone" | "asked_again" | "allowed" => Self::Waits,
             "held" => Self::Held,
             "dropped" => Self::Dropped,
             "deferred" => Self::Deferred,
@@ -230,7 +230,9 @@ pub fn event(json: &str) -> Option<(Option<u64>, Option<Event>)> {
     };
     let event = match frame.r#type.as_str() {
         "events.missed" => Some(Event::Missed),
-        "delivery.accepted" | "delivery.undone" | "delivery.allowed" => Some(became(Step::Waits)),
+        "delivery.accepted" | "delivery.undone" | "delivery.asked_again" | "delivery.allowed" => {
+            Some(became(Step::Waits))
+        }
         "delivery.handed_on" => Some(became(Step::Waits)),
         "delivery.held" => Some(became(Step::Held)),
         "delivery.dropped" => Some(became(Step::Dropped)),
@@ -361,6 +363,7 @@ mod tests {
         for (kind, step) in [
             ("delivery.accepted", Step::Waits),
             ("delivery.undone", Step::Waits),
+            ("delivery.asked_again", Step::Waits),
             ("delivery.held", Step::Held),
             ("delivery.allowed", Step::Waits),
             ("delivery.dropped", Step::Dropped),

@@ -7,7 +7,7 @@ use super::super::limits::NEVER_FEWER;
 use super::super::message::Delivery;
 use super::super::names::{HandoverId, Seq, SessionId};
 use super::super::room::{Part, Room};
-use super::{Engine, Filter, Inbox, Readable};
+use super::{Engine, Filter, Inbox, Place, Readable};
 
 /// How far a message has been shown in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(in super::super) struct InParts {
     stream: Option<SessionId>,
     /// The hand-overs of its parts that stand.
     standing: BTreeSet<HandoverId>,
+    /// The latest of all hand-overs of its parts.
+    latest: Option<HandoverId>,
     /// The message, once its last part is in a reply: it waits no more.
     whole: Option<Delivery>,
 }
@@ -36,6 +38,16 @@ pub(in super::super) enum Fit {
     Oldest(usize),
     /// A part of the oldest, which waits at that place.
     Part(Seq),
+}
+
+/// A message that is shown in parts.
+pub(in super::super) struct ShownInParts<'a> {
+    /// Its place in the inbox.
+    pub seq: Seq,
+    /// The latest hand-over of a part.
+    pub latest: HandoverId,
+    /// The message, if all of its parts are in replies.
+    pub whole: Option<&'a Delivery>,
 }
 
 impl Inbox {
@@ -70,6 +82,7 @@ impl Inbox {
             of: None,
             stream,
             standing: BTreeSet::new(),
+            latest: None,
             whole: None,
         });
         let of = shown.of.filter(|(counted, _)| counted == room);
@@ -94,19 +107,28 @@ impl Inbox {
     pub fn part_stands(&mut self, seq: Seq, handover: HandoverId) {
         let shown = self.parts.get_mut(&seq).expect("a part of it was taken");
         shown.standing.insert(handover);
+        shown.latest = Some(handover);
     }
 
-    /// A part has arrived. Returns the message if all of it has, which is to be released; nothing if it is not shown in parts any more.
-    pub fn part_arrived(&mut self, seq: Seq, handover: HandoverId) -> Option<Delivery> {
+    /// Tells whether a hand-over has a part that counts of what has that place.
+    pub fn has_part(&self, seq: Seq, handover: HandoverId) -> bool {
+        let shown = self.parts.get(&seq);
+        shown.is_some_and(|shown| shown.standing.contains(&handover))
+    }
+
+    /// A part has arrived. Returns the message if all of it has, which is to be released, and with which hand-over the latest part
+    /// was handed over; nothing if it is not shown in parts any more.
+    pub fn part_arrived(&mut self, seq: Seq, handover: HandoverId) -> Option<(Delivery, HandoverId)> {
         let shown = self.parts.get_mut(&seq)?;
         if !shown.standing.remove(&handover) || !shown.standing.is_empty() {
             return None;
         }
+        let latest = shown.latest.expect("a part of it was handed over");
         let whole = shown.whole.take();
         if whole.is_some() || shown.next == 0 {
             self.parts.remove(&seq);
         }
-        whole
+        whole.map(|whole| (whole, latest))
     }
 
     /// A part has not arrived: from it on the message is to be shown again, marked. Returns the message if it does not wait any more, which is to
@@ -144,6 +166,32 @@ impl Inbox {
     /// Shows what is at a place in parts no more. Returns whether some of it has been shown.
     pub(super) fn forget_parts(&mut self, seq: Seq) -> bool {
         !self.parts.is_empty() && self.parts.remove(&seq).is_some()
+    }
+
+    /// Goes through what is shown in parts.
+    pub fn shown_in_parts(&self) -> impl Iterator<Item = ShownInParts<'_>> {
+        self.parts.iter().filter_map(|(seq, shown)| {
+            Some(ShownInParts {
+                seq: *seq,
+                latest: shown.latest?,
+                whole: shown.whole.as_ref(),
+            })
+        })
+    }
+
+    /// Shows what is here and was shown in parts behind a hand-over from its beginning again, marked, but for what is at some places.
+    /// Returns where it is.
+    pub fn begin_parts_again(&mut self, behind: Place, not: &BTreeSet<Seq>) -> Vec<Seq> {
+        let shown = self.shown_in_parts().filter(|shown| {
+            let is_behind = shown.latest > behind.handover && shown.seq != behind.seq;
+            is_behind && shown.whole.is_none() && !not.contains(&shown.seq)
+        });
+        let places: Vec<Seq> = shown.map(|shown| shown.seq).collect();
+        for seq in &places {
+            self.forget_parts(*seq);
+            self.mark_redelivered(*seq);
+        }
+        places
     }
 
     /// Goes through what does not wait any more and has not arrived, all of it in parts.

@@ -183,6 +183,8 @@ pub(in crate::server) enum Step {
     Delivered { by: Sign },
     /// It is back in the inbox.
     Undone { by: Sign },
+    /// It is back in the inbox though it had arrived: its agent has asked for what it was handed behind a message.
+    AskedAgain { after: MessageId },
     /// Its agent does not want it yet.
     Deferred {
         until: Timestamp,
@@ -215,7 +217,8 @@ impl Step {
             | Self::Dropped
             | Self::Expired
             | Self::Delivered { .. }
-            | Self::Undone { .. } => 0,
+            | Self::Undone { .. }
+            | Self::AskedAgain { .. } => 0,
         }
     }
 }

@@ -72,6 +72,7 @@ impl Entry {
                 Step::Accepted => "delivery.accepted",
                 Step::Delivered { .. } => "delivery.delivered",
                 Step::Undone { .. } => "delivery.undone",
+                Step::AskedAgain { .. } => "delivery.asked_again",
                 Step::Deferred { .. } => "delivery.deferred",
                 Step::Failed { .. } => "delivery.failed",
                 Step::Held { .. } => "delivery.held",
@@ -354,6 +355,7 @@ fn became(
         Step::Accepted | Step::Allowed | Step::Dropped | Step::Expired => {}
         Step::Held { by } => became["by"] = by.as_str().into(),
         Step::Delivered { by } | Step::Undone { by } => became["by"] = traces::sign(*by).into(),
+        Step::AskedAgain { after } => became["after"] = after.to_string().into(),
         Step::Deferred { until, reason } => {
             became["available_at"] = until.to_string().into();
             became["reason"] = reason.as_deref().into();

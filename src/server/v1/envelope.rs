@@ -184,9 +184,9 @@ fn code_of(refusal: &Refusal) -> &'static str {
             mail::Refusal::CannotBring { .. } => "mode_not_supported",
             mail::Refusal::BodyTooLong { .. } => "message_too_long",
             mail::Refusal::InboxFull { .. } => "inbox_full",
-            mail::Refusal::UnknownMessage { .. } | mail::Refusal::AmbiguousMessage { .. } => {
-                "message_not_found"
-            }
+            mail::Refusal::UnknownMessage { .. }
+            | mail::Refusal::AmbiguousMessage { .. }
+            | mail::Refusal::NotRemembered { .. } => "message_not_found",
             mail::Refusal::InvalidKey { .. } => "invalid_idempotency_key",
             mail::Refusal::OtherContent { .. } => "idempotency_conflict",
             mail::Refusal::TooManyHops { .. } => "too_many_turns",

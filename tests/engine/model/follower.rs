@@ -142,6 +142,23 @@ impl Follower {
                     }
                 }
             }
+            Event::AskedAgain {
+                agent, deliveries, ..
+            } => {
+                for delivery in deliveries.iter() {
+                    let id = delivery.message.id;
+                    let is_it = |other: &Followed| other.id == id && other.agent == *agent;
+                    assert!(!self.messages.iter().any(is_it), "it had arrived");
+                    self.messages.push(Followed {
+                        id,
+                        agent: agent.clone(),
+                        ts: delivery.message.ts,
+                        handover: None,
+                        in_parts: false,
+                        aside: false,
+                    });
+                }
+            }
             Event::Holds { agent: None, is_held } => self.holds_all = *is_held,
             Event::Holds {
                 agent: Some(agent),

@@ -131,9 +131,9 @@ const LAWS: [Law; 18] = [
     }),
 ];
 
-/// Tells whether the laws may judge the run of a seed: they know nothing of holds, of replies with little room, and no project by two names.
+/// Tells whether the laws may judge the run of a seed: they know nothing of holds, of replies with little room, of what is asked for again, and no project by two names.
 pub fn may_judge(seed: u64) -> bool {
-    !plan::holds::is_held(seed) && !plan::has_home(seed) && !plan::has_rooms(seed)
+    !plan::holds::is_held(seed) && !plan::has_home(seed) && !plan::has_rooms(seed) && !plan::asks_again(seed)
 }
 
 /// Judges a history that ends with every inbox being read by a new session.

@@ -110,6 +110,8 @@ pub struct Plan {
     asked: usize,
     /// How many reads there were, where their replies have little room.
     reads: Option<usize>,
+    /// What agents ask for again, if they do.
+    asking: Option<Asking>,
     /// How many sessions in a hundred are the person's, and how many posts in a hundred go to it.
     person: u64,
     /// Turns counted numbers into ones that do not go up; 0 leaves them as they are.
@@ -135,6 +137,15 @@ pub struct Plan {
     unfollowed: Vec<CallId>,
     /// The latest call whose reply told of the start.
     telling: Option<CallId>,
+}
+
+/// How agents have asked again.
+#[derive(Default)]
+struct Asking {
+    /// How many reads there were.
+    reads: usize,
+    /// The message that was named the latest.
+    after: Option<MessageId>,
 }
 
 /// A kind of thing that happens.
@@ -204,6 +215,11 @@ const START: Timestamp = Timestamp::from_millis(1_777_732_200_000);
 /// Tells whether the replies of a seed's run have little room: not where bodies are so long that they would have thousands of parts.
 pub fn has_rooms(seed: u64) -> bool {
     seed % 4 == 3 && !matches!(seed % 50, 7 | 32)
+}
+
+/// Tells whether agents name what they have seen last, in a seed's run.
+pub fn asks_again(seed: u64) -> bool {
+    matches!(seed % 8, 2 | 3)
 }
 
 /// Tells whether the relay of a seed's run is one project's own: so that nothing else is drawn for it, by the seed.
@@ -317,6 +333,7 @@ impl Plan {
             seen: Vec::new(),
             asked: 0,
             reads: has_rooms(seed).then_some(0),
+            asking: asks_again(seed).then(Asking::default),
             person: rng.pick(&[0, 10, 40]),
             shuffle: rng.pick(&[0, 0x3f, 0x155]),
             numbers: 0,

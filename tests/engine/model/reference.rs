@@ -9,6 +9,7 @@
 //! order of their names; and changes are told behind all else.
 
 mod addresses;
+mod again;
 mod calls;
 mod channels;
 mod gatherings;
@@ -48,6 +49,7 @@ use uuid::Uuid;
 
 use crate::model::marks::{AddressMark, HoldMark, Mark, Marks};
 use crate::model::plan::Event;
+use again::AskedFor;
 use trace::Told;
 use watches::Changed;
 
@@ -85,6 +87,8 @@ pub struct Model {
     waits: Vec<Parked>,
     /// Replies with messages or news that are not known to have arrived.
     doubts: Vec<Doubt>,
+    /// What agents have asked for again.
+    asked_for: Vec<AskedFor>,
     /// Who watches what: a session that has ended, or was taken over, does not any more.
     watches: Vec<(SessionId, Watched)>,
     /// The moment of the step.
@@ -127,6 +131,10 @@ struct Kept {
     state: State,
     /// How far it was shown in parts, if it was.
     parts: Option<Parts>,
+    /// With the how-manieth reply it was handed over, or the latest part of it, the last time.
+    handed_with: u64,
+    /// It was read, and so long ago that nobody knows it any more.
+    forgotten: bool,
     /// With the how-manieth reply it is known to have arrived, once it is.
     read_with: u64,
     /// The person has let it pass by its id.
@@ -410,6 +418,7 @@ impl Model {
             sessions: Vec::new(),
             waits: Vec::new(),
             doubts: Vec::new(),
+            asked_for: Vec::new(),
             watches: Vec::new(),
             now,
             told: Vec::new(),
@@ -471,6 +480,8 @@ impl Model {
                 | Sign::KeptAlive
                 | Sign::DoubtOver
                 | Sign::Acknowledged
+                | Sign::Seen
+                | Sign::Unseen
                 | Sign::Listed
                 | Sign::Receipted
                 | Sign::Failed

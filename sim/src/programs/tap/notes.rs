@@ -127,6 +127,8 @@ impl ProgramTap {
                     | Sign::NotTaken
                     | Sign::GivenUp
                     | Sign::Redriven
+                    | Sign::Seen
+                    | Sign::Unseen
                     | Sign::Cancelled => "undone: else",
                 });
             }
@@ -157,6 +159,7 @@ impl ProgramTap {
             | Event::Receipt { .. }
             | Event::PushFailed { .. }
             | Event::Expired { .. }
+            | Event::AskedAgain { .. }
             | Event::Marked { .. }
             | Event::Reacted { .. }
             | Event::Invoked { .. }
@@ -206,6 +209,8 @@ fn by_word(sign: Sign) -> &'static str {
         | Sign::DeferralOver
         | Sign::NotTaken
         | Sign::GivenUp
-        | Sign::Redriven => "a sign that says nothing here",
+        | Sign::Redriven
+        | Sign::Seen
+        | Sign::Unseen => "a sign that says nothing here",
     }
 }

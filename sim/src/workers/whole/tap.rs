@@ -355,6 +355,7 @@ impl WorkerTap {
             | Event::Confirmed { .. }
             | Event::Undone { .. }
             | Event::Expired { .. }
+            | Event::AskedAgain { .. }
             | Event::Holds { .. }
             | Event::Held { .. }
             | Event::Allowed { .. }

@@ -13,6 +13,7 @@ pub(super) fn is_told(event: &Event) -> bool {
     match event {
         Event::Accepted { .. }
         | Event::Undone { .. }
+        | Event::AskedAgain { .. }
         | Event::Receipt { .. }
         | Event::Expired { .. }
         | Event::Held { .. }
@@ -93,6 +94,15 @@ impl Kept {
             } => {
                 for delivery in deliveries.iter() {
                     self.push_step(at, &delivery.message, agent, Step::Undone { by: *by });
+                }
+            }
+            Event::AskedAgain {
+                agent,
+                deliveries,
+                after,
+            } => {
+                for delivery in deliveries.iter() {
+                    self.push_step(at, &delivery.message, agent, Step::AskedAgain { after: *after });
                 }
             }
             Event::PushFailed {

@@ -495,6 +495,8 @@ impl<'a> History<'a> {
                         | Sign::GivenUp
                         | Sign::NotTaken
                         | Sign::Redriven
+                        | Sign::Seen
+                        | Sign::Unseen
                         | Sign::DoubtOver
                         | Sign::Fenced
                         | Sign::Settled

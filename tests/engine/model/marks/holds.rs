@@ -21,6 +21,8 @@ marks! { HoldMark:
     HeldWhereItWaits,
     /// What was handed over is held when it comes back.
     HeldWhenItCameBack,
+    /// What was read is held when its agent asks for it again.
+    HeldWhenAskedAgain,
     /// What comes back was let pass, and is not held again.
     AllowedForGood,
     /// Its sender is told that a message is held for all, or for whom.

@@ -581,4 +581,30 @@ marks! { Mark:
     PartsBegunAnewForAnotherStream,
     /// A later instance has taken over the agent that was shown some parts.
     PartsBegunAnewForALaterInstance,
+    /// An agent asks for what it was handed behind a message, of which some was read.
+    AfterBringsWhatWasRead,
+    /// The message that it names is in a reply that is in doubt, which confirms that.
+    AfterConfirms,
+    /// Something is behind it in that reply.
+    AfterInTheMiddle,
+    /// All of its parts are in replies.
+    AfterConfirmsParts,
+    /// A reply behind it is undone.
+    AfterUndoes,
+    /// That was read.
+    AfterUndoesWhatWasRead,
+    /// A reply behind it stands, since the same asking brought something in it.
+    AfterLeavesWhatCameAgain,
+    /// What was shown in parts behind it begins again.
+    AfterBeginsPartsAgain,
+    /// There is no room for all of it.
+    AfterLacksRoom,
+    /// The message that is named came back itself.
+    AfterWhatCameBack,
+    /// It is not remembered.
+    AfterUnknown,
+    /// The agent was handed nothing yet.
+    AfterNothing,
+    /// The read waits all the same.
+    AfterWaits,
 }

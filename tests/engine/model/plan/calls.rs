@@ -153,6 +153,7 @@ impl Plan {
             agent,
             from,
             channel,
+            after: self.after(),
             earlier: self.rng.percent(choosy),
             room: self.room(),
             limit: if self.rng.percent(choosy) {
@@ -171,6 +172,28 @@ impl Plan {
                 Second::Supersedes
             },
         })
+    }
+
+    /// Counted, so that nothing else is drawn for it: none, one of the latest that were seen, the same again, or one that is none.
+    fn after(&mut self) -> Option<String> {
+        let asking = self.asking.as_mut()?;
+        asking.reads += 1;
+        if !asking.reads.is_multiple_of(3) {
+            return None;
+        }
+        let turn = asking.reads / 3;
+        if turn.is_multiple_of(9) || self.seen.is_empty() {
+            return Some("no id".to_owned());
+        }
+        if !turn.is_multiple_of(3)
+            && let Some(same) = asking.after
+        {
+            return Some(same.to_string());
+        }
+        let back = turn / 3 % self.seen.len().min(6);
+        let after = self.seen[self.seen.len() - 1 - back];
+        asking.after = Some(after);
+        Some(after.to_string())
     }
 
     /// Counted, so that nothing else is drawn for it: room for all, for a part of almost any message, for one, or for two.

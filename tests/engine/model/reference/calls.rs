@@ -120,6 +120,7 @@ impl Model {
             from,
             channel,
             limit,
+            after,
             earlier,
             room,
             wait_ms,
@@ -140,6 +141,17 @@ impl Model {
             room,
             answers: None,
         };
+        let last = match after {
+            Some(given) => Some(self.last_seen(&agent, &given)?),
+            None => None,
+        };
+        if !self.answers_at_once(open.session, &agent, &wanted, wait_ms) {
+            self.may_wait(open, &agent, second)?;
+        }
+        let has_asked = last.is_some();
+        if let Some(last) = last {
+            self.ask_again(&agent, &last);
+        }
         let empty = !self.has(&agent, &wanted);
         let others = self.messages.iter().any(|m| m.waits_for(&agent));
         let noticed = !self.is_notice_due(open.session, &agent);
@@ -151,24 +163,15 @@ impl Model {
             wait_ms > 0 && empty && !noticed && !self.stopping,
             Mark::NoticeInsteadOfWait,
         );
-        if wait_ms == 0 || !empty || !noticed || self.stopping {
+        if self.answers_at_once(open.session, &agent, &wanted, wait_ms) {
             self.uses(now, open.session, &agent, &wanted);
-            return Ok(vec![self.hand_over(open.session, call, &agent, &wanted, 0)]);
+            let mut effects = vec![self.hand_over(open.session, call, &agent, &wanted, 0)];
+            if has_asked {
+                effects.extend(self.wake_all(now));
+            }
+            return Ok(effects);
         }
-        let beside = self.waits.iter().filter(|wait| wait.agent == agent);
-        let mut beside: Vec<Parked> = beside
-            .filter(|wait| wait.wanted.answers.is_none())
-            .cloned()
-            .collect();
-        beside.retain(|wait| !self.is_in_stead(wait.session, &agent));
-        if let Some(first) = beside.first()
-            && second == mail::Second::IsRefused
-        {
-            self.marks.reach(Mark::AlreadyWaits);
-            self.marks
-                .reach_if(first.session != open.session, Mark::AlreadyWaitsElsewhere);
-            return Err(Refusal::Mail(mail::Refusal::AlreadyWaits { agent }));
-        }
+        self.marks.reach_if(has_asked, Mark::AfterWaits);
         let of_session = self.waits.iter().filter(|wait| wait.session == open.session);
         let (reads, asks): (Vec<_>, Vec<_>) = of_session
             .cloned()
@@ -179,21 +182,13 @@ impl Model {
         );
         self.marks.reach_if(others, Mark::WaitsForOneAlone);
         let older = reads.iter().find(|wait| wait.agent == agent);
-        let waits = self.waits.len();
-        let at_the_bound = waits == self.bounds.waits_max;
+        let at_the_bound = self.waits.len() == self.bounds.waits_max;
         let mut effects = Vec::new();
-        match older {
-            Some(older) => {
-                self.marks.reach(Mark::Supersede);
-                self.marks.reach_if(at_the_bound, Mark::SupersedeAtTheBound);
-                let older = self.unpark(older.call).expect("it waits");
-                effects.push(self.end_in_vain(now, &older));
-            }
-            None if at_the_bound => {
-                self.marks.reach(Mark::TooManyWaits);
-                return Err(Refusal::Mail(mail::Refusal::TooManyWaits { waits }));
-            }
-            None => {}
+        if let Some(older) = older {
+            self.marks.reach(Mark::Supersede);
+            self.marks.reach_if(at_the_bound, Mark::SupersedeAtTheBound);
+            let older = self.unpark(older.call).expect("it waits");
+            effects.push(self.end_in_vain(now, &older));
         }
         let in_line = self.waits.iter().any(|wait| wait.agent == agent);
         self.marks.reach_if(in_line, Mark::StandsInLine);
@@ -208,7 +203,42 @@ impl Model {
             parked_at: now,
             expires_at: now.plus_millis(i64::from(wait_ms)),
         });
+        if has_asked {
+            effects.extend(self.wake_all(now));
+        }
         Ok(effects)
+    }
+
+    /// Tells whether a read has something to say, or may not wait.
+    fn answers_at_once(&self, session: SessionId, agent: &AgentName, wanted: &Wanted, wait_ms: u32) -> bool {
+        let has_news = self.has(agent, wanted) || self.is_notice_due(session, agent);
+        wait_ms == 0 || has_news || self.stopping
+    }
+
+    /// Refuses a read that cannot wait.
+    fn may_wait(&mut self, open: &Open, agent: &AgentName, second: mail::Second) -> Result<(), Refusal> {
+        let beside = self.waits.iter().filter(|wait| wait.agent == *agent);
+        let mut beside: Vec<Parked> = beside
+            .filter(|wait| wait.wanted.answers.is_none())
+            .cloned()
+            .collect();
+        let is_superseded = beside.iter().any(|wait| wait.session == open.session);
+        beside.retain(|wait| !self.is_in_stead(wait.session, agent));
+        if let Some(first) = beside.first()
+            && second == mail::Second::IsRefused
+        {
+            self.marks.reach(Mark::AlreadyWaits);
+            self.marks
+                .reach_if(first.session != open.session, Mark::AlreadyWaitsElsewhere);
+            let agent = agent.clone();
+            return Err(Refusal::Mail(mail::Refusal::AlreadyWaits { agent }));
+        }
+        let waits = self.waits.len();
+        if !is_superseded && waits == self.bounds.waits_max {
+            self.marks.reach(Mark::TooManyWaits);
+            return Err(Refusal::Mail(mail::Refusal::TooManyWaits { waits }));
+        }
+        Ok(())
     }
 
     /// Finds whose messages a read asks for.

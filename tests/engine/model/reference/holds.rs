@@ -294,6 +294,7 @@ impl Model {
             | Told::Undone(..)
             | Told::Delivered(..)
             | Told::Marked(..)
+            | Told::AskedAgain(..)
             | Told::Dropped(..) => None,
         });
         latest.take(1).any(|is_kept| is_kept)

@@ -526,6 +526,7 @@ impl Model {
     fn remove(&mut self, name: &AgentName) {
         self.agents.retain(|agent| agent.name != *name);
         self.messages.retain(|m| !m.is_for(name));
+        self.asked_for.retain(|asked| asked.agent != *name);
         self.notices.retain(|notice| notice.agent != *name);
         self.leave_all(name);
         self.keyed.retain(|keyed| keyed.from != *name);

@@ -211,6 +211,8 @@ impl Model {
                 },
                 state: State::Waiting,
                 parts: None,
+                handed_with: 0,
+                forgotten: false,
                 read_with: 0,
                 allowed: false,
             });

@@ -126,6 +126,7 @@ impl Model {
             | Told::Delivered(..)
             | Told::Held(..)
             | Told::Allowed(..)
+            | Told::AskedAgain(..)
             | Told::Dropped(..)
             | Told::Marked(..) => None,
         });
@@ -173,6 +174,7 @@ impl Model {
             | Told::Delivered(..)
             | Told::Held(..)
             | Told::Allowed(..)
+            | Told::AskedAgain(..)
             | Told::Dropped(..)
             | Told::Marked(..) => None,
         });
@@ -274,6 +276,7 @@ impl Model {
                 | Told::Delivered(..)
                 | Told::Held(..)
                 | Told::Allowed(..)
+                | Told::AskedAgain(..)
                 | Told::Dropped(..)
                 | Told::Marked(..) => {}
             }
@@ -321,6 +324,7 @@ impl Model {
                 | Told::Delivered(..)
                 | Told::Held(..)
                 | Told::Allowed(..)
+                | Told::AskedAgain(..)
                 | Told::Dropped(..)
                 | Told::Marked(..) => {}
             }

@@ -257,6 +257,7 @@ impl Model {
         let mut part = None;
         let mut is_cut = false;
         let mut left = wanted.room.map_or(usize::MAX, |room| room.for_messages());
+        let number = self.handed_over + 1;
         for kept in &mut self.messages {
             if !kept.waits_for(agent) {
                 continue;
@@ -284,6 +285,7 @@ impl Model {
                 Some(taken) => {
                     left -= taken;
                     kept.state = State::Handed(call);
+                    kept.handed_with = number;
                     self.changed.push(Changed::Inbox(agent.clone()));
                     if kept.parts.take().is_some() {
                         self.marks.reach(Mark::PartsGoneOnWhole);
@@ -293,6 +295,7 @@ impl Model {
                 }
                 None if deliveries.is_empty() => {
                     let room = wanted.room.expect("it does not fit");
+                    kept.handed_with = number;
                     let (shown, is_last) = kept.show_part((call, stream), &room, &mut self.marks);
                     if is_last {
                         self.changed.push(Changed::Inbox(agent.clone()));
@@ -469,9 +472,11 @@ impl Model {
         self.confirmed += 1;
         let read_by = self.doubts.iter().find(|doubt| doubt.call == call);
         let read_by = read_by.and_then(|doubt| doubt.read_by);
-        self.tell(Told::Delivered(call, read_by.unwrap_or(by)));
+        let by = read_by.filter(|_| by == Sign::Settled).unwrap_or(by);
+        self.tell(Told::Delivered(call, by));
         let doubt = self.doubts.iter().find(|doubt| doubt.call == call);
         let whole = doubt.map(|doubt| (doubt.session, doubt.carrier));
+        let agent = doubt.map(|doubt| doubt.agent.clone());
         self.doubts.retain(|doubt| doubt.call != call);
         if let (Some(id), Some((session, carrier))) = (self.all_parts_arrive(call), whole) {
             // No other call has this one's number.
@@ -486,7 +491,7 @@ impl Model {
                 session,
                 carrier,
             });
-            self.tell(Told::Delivered(arrived, read_by.unwrap_or(by)));
+            self.tell(Told::Delivered(arrived, by));
             self.marks.reach(Mark::AllPartsArrived);
         }
         for kept in &mut self.messages {
@@ -499,6 +504,9 @@ impl Model {
             if notice.state == State::Handed(call) {
                 notice.state = State::Read;
             }
+        }
+        if let Some(agent) = agent {
+            self.forget(&agent);
         }
     }
 

@@ -169,11 +169,19 @@ impl Model {
         found.filter(|_| from.is_person()).map(Arc::clone)
     }
 
+    /// Forgets what somebody has read but the latest of it.
+    pub(super) fn forget(&mut self, agent: &AgentName) {
+        let kept: Vec<u64> = self.recent(agent).iter().map(|m| m.number).collect();
+        for m in &mut self.messages {
+            m.forgotten |= m.is_for(agent) && m.state == State::Read && !kept.contains(&m.number);
+        }
+    }
+
     /// Lists the latest of what somebody has read, the latest last: so many, and so many bytes.
     pub(super) fn recent(&self, agent: &AgentName) -> Vec<&Kept> {
         let read = self.messages.iter();
         let mut read: Vec<&Kept> = read
-            .filter(|m| m.is_for(agent) && m.state == State::Read)
+            .filter(|m| m.is_for(agent) && m.state == State::Read && !m.forgotten)
             .collect();
         read.sort_by_key(|m| (m.read_with, m.number));
         let bytes = |read: &[&Kept]| read.iter().map(|m| m.bytes()).sum::<usize>();

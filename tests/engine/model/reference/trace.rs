@@ -28,6 +28,8 @@ pub(super) enum Told {
     Held(MessageId, AgentName, HeldBy),
     Allowed(MessageId, AgentName),
     Dropped(MessageId, AgentName),
+    /// Behind the message that is named last.
+    AskedAgain(MessageId, AgentName, MessageId),
 }
 
 impl Model {
@@ -157,6 +159,9 @@ impl Model {
                     (agent, Happened::Marked)
                 }
                 Told::Held(message, agent, by) if *message == id => (agent, Happened::Held(*by)),
+                Told::AskedAgain(message, agent, after) if *message == id => {
+                    (agent, Happened::AskedAgain { after: *after })
+                }
                 Told::Allowed(message, agent) if *message == id => (agent, Happened::Allowed),
                 Told::Dropped(message, agent) if *message == id => (agent, Happened::Dropped),
                 Told::Accepted(_)
@@ -165,6 +170,7 @@ impl Model {
                 | Told::HandedOver { .. }
                 | Told::Held(..)
                 | Told::Allowed(..)
+                | Told::AskedAgain(..)
                 | Told::Dropped(..)
                 | Told::Marked(..) => continue,
                 Told::Read(call, by) => match self.handed_by(since, id, *call) {
@@ -191,6 +197,7 @@ impl Model {
                     | Told::Delivered(..)
                     | Told::Held(..)
                     | Told::Allowed(..)
+                    | Told::AskedAgain(..)
                     | Told::Dropped(..)
                     | Told::Marked(..) => return None,
                 };
@@ -231,6 +238,7 @@ impl Model {
             | Told::Delivered(..)
             | Told::Held(..)
             | Told::Allowed(..)
+            | Told::AskedAgain(..)
             | Told::Dropped(..)
             | Told::Marked(..) => false,
         })
