@@ -157,10 +157,8 @@ impl Inbox {
     pub fn begin_parts_anew(&mut self, reads_no_more: impl Fn(Option<SessionId>) -> bool) {
         let begun = self.parts.iter().filter(|(_, shown)| shown.whole.is_none());
         let begun = begun.filter(|(_, shown)| reads_no_more(shown.stream));
-        for seq in begun.map(|(seq, _)| *seq).collect::<Vec<Seq>>() {
-            self.forget_parts(seq);
-            self.mark_redelivered(seq);
-        }
+        let begun: Vec<Seq> = begun.map(|(seq, _)| *seq).collect();
+        self.begin_again(&begun);
     }
 
     /// Shows what is at a place in parts no more. Returns whether some of it has been shown.
@@ -187,11 +185,15 @@ impl Inbox {
             is_behind && shown.whole.is_none() && !not.contains(&shown.seq)
         });
         let places: Vec<Seq> = shown.map(|shown| shown.seq).collect();
-        for seq in &places {
+        self.begin_again(&places);
+        places
+    }
+
+    fn begin_again(&mut self, places: &[Seq]) {
+        for seq in places {
             self.forget_parts(*seq);
             self.mark_redelivered(*seq);
         }
-        places
     }
 
     /// Goes through what does not wait any more and has not arrived, all of it in parts.
