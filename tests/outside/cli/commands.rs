@@ -2,6 +2,7 @@
 
 mod api;
 mod directory;
+mod environment;
 mod flush;
 mod gatherings;
 mod hold;
