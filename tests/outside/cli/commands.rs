@@ -9,6 +9,7 @@ mod hold;
 mod hook;
 mod hook_doors;
 mod hook_ends;
+mod json;
 mod mode;
 mod no_relay;
 mod peek;
