@@ -260,7 +260,7 @@ mod tests {
             "6f9619ff-8b86",
             &"1".repeat(70_000),
         ] {
-            assert_eq!(Process::named(none), None, "{none}");
+            assert_eq!(Process::named(none), None, "{none:.40}");
         }
     }
 
