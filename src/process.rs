@@ -1,5 +1,17 @@
 //! A process of an agent CLI, as the system knows it, and how a shell is told what to start.
 
+/// What runs a program that is a script.
+const INTERPRETERS: [&str; 4] = ["bun", "deno", "node", "nodejs"];
+
+/// How the name of a program goes on that is one of a package of its own, or of one system alone: `gemini-cli`, `claude-code`, `opencode-ai`,
+/// `codex-x86_64-unknown-linux-musl`.
+const NAMES_GO_ON: [&str; 9] = [
+    "cli", "code", "ai", "x86_64", "aarch64", "arm64", "x64", "linux", "darwin",
+];
+
+/// Most digits of what numbers a process, or says when it was started.
+const DIGITS_MAX: usize = 20;
+
 /// The process of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Process {
@@ -22,7 +34,9 @@ impl Process {
             Some((number, since)) => (number, Some(since)),
             None => (name, None),
         };
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |text: &str| {
+            (1..=DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
         let is_name = is_number(number) && since.is_none_or(is_number);
         is_name.then(|| Self {
             number: number.to_owned(),
@@ -59,8 +73,7 @@ impl Process {
         let mut number = std::process::id().to_string();
         for _ in 0..ABOVE_MAX {
             number = Self::parent(&number)?;
-            let arguments = std::fs::read(format!("/proc/{number}/cmdline")).ok()?;
-            if is_cli(&String::from_utf8_lossy(&arguments), names) {
+            if cli(&arguments(&number)?, names).is_some() {
                 return Some(Self::of(number)).filter(Self::is_certain);
             }
         }
@@ -91,24 +104,50 @@ impl Process {
 /// How many processes are looked at above a hook: a shell or two stand between it and its agent CLI.
 const ABOVE_MAX: usize = 16;
 
-/// Tells whether a command line, its words ended by zeros, is that of a program of one of these names: that is what is run, or the script
-/// that an interpreter runs, or the package of that.
-fn is_cli(command_line: &str, names: &[&str]) -> bool {
-    let mut words = command_line.split('\0');
-    let file = |path: &'_ str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let program = file(words.next().unwrap_or_default());
-    let is_named = |word: &str| {
-        names.contains(&word)
-            || names
-                .iter()
-                .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('-')))
+/// Returns what a process was started with, its program first; none where the system does not tell.
+pub fn arguments(number: &str) -> Option<Vec<String>> {
+    let arguments = std::fs::read(format!("/proc/{number}/cmdline")).ok()?;
+    let arguments = arguments.split(|byte| *byte == 0);
+    let text = |argument| String::from_utf8_lossy(argument).into_owned();
+    Some(arguments.map(text).collect())
+}
+
+/// Returns of which agent CLI of these a command line is: by the program that is run, by the script that an interpreter runs, or by the package
+/// that this lies in.
+pub fn cli<'a>(command_line: &[String], names: &[&'a str]) -> Option<&'a str> {
+    let mut words = command_line.iter().map(String::as_str);
+    let program = words.next()?;
+    let script = INTERPRETERS
+        .contains(&file(program))
+        .then(|| words.find(|word| !word.is_empty() && !word.starts_with('-')))
+        .flatten();
+    let parts = [Some(file(program)), script.map(file), script.and_then(package)];
+    let is_one = |name: &&&str| parts.into_iter().flatten().any(|part| is_named(part, name));
+    names.iter().find(is_one).copied()
+}
+
+/// Tells whether a file or a package is so named, whatever its ending says it is written in.
+fn is_named(part: &str, name: &str) -> bool {
+    let goes_on = |rest: &str| {
+        rest.split(['-', '.'])
+            .next()
+            .is_some_and(|next| NAMES_GO_ON.contains(&next))
     };
-    if is_named(&program) {
-        return true;
+    match part.strip_prefix(name) {
+        Some("") => true,
+        Some(rest) => rest.starts_with('.') || rest.strip_prefix('-').is_some_and(goes_on),
+        None => false,
     }
-    let is_interpreter = ["node", "bun", "deno"].contains(&program.as_str());
-    let script = words.find(|word| !word.is_empty() && !word.starts_with('-'));
-    is_interpreter && script.is_some_and(|script| script.split('/').any(is_named))
+}
+
+fn file(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// Returns the name of the package that a script lies in, without its scope.
+fn package(script: &str) -> Option<&str> {
+    let (_, inside) = script.rsplit_once("node_modules/")?;
+    inside.split('/').find(|part| !part.starts_with('@'))
 }
 
 /// Names where the number of a process means what it means here: the start of the system, and the namespace of numbers. None where the system
@@ -119,6 +158,15 @@ pub fn namespace() -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = std::fs::metadata("/proc/self/ns/pid").ok()?.ino();
     Some(format!("{}.{namespace}", boot.trim()))
+}
+
+/// Tells whether this process was started so that a signal does nothing, as long as it does not listen to it; none where the system does not tell.
+/// <https://man7.org/linux/man-pages/man5/proc_pid_status.5.html>
+pub fn ignores(signal: rustix::process::Signal) -> Option<bool> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    let ignored = u64::from_str_radix(ignored.trim(), 16).ok()?;
+    Some(ignored & 1 << (signal.as_raw().unsigned_abs() - 1) != 0)
 }
 
 /// Quotes a word for a shell where it needs that.
@@ -148,11 +196,38 @@ mod tests {
             (&["timeout", "5", "relay", "hook", "codex"], false),
             (&["relay", "hook", "codex"], false),
             (&["node", "/home/a/.codex/relay/relay.js", "hook", "codex"], false),
+            (
+                &["nodejs", "/usr/lib/node_modules/@openai/codex/bin/codex.js"],
+                true,
+            ),
+            (&["bun", "/lib/node_modules/codex-cli/dist/index.js"], true),
+            (&["/opt/codex/codex.exe"], true),
+            (
+                &["node", "/home/codex/.npm-global/bin/relay", "hook", "codex"],
+                false,
+            ),
+            (
+                &["node", "/home/codex/node_modules/.bin/relay", "hook", "codex"],
+                false,
+            ),
+            (
+                &[
+                    "node",
+                    "/lib/node_modules/codex/node_modules/relay-bus/bin/relay.js",
+                ],
+                false,
+            ),
+            (&["codex-monitor"], false),
+            (&["codex-codemod"], false),
+            (&["codexes"], false),
+            (&["vi", "codex"], false),
             (&["node"], false),
             (&[""], false),
+            (&[], false),
         ] {
-            let line: String = words.iter().map(|word| format!("{word}\0")).collect();
-            assert_eq!(is_cli(&line, &["codex"]), is_one, "{words:?}");
+            let line: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let expected = is_one.then_some("codex");
+            assert_eq!(cli(&line, &["claude", "codex"]), expected, "{words:?}");
         }
         let here = Process::of_cli(&["no such program"]);
         assert_eq!(here, None);
@@ -175,8 +250,17 @@ mod tests {
             !another.is_alive() || own.since.is_none(),
             "the number is used again"
         );
-        for none in ["", "-", "1-", "a-1", "1-b", "1-2-3", "6f9619ff-8b86"] {
-            assert_eq!(Process::named(none), None, "{none}");
+        for none in [
+            "",
+            "-",
+            "1-",
+            "a-1",
+            "1-b",
+            "1-2-3",
+            "6f9619ff-8b86",
+            &"1".repeat(70_000),
+        ] {
+            assert_eq!(Process::named(none), None, "{none:.40}");
         }
     }
 

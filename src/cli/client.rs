@@ -23,6 +23,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -197,6 +198,8 @@ impl ClientError {
 pub struct Client {
     asked: Asked,
     sender: SendRequest<Full<Bytes>>,
+    /// Runs the connection.
+    connection: JoinHandle<()>,
     /// Shares the socket with the task that runs the connection.
     socket: socket2::Socket,
     /// Where the relay is, as the system knows it.
@@ -282,11 +285,12 @@ impl Client {
             error,
         };
         let (peer, local, socket) = prepared(&stream).map_err(unreachable)?;
-        let mut sender = asked.begin(stream).await?;
+        let (mut sender, connection) = asked.begin(stream).await?;
         let (health, json) = asked.look(&mut sender).await?;
         let client = Self {
             asked,
             sender,
+            connection,
             socket,
             peer,
             local,
@@ -388,6 +392,13 @@ impl Client {
         self.asked.no_relay()
     }
 
+    /// Breaks the connection off, and returns once it is: what was not confirmed the relay takes back.
+    pub async fn break_off(self) {
+        drop((self.sender, self.socket));
+        self.connection.abort();
+        let _aborted = self.connection.await;
+    }
+
     /// Lets the end of this process close the connection in order: what was read has arrived.
     pub fn done(self) {
         if let Err(error) = self.socket.set_linger(None) {
@@ -422,7 +433,7 @@ pub async fn health_of(found: &Found, token: Option<Token>) -> Result<(Health, S
     })?;
     let way = found.way.clone();
     let asked = Asked { way, token };
-    let mut sender = asked.begin(stream).await?;
+    let (mut sender, _) = asked.begin(stream).await?;
     asked.look(&mut sender).await
 }
 
@@ -437,11 +448,15 @@ impl Asked {
     async fn begin(
         &self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    ) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+    ) -> Result<(SendRequest<Full<Bytes>>, JoinHandle<()>), ClientError> {
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|_| self.no_relay())?;
-        tokio::spawn(connection.with_upgrades());
-        Ok(sender)
+        let connection = connection.with_upgrades();
+        let connection = tokio::spawn(async {
+            // Whoever asks is told so too.
+            let _broken = connection.await;
+        });
+        Ok((sender, connection))
     }
 
     /// Asks for `/health`.

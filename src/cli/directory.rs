@@ -290,7 +290,7 @@ pub fn retire(args: &Retire) -> Result<End, Failure> {
         what: json!({"agent": args.agent}),
         json: args.json,
     };
-    ask.tell(|Retired { retired }| Told::Text(format!("{} is there no more\n", shown(&retired))))
+    ask.tell(|Retired { retired }| Told::Text(format!("{} is retired\n", shown(&retired))))
 }
 
 /// Writes a name as the address that it is: its sign stands behind the project.

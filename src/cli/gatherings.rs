@@ -158,12 +158,10 @@ pub fn group(args: &Group) -> Result<End, Failure> {
             change(how, what, "is made")
         }
         GroupChange::Remove { group, how } => {
-            change(how, json!({"do": "remove", "group": group}), "is there no more")
+            change(how, json!({"do": "remove", "group": group}), "is removed")
         }
         GroupChange::Join(members) => members.each("join", |what| change(&members.how, what, "is in")),
-        GroupChange::Leave(members) => {
-            members.each("leave", |what| change(&members.how, what, "is no more in"))
-        }
+        GroupChange::Leave(members) => members.each("leave", |what| change(&members.how, what, "has left")),
     }
 }
 
@@ -207,7 +205,7 @@ pub fn channel(args: &Channel) -> Result<End, Failure> {
         let channel = visible(&addressed('#', &channel)).into_owned();
         let members: Vec<_> = members.iter().map(|member| visible(member)).collect();
         Told::Text(match &members[..] {
-            [] => format!("{channel} is there no more\n"),
+            [] => format!("{channel} is removed\n"),
             members => format!("in {channel}: {}\n", members.join(", ")),
         })
     })

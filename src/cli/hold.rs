@@ -38,12 +38,12 @@ pub struct Hold {
 #[derive(Debug, clap::Args)]
 #[group(id = "what", required = true, multiple = false, args = ["id", "agent", "all"])]
 pub struct Allow {
-    /// The id of a held message that is to pass, or its first 8 or more digits, as relay hold shows them; or the agent that is to be held
-    /// no more.
+    /// A held message that is to pass, by its id or the first 8 or more digits of that, as relay hold shows them; or an agent whose hold
+    /// is to end.
     #[arg(value_name = "ID|AGENT")]
     id: Option<String>,
 
-    /// Hold that agent no more, and let pass what is held for that alone.
+    /// End the hold on that agent, whose name could be an id, and let pass what is held for that alone.
     #[arg(long)]
     agent: Option<String>,
 
@@ -77,7 +77,7 @@ pub struct Drop {
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
     /// An agent may run it, and what is held is the person's to decide.
-    #[error("{0}, and what is held, passes or is dropped the person says; ask them")]
+    #[error("{0}, and only the person says what is held, what passes and what is dropped; ask them")]
     NotThePerson(NotThePerson),
     /// stdout did not take it.
     #[error("cannot write to stdout: {0}")]

@@ -79,7 +79,7 @@ impl<'a> Messages<'a> {
         };
         let message: Message = serde_json::from_str(first.get())?;
         let text = match json {
-            true => first.get().to_owned(),
+            true => visible_json(first.get()).into_owned(),
             false => blocks(std::slice::from_ref(&message)),
         };
         let id = message.id;

@@ -43,6 +43,7 @@ mod socket;
 mod spawn;
 mod status;
 mod stop;
+mod stops;
 mod table;
 mod tail;
 mod top;
@@ -79,7 +80,7 @@ enum Command {
     Reply(show::Reply),
     /// Show one message, with all of its text, and take nothing.
     Show(show::Show),
-    /// Take the messages out of your inbox, or out of the one that you name.
+    /// Take the messages out of your inbox, or out of the one that you name, one after the other.
     Read(read::Read),
     /// Show the messages in your inbox, or in the one that you name, and take none.
     Peek(peek::Peek),

@@ -1,9 +1,11 @@
 //! Whether it is the person who calls a command that is theirs. This guards against accidents, not against malice.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::path::Path;
 
 use sysinfo::{Pid, Process, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
+
+use crate::process::cli;
 
 /// What agent CLIs set in the shell that they give to their model; and what relay sets for its workers.
 const VARIABLES: [&str; 5] = [
@@ -27,9 +29,6 @@ const PROGRAMS: [&str; 10] = [
     "opencode",
     "qwen",
 ];
-
-/// What runs a program that is a script.
-const INTERPRETERS: [&str; 4] = ["bun", "deno", "node", "nodejs"];
 
 /// By which a script without a terminal says that it is the person's.
 const IS_PERSON: &str = "RELAY_PERSON";
@@ -112,19 +111,10 @@ fn look_at(system: &mut System, pid: Pid) -> Option<&Process> {
     system.process(pid)
 }
 
-/// Returns which agent's program a process is: by its name, by its command, or by the script that it runs.
+/// Returns which agent's program a process is: by its name, or by its command.
 fn agent(process: &Process) -> Option<&'static str> {
-    let mut called = process.cmd().iter().map(Path::new);
-    let command = called.next().and_then(stem);
-    let is_script = command.is_some_and(|command| INTERPRETERS.contains(&command));
-    let is_option = |part: &Path| part.to_string_lossy().starts_with('-');
-    let script = called.find(|part| is_script && !is_option(part)).and_then(stem);
-    let names = [process.name().to_str(), command, script];
-    PROGRAMS
-        .into_iter()
-        .find(|program| names.contains(&Some(program)))
-}
-
-fn stem(path: &Path) -> Option<&str> {
-    path.file_stem()?.to_str()
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let named = [text(&process.name().to_owned())];
+    let command: Vec<String> = process.cmd().iter().map(text).collect();
+    cli(&named, &PROGRAMS).or_else(|| cli(&command, &PROGRAMS))
 }

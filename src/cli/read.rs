@@ -4,14 +4,16 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use serde_json::json;
+use bytes::Bytes;
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::client::{At, Client, ClientError};
 use super::messages::{Messages, One, check_stdout, local_time, write_stdout};
 use super::person::{NotThePerson, require_person};
 use super::reader;
+use super::stops::{Stops, stop};
 use super::{End, Failure, block_on, say};
 use crate::engine::PERSON;
 use crate::engine::limits::WAIT_SECONDS_MAX;
@@ -25,7 +27,7 @@ const READER_PATIENCE: Duration = Duration::from_secs(10);
 /// `relay read`.
 #[derive(Debug, clap::Args)]
 pub struct Read {
-    /// Whose inbox is emptied; an agent whose inbox this is will not see these messages.
+    /// Whose inbox is read, one message after the other; an agent whose inbox this is will not see them.
     #[arg(default_value = PERSON)]
     role: String,
 
@@ -33,7 +35,7 @@ pub struct Read {
     #[arg(long, value_name = "SECONDS", value_parser = wait)]
     wait: Option<Duration>,
 
-    /// Take that many messages at the most, the oldest first; all if it is left out.
+    /// Take that many messages at the most, the oldest first; all that are there at the start if it is left out.
     #[arg(short = 'n', value_name = "N")]
     number: Option<NonZeroUsize>,
 
@@ -92,7 +94,7 @@ pub enum ReadError {
         subcommand: &'static str,
     },
     /// stdout did not take them, so the relay takes them back.
-    #[error("cannot write to stdout: {0}; the messages are not read, and will be shown again")]
+    #[error("cannot write to stdout: {0}; what was not written is not read, and will be shown again")]
     Stdout(#[from] io::Error),
     /// The relay did not give them.
     #[error(transparent)]
@@ -145,99 +147,217 @@ fn run_as(subcommand: &'static str, taking: &Taking<'_>) -> Result<End, Failure>
     block_on(take(taking))?.map_err(|error| error.of(subcommand))
 }
 
-/// Takes one message after the other: each is taken, written, and read once stdout's reader has it, which the next call confirms, or the
-/// orderly end.
+/// Takes one message after the other, and says so where there is none.
 async fn take(args: &Taking<'_>) -> Result<End, ReadError> {
     check_stdout()?;
-    let mut client = Client::find(args.at).await?;
-    let until = args.wait.map(|wait| Instant::now() + wait);
-    let limit = args.limit.map_or(usize::MAX, NonZeroUsize::get);
-    let mut taken = 0;
-    // The reader has it, but relay has taken it back meanwhile.
-    let mut has: Option<String> = None;
-    while has.is_some() || taken < limit && !(taken > 0 && reader::is_gone()) {
-        let left = until.filter(|_| taken == 0);
-        let left = left.map_or(Duration::ZERO, |until| until.duration_since(Instant::now()));
-        let wait = left.min(Duration::from_secs(u64::from(WAIT_SECONDS_MAX)));
-        let asked =
-            json!({"for": args.role, "wait_seconds": wait.as_secs_f64(), "from": args.from, "limit": 1});
-        let answer = client.ask("/api/read", &asked, wait).await?;
-        let Ok(messages) = Messages::of(&answer) else {
-            return Err(client.not_understood().into());
-        };
-        let Ok(one) = messages.one(args.json) else {
-            return Err(client.not_understood().into());
-        };
+    let mut reading = Reading::begin(args)?;
+    let read = reading.read().await;
+    let taken = reading.taken;
+    let is_cut = matches!(read, Err(ReadError::Stdout(_)));
+    // Whatever has ended it, what is written is one array.
+    let ended = match (args.json, taken) {
+        (true, 0) if read.is_ok() => write_stdout("[]\n"),
+        (true, 1..) if !is_cut => write_stdout("]\n"),
+        (_, _) => Ok(()),
+    };
+    match read {
+        Ok(Last::Taken) => reading.done(),
+        // The end of the connection gives it back.
+        Ok(Last::NotAskedFor) => {}
+        Err(ReadError::Stdout(error)) if taken > 0 && error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(error) => return Err(error),
+    }
+    if taken > 0 {
+        // Whoever has all of them may be gone.
+        return Ok(End::Done);
+    }
+    ended?;
+    let role = args.role;
+    Ok(match args.wait {
+        None => {
+            say(&format!("nothing for {role}"));
+            End::Nothing
+        }
+        Some(wait) => {
+            say(&format!("nothing for {role} in {} s", wait.as_secs_f64()));
+            End::TimedOut
+        }
+    })
+}
+
+/// What was handed over last.
+enum Last {
+    /// Whoever reads stdout has it, or there was nothing.
+    Taken,
+    /// It is not to be shown.
+    NotAskedFor,
+}
+
+/// A read under way: each message is taken, written, and read once stdout's reader has it, which the next call confirms, or the orderly end.
+struct Reading<'a> {
+    args: &'a Taking<'a>,
+    /// None before the first call, and where relay was to take back what it had handed over.
+    client: Option<Client>,
+    stops: Stops,
+    until: Option<Instant>,
+    /// How many messages are taken at the most.
+    limit: usize,
+    taken: usize,
+    /// What the reader has already, though relay has taken it back.
+    shown_already: Option<String>,
+}
+
+impl<'a> Reading<'a> {
+    fn begin(args: &'a Taking<'a>) -> io::Result<Self> {
+        Ok(Self {
+            args,
+            client: None,
+            stops: Stops::listen()?,
+            until: args.wait.map(|wait| Instant::now() + wait),
+            limit: args.limit.map_or(usize::MAX, NonZeroUsize::get),
+            taken: 0,
+            shown_already: None,
+        })
+    }
+
+    async fn read(&mut self) -> Result<Last, ReadError> {
+        while self.shown_already.is_some() || self.taken < self.limit && !self.is_left() {
+            let Some(one) = self.next().await? else {
+                // What was waited for may still come; the next call confirms that the news of the start has arrived.
+                if self.taken == 0 && self.until.is_some_and(|until| Instant::now() < until) {
+                    continue;
+                }
+                break;
+            };
+            if self.shown_already.take().is_some_and(|shown| shown == one.id) {
+                continue;
+            }
+            if self.taken == self.limit {
+                // Somebody else has taken the one that was shown.
+                return Ok(Last::NotAskedFor);
+            }
+            self.write(one).await?;
+            if self.taken == 1 && self.args.limit.is_none() {
+                // What comes from now on is for the next read, or it might never end.
+                self.limit = 1 + self.pending().await?;
+            }
+        }
+        Ok(Last::Taken)
+    }
+
+    /// Tells whether nobody reads on.
+    fn is_left(&self) -> bool {
+        self.taken > 0 && reader::is_gone()
+    }
+
+    /// Takes the next message, if there is one.
+    async fn next(&mut self) -> Result<Option<One>, ReadError> {
+        let answer = self.ask("/api/read", |args, wait| {
+            json!({"for": args.role, "wait_seconds": wait.as_secs_f64(), "from": args.from, "limit": 1})
+        });
+        let answer = answer.await?;
+        let messages = self.understood(Messages::of(&answer))?;
+        let one = self.understood(messages.one(self.args.json))?;
         if let Some(at) = &messages.restarted {
             let at = local_time(at);
             say(&format!(
                 "relay started at {at}; what was unread before that is gone"
             ));
         }
-        let Some(One { id, text }) = one else {
-            // What was waited for may still come; the next call confirms that the news of the start has arrived.
-            if taken == 0 && until.is_some_and(|until| Instant::now() < until) {
-                continue;
+        Ok(one)
+    }
+
+    /// Asks how many messages are there.
+    async fn pending(&mut self) -> Result<usize, ReadError> {
+        #[derive(serde::Deserialize)]
+        struct Pending {
+            count: usize,
+        }
+        let answer = self
+            .ask("/api/pending", |args, _| json!({"for": args.role}))
+            .await?;
+        let Pending { count } = self.understood(serde_json::from_slice(&answer))?;
+        Ok(count)
+    }
+
+    /// Asks, and once more each time that this process was stopped meanwhile: nobody would see what relay hands over then.
+    async fn ask(
+        &mut self,
+        path: &str,
+        what: fn(&Taking<'_>, Duration) -> Value,
+    ) -> Result<Bytes, ReadError> {
+        loop {
+            let wait = self.wait();
+            let what = what(self.args, wait);
+            let client = match &mut self.client {
+                Some(client) => client,
+                none => none.insert(Client::find(self.args.at).await?),
+            };
+            tokio::select! {
+                answer = client.ask(path, &what, wait) => return Ok(answer?),
+                () = self.stops.next() => {}
             }
-            break;
-        };
-        if has.take().is_some_and(|has| has == id) {
-            continue;
+            self.break_off().await;
+            stop();
         }
-        if taken == limit {
-            // Somebody else has taken that one, and this one is not asked for: the end of the connection gives it back.
-            drop(write_stdout(if args.json { "]\n" } else { "" }));
-            return Ok(End::Done);
-        }
-        let before = match (args.json, taken) {
+    }
+
+    /// Returns how long the next call may wait: once something has come, nothing more is waited for.
+    fn wait(&self) -> Duration {
+        let until = self.until.filter(|_| self.taken == 0);
+        let left = until.map_or(Duration::ZERO, |until| until.duration_since(Instant::now()));
+        left.min(Duration::from_secs(u64::from(WAIT_SECONDS_MAX)))
+    }
+
+    /// Hands a message to the reader of stdout. If that takes long, or this process is stopped, relay takes it back meanwhile: before long it
+    /// would count as read.
+    async fn write(&mut self, One { id, text }: One) -> Result<(), ReadError> {
+        let before = match (self.args.json, self.taken) {
             (true, 0) => "[",
             (true, _) => ",",
             (false, 0) => "",
             (false, _) => "\n",
         };
-        let mut writing = spawn_blocking({
-            let text = format!("{before}{text}");
-            move || reader::hand(&text)
-        });
-        let written = match timeout(READER_PATIENCE, &mut writing).await {
-            Ok(written) => written,
-            Err(_) => {
-                // Its end breaks the connection off: relay would take the message for read before long.
-                drop(client);
-                let written = writing.await;
-                client = Client::find(args.at).await?;
-                has = Some(id);
-                written
+        let text = format!("{before}{text}");
+        let mut writing = spawn_blocking(move || reader::hand(&text));
+        let late = sleep(READER_PATIENCE);
+        tokio::pin!(late);
+        let written = loop {
+            let is_stopped = tokio::select! {
+                written = &mut writing => break written,
+                () = self.stops.next() => true,
+                () = &mut late, if self.client.is_some() => false,
+            };
+            self.break_off().await;
+            self.shown_already = Some(id.clone());
+            if is_stopped {
+                stop();
             }
         };
-        match written.map_err(io::Error::other)? {
-            Ok(()) => taken += 1,
-            Err(error) if taken > 0 && error.kind() == io::ErrorKind::BrokenPipe => return Ok(End::Done),
-            Err(error) => return Err(error.into()),
+        written.map_err(io::Error::other)??;
+        self.taken += 1;
+        Ok(())
+    }
+
+    /// Has relay take back what it has handed over.
+    async fn break_off(&mut self) {
+        if let Some(client) = self.client.take() {
+            client.break_off().await;
         }
     }
-    let end = match (args.json, taken) {
-        (true, 0) => "[]\n",
-        (true, _) => "]\n",
-        (false, _) => "",
-    };
-    let ended = write_stdout(end);
-    client.done();
-    match (taken, args.wait) {
-        // Whoever has all of them may be gone.
-        (1.., _) => Ok(End::Done),
-        (0, wait) => {
-            ended?;
-            Ok(match wait {
-                None => {
-                    say(&format!("nothing for {}", args.role));
-                    End::Nothing
-                }
-                Some(wait) => {
-                    say(&format!("nothing for {} in {} s", args.role, wait.as_secs_f64()));
-                    End::TimedOut
-                }
-            })
+
+    fn understood<T>(&self, answer: serde_json::Result<T>) -> Result<T, ReadError> {
+        match (answer, &self.client) {
+            (Ok(answer), _) => Ok(answer),
+            (Err(_), Some(client)) => Err(client.not_understood().into()),
+            (Err(error), None) => Err(io::Error::from(error).into()),
+        }
+    }
+
+    /// Lets the connection end in order.
+    fn done(self) {
+        if let Some(client) = self.client {
+            client.done();
         }
     }
 }

@@ -8,10 +8,11 @@ mod workers;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::{Command, Stdio};
 
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, SeedableRng};
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Signal, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ use super::{own_program, unread_text};
 use crate::engine::address::Home;
 use crate::engine::limits::Bounds;
 use crate::engine::{AgentName, Engine, InvalidRoster, Roster};
+use crate::process::ignores;
 use crate::server::{
     Broken, Config, Doors, FileNotes, Guard, KEEP_ALIVE, KnownAgents, Notes, Random, SocketFile,
     SocketFileError, System, Token, serve, stdout_log, wall_clock,
@@ -277,10 +279,10 @@ async fn known_agents(
 fn stop_on_signal(stop: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = match ignores_hang_up() {
-        Some(false) => Some(signal(SignalKind::hangup())?),
-        // As it is: who has started relay by nohup wants it to go on.
-        Some(true) | None => None,
+    // Who has started relay by nohup wants it to go on.
+    let mut hang_up = match ignores(Signal::HUP).or_else(ignores_hang_up_when_tried) {
+        Some(false) | None => Some(signal(SignalKind::hangup())?),
+        Some(true) => None,
     };
     Ok(async move {
         let hung_up = async {
@@ -298,14 +300,17 @@ fn stop_on_signal(stop: CancellationToken) -> std::io::Result<impl Future<Output
     })
 }
 
-/// Tells whether this process was started so that SIGHUP does nothing; none where the system does not tell.
-/// <https://man7.org/linux/man-pages/man5/proc_pid_status.5.html>
-fn ignores_hang_up() -> Option<bool> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    let ignored = u64::from_str_radix(ignored.trim(), 16).ok()?;
-    let hang_up = rustix::process::Signal::HUP.as_raw().unsigned_abs();
-    Some(ignored & 1 << (hang_up - 1) != 0)
+/// Tells whether this process was started so that SIGHUP does nothing, by trying it with a program, which ignores what relay does; none where that
+/// does not run.
+fn ignores_hang_up_when_tried() -> Option<bool> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "kill -HUP $$"]);
+    let tried = shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    tried.ok().map(|status| status.success())
 }
 
 /// Listens where it is to: at both loopback addresses if it is one of them, since `localhost` is either, and at one port.
@@ -393,4 +398,17 @@ pub(super) fn host(text: &str) -> Result<IpAddr, String> {
 /// Takes roles, separated by commas.
 pub(super) fn roster(text: &str) -> Result<Roster, InvalidRoster> {
     Roster::new(text.split(',').map(str::trim))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_tried_is_what_the_system_tells() {
+        let told = ignores(Signal::HUP);
+        assert!(told.is_some());
+        assert_eq!(ignores_hang_up_when_tried(), told);
+    }
 }

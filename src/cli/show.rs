@@ -49,10 +49,12 @@ pub struct Reply {
 #[derive(Debug, thiserror::Error)]
 enum ShowError {
     /// An agent may run it, whom others' messages are nothing to.
-    #[error("{0}, and whatever anybody has sent is shown to the person; read your own inbox")]
+    #[error("{0}, and only the person may look at any message; read your own inbox")]
     NotShown(NotThePerson),
     /// An agent may run it, and would speak as the person.
-    #[error("{0}, and an answer is the person's; say whose it is: relay send --from ROLE --reply-to ID")]
+    #[error(
+        "{0}, and relay reply speaks as the person; answer as yourself: relay send TO --from ROLE --reply-to ID"
+    )]
     NotThePerson(NotThePerson),
     /// There is no answer.
     #[error(transparent)]

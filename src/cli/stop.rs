@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::{At, Client, ClientError};
-use super::messages::write_stdout;
+use super::messages::{json_line, write_stdout};
 use super::person::{NotThePerson, require_no_agent};
 use super::{End, Failure, block_on, unread_text};
 
@@ -142,7 +142,7 @@ async fn stop(args: &Stop) -> Result<End, StopError> {
             .iter()
             .map(|(role, count)| ((*role).to_owned(), json!(count)))
             .collect();
-        format!("{}\n", json!({"pid": pid, "unread": unread, "workers": workers}))
+        json_line(&json!({"pid": pid, "unread": unread, "workers": workers}).to_string())
     } else {
         format!(
             "relay on {place} (pid {pid}) stopped{}{}\n",

@@ -203,11 +203,7 @@ fn said(step: &Step, before: &str, is_taken: bool) -> String {
             "brought {}, as its agent has it",
             step.mode.as_deref().unwrap_or("otherwise")
         ),
-        ("handed_over", _) if is_taken => format!(
-            "shown to you in its stead, in session {} ({})",
-            step.session.unwrap_or_default(),
-            step.over.as_deref().unwrap_or_default()
-        ),
+        ("handed_over", _) if is_taken => format!("you took it from {}'s inbox", step.agent),
         ("delivered", _) if is_taken => "taken by you: its agent will not see it".to_owned(),
         ("handed_over", _) => format!(
             "handed over to session {} ({})",

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use super::json_rpc::is_id;
 use super::limits::REQUEST_ID_BYTES_MAX;
 
-/// What stands before the JSON of some hosts.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// What some hosts write before a text: <https://www.rfc-editor.org/rfc/rfc3629#section-6>
+pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// More bytes than any name has that matters.
 const KEY_BYTES_MAX: usize = 8;

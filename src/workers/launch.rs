@@ -132,7 +132,15 @@ fn become_program() -> String {
         };
     }
     command.env("PWD", &launch.cwd);
+    close_at_exec();
     refused(&launch.program, &command.exec())
+}
+
+/// Has no file reach the program but its stdin, stdout and stderr: whoever started relay may have left others open, such as a lock or the end of
+/// a pipe whose reader waits for its end.
+fn close_at_exec() {
+    let first = rustix::stdio::raw_stderr() + 1;
+    close_fds::set_fds_cloexec(first, &[]);
 }
 
 /// Takes back what relay has raised for itself. A program may take a high limit for a reason to close as many files, or cannot use more

@@ -64,6 +64,6 @@ pub const SHOW_AFTER: Duration = Duration::from_millis(8);
 /// How long those who are attached have to take the last of it.
 pub const FAREWELL: Duration = Duration::from_millis(500);
 
-/// A program that ends within this has not begun what it was started for: an agent CLI that is not logged in or does not take its arguments
-/// says so and ends while it loads, and none is done with a task so soon.
+/// A program that ends within this without a word to relay has not begun what it was started for: an agent CLI that is not logged in or does not
+/// take its arguments says so and ends while it loads.
 pub const AT_ONCE: Duration = Duration::from_secs(1);

@@ -20,12 +20,12 @@ pub enum Event {
         /// Its process.
         pid: i32,
     },
-    /// It was not started, or has ended at once, and nothing of it is left.
+    /// It was not started, and nothing of it is left.
     FailedToStart {
         /// Why, and what to do.
         reason: String,
     },
-    /// It has ended, and all that it has started with it. Its name can be used again.
+    /// It has ended, and all that it has started with it: at once, where nothing said before that it runs. Its name can be used again.
     Exited {
         /// How.
         status: Status,
@@ -121,10 +121,8 @@ async fn follow(
             Ok(Report::Started { pid }) => started(pid),
             Ok(Report::Failed { reason }) => last = Some(Event::FailedToStart { reason }),
             Ok(Report::Exited { status, last_lines }) => {
-                last = Some(match begins.take() {
-                    Some(_) => ended_at_once(status, &last_lines),
-                    None => Event::Exited { status, last_lines },
-                });
+                begins = None;
+                last = Some(Event::Exited { status, last_lines });
             }
             Ok(Report::Trouble { reason }) => tracing::warn!("a worker: {reason}"),
             Err(error) => tracing::warn!(%error, "a supervisor says what relay does not understand"),
@@ -155,16 +153,6 @@ async fn lasts(begins: Option<(i32, Instant)>) -> i32 {
         }
         None => std::future::pending().await,
     }
-}
-
-/// Whatever it wanted to do, it has not begun: it is not logged in, or does not take its arguments.
-fn ended_at_once(status: Status, last_lines: &[String]) -> Event {
-    let written = match last_lines {
-        [] => "; it has written nothing".to_owned(),
-        lines => format!(": {}", lines.join(" / ")),
-    };
-    let reason = format!("it has ended at once with {status}{written}");
-    Event::FailedToStart { reason }
 }
 
 fn supervisor(mut command: Command) -> std::io::Result<(Child, ChildStdin, ChildStdout)> {

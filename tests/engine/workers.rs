@@ -269,6 +269,53 @@ fn a_worker_that_speaks_before_it_is_said_to_run_is_ready_then() {
 }
 
 #[test]
+fn a_worker_that_has_spoken_and_ends_before_it_is_said_to_run_has_started_and_ended() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.became();
+    relay.call(B, 2, read("tester"));
+    assert_eq!(
+        relay.happens(FIRST, exited(0, "bye")),
+        [spawned(1, FIRST, "tester", "pm")]
+    );
+    let ended = Became::Exited {
+        status: ExitStatus::Code(0),
+        last_lines: "bye".to_owned(),
+        expected: false,
+    };
+    assert_eq!(
+        relay.became(),
+        [
+            (FIRST, Became::Started, false),
+            (FIRST, Became::Ready, true),
+            (FIRST, ended, true)
+        ]
+    );
+    assert_eq!(relay.engine.poll_timeout(), None);
+}
+
+#[test]
+fn a_worker_that_ends_without_a_word_before_it_is_said_to_run_has_not_started() {
+    for (last_lines, reason) in [
+        (
+            "not logged in\nrun login first",
+            "it has ended at once with exit code 3: not logged in / run login first",
+        ),
+        (
+            "",
+            "it has ended at once with exit code 3; it has written nothing",
+        ),
+    ] {
+        let mut relay = Relay::told_within(SPACIOUS);
+        relay.call(A, 1, spawn("pm", "tester"));
+        relay.became();
+        assert_eq!(relay.happens(FIRST, exited(3, last_lines)), [failed(1, reason)]);
+        let reason = reason.to_owned();
+        assert_eq!(relay.became(), [(FIRST, Became::Failed { reason }, false)]);
+    }
+}
+
+#[test]
 fn what_the_person_does_in_a_worker_s_stead_does_not_make_it_ready() {
     let mut relay = Relay::told_within(SPACIOUS);
     relay.has_worker(1, FIRST, "tester");

@@ -9,6 +9,7 @@ use super::Seen;
 use crate::cli::client::{ClientError, health_of};
 use crate::cli::discover::{Found, Way, discover_with};
 use crate::cli::install::json::Json;
+use crate::cli::install::members::address;
 use crate::cli::or_none::OrNone;
 use crate::cli::place::{self, HOSTS, MaybePlace, Place};
 use crate::cli::project::Project;
@@ -82,10 +83,7 @@ pub async fn configured(seen: &Seen, server: &Json, token: Option<&Token>) -> Co
 
 /// Returns where an entry leads, in words and as a place; none is for the bridge to find.
 fn way(server: &Json) -> (String, Result<Option<Place>, String>) {
-    let address = ["url", "httpUrl", "serverUrl"]
-        .iter()
-        .find_map(|key| server.get(key)?.as_text());
-    if let Some(address) = address {
+    if let Some(address) = address(server) {
         let place = place(address).map(Some);
         let place =
             place.ok_or_else(|| "its address is none; accepted: http://HOST:PORT/sse or /mcp".to_owned());
@@ -172,9 +170,7 @@ fn place(address: &str) -> Option<Place> {
 
 /// Returns which token an entry sends.
 fn sent(server: &Json) -> Sent {
-    let is_remote = ["url", "httpUrl", "serverUrl"]
-        .iter()
-        .any(|key| server.get(key).is_some());
+    let is_remote = address(server).is_some();
     let names_variable = |key: &str| server.get(key).is_some();
     // The bridge takes it from its environment.
     if !is_remote || names_variable("bearer_token_env_var") {

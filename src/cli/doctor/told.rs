@@ -62,7 +62,7 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
     {
         let is_global = seen.is_global && editor.servers.project.is_some();
         let install = install_for(is_global, port);
-        lines.extend(members::flaws(server).into_iter().map(|flaw| {
+        lines.extend(members::flaws(server, editor.id).into_iter().map(|flaw| {
             let file = seen.target.path.display();
             format!("{file}: {flaw}; write it anew by: {install}")
         }));

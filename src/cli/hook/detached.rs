@@ -3,7 +3,6 @@
 //! It leaves the hook's session and what the program reads of it, and lives as long as the program that ran the hook. Its conversation is
 //! what the relay knows it by: a later waiter of that takes its place.
 
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use super::Hook;
 use super::latest::Latest;
 use super::wait::{AGAIN_FIRST, AGAIN_LAST, LOOK_EVERY, tell_of_end, woken};
 use crate::cli::End;
-use crate::process::Process;
+use crate::process::{self, Process};
 
 /// How long a waiter does not stand by that is started with a conversation: its first prompt is on its way then.
 pub(super) const SETTLES_AT_START_MS: u64 = 2_000;
@@ -147,23 +146,10 @@ pub(super) fn running(names: &[&str]) -> Option<String> {
         // The system does not tell: most shells are not there any more while the only command runs that they were given.
         return Some(parent);
     }
-    std::iter::successors(Some(parent), |number| Process::parent(number))
-        .find(|number| names.contains(&name(number).as_str()))
-}
-
-/// Returns the name of the program that a process runs.
-fn name(process: &str) -> String {
-    let program = std::fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default();
-    // One that was replaced while it ran is called so.
-    let name = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    name.trim_end_matches(" (deleted)").to_owned()
+    Process::of_cli(names).map(|process| process.number)
 }
 
 /// Returns what a process was started with, its program first; nothing where the system does not tell.
 pub(super) fn arguments(process: &str) -> Vec<String> {
-    let arguments = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let arguments = arguments.split(|byte| *byte == 0);
-    arguments
-        .map(|argument| String::from_utf8_lossy(argument).into_owned())
-        .collect()
+    process::arguments(process).unwrap_or_default()
 }

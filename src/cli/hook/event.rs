@@ -5,8 +5,7 @@ use std::io::{self, Read};
 use serde::Deserialize as _;
 use serde::de::IgnoredAny;
 
-/// What some hosts write before a text: <https://www.rfc-editor.org/rfc/rfc3629#section-6>
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+use crate::server::json_id::BYTE_ORDER_MARK;
 
 /// Reads an event, without the byte order mark before it. What is no JSON is read to the end of stdin, and returned as it is.
 ///

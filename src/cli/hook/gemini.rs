@@ -66,7 +66,7 @@ pub(super) fn follow(event: &[u8]) {
         "AfterAgent" => Some(0),
         _ => return,
     };
-    let process = running(&["node", "bun", "gemini"]);
+    let process = running(&["gemini"]);
     let Some(process) = process.filter(|process| !is_run(process)) else {
         return;
     };

@@ -229,8 +229,9 @@ impl Program {
     fn process(self) -> Option<Process> {
         match self {
             Self::Claude => {
-                let process = std::env::var_os("CLAUDE_PID")?.into_string().ok();
-                process.filter(|process| !process.is_empty()).map(Process::of)
+                let process = std::env::var_os("CLAUDE_PID")?.into_string().ok()?;
+                // What is no number is not one of a process, and may be of any length.
+                Process::named(&process).map(|process| Process::of(process.number))
             }
             Self::Codex | Self::Gemini => None,
         }

@@ -1,13 +1,14 @@
 //! What a person has added to relay's parts, which stays when they are written anew.
 
+use super::editors::Id;
 use super::json::Json;
 use super::parts::Parts;
 use super::{command, members};
 
 /// Adds to new parts what a person has added to the old ones.
-pub fn keep(new: &mut Parts, old: &Parts) {
+pub fn keep(new: &mut Parts, old: &Parts, editor: Id) {
     if let (Some(new), Some(old)) = (&mut new.server, &old.server) {
-        members::keep(new, old);
+        members::keep(new, old, editor);
     }
     keep_of_hooks(new, old);
 }

@@ -16,7 +16,7 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const LINKS_MAX: usize = 40;
 
 /// What some editors put before all text.
-const MARK: char = '\u{feff}';
+pub const MARK: char = '\u{feff}';
 
 /// Why a file was not read, changed or kept.
 #[derive(Debug, thiserror::Error)]

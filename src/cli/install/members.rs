@@ -6,10 +6,26 @@
 //! <https://cursor.com/docs/context/mcp>, <https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>,
 //! <https://docs.windsurf.com/windsurf/cascade/mcp>, <https://zed.dev/docs/ai/mcp>.
 
+use super::editors::Id;
 use super::json::Json;
 
-/// The members that say how relay is reached; they are written anew by each installation.
-const REACHED_BY: [&str; 7] = ["type", "url", "httpUrl", "serverUrl", "command", "args", "source"];
+/// The members that hold an address, each with some editors.
+const ADDRESSES: [&str; 3] = ["url", "httpUrl", "serverUrl"];
+
+/// The members that say how relay is reached, beside the address; they are written anew by each installation.
+const REACHED_BY: [&str; 4] = ["type", "command", "args", "source"];
+
+/// What `type` may be, and to which way each belongs: those of relay's own entries, and what else the makers' documents name.
+const TYPES: [(&str, Way); 8] = [
+    ("stdio", Way::Command),
+    ("local", Way::Command),
+    ("sse", Way::Address),
+    ("http", Way::Address),
+    ("remote", Way::Address),
+    ("streamable-http", Way::Address),
+    ("streamableHttp", Way::Address),
+    ("ws", Way::Address),
+];
 
 /// How an entry reaches its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +62,8 @@ enum Shape {
     Texts,
     /// An object of texts.
     Map,
+    /// The same, but that VS Code takes numbers and `null` there: <https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>
+    Variables,
     Number,
     Boolean,
     Object,
@@ -59,8 +77,8 @@ const BOTH: Belongs = Belongs::ToBoth;
 
 /// The members that are known, beside those in [`REACHED_BY`].
 const MEMBERS: [(&str, Belongs, Shape); 36] = [
-    ("env", COMMAND, Shape::Map),
-    ("environment", COMMAND, Shape::Map),
+    ("env", COMMAND, Shape::Variables),
+    ("environment", COMMAND, Shape::Variables),
     ("env_vars", COMMAND, Shape::Any),
     ("envFile", COMMAND, Shape::Text),
     ("cwd", COMMAND, Shape::Text),
@@ -108,13 +126,23 @@ const HEADERS_BESIDE_VARIABLE: [&str; 2] = ["http_headers", "env_http_headers"];
 
 /// Returns the address in an entry.
 pub fn address(entry: &Json) -> Option<&str> {
-    let mut addresses = ["url", "httpUrl", "serverUrl"].iter();
+    let mut addresses = ADDRESSES.iter();
     addresses.find_map(|key| entry.get(key)?.as_text())
+}
+
+/// Returns what the environment of its command is called in an entry: OpenCode, whose commands are lists, has another word than all others.
+pub fn environment(entry: &Json) -> &'static str {
+    let is_list = |command: &Json| command.as_list().is_some();
+    if entry.get("command").is_some_and(is_list) {
+        "environment"
+    } else {
+        "env"
+    }
 }
 
 /// Adds to a new entry what a person has added to the old one, as far as its editor takes that beside how relay is reached now: of an entry
 /// that reached it in another way, what belongs to both.
-pub fn keep(new: &mut Json, old: &Json) {
+pub fn keep(new: &mut Json, old: &Json, editor: Id) {
     let Some(way) = Way::of(new) else {
         return;
     };
@@ -124,14 +152,17 @@ pub fn keep(new: &mut Json, old: &Json) {
         return;
     };
     for (key, value) in old_members.iter().filter(|(key, _)| key != unknown) {
-        if flaw(way, key, value).is_some() || !is_same_way && belongs(key) != Some(BOTH) {
+        if !is_same_way && belongs(key) != Some(BOTH) {
             continue;
         }
+        let Some(value) = taken(way, key, value, editor) else {
+            continue;
+        };
         match members.iter_mut().find(|(known, _)| known == key) {
             // Such as the headers: a token that was copied there gives way to the variable that holds it.
-            Some((_, new)) => add_missing_headers(new, value),
-            None if REACHED_BY.contains(&key.as_str()) => {}
-            None => members.push((key.clone(), value.clone())),
+            Some((_, new)) => add_missing_headers(new, &value),
+            None if says_way(key) => {}
+            None => members.push((key.clone(), value)),
         }
     }
     if members.iter().any(|(key, _)| key == TOKEN_VARIABLE) {
@@ -145,7 +176,7 @@ pub fn keep(new: &mut Json, old: &Json) {
 }
 
 /// Says what keeps an editor from taking an entry, or has no effect there, a line for each.
-pub fn flaws(entry: &Json) -> Vec<String> {
+pub fn flaws(entry: &Json, editor: Id) -> Vec<String> {
     let Json::Object(members) = entry else {
         return vec!["it is something else than an object".to_owned()];
     };
@@ -154,11 +185,10 @@ pub fn flaws(entry: &Json) -> Vec<String> {
         flaws.push("it has both a command and an address".to_owned());
     }
     let way = Way::of(entry);
+    flaws.extend(way.and_then(|way| flaw_of_type(entry, way)));
     flaws.extend(way.into_iter().flat_map(|way| {
-        let others = members
-            .iter()
-            .filter(|(key, _)| !REACHED_BY.contains(&key.as_str()));
-        others.filter_map(move |(key, value)| flaw(way, key, value))
+        let others = members.iter().filter(|(key, _)| !says_way(key));
+        others.filter_map(move |(key, value)| flaw(way, key, value, editor))
     }));
     let unknown = other_environment(entry);
     if way == Some(Way::Command) && entry.get(unknown).is_some() {
@@ -182,26 +212,47 @@ pub fn flaws(entry: &Json) -> Vec<String> {
     flaws
 }
 
-/// Returns what the environment of a command is called elsewhere: OpenCode, whose commands are lists, has another word than all others, and
-/// Gemini CLI complains of one that it does not know.
+/// Returns what the environment of a command is called elsewhere: Gemini CLI complains of one that it does not know.
 fn other_environment(entry: &Json) -> &'static str {
-    let is_list = entry
-        .get("command")
-        .is_some_and(|command| command.as_list().is_some());
-    if is_list { "env" } else { "environment" }
+    if environment(entry) == "env" {
+        "environment"
+    } else {
+        "env"
+    }
+}
+
+fn says_way(key: &str) -> bool {
+    REACHED_BY.contains(&key) || ADDRESSES.contains(&key)
+}
+
+/// Says what is wrong with the type of an entry that reaches relay in a way.
+fn flaw_of_type(entry: &Json, way: Way) -> Option<String> {
+    let said = entry.get("type")?.as_text()?;
+    let (_, other) = TYPES.iter().find(|(known, _)| *known == said)?;
+    (*other != way).then(|| not_of(&format!("type {said:?}"), way))
 }
 
 /// Says what is wrong with a member beside a way of reaching relay.
-fn flaw(way: Way, key: &str, value: &Json) -> Option<String> {
+fn flaw(way: Way, key: &str, value: &Json, editor: Id) -> Option<String> {
     let (_, belongs, shape) = MEMBERS.iter().find(|(known, _, _)| *known == key)?;
     match belongs {
         Belongs::ToNone => Some(format!("{key} is taken by no editor")),
         Belongs::To(other) if *other != way => Some(not_of(key, way)),
         Belongs::To(_) | Belongs::ToBoth => {
-            let accepted = shape.accepted();
-            (!shape.is_of(value)).then(|| format!("{key} is something else; accepted: {accepted}"))
+            let accepted = shape.accepted(editor);
+            (!shape.is_of(value, editor)).then(|| format!("{key} is something else; accepted: {accepted}"))
         }
     }
+}
+
+/// Returns what of a member an editor takes beside a way of reaching relay; nothing if there is nothing of it.
+fn taken(way: Way, key: &str, value: &Json, editor: Id) -> Option<Json> {
+    if flaw(way, key, value, editor).is_none() {
+        return Some(value.clone());
+    }
+    let (_, _, shape) = MEMBERS.iter().find(|(known, _, _)| *known == key)?;
+    let value = shape.part_of(value, editor)?;
+    flaw(way, key, &value, editor).is_none().then_some(value)
 }
 
 fn not_of(key: &str, way: Way) -> String {
@@ -234,26 +285,71 @@ fn add_missing_headers(headers: &mut Json, others: &Json) {
 }
 
 impl Shape {
-    fn is_of(self, value: &Json) -> bool {
-        let is_text = |value: &Json| value.as_text().is_some();
+    fn is_of(self, value: &Json, editor: Id) -> bool {
         match (self, value) {
             (Self::Any, _) | (Self::Text, Json::Text(_)) | (Self::Object, Json::Object(_)) => true,
-            (Self::Texts, Json::List(list)) => list.iter().all(is_text),
-            (Self::Map, Json::Object(members)) => members.iter().all(|(_, value)| is_text(value)),
+            (Self::Texts, Json::List(list)) => list.iter().all(|value| self.has(value, editor)),
+            (Self::Map | Self::Variables, Json::Object(members)) => {
+                members.iter().all(|(_, value)| self.has(value, editor))
+            }
             (Self::Number, Json::Plain(plain)) => plain.parse::<f64>().is_ok(),
             (Self::Boolean, Json::Plain(plain)) => ["true", "false"].contains(&plain.as_str()),
             (
-                Self::Text | Self::Texts | Self::Map | Self::Number | Self::Boolean | Self::Object,
+                Self::Text
+                | Self::Texts
+                | Self::Map
+                | Self::Variables
+                | Self::Number
+                | Self::Boolean
+                | Self::Object,
                 Json::Plain(_) | Json::Text(_) | Json::List(_) | Json::Object(_),
             ) => false,
         }
     }
 
-    fn accepted(self) -> &'static str {
+    /// Tells whether a value of this shape may have another one in it.
+    fn has(self, value: &Json, editor: Id) -> bool {
+        let is_plain = |plain: &str| plain == "null" || plain.parse::<f64>().is_ok();
+        match value {
+            Json::Text(_) => true,
+            Json::Plain(plain) => self == Self::Variables && editor == Id::Vscode && is_plain(plain),
+            Json::List(_) | Json::Object(_) => false,
+        }
+    }
+
+    /// Returns what of a value may be in one of this shape; nothing if there is nothing of it.
+    fn part_of(self, value: &Json, editor: Id) -> Option<Json> {
+        match (self, value) {
+            (Self::Texts, Json::List(list)) => {
+                let has = list.iter().filter(|value| self.has(value, editor));
+                let has: Vec<Json> = has.cloned().collect();
+                (!has.is_empty()).then_some(Json::List(has))
+            }
+            (Self::Map | Self::Variables, Json::Object(members)) => {
+                let has = members.iter().filter(|(_, value)| self.has(value, editor));
+                let has: Vec<(String, Json)> = has.cloned().collect();
+                (!has.is_empty()).then_some(Json::Object(has))
+            }
+            (
+                Self::Text
+                | Self::Texts
+                | Self::Map
+                | Self::Variables
+                | Self::Number
+                | Self::Boolean
+                | Self::Object
+                | Self::Any,
+                Json::Plain(_) | Json::Text(_) | Json::List(_) | Json::Object(_),
+            ) => None,
+        }
+    }
+
+    fn accepted(self, editor: Id) -> &'static str {
         match self {
             Self::Text => "a text",
             Self::Texts => "an array of texts",
-            Self::Map => "an object of texts",
+            Self::Variables if editor == Id::Vscode => "an object of texts, numbers and null",
+            Self::Map | Self::Variables => "an object of texts",
             Self::Number => "a number",
             Self::Boolean => "true or false",
             Self::Object => "an object",
@@ -276,9 +372,9 @@ mod tests {
     const ADDRESS: &str = r#"{"url": "http://localhost:7331/mcp"}"#;
 
     /// What is kept in a new entry of an old one.
-    fn kept(new: &str, old: &str) -> Json {
+    fn kept(new: &str, old: &str, editor: Id) -> Json {
         let mut new = json(new);
-        keep(&mut new, &json(old));
+        keep(&mut new, &json(old), editor);
         new
     }
 
@@ -344,6 +440,17 @@ mod tests {
                 r#"{"command": "x", "env": {"A": 1}}"#,
                 format!("{{{program}}}"),
             ),
+            // Of several values those stay that have the right one.
+            (
+                COMMAND,
+                r#"{"command": "x", "env": {"A": 1, "RELAY_AGENT": "dev-a", "B": null}, "includeTools": ["a", 2]}"#,
+                format!(r#"{{{program}, "env": {{"RELAY_AGENT": "dev-a"}}, "includeTools": ["a"]}}"#),
+            ),
+            (
+                ADDRESS,
+                r#"{"url": "x", "headers": {"A": "b", "C": true}}"#,
+                format!(r#"{{{url}, "headers": {{"A": "b"}}}}"#),
+            ),
             // A token is sent once.
             (
                 r#"{"url": "http://localhost:7331/mcp", "headers": {"Authorization": "new"}}"#,
@@ -358,9 +465,9 @@ mod tests {
                 ),
             ),
         ] {
-            let kept = kept(new, old);
+            let kept = kept(new, old, Id::Claude);
             assert!(kept.same(&json(&expected)), "{old} becomes {kept:?}");
-            assert_eq!(flaws(&kept), [] as [&str; 0], "{old}");
+            assert_eq!(flaws(&kept, Id::Claude), [] as [&str; 0], "{old}");
         }
     }
 
@@ -397,8 +504,47 @@ mod tests {
                 r#"{"url": "y", "bearer_token_env_var": "X", "env_http_headers": {"authorization": "Y"}}"#,
                 &["it sends Authorization beside what bearer_token_env_var has sent"],
             ),
+            (
+                r#"{"type": "stdio", "url": "y"}"#,
+                &[r#"it has an address, and type "stdio" belongs to a command"#],
+            ),
+            (
+                r#"{"type": "local", "url": "y"}"#,
+                &[r#"it has an address, and type "local" belongs to a command"#],
+            ),
+            (
+                r#"{"type": "http", "command": "x"}"#,
+                &[r#"it has a command, and type "http" belongs to an address"#],
+            ),
+            (
+                r#"{"type": "remote", "command": ["x"]}"#,
+                &[r#"it has a command, and type "remote" belongs to an address"#],
+            ),
+            (r#"{"type": "mine", "url": "y"}"#, &[]),
         ] {
-            assert_eq!(flaws(&json(entry)), expected, "{entry}");
+            assert_eq!(flaws(&json(entry), Id::Claude), expected, "{entry}");
         }
+    }
+
+    #[test]
+    fn vs_code_takes_numbers_and_null_as_variables_and_others_do_not() {
+        let old = r#"{"command": "x", "env": {"A": 1.5, "B": null, "C": "d", "E": true}}"#;
+        for (editor, env) in [
+            (Id::Vscode, r#"{"A": 1.5, "B": null, "C": "d"}"#),
+            (Id::Claude, r#"{"C": "d"}"#),
+        ] {
+            let kept = kept(COMMAND, old, editor);
+            assert_eq!(kept.get("env"), Some(&json(env)), "{editor:?}");
+            assert_eq!(flaws(&kept, editor), [] as [&str; 0], "{editor:?}");
+        }
+        let said = |editor| flaws(&json(old), editor);
+        assert_eq!(
+            said(Id::Vscode),
+            ["env is something else; accepted: an object of texts, numbers and null"]
+        );
+        assert_eq!(
+            said(Id::Codex),
+            ["env is something else; accepted: an object of texts"]
+        );
     }
 }

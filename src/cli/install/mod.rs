@@ -189,7 +189,9 @@ fn install(args: &Install) -> Result<End, InstallError> {
             program: program.clone(),
             has_token: variable("RELAY_TOKEN").is_some_and(|token| !token.is_empty()),
         };
-        said.keep(&mut connection);
+        if let Some(agent) = said.keep(&mut connection, editor.entry) {
+            say(&not_kept(editor, &connection, &agent));
+        }
         if editor.lacks_token(&connection) {
             say(&format!(
                 "{} gets no token from relay install; accepted: --transport stdio, or its own way to send the header Authorization",
@@ -350,6 +352,16 @@ fn chosen(asked: &[Asked], directories: &Directories) -> Vec<&'static Editor> {
     };
     let is_meant = |editor: &&Editor| asked.contains(&Asked::One(editor.id)) || is_auto && is_found(editor);
     EDITORS.iter().filter(is_meant).collect()
+}
+
+/// Says that an entry does not name its agent any more, and how it is to be named.
+fn not_kept(editor: &Editor, connection: &Connection, agent: &str) -> String {
+    let (place, how) = match connection.transport {
+        Transport::Stdio => ("a command", "--agent NAME into its arguments"),
+        Transport::Sse | Transport::Http => ("an address", "agent=NAME into its address"),
+    };
+    let name = editor.name;
+    format!("{name}: its entry named the agent as {agent:?}, which {place} cannot hold; put {how}")
 }
 
 /// Returns the transport that is asked for, else the one that is there, else the editor's first.

@@ -207,7 +207,7 @@ impl Change {
         };
         self.new
             .as_deref()
-            .is_some_and(|new| has(new.trim_start_matches('\u{feff}')))
+            .is_some_and(|new| has(new.trim_start_matches(file::MARK)))
             && !self.was.as_ref().is_some_and(|was| has(&was.text))
     }
 
@@ -276,7 +276,7 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     if before.was.is_none() && wanted.is_empty() {
         return Ok(None);
     }
-    additions::keep(&mut wanted, &before.there);
+    additions::keep(&mut wanted, &before.there, target.editor.id);
     let backup = |before: &Before| {
         if before.was.is_none() && before.kept.is_some() {
             return Backup::of_one_that_is_gone(before.backup.clone());

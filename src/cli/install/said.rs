@@ -3,10 +3,14 @@
 use super::command::is_relay;
 use super::editors::{Connection, Transport};
 use super::json::Json;
+use super::members::{self, address};
 use crate::tools::Toolsets;
 
 /// The names of this machine in an address.
 const HERE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The variable that names the agent.
+const AGENT: &str = "RELAY_AGENT";
 
 /// What an entry says. The host and the port are not in it: those are of the relay to which it is to lead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,8 +21,8 @@ pub struct Said {
     tools: Option<String>,
     /// Whose sessions these are, as it is written there.
     agent: Option<String>,
-    /// The same, as its program is told by a variable.
-    agent_in_environment: Option<String>,
+    /// The same, as its program is told by a variable: by which member of the entry, and how.
+    agents_in_environment: Vec<(&'static str, String)>,
     /// What else stands in the query of its address, or behind its command.
     others: Vec<String>,
 }
@@ -26,10 +30,7 @@ pub struct Said {
 impl Said {
     /// Reads it; nothing is in it if the entry is not one that leads to a relay on this machine.
     pub fn of(entry: &Json) -> Self {
-        let address = ["url", "httpUrl", "serverUrl"]
-            .iter()
-            .find_map(|key| entry.get(key)?.as_text());
-        let said = match address {
+        let said = match address(entry) {
             Some(address) => Self::of_address(address),
             None => Self::of_command(entry),
         };
@@ -76,11 +77,13 @@ impl Said {
         if !is_relay(words.next()?) || words.next()? != "mcp" {
             return None;
         }
-        let variables = ["env", "environment"].iter().filter_map(|key| entry.get(key));
-        let agents = variables.filter_map(|variables| variables.get("RELAY_AGENT")?.as_text());
+        let agents = ["env", "environment"].into_iter().filter_map(|key| {
+            let agent = entry.get(key)?.get(AGENT)?.as_text()?;
+            (!agent.is_empty()).then(|| (key, agent.to_owned()))
+        });
         let mut said = Self {
             transport: Some(Transport::Stdio),
-            agent_in_environment: agents.map(str::to_owned).find(|agent| !agent.is_empty()),
+            agents_in_environment: agents.collect(),
             ..Self::default()
         };
         while let Some(word) = words.next() {
@@ -102,21 +105,34 @@ impl Said {
         Some(said)
     }
 
-    /// Adds to a connection what nothing else is asked for.
-    pub fn keep(self, connection: &mut Connection) {
+    /// Adds to a connection what nothing else is asked for; `entry` is what becomes of a connection. Returns whose sessions these were, as it was
+    /// written, where that cannot be written there.
+    pub fn keep(self, connection: &mut Connection, entry: fn(&Connection) -> Json) -> Option<String> {
         let over_stdio = |transport| transport == Transport::Stdio;
         let same_kind = self.transport.map(over_stdio) == Some(over_stdio(connection.transport));
         connection.tools = connection.tools.take().or(self.tools);
         if same_kind {
-            // The environment stays where it is.
-            connection.agent = self.agent;
             connection.others = self.others;
-            return;
+            connection.agent = self.agent.clone();
         }
-        // How a variable is written in an address is not how it is written elsewhere.
-        let is_name =
-            |agent: &String| !agent.contains(|c: char| !c.is_ascii_graphic() || "${}&#+%?\"".contains(c));
-        connection.agent = self.agent.or(self.agent_in_environment).filter(is_name);
+        let new = entry(connection);
+        let own = members::environment(&new);
+        let stays = same_kind && self.agents_in_environment.iter().any(|(key, _)| *key == own);
+        if connection.agent.is_some() || stays {
+            return None;
+        }
+        let in_environment = self.agents_in_environment.into_iter().next();
+        let agent = self.agent.or(in_environment.map(|(_, agent)| agent))?;
+        // How a variable is written in one place is not how it is written in another.
+        let is_name = !agent.contains(|c: char| !c.is_ascii_graphic() || "${}&#+%?\"".contains(c));
+        if is_name {
+            connection.agent = Some(agent);
+            return None;
+        }
+        // A command has the variable in its environment, and the addresses of some editors name it.
+        let has_variable =
+            over_stdio(connection.transport) || address(&new).is_some_and(|address| address.contains(AGENT));
+        (!(has_variable && agent.contains(AGENT))).then_some(agent)
     }
 }
 

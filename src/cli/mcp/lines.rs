@@ -6,14 +6,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::server::json_id::{self, IdFinder};
+use crate::server::json_id::{self, BYTE_ORDER_MARK, IdFinder};
 use crate::server::json_rpc::{check_keys, check_request_id};
 
 /// Longest line, in bytes: as long as the relay takes a request.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// What some clients write before their first line: <https://www.rfc-editor.org/rfc/rfc3629#section-6>
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How much is read at once, in bytes: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use listeners::{Listener, Protocol, SocketState};
+
 use super::super::client::{Client, ClientError};
 use super::super::health::Health;
 use super::super::ourselves;
@@ -15,13 +17,15 @@ pub enum Holder {
     RelayAlone,
     /// A relay, and processes of this machine are connected to it, or it cannot be told whether any is.
     RelayWithClients,
+    /// A relay, and something else has the same port at another address, or for UDP.
+    RelayAmongOthers,
     /// Something else.
     Stranger,
 }
 
 impl Holder {
     /// Says what ends a relay there and nothing else, in the source design's words as long as they do that: `lsof` lists both ends of a
-    /// connection.
+    /// connection, and whatever else has the number of the port.
     pub fn hint(self, port: u16) -> String {
         let hint = |listens| {
             format!("relay already running? kill it with: kill $(lsof -ti:{port}{listens})\nport {port}: ")
@@ -29,7 +33,7 @@ impl Holder {
         match self {
             Self::RelayAlone => hint(""),
             Self::RelayWithClients => hint(" -sTCP:LISTEN"),
-            Self::Stranger => format!("relay serve: port {port} is taken: "),
+            Self::RelayAmongOthers | Self::Stranger => format!("relay serve: port {port} is taken: "),
         }
     }
 }
@@ -71,10 +75,28 @@ pub async fn taken(args: &Serve, address: SocketAddr) -> ServeError {
     };
     let holder = match is_relay {
         false => Holder::Stranger,
-        true if are_others_connected(port) == Some(false) => Holder::RelayAlone,
-        true => Holder::RelayWithClients,
+        true => around(port),
     };
     ServeError::PortInUse { port, holder, found }
+}
+
+/// Finds out who else of this machine has to do with the port of a relay.
+fn around(port: u16) -> Holder {
+    let mut sockets = listeners::get_all().unwrap_or_default();
+    sockets.retain(|socket| socket.socket.port() == port);
+    let listens = |socket: &&Listener| socket.state == SocketState::Listen;
+    let relay = sockets.iter().find(listens).map(|socket| socket.process.pid);
+    let is_others =
+        |socket: &&Listener| socket.protocol == Protocol::UDP || Some(socket.process.pid) != relay;
+    let others: Vec<&Listener> = sockets.iter().filter(is_others).collect();
+    let has_port = |socket: &&Listener| socket.protocol == Protocol::UDP || listens(socket);
+    if others.iter().any(has_port) {
+        return Holder::RelayAmongOthers;
+    }
+    if others.is_empty() && are_others_connected(port) == Some(false) {
+        return Holder::RelayAlone;
+    }
+    Holder::RelayWithClients
 }
 
 /// Tells whether another process of this machine has a connection to a port, wherever that is; nothing where the system does not tell.

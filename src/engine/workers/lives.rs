@@ -121,10 +121,21 @@ impl Engine {
                 self.fail(worker, &reason, None, step);
                 self.end_worker(worker, WorkerState::Failed { reason }, step);
             }
-            (Stage::Starting { .. }, Happened::Exited { status, last_lines }) => {
-                let last_lines = last_of(&last_lines);
-                let lines = if last_lines.is_empty() { "" } else { ": " };
-                let reason = format!("it has ended ({status}){lines}{last_lines}");
+            // It has begun what it was started for, however soon it was done.
+            (
+                Stage::Starting {
+                    call,
+                    until,
+                    spoke: true,
+                },
+                Happened::Exited { status, last_lines },
+            ) => {
+                self.timers.disarm(until, Timer::WorkerStarts(worker));
+                self.runs(worker, call, true, step);
+                self.has_exited(worker, status, &last_lines, step);
+            }
+            (Stage::Starting { spoke: false, .. }, Happened::Exited { status, last_lines }) => {
+                let reason = ended_at_once(status, &last_lines);
                 self.fail(worker, &reason, None, step);
                 self.end_worker(worker, WorkerState::Failed { reason }, step);
             }
@@ -488,6 +499,18 @@ pub(super) fn news_metadata(agent: &AgentName, event: &str) -> String {
 fn line(text: &str) -> String {
     let parts = text.split(char::is_control).filter(|part| !part.is_empty());
     clipped(&parts.collect::<Vec<_>>().join(" ")).to_owned()
+}
+
+/// Says of a program that it has ended before it was said to run: whatever it wanted to do, it has not begun. It is not logged in, or does not take
+/// its arguments.
+fn ended_at_once(status: ExitStatus, last_lines: &str) -> String {
+    match last_of(last_lines).as_str() {
+        "" => format!("it has ended at once with {status}; it has written nothing"),
+        lines => format!(
+            "it has ended at once with {status}: {}",
+            lines.replace('\n', " / ")
+        ),
+    }
 }
 
 /// Returns the last lines of what a program has written, without what would steer a terminal.

@@ -26,6 +26,7 @@ use self::events::{Event, Heard};
 use super::accept::json_body;
 use super::dispatch::ResponseBody;
 use super::http::collect;
+use super::json_id::BYTE_ORDER_MARK;
 use super::owner::{Answered, Outcome, ProgramKey};
 use super::wire::Link;
 use super::{Shared, refuse, refuse_as};
@@ -36,9 +37,6 @@ use crate::tools::{self, frame};
 
 pub use events::{Program, slimmed};
 pub use messaging::Messaging;
-
-/// What some hosts write before a text: <https://www.rfc-editor.org/rfc/rfc3629#section-6>
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Longest name of a process, in bytes: several times a UUID.
 const PROCESS_BYTES_MAX: usize = 128;

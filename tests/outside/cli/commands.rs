@@ -2,12 +2,14 @@
 
 mod api;
 mod directory;
+mod environment;
 mod flush;
 mod gatherings;
 mod hold;
 mod hook;
 mod hook_doors;
 mod hook_ends;
+mod json;
 mod mode;
 mod no_relay;
 mod peek;

@@ -104,6 +104,39 @@ fn a_running_relay_that_has_clients_is_ended_alone() {
     }
 }
 
+/// `lsof` lists whatever has the number of the port, at another address and for UDP too.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_running_relay_beside_others_with_its_port_is_ended_by_relay_stop_alone() {
+    let running = Relay::start();
+    let port = running.port;
+    let stop = format!(
+        "this ends it alone: {} stop --port {port}\n",
+        env!("CARGO_BIN_EXE_relay")
+    );
+    let refused = || {
+        let taken = format!("relay serve: port {port} is taken: relay ");
+        let said = predicates::str::starts_with(taken).and(predicates::str::ends_with(stop.clone()));
+        try_to_serve(port)
+            .code(1)
+            .stdout("")
+            .stderr(said.and(contains("kill").not()));
+    };
+    let mut second = Relay::start_at(port, &["--host", "127.0.0.2"], &[]);
+    refused();
+    second.kill();
+    let listener = TcpListener::bind(("127.0.0.2", port)).expect("the port is free");
+    refused();
+    drop(listener);
+    let udp = std::net::UdpSocket::bind(("127.0.0.1", port)).expect("the port is free");
+    refused();
+    drop(udp);
+    let hint = format!("relay already running? kill it with: kill $(lsof -ti:{port})\n");
+    try_to_serve(port)
+        .code(1)
+        .stderr(predicates::str::starts_with(hint));
+}
+
 #[test]
 fn relay_listens_on_both_loopback_addresses_at_one_port() {
     let ask = |host: &str, port: u16| {

@@ -98,9 +98,14 @@ impl Supervisor {
 
     /// Starts one that is told to ignore signals, by their names.
     pub fn start_ignoring(signals: &str, order: &Value) -> Self {
+        Self::start_after(&format!("trap '' {signals}"), order)
+    }
+
+    /// Starts one by a shell, in which something is done before.
+    pub fn start_after(before: &str, order: &Value) -> Self {
         let relay = relay_command();
         let mut command = Command::new("sh");
-        let script = format!("trap '' {signals}; exec \"$0\" worker");
+        let script = format!("{before}; exec \"$0\" worker");
         command.args(["-c", &script]).arg(relay.get_program());
         command.envs(relay.get_envs().filter_map(|(name, value)| Some((name, value?))));
         Self::start_by(command, order)

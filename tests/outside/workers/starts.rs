@@ -169,10 +169,10 @@ fn mask(scene: &Scene, name: &str) -> u64 {
 #[cfg(target_os = "linux")]
 fn what_relay_was_told_to_ignore_a_program_is_not() {
     let scene = Scene::new();
-    // Without a program of its own: while a shell starts one it holds all signals off.
-    let program =
-        "while read -r line; do echo \"$line\"; done </proc/$$/status >\"$DIRECTORY/status\"; exec sleep 600";
-    let program = scene.program(program);
+    let program = scene.program(
+        // By the shell alone, which blocks signals while it starts another program.
+        "while read -r line; do echo \"$line\"; done </proc/self/status >\"$DIRECTORY/status\"; exec sleep 600",
+    );
     let order = scene.order(&[text(&program)]);
     // INT and QUIT are those of what a shell without job control runs in the background.
     let all = "HUP INT QUIT TERM ALRM USR1 USR2 TSTP TTIN TTOU WINCH XCPU XFSZ VTALRM PROF URG";
@@ -186,4 +186,20 @@ fn what_relay_was_told_to_ignore_a_program_is_not() {
     let of_system = mask(&scene, "SigIgn:") & 0x7fff_ffff;
     assert_eq!(of_system, 0, "{}", scene.text("status"));
     assert_eq!(mask(&scene, "SigBlk:"), 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn no_file_that_relay_was_started_with_reaches_a_program() {
+    let scene = Scene::new();
+    let script = r#"for fd in 0 1 2 3 4 5 6 7 8 9; do [ -e /proc/$$/fd/$fd ] && open="$open $fd"; done
+echo "open:$open"; exit 3"#;
+    let program = scene.program(script);
+    for in_terminal in [true, false] {
+        let mut order = scene.order(&[text(&program)]);
+        order["in_terminal"] = json!(in_terminal);
+        let mut supervisor = Supervisor::start_after("exec 5</dev/null 7>/dev/null", &order);
+        supervisor.started();
+        assert_eq!(supervisor.last()["last_lines"], json!(["open: 0 1 2"]));
+    }
 }

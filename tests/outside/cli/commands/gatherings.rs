@@ -47,12 +47,12 @@ fn the_person_makes_a_group_fills_it_and_removes_it() {
     done(
         &relay,
         &["group", "leave", "crew", "--role", "tester"],
-        "@tester (role) is no more in @crew\n",
+        "@tester (role) has left @crew\n",
     );
     refused(&relay, &["group", "leave", "crew", "dev-a"], "dev-a");
     refused(&relay, &["group", "join", "crew", "nobody"], "nobody");
     refused(&relay, &["group", "join", "everyone", "dev-a"], "everyone");
-    done(&relay, &["group", "remove", "crew"], "@crew is there no more\n");
+    done(&relay, &["group", "remove", "crew"], "@crew is removed\n");
     refused(&relay, &["group", "remove", "crew"], "crew");
     ask(relay.port, &["group", "join", "crew"]).assert().code(2);
 }
@@ -99,7 +99,7 @@ fn the_person_makes_a_channel_with_agents_in_it_and_has_them_leave() {
     done(
         &relay,
         &["channel", "leave", "build", "dev-a"],
-        "#build is there no more\n",
+        "#build is removed\n",
     );
     refused(&relay, &["channel", "join", "build", "dev-a"], "#build");
     done(
@@ -107,11 +107,7 @@ fn the_person_makes_a_channel_with_agents_in_it_and_has_them_leave() {
         &["channel", "make", "build", "dev-a"],
         "in #build: dev-a\n",
     );
-    done(
-        &relay,
-        &["channel", "remove", "build"],
-        "#build is there no more\n",
-    );
+    done(&relay, &["channel", "remove", "build"], "#build is removed\n");
     refused(&relay, &["channel", "remove", "general"], "general");
     refused(&relay, &["channel", "remove", "build"], "#build");
     ask(relay.port, &["channel", "make", "build"]).assert().code(2);

@@ -166,7 +166,7 @@ fn the_sender_is_told() {
 #[test]
 fn an_agents_shell_holds_and_lets_pass_nothing() {
     let relay = told();
-    let refused = "this is an agent's own shell (CLAUDECODE is set), and what is held, passes or is dropped the person says; ask them\n";
+    let refused = "this is an agent's own shell (CLAUDECODE is set), and only the person says what is held, what passes and what is dropped; ask them\n";
     for arguments in [
         &["hold"][..],
         &["hold", "dev-a"],

@@ -1,3 +1,5 @@
+use std::io::{BufRead as _, BufReader, Read as _};
+
 use super::*;
 
 #[test]
@@ -162,7 +164,7 @@ fn is_shown_again(relay: &Relay) {
 fn what_stdout_does_not_take_is_not_read() {
     let relay = told();
     let said = "relay read: cannot write to stdout: ";
-    let kept = "; the messages are not read, and will be shown again\n";
+    let kept = "; what was not written is not read, and will be shown again\n";
     relay.session(Way::Sse).post("dev-b", "user", "hello");
     let full = std::fs::File::options().write(true).open("/dev/full");
     let closed = || {
@@ -280,6 +282,82 @@ fn what_a_slow_reader_takes_in_the_end_is_read_once() {
 }
 
 #[test]
+fn what_comes_while_it_reads_is_for_the_next_read() {
+    let relay = told();
+    posted(&relay, &["one", "two"]);
+    let mut read = begin(relay.port, &["read"], Stdio::piped());
+    let mut stdout = BufReader::new(read.stdout.take().expect("it is piped"));
+    let mut shown = String::new();
+    while !shown.ends_with("\n  one\n") {
+        stdout.read_line(&mut shown).expect("it is text");
+    }
+    until("the second is in the pipe", || unread(&relay, "user") == 0);
+    posted(&relay, &["three"]);
+    stdout.read_to_string(&mut shown).expect("it is text");
+    assert_eq!(read.wait().expect("it ends").code(), Some(0));
+    assert!(
+        shown.ends_with("\n  two\n") && !shown.contains("three"),
+        "{shown}"
+    );
+    assert_eq!(unread(&relay, "user"), 1);
+}
+
+#[test]
+fn what_was_written_is_one_array_also_where_relay_goes_away() {
+    let mut relay = told();
+    posted(&relay, &["one", "two"]);
+    let read = begin(relay.port, &["read", "--json"], Stdio::piped());
+    until("the first is in the pipe", || unread(&relay, "user") == 1);
+    relay.kill();
+    let output = read.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    let read: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        (read.as_array().map(Vec::len), &read[0]["body"]),
+        (Some(1), &json!("one"))
+    );
+}
+
+/// Ctrl-Z stops a read as well as what it writes to, and nobody may ever have them go on.
+#[test]
+fn a_read_that_is_stopped_holds_nothing_back_and_goes_on_where_it_was() {
+    let relay = told();
+    posted(&relay, &["one", "two"]);
+    let read = begin(relay.port, &["read"], Stdio::piped());
+    until("the first is in the pipe", || unread(&relay, "user") == 1);
+    let started = Instant::now();
+    signal(read.id(), "TSTP");
+    until("it is taken back", || unread(&relay, "user") == 2);
+    assert!(
+        started.elapsed() < Duration::from_secs(8),
+        "it was not for want of patience"
+    );
+    signal(read.id(), "CONT");
+    let output = read.wait_with_output().expect("it ends");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    for body in ["\n  one\n", "\n  two\n"] {
+        assert_eq!(shown.matches(body).count(), 1, "{shown}");
+    }
+    assert_eq!((output.status.code(), unread(&relay, "user")), (Some(0), 0));
+}
+
+#[test]
+fn a_wait_that_is_stopped_takes_nothing_until_it_goes_on() {
+    let relay = told();
+    let wait = begin(relay.port, &["wait"], Stdio::piped());
+    await_wait(&relay, "user");
+    signal(wait.id(), "TSTP");
+    relay.await_sessions(0);
+    posted(&relay, &["one"]);
+    assert_eq!(unread(&relay, "user"), 1);
+    signal(wait.id(), "CONT");
+    let output = wait.wait_with_output().expect("it ends");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.ends_with("\n  one\n"), "{shown}");
+}
+
+#[test]
 fn no_session_of_an_agent_may_have_the_persons() {
     let relay = Relay::start();
     let reason = |argument: &str| {
@@ -324,7 +402,7 @@ fn a_closed_stdout_takes_no_messages() {
         let read = format!("exec \"$0\" {read} --port {port}");
         let output = shell.args(["-c", &read, env!("CARGO_BIN_EXE_relay")]).output();
         let output = output.expect("a shell");
-        let said = "relay read: cannot write to stdout: it is closed, or /dev/null opened for reading and writing; the messages are not read, and will be shown again\n";
+        let said = "relay read: cannot write to stdout: it is closed, or /dev/null opened for reading and writing; what was not written is not read, and will be shown again\n";
         assert_eq!(
             (
                 output.status.code(),

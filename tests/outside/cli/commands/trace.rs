@@ -103,10 +103,7 @@ fn what_the_person_took_says_that_its_agent_has_not_got_it() {
     );
     let trace = ask(relay.port, &["trace", &id]).assert().code(0);
     let text = stdout_of(&trace);
-    assert!(
-        text.contains("  shown to you in its stead, in session "),
-        "{text}"
-    );
+    assert!(text.contains("  you took it from dev-a's inbox\n"), "{text}");
     assert!(
         text.ends_with("  taken by you: its agent will not see it\n"),
         "{text}"

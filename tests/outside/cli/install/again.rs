@@ -262,3 +262,68 @@ fn installations_at_the_same_time_wait_for_each_other() {
     }
     assert_eq!(desk.files().len(), 5, "a file for each editor");
 }
+
+#[test]
+fn an_agent_that_cannot_be_kept_is_told_of_with_how_it_is_named() {
+    let desk = Desk::new();
+    let (claude, cursor) = (
+        desk.project.join(".mcp.json"),
+        desk.project.join(".cursor/mcp.json"),
+    );
+    let over = |editor: &str, path: &Path, entry: &Value, transport: &str| {
+        desk.write(path, &json!({"mcpServers": {"relay": entry}}).to_string());
+        let arguments = [
+            "install",
+            "--no-hooks",
+            "--editor",
+            editor,
+            "--transport",
+            transport,
+        ];
+        let said = desk.relay(&arguments).assert().code(0);
+        String::from_utf8_lossy(&said.get_output().stderr).into_owned()
+    };
+    let told = |agent: &str| json!({"command": "relay", "args": ["mcp"], "env": {"RELAY_AGENT": agent}});
+    let said = over("cursor", &cursor, &told("${ME}"), "http");
+    let expected = "Cursor: its entry named the agent as \"${ME}\", which an address cannot hold; put agent=NAME into its address\n";
+    assert!(said.contains(expected), "{said}");
+    // Cursor's addresses name no variable, and those of Claude Code the same one.
+    let said = over("cursor", &cursor, &told("${env:RELAY_AGENT}"), "http");
+    assert!(said.contains("cannot hold"), "{said}");
+    let said = over("claude", &claude, &told("${RELAY_AGENT}"), "http");
+    assert!(!said.contains("cannot hold"), "{said}");
+    let address =
+        |agent: &str| json!({"type": "http", "url": format!("http://localhost:7331/mcp?agent={agent}")});
+    let said = over("claude", &claude, &address("${ME}"), "stdio");
+    let expected = "which a command cannot hold; put --agent NAME into its arguments\n";
+    assert!(said.contains(expected), "{said}");
+    for named in ["${RELAY_AGENT:-}", "dev-a"] {
+        let said = over("claude", &claude, &address(named), "stdio");
+        assert!(!said.contains("cannot hold"), "{said}");
+    }
+}
+
+#[test]
+fn an_agent_stays_whatever_its_variable_stood_beside_or_was_called() {
+    let desk = Desk::new();
+    let (cursor, vscode) = (
+        desk.project.join(".cursor/mcp.json"),
+        desk.project.join(".vscode/mcp.json"),
+    );
+    let env = json!({"RELAY_AGENT": "dev-b", "N": 5, "L": []});
+    let entry = json!({"command": "/old/relay", "args": ["mcp"], "env": env});
+    desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+    desk.write(&vscode, &json!({"servers": {"relay": entry}}).to_string());
+    install(&desk, &["cursor", "--editor", "vscode"]);
+    let kept = json!({"command": RELAY, "args": ["mcp"], "env": {"RELAY_AGENT": "dev-b"}});
+    assert_eq!(desk.json(&cursor), json!({"mcpServers": {"relay": kept}}));
+    let env = json!({"RELAY_AGENT": "dev-b", "N": 5});
+    let kept = json!({"type": "stdio", "command": RELAY, "args": ["mcp"], "env": env});
+    assert_eq!(desk.json(&vscode), json!({"servers": {"relay": kept}}));
+    // By the word of another editor.
+    let entry = json!({"command": "/old/relay", "args": ["mcp"], "environment": {"RELAY_AGENT": "dev-b"}});
+    desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+    install(&desk, &["cursor"]);
+    let kept = json!({"command": RELAY, "args": ["mcp", "--agent", "dev-b"]});
+    assert_eq!(desk.json(&cursor), json!({"mcpServers": {"relay": kept}}));
+}
