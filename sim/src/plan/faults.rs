@@ -127,7 +127,7 @@ pub struct ClockSet {
 
 /// Draws when the server's clock is set: in half of the runs, a few times. They come from a sequence of their own.
 pub(crate) fn draw_clock(seed: u64, duration_ms: u64) -> Vec<ClockSet> {
-    let mut rng = Rng::with_seed(seed ^ 0x636c_6f63_6b);
+    let mut rng = Rng::with_seed(seed ^ 0x0063_6c6f_636b);
     if rng.bool() {
         return Vec::new();
     }

@@ -254,6 +254,8 @@ impl Case<'_> {
                             && process.asked_ms + SKEW_MS >= call.sent_ms
                             && process
                                 .started_ms
+                                // One that has called and ended before it was reported to run has run.
+                                .or(process.said_ms.filter(|_| process.reported_ms.is_some()))
                                 .is_some_and(|at_ms| at_ms <= ended_ms.saturating_add(SKEW_MS))
                             && !answered.contains(number)
                     };
@@ -366,7 +368,8 @@ impl Case<'_> {
 
     /// Whether its parent must be told that it is ready, and whether it may.
     fn ready(&self, process: &Process) -> [bool; 2] {
-        let may = process.started_ms.is_some() && process.said_ms.is_some();
+        // Also one that ended before it was reported to run.
+        let may = process.started_ms.or(process.reported_ms).is_some() && process.said_ms.is_some();
         let ready_ms = process.started_ms.zip(process.heard_ms);
         let ready_ms = ready_ms.map(|(started_ms, heard_ms)| started_ms.max(heard_ms));
         let is_in_time = ready_ms.is_some_and(|at_ms| at_ms + SKEW_MS < Self::until_ms(process));
