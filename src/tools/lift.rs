@@ -123,7 +123,7 @@ pub(super) const AFTER: Argument = Argument {
     name: "after",
     accepts: Accepts::Text,
     needed: Needed::Never,
-    description: "Id of the last message that you have seen: what was handed over behind it comes again",
+    description: "Id of the last message you saw: what came behind it comes again",
 };
 
 /// Whose inbox a tool is about.
