@@ -88,7 +88,7 @@ fn what_is_wrong_with_a_call_is_named_with_what_is_accepted() {
         (
             "read_messages",
             json!({"for": "pm", "since": 1}),
-            r#"unknown argument "since"; read_messages takes for, wait_seconds"#,
+            r#"unknown argument "since"; read_messages takes for, wait_seconds, after"#,
         ),
         (
             "read_messages",
