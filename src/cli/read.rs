@@ -164,11 +164,11 @@ async fn take(args: &Taking<'_>) -> Result<End, ReadError> {
         Ok(Last::Taken) => reading.done(),
         // The end of the connection gives it back.
         Ok(Last::NotAskedFor) => {}
-        Err(ReadError::Stdout(error)) if taken > 0 && error.kind() == io::ErrorKind::BrokenPipe => {}
+        // Whoever has as much as it wanted may be gone.
+        Err(ReadError::Stdout(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(End::Done),
         Err(error) => return Err(error),
     }
     if taken > 0 {
-        // Whoever has all of them may be gone.
         return Ok(End::Done);
     }
     ended?;

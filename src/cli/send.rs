@@ -56,7 +56,7 @@ pub struct Send {
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// There is no message.
-    #[error("the message is missing; give it as an argument, or pipe it in: relay send TO BODY")]
+    #[error("the message is missing; give it as the last argument, or pipe it in")]
     NoBody,
     /// stdin could not be read, or is no text.
     #[error("cannot read the message from stdin: {0}")]

@@ -263,6 +263,8 @@ impl Engine {
     /// it is said to nobody else.
     fn resolve_list(&self, from: &AgentName, list: &str) -> Result<Resolved, agents::Refusal> {
         let invalid = || InvalidAddress { given: shown(list) };
+        let list = list.trim_end();
+        let list = list.strip_suffix(SEPARATOR).unwrap_or(list);
         let addresses: Vec<&str> = list.split(SEPARATOR).map(str::trim).collect();
         if addresses.len() > ADDRESSES_MAX {
             return Err(invalid().into());

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::agents::{self, NamedAs};
 use super::channels::Channel;
 use super::io::{self, Outcome};
-use super::names::{AgentName, ChannelName, GroupName, Role, SessionId, check_name, shown};
+use super::names::{
+    AgentName, ChannelName, GroupName, InvalidName, PERSON, Role, SessionId, check_name, shown,
+};
 use super::time::Timestamp;
 use super::{Engine, Step};
 
@@ -445,6 +447,11 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Reply, io::Refusal> {
         let name = self.group_name(by, name)?;
+        if name.local() == PERSON {
+            // What is sent to @user is to reach the person, or nobody.
+            let (noun, name) = ("group", PERSON.to_owned());
+            return Err(agents::Refusal::from(InvalidName::Reserved { noun, name }).into());
+        }
         if self.groups.has_group(name.as_str()) {
             return Err(Refusal::Exists { name }.into());
         }

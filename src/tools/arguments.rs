@@ -178,8 +178,15 @@ impl Argument {
         }
     }
 
-    /// Takes a text for what it can only mean here: models write numbers, truths and words so.
+    /// Takes a text for what it can only mean here: models write numbers, truths and words so, and several recipients as an array.
     fn understand(&self, given: &mut Given<'_>) {
+        if let (Accepts::Address, Given::Other(Value::Array(all))) = (&self.accepts, &*given) {
+            let all: Option<Vec<&str>> = all.iter().map(Value::as_str).collect();
+            if let Some(all) = all.filter(|all| !all.is_empty()) {
+                *given = Given::Text(all.join(", ").into());
+            }
+            return;
+        }
         let Given::Text(text) = &*given else {
             return;
         };

@@ -5,7 +5,7 @@ use crate::engine::absence::{Absence, Absent};
 use crate::engine::address::Warning;
 use crate::engine::holds::HeldBy;
 use crate::engine::room::Part;
-use crate::engine::{AgentName, Context, Delivery, Message, Timestamp};
+use crate::engine::{AgentName, Context, Delivery, GroupName, Message, Role, Timestamp};
 
 /// Room that a message takes beside its body, in bytes: its names, id and time, with the quotes escaped.
 const FRAME_BYTES: usize = 320;
@@ -211,12 +211,26 @@ pub struct Posted<'a> {
 }
 
 fn note(posted: &Posted<'_>) -> Option<String> {
-    let in_vain = posted.warnings.iter().find_map(|warning| match warning {
+    let warned = posted.warnings.iter().find_map(|warning| match warning {
         Warning::NobodyElse(_) => Some(alone_text(posted.given)),
         Warning::NobodysChannel(_) => Some(nobodys_text(posted.given)),
-        Warning::AlsoRole(_) | Warning::AlsoGroup(_) | Warning::Repeated => None,
+        Warning::AlsoRole(role) => Some(also_role_text(role)),
+        Warning::AlsoGroup(group) => Some(also_group_text(group)),
+        Warning::Repeated => None,
     });
-    in_vain.or_else(|| posted.absence.map(absence_text))
+    let absence = posted.absence.map(absence_text);
+    let notes: Vec<String> = warned.into_iter().chain(absence).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// Says that an agent is called as a role of others is.
+pub fn also_role_text(role: &Role) -> String {
+    format!("{role} is a role of others, too; it was sent to the agent")
+}
+
+/// Says that an agent or a role is called as a group is.
+pub fn also_group_text(group: &GroupName) -> String {
+    format!("{group} is a group, too; it was not sent to its members")
 }
 
 /// Says that nobody else is in a channel, by the address that was given.

@@ -415,8 +415,8 @@ fn sent(reply: &Reply, texts: &mut Texts<'_>) {
 
 fn warned(warning: &Warning, given: &str) -> String {
     match warning {
-        Warning::AlsoRole(role) => format!("{role} is a role of others, too; it was sent to the agent"),
-        Warning::AlsoGroup(group) => format!("{group} is a group, too; it was not sent to its members"),
+        Warning::AlsoRole(role) => messages::also_role_text(role),
+        Warning::AlsoGroup(group) => messages::also_group_text(group),
         Warning::Repeated => "it was sent before, and was not sent again".to_owned(),
         Warning::NobodyElse(_) => messages::alone_text(given),
         Warning::NobodysChannel(_) => messages::nobodys_text(given),

@@ -128,9 +128,10 @@ fn an_address_means_whom_the_table_says() {
 
 #[test]
 fn several_names_with_commas_between_them_are_one_message_that_each_gets_once() {
-    let rows: [(&str, &str, &[&str]); 8] = [
+    let rows: [(&str, &str, &[&str]); 9] = [
         ("dev-a, qa", "dev-a, qa", &["dev-a", "qa"]),
         ("qa,dev-a", "qa, dev-a", &["dev-a", "qa"]),
+        ("qa, dev-a, ", "qa, dev-a", &["dev-a", "qa"]),
         (" dev-a ,@dev-a", "dev-a", &["dev-a"]),
         ("dev-a, implementer", "dev-a, @implementer", &["dev-a", "dev-b"]),
         ("crew, user", "@crew, user", &["dev-a", "dev-b", "user"]),
@@ -170,7 +171,7 @@ fn one_of_several_that_means_nobody_is_named_and_nobody_gets_it() {
     }
     let too_many = vec!["dev-a"; 33].join(",");
     for address in [
-        "dev-a,",
+        "dev-a,,",
         ",",
         "dev-a,,qa",
         "dev-a, #build",

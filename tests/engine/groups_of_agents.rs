@@ -179,6 +179,14 @@ fn a_group_is_made_filled_looked_at_and_ended() {
 }
 
 #[test]
+fn no_group_is_called_as_the_person_is() {
+    let mut relay = with_pm();
+    let (noun, name) = ("group", "user".to_owned());
+    let taken = agents::Refusal::from(InvalidName::Reserved { noun, name });
+    assert_eq!(relay.call(PM, 1, create("user", "")), [refused(1, taken.into())]);
+}
+
+#[test]
 fn a_group_belongs_to_the_project_of_who_makes_it() {
     let mut relay = with_pm();
     let created = |name| groups::Reply::Created { name };

@@ -161,7 +161,7 @@ fn every_bad_argument_is_named_with_what_is_accepted() {
     let bad = [
         (
             "post_message",
-            json!({"to": ["pm"], "kind": "free", "body": ""}),
+            json!({"to": [5], "kind": "free", "body": ""}),
             "\"to\" is an array; accepted: a string",
         ),
         (

@@ -245,7 +245,8 @@ impl Program {
         match self {
             Self::Claude => process
                 .filter(|name| Process::named(name).is_some_and(|process| process.is_certain()))
-                .map(str::to_owned),
+                .map(str::to_owned)
+                .or_else(|| Process::of_cli(&["claude"]).map(|process| process.name())),
             Self::Codex => Process::of_cli(&["codex"]).map(|process| process.name()),
             Self::Gemini => Process::of_cli(&["gemini"]).map(|process| process.name()),
         }

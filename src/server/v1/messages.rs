@@ -16,7 +16,7 @@ use crate::engine::{
     shown,
 };
 use crate::server::nodes;
-use crate::tools::messages::absence_text;
+use crate::tools::messages::{absence_text, also_group_text, also_role_text};
 
 /// What the sender of a message should know that is held.
 const HELD: &str =
@@ -338,10 +338,8 @@ impl Accepted {
 /// Says what the sender should know beside that its message was accepted.
 fn warned(warning: &Warning) -> Option<String> {
     match warning {
-        Warning::AlsoRole(role) => Some(format!(
-            "{role} is a role of others, too; it was sent to the agent"
-        )),
-        Warning::AlsoGroup(group) => Some(format!("{group} is a group, too; it was not sent to its members")),
+        Warning::AlsoRole(role) => Some(also_role_text(role)),
+        Warning::AlsoGroup(group) => Some(also_group_text(group)),
         Warning::NobodyElse(channel) => Some(format!("{channel} has no other member: nobody got it")),
         Warning::NobodysChannel(channel) => {
             Some(format!("nobody had made or joined {channel}: nobody got it"))

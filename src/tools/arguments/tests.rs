@@ -147,6 +147,22 @@ fn a_text_is_taken_by_every_tool_for_the_one_thing_that_it_can_mean() {
 }
 
 #[test]
+fn several_recipients_may_be_given_as_an_array() {
+    let post = |to: Value| {
+        let call = json!({"from": "pm", "to": to, "kind": "free", "body": "b"});
+        let arguments: serde_json::Map<String, Value> = serde_json::from_value(call).expect("an object");
+        let mut tools = all().tools();
+        let tool = tools.find(|tool| tool.name == "post_message").expect("a tool");
+        tool.command(arguments.into(), ReplyBytes::LEAST_KNOWN)
+    };
+    assert_eq!(post(json!(["dev-a", "@crew"])), post(json!("dev-a, @crew")));
+    for wrong in [json!([]), json!(["dev-a", 5]), json!({"dev-a": true})] {
+        let said = post(wrong).expect_err("no address").to_string();
+        assert!(said.contains("accepted: a string"), "{said}");
+    }
+}
+
+#[test]
 fn a_name_is_given_once() {
     let mut arguments = Arguments::default();
     assert!(arguments.add("a".into(), Given::Null));

@@ -80,7 +80,9 @@ impl Model {
 
     /// Each of several has to mean somebody, and is an agent, a role or a group.
     fn several(&mut self, from: &AgentName, address: &str) -> Result<Meant, Refusal> {
-        let parts: Vec<&str> = address.split(',').map(str::trim).collect();
+        // A comma may stand behind the last one.
+        let listed = address.trim_end().strip_suffix(',').unwrap_or(address);
+        let parts: Vec<&str> = listed.split(',').map(str::trim).collect();
         let mut all = Meant {
             to: Recipient::everyone(None),
             agents: Vec::new(),
