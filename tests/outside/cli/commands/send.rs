@@ -175,8 +175,7 @@ fn the_message_is_read_from_stdin_without_its_last_line_break() {
 #[test]
 fn a_message_that_is_none_is_not_sent() {
     let relay = Relay::start();
-    let missing =
-        "relay send: the message is missing; give it as an argument, or pipe it in: relay send TO BODY\n";
+    let missing = "relay send: the message is missing; give it as the last argument, or pipe it in\n";
     ask(relay.port, &["send", "pm"])
         .assert()
         .code(2)
