@@ -36,6 +36,8 @@ const MEANT: &str = "only who is meant gets a copy";
 const PROJECTS: &str = "a message reaches the project it is for alone";
 const FENCED: &str = "who was taken over gets nothing any more";
 const BACK: &str = "what is confirmed never comes back";
+const COMES: &str = "what is asked for behind a message comes";
+const ONCE_MORE: &str = "what was asked for behind a message comes once";
 const START: &str = "a start is told once to each role";
 const TIME: &str = "waits and calls are in time";
 const THIN_AIR: &str = "nothing from thin air";
@@ -113,5 +115,9 @@ const SEEDED: &[Row<Bug>] = &[
     (Bug::AnsweredTwice, 0, &[ONCE]),
     (Bug::ToolHidden, 0, &[HANDSHAKE]),
     (Bug::NotesLost, 0, &[TOLD]),
+    (Bug::AfterIgnored, 44, &[COMES]),
+    (Bug::AskedAgainUnmarked, 6, &[TWICE, OVERTAKEN]),
+    (Bug::AskedAgainTwice, 22, &[ONCE_MORE]),
+    (Bug::SeenForgotten, 22, &[REFUSAL]),
     (Bug::BridgeNeverBreaksOff, 48, &[LOST, START]),
 ];
