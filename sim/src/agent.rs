@@ -1,6 +1,6 @@
 //! Agents: they carry out their steps, and note what came of them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,8 +10,9 @@ use tokio::time::sleep;
 
 use crate::client::{Answer, Ask, Losses, PATIENCE, Pipe, Session, Settings, Told, now_ms};
 use crate::history::{Asked, Belongs, Filter, Outcome, Record, Seen, TOLD};
+use crate::memory::Memory;
 use crate::plan::projects::{project_of, whole};
-use crate::plan::{Action, AgentPlan, Call, Dialect, Illegal, Params, Step, Transport};
+use crate::plan::{Action, AgentPlan, Call, Dialect, Illegal, Params, Transport};
 use crate::stdio::is_trouble;
 use crate::tap::Bug;
 use crate::team;
@@ -31,8 +32,7 @@ pub struct Agent {
     serial: Rc<Cell<u64>>,
     /// How far it is; a machine that comes back goes on from there.
     next_step: Cell<usize>,
-    /// The latest message that it has read, of those whose ids it knows.
-    latest: RefCell<Option<Seen>>,
+    memory: Memory,
 }
 
 impl Agent {
@@ -63,7 +63,7 @@ impl Agent {
             settings,
             serial,
             next_step: Cell::new(0),
-            latest: RefCell::default(),
+            memory: Memory::default(),
         }
     }
 
@@ -73,10 +73,11 @@ impl Agent {
         sleep(Duration::from_millis(starts_ms.saturating_sub(now_ms()))).await;
         let mut session = self.open().await;
         let mut last_id = None;
-        while let Some(Step { pause_ms, action }) = self.plan.steps.get(self.next_step.get()) {
+        while let Some(step) = self.plan.steps.get(self.next_step.get()) {
             self.next_step.set(self.next_step.get() + 1);
-            sleep(Duration::from_millis(*pause_ms)).await;
-            let known = self.act(&session, action, &mut last_id).await;
+            sleep(Duration::from_millis(step.pause_ms)).await;
+            self.memory.begin(step.after);
+            let known = self.act(&session, &step.action, &mut last_id).await;
             if !known {
                 // What an agent does not know of is another agent's life.
                 session = self.open().await;
@@ -298,8 +299,9 @@ impl Agent {
 
     /// Notes that a call begins, and spells it out for the wire.
     fn prepare(&self, id: u64, call: &Call) -> (Noted<'_>, Ask) {
-        let (asked, tool, arguments) = self.spell(call);
-        let wait_ms = wait_ms(call);
+        let (mut asked, tool, mut arguments) = self.spell(call);
+        self.memory.ask_again(&mut asked, &mut arguments);
+        let wait_ms = team::wait_ms(call);
         let mut noted = Noted::new(self, asked);
         noted.asks_ms = team::asks_ms(call);
         noted.told = (self.plan.progress && wait_ms > 0).then(Told::default);
@@ -317,7 +319,7 @@ impl Agent {
     /// Returns what a call is for the history, and for the wire.
     fn spell(&self, call: &Call) -> (Asked, &'static str, Value) {
         if let (Call::Team(call), Some(mate)) = (call, self.plan.mate) {
-            let latest = self.latest.borrow();
+            let latest = self.memory.latest();
             return team::spell(mate, call, latest.as_ref(), |bytes| self.body(bytes));
         }
         let own = role(self.plan.role);
@@ -406,14 +408,6 @@ impl Agent {
     }
 }
 
-fn wait_ms(call: &Call) -> u64 {
-    match call {
-        Call::Read { wait_ms, .. } => *wait_ms,
-        Call::Team(call) => team::wait_ms(call),
-        Call::Post { .. } | Call::Pending { .. } | Call::Illegal(_) => 0,
-    }
-}
-
 /// A call that is noted however it ends: also when its agent is gone.
 struct Noted<'a> {
     agent: &'a Agent,
@@ -455,13 +449,7 @@ impl<'a> Noted<'a> {
         self.record.notice = notice_in(answer);
         let content = answer.as_ref().map(|answer| &answer["result"]["content"]);
         self.record.reply_bytes = content.map_or(0, |content| content.to_string().len());
-        if let Outcome::Messages { seen, .. } = &self.record.outcome
-            && let Some(latest) = seen
-                .last()
-                .filter(|latest| !latest.id.is_empty() && latest.part.is_none())
-        {
-            self.agent.latest.replace(Some(latest.clone()));
-        }
+        self.agent.memory.keep(&self.record.asked, &self.record.outcome);
         match self.record.outcome {
             // What went wrong was told, by relay or by the bridge, and the session is still there.
             Outcome::Unknown(why) => why == TOLD || is_trouble(why),

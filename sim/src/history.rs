@@ -75,6 +75,8 @@ pub struct Filter {
     pub channel: Option<String>,
     /// The answer to the post of this body, whose call waits for it: a call that asks is noted as a post and as a read.
     pub answers: Option<String>,
+    /// And, before that, what the agent was handed behind the message of this id once more.
+    pub after: Option<String>,
 }
 
 /// A message as a reader saw it.
@@ -317,11 +319,18 @@ impl std::fmt::Debug for Short<'_> {
                     from,
                     channel,
                     answers,
+                    after,
                 } = filter;
                 let answers = answers
                     .as_deref()
                     .map(|body| format!("an answer to {}", serial(body)));
-                let only = [from.as_deref(), channel.as_deref(), answers.as_deref()];
+                let after = after.as_deref().map(|id| format!("what comes again after {id}"));
+                let only = [
+                    from.as_deref(),
+                    channel.as_deref(),
+                    answers.as_deref(),
+                    after.as_deref(),
+                ];
                 only.into_iter()
                     .flatten()
                     .try_for_each(|only| write!(f, " only {only}"))

@@ -9,8 +9,8 @@
 //! - [`plan`]: a seed becomes a plan: parameters, what each agent does, which faults happen when.
 //! - [`world`]: a plan becomes a run: hosts, network, faults, the end phase.
 //! - [`net`]: sockets that know what their kernel would.
-//! - [`client`]: MCP sessions over both transports; [`stdio`]: and over the bridge; [`agent`]: who uses them;
-//!   [`team`]: those who register; [`projects`]: where several are.
+//! - [`client`]: MCP sessions over both transports; [`stdio`]: and over the bridge; [`agent`]: who uses them, with
+//!   what it has read in [`memory`]; [`team`]: those who register; [`projects`]: where several are.
 //! - [`tap`]: what passes in and out of the engine, for the marks; and the seeded bugs.
 //! - [`history`]: what every client saw; [`laws`]: a function a law over it; [`marks`]: what must have happened.
 //! - [`nodes`]: agents that are delivered to, in runs of their own; [`programs`]: agents whose programs show what waits, likewise; [`workers`]: agents that start others, around the engine alone and around the whole server.
@@ -25,6 +25,7 @@ pub mod history;
 pub mod job;
 pub mod laws;
 pub mod marks;
+pub mod memory;
 pub mod net;
 pub mod nodes;
 pub mod plan;

@@ -53,7 +53,7 @@ enum Command {
         #[arg(long)]
         seed: u64,
     },
-    /// Run seeded bugs until a seed catches them, or with so many seeds, and say which laws report them.
+    /// Run seeded bugs with the seeds that are to catch them, or with so many seeds, and say which laws report them.
     Bugs {
         /// Of which suite; of all if none is given.
         #[arg(long, value_parser = suites::SUITES.map(|suite| suite.name))]
@@ -61,7 +61,7 @@ enum Command {
         /// Which one, by its name; all of them if none is given.
         #[arg(long)]
         bug: Option<String>,
-        /// How many seeds each, and all of them; else those within which it must be caught, until the first.
+        /// How many seeds each, the first ones; else the one that is to catch it.
         #[arg(long)]
         seeds: Option<u64>,
     },
@@ -250,7 +250,7 @@ fn run_campaign(plan: Campaign) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs seeded bugs, each with the seeds within which it must be caught, until the first that does so; or with so many seeds, all of them.
+/// Runs seeded bugs, each with the seed that is to catch it, or with so many seeds.
 fn bugs(suite: Option<&str>, bug: Option<&str>, seeds: Option<u64>) -> ExitCode {
     let mut all_are_caught = true;
     let suites = suites::SUITES.into_iter();
@@ -259,7 +259,8 @@ fn bugs(suite: Option<&str>, bug: Option<&str>, seeds: Option<u64>) -> ExitCode 
         let seeded = (suite.seeded)().into_iter();
         for seeded in seeded.filter(|seeded| bug.is_none_or(|name| seeded.bug == name)) {
             let mut is_caught = false;
-            for seed in 0..seeds.unwrap_or(seeded.within) {
+            let tried = seeds.map_or(seeded.seed..seeded.seed + 1, |seeds| 0..seeds);
+            for seed in tried {
                 let run = suite.run(seed, Some(&seeded.bug)).expect("it is in the table");
                 let laws: Vec<_> = run.violations.iter().map(|violation| violation.law).collect();
                 if laws.is_empty() {
@@ -268,9 +269,6 @@ fn bugs(suite: Option<&str>, bug: Option<&str>, seeds: Option<u64>) -> ExitCode 
                 println!("{}: {} {seed}: {}", suite.name, seeded.bug, laws.join("; "));
                 reported.extend(laws);
                 is_caught = true;
-                if seeds.is_none() {
-                    break;
-                }
             }
             if !is_caught {
                 println!("{}: {} is not caught", suite.name, seeded.bug);

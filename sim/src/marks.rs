@@ -13,7 +13,11 @@ use crate::{projects, team};
 ///
 /// A mark that one seed in `n` reaches is required from `10 n` seeds on, rounded up: one campaign in twenty thousand of that
 /// length misses it by chance.
-pub const REQUIRED: [(&str, u64); 92] = [
+pub const REQUIRED: [(&str, u64); 96] = [
+    ("asked for again", 100),
+    ("confirmed: seen, as its reader says", 100),
+    ("undone: not seen, as its reader says", 100),
+    ("refused: behind what is forgotten", 100),
     ("agent registered", 100),
     ("agent taken over", 200),
     ("answer awaited", 200),

@@ -149,15 +149,20 @@ pub fn spell(
 }
 
 /// Returns how long a call waits, in milliseconds.
-pub fn wait_ms(call: &TeamCall) -> u64 {
+pub fn wait_ms(call: &Call) -> u64 {
     match call {
-        TeamCall::Wait { seconds } => seconds * 1_000,
-        TeamCall::Ask { wait_ms, .. } => *wait_ms,
-        TeamCall::Send { .. }
-        | TeamCall::Reply { .. }
-        | TeamCall::Check { .. }
-        | TeamCall::Filtered { .. }
-        | TeamCall::Group(_) => 0,
+        Call::Team(TeamCall::Wait { seconds }) => seconds * 1_000,
+        Call::Read { wait_ms, .. } | Call::Team(TeamCall::Ask { wait_ms, .. }) => *wait_ms,
+        Call::Team(
+            TeamCall::Send { .. }
+            | TeamCall::Reply { .. }
+            | TeamCall::Check { .. }
+            | TeamCall::Filtered { .. }
+            | TeamCall::Group(_),
+        )
+        | Call::Post { .. }
+        | Call::Pending { .. }
+        | Call::Illegal(_) => 0,
     }
 }
 

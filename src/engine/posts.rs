@@ -73,7 +73,11 @@ impl Engine {
         let await_ms = options.as_ref().and_then(|options| options.await_ms);
         let room = options.as_ref().and_then(|options| options.room);
         let context = match options {
-            Some(options) => self.context(from.agent(), &agents, *options, step.wall)?,
+            Some(options) => {
+                // What was settled on the way here has happened, and has the oldest step forgotten.
+                self.trace_events(step);
+                self.context(from.agent(), &agents, *options, step.wall)?
+            }
             None => None,
         };
         let mode = context.as_ref().and_then(|context| context.handling.mode);

@@ -348,6 +348,29 @@ fn the_person_who_says_something_in_a_thread_has_it_go_on() {
     assert_eq!(by_turns(&mut relay, 8..12), [Some(1), Some(2), Some(3), None]);
 }
 
+/// It says that what the person was shown before has arrived, which is a step of that.
+#[test]
+fn the_person_does_not_answer_what_its_own_call_has_had_forgotten() {
+    let person = SessionId(7);
+    let mut relay = Relay::told_within(Bounds {
+        trace_max: 1,
+        ..ROOMY
+    });
+    relay.handle(Input::Opened {
+        session: person,
+        carrier: Carrier::Stream,
+        who: Who::Person,
+    });
+    relay.post(A, 1, &nth(1));
+    relay.call(person, 2, read("dev-a"));
+    relay.passed(2);
+    relay.post(A, 3, &nth(2));
+    let given = id(2).to_string();
+    let refusal = mail::Refusal::UnknownMessage { given };
+    let effects = relay.post_with(person, 4, &message(3, 0, "user", "pm"), Some(reply_to(2)));
+    assert_eq!(effects, [refused(4, refusal.into())]);
+}
+
 #[test]
 fn replies_are_counted_along_what_they_answer() {
     let mut relay = Relay::told();

@@ -218,6 +218,9 @@ impl Case<'_> {
                 {
                     continue;
                 }
+                (Asked::Read { .. }, Outcome::Refused(text)) if self.may_be_forgotten(record, text) => {
+                    continue;
+                }
                 (Asked::Group(_), Outcome::Refused(text)) if is_about_groups(text) => continue,
                 (Asked::Read { .. } | Asked::Pending { .. } | Asked::Group(_), Outcome::Refused(text)) => {
                     text.clone()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use relay::engine::limits::DOUBT_MS;
 
+use super::again::between;
 use super::team::is_name;
 use super::{Case, Report, SKEW_MS, Verdict, before, broken, describe, is_unknown};
 use crate::agent::role;
@@ -76,9 +77,12 @@ impl Case<'_> {
                 }
                 for first in &told {
                     let confirmed_ms = self.confirmed_ms(first);
-                    let again = told
-                        .iter()
-                        .find(|later| confirmed_ms.is_some_and(|at| before(at, later.sent_ms)));
+                    // Who names a message of an earlier reply has not seen this one, whoever has.
+                    let is_undone =
+                        |later: &Record| self.askers(role, between(first, later)).next().is_some();
+                    let again = told.iter().find(|later| {
+                        confirmed_ms.is_some_and(|at| before(at, later.sent_ms)) && !is_undone(later)
+                    });
                     if let Some(again) = again {
                         let (first, again) = (describe(first), describe(again));
                         return broken(format!("{role} was told in {first} and again in {again}"));

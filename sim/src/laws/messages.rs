@@ -124,15 +124,17 @@ impl Case<'_> {
     }
 
     pub(super) fn what_is_confirmed_never_comes_back(&self) -> Verdict {
-        for showings in self.showings.values() {
+        for ((body, of), showings) in &self.showings {
             // Of what was shown in parts, another reply may be undone still.
             for first in showings.iter().filter(|first| first.seen.part.is_none()) {
                 let Some(confirmed_ms) = self.confirmed_ms(first.read) else {
                     continue;
                 };
+                let asked_for =
+                    |other: &Showing<'_>| self.may_have_been_asked_for(of, body, first.read, other.read);
                 let later = showings
                     .iter()
-                    .find(|other| before(confirmed_ms, other.read.sent_ms));
+                    .find(|other| before(confirmed_ms, other.read.sent_ms) && !asked_for(other));
                 if let Some(later) = later {
                     let (what, again) = (serial(&first.seen.body), describe(later.read));
                     let read = describe(first.read);

@@ -2,6 +2,7 @@
 //!
 //! A law must be true of every correct relay, whatever the network did: where a client cannot know, it says nothing.
 
+mod again;
 mod asks;
 mod calls;
 mod ends;
@@ -93,7 +94,7 @@ type Verdict = Result<(), String>;
 type Law<'a> = (&'static str, fn(&Case<'a>) -> Verdict);
 
 /// All laws but [`NOTHING_PANICS`].
-fn laws<'a>() -> [Law<'a>; 27] {
+fn laws<'a>() -> [Law<'a>; 29] {
     [
         ("nothing from thin air", Case::nothing_from_thin_air),
         (
@@ -119,6 +120,14 @@ fn laws<'a>() -> [Law<'a>; 27] {
         (
             "what is confirmed never comes back",
             Case::what_is_confirmed_never_comes_back,
+        ),
+        (
+            "what is asked for behind a message comes",
+            Case::what_is_asked_for_behind_a_message_comes,
+        ),
+        (
+            "what was asked for behind a message comes once",
+            Case::what_was_asked_for_comes_once,
         ),
         (
             "a reply is in the order of acceptance",
@@ -220,6 +229,8 @@ struct Case<'a> {
     reads: BTreeMap<&'a str, Vec<&'a Record>>,
     /// All showings by the message's body and whose inbox it was in, in the order in which their replies ended.
     showings: BTreeMap<(&'a str, &'a str), Vec<Showing<'a>>>,
+    /// The bodies of all that was shown with its id.
+    bodies: BTreeMap<&'a str, &'a str>,
     /// The whole address of each post, by its body.
     addresses: BTreeMap<&'a str, String>,
     /// Who is meant by each post, by its body.
@@ -234,6 +245,7 @@ impl<'a> Case<'a> {
             posts: BTreeMap::new(),
             reads: BTreeMap::new(),
             showings: BTreeMap::new(),
+            bodies: BTreeMap::new(),
             addresses: BTreeMap::new(),
             meant: BTreeMap::new(),
         };
@@ -251,6 +263,7 @@ impl<'a> Case<'a> {
                 continue;
             };
             for seen in seen_in(record) {
+                case.bodies.insert(&seen.id, &seen.body);
                 case.showings
                     .entry((&seen.body, of))
                     .or_default()

@@ -173,7 +173,7 @@ impl<'a> Case<'a> {
     }
 
     /// Tells whether somebody had certainly read a message before a span, and relay has it in mind in all of it.
-    fn has_in_mind(&self, of: &str, post: &Record, span: Span) -> bool {
+    pub(super) fn has_in_mind(&self, of: &str, post: &Record, span: Span) -> bool {
         // Who reads what is not meant for it is another law's.
         let is_meant = self.meant[body(post)].possible.contains(of);
         let Some(showings) = self.showings.get(&(body(post), of)).filter(|_| is_meant) else {

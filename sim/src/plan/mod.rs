@@ -3,10 +3,12 @@
 //!
 //! Swarm testing: each seed enables only some actions and faults, so that rare combinations get whole runs.
 
+mod after;
 mod faults;
 pub mod projects;
 pub mod team;
 
+pub use after::After;
 pub use faults::{ClockSet, Fault, FaultKind, STOP_MS};
 
 use fastrand::Rng;
@@ -125,6 +127,8 @@ pub struct Step {
     pub pause_ms: u64,
     /// What it does then.
     pub action: Action,
+    /// Which message its reads name as the last that the agent has seen, if they ask for what is behind that.
+    pub after: Option<After>,
 }
 
 /// What an agent can do.
@@ -244,6 +248,7 @@ impl Plan {
         plan.draw_replies();
         plan.draw_lists();
         plan.draw_reaches(projects);
+        plan.draw_after();
         plan
     }
 
@@ -341,7 +346,11 @@ impl AgentPlan {
             };
             time_ms += pause_ms;
             let action = draw_action(rng, params, weights, role, bound);
-            steps.push(Step { pause_ms, action });
+            steps.push(Step {
+                pause_ms,
+                action,
+                after: None,
+            });
         }
         Self {
             on: rng.usize(..params.boxes),
@@ -372,6 +381,7 @@ impl AgentPlan {
         let step = Step {
             pause_ms: 300,
             action: Action::Call(call),
+            after: None,
         };
         Self {
             on: rng.usize(..params.boxes),

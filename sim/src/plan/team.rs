@@ -321,6 +321,7 @@ impl Plan {
                     agent.steps.push(Step {
                         pause_ms,
                         action: Action::Call(check),
+                        after: None,
                     });
                 }
                 agent.steps.push(step);

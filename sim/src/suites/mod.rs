@@ -44,11 +44,9 @@ pub struct Suite {
 pub struct Seeded {
     /// Its name.
     pub bug: String,
-    /// The seed that is tried first.
-    pub first: u64,
-    /// How many seeds it may take to catch it.
-    pub within: u64,
-    /// The laws that may report it with the first seed that catches it; no other may.
+    /// The seed that catches it.
+    pub seed: u64,
+    /// The laws that may report it with that seed; no other may.
     pub laws: &'static [&'static str],
 }
 
@@ -104,16 +102,15 @@ impl Suite {
     }
 }
 
-/// A line of a suite's table: a mistake, the seed that is tried first, how many it may take, and the laws that may report it.
+/// A line of a suite's table: a mistake, the seed that catches it, and the laws that may report it.
 ///
 /// A mistake may have several, when a law about it reports it with another seed alone.
-type Row<Bug> = (Bug, u64, u64, &'static [&'static str]);
+type Row<Bug> = (Bug, u64, &'static [&'static str]);
 
 fn seeded<Bug: Debug>(rows: &[Row<Bug>]) -> Vec<Seeded> {
-    let seeded = |(bug, first, within, laws): &Row<Bug>| Seeded {
+    let seeded = |(bug, seed, laws): &Row<Bug>| Seeded {
         bug: format!("{bug:?}"),
-        first: *first,
-        within: *within,
+        seed: *seed,
         laws,
     };
     rows.iter().map(seeded).collect()

@@ -5,6 +5,14 @@
 pub enum Bug {
     /// Replies show the newest message first.
     Lifo,
+    /// Nothing comes again that is asked for behind a message.
+    AfterIgnored,
+    /// What comes again because it was asked for is not marked.
+    AskedAgainUnmarked,
+    /// What came again behind a message comes whenever the same message is named.
+    AskedAgainTwice,
+    /// Nothing is remembered that a read may name.
+    SeenForgotten,
     /// An undone hand-over is forgotten.
     DropOnUndo,
     /// An undone hand-over comes back twice.
@@ -115,8 +123,12 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 58] = [
         Self::Lifo,
+        Self::AfterIgnored,
+        Self::AskedAgainUnmarked,
+        Self::AskedAgainTwice,
+        Self::SeenForgotten,
         Self::DropOnUndo,
         Self::DuplicateOnUndo,
         Self::UndoOutOfOrder,

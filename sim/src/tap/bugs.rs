@@ -121,6 +121,7 @@ impl Tap {
             }
         }
         self.mistake_projects(bound.as_deref(), command);
+        self.mistake_what_is_asked_again(command);
         match command {
             Command::Mail(mail::Command::Post { from, .. })
                 if self.has(Bug::BindingIgnored) && bound.is_some() =>
@@ -292,6 +293,7 @@ impl Tap {
                 Ok(Reply::Mail(mail::Reply::Messages {
                     deliveries,
                     restarted,
+                    part,
                     ..
                 })) => {
                     let mut shown = Vec::clone(deliveries);
@@ -302,6 +304,9 @@ impl Tap {
                     }
                     if own.is_some_and(|(_, own)| own == call) {
                         self.narrow(&mut shown);
+                    }
+                    if part.is_none() && own.is_some_and(|(_, own)| own == call) {
+                        self.bring_twice(&mut shown);
                     }
                     if self.has(Bug::NewestHeldBack) || self.has(Bug::OldestHeldBack) {
                         self.hold_back(call, own, &mut shown);
@@ -381,6 +386,7 @@ impl Tap {
             }
             Some(Bug::Lifo) => shown.reverse(),
             Some(Bug::UndoUnmarked) => shown.iter_mut().for_each(|delivery| delivery.redelivered = false),
+            Some(Bug::AskedAgainUnmarked) => self.again.unmark(shown),
             Some(Bug::UndoOutOfOrder) => shown.sort_by_key(|delivery| delivery.redelivered),
             Some(Bug::DuplicateOnUndo) => {
                 let Some(to) = shown.first().map(|delivery| delivery.message.to.to_string()) else {

@@ -1,6 +1,7 @@
 //! Stands between the server and its engine: reads the engine's events for the marks, and breaks it on purpose where a
 //! seeded bug is switched on.
 
+mod again;
 mod bug;
 mod bugs;
 mod projects;
@@ -60,6 +61,7 @@ pub struct Tap {
     disguise: Option<Recipient>,
     /// What those are shown as that were led astray.
     disguised: BTreeMap<MessageId, Recipient>,
+    again: again::Again,
     knows: Knows,
     at_stake: AtStake,
 }
@@ -116,6 +118,7 @@ impl Tap {
             only: reads::Only::default(),
             disguise: None,
             disguised: BTreeMap::new(),
+            again: again::Again::default(),
             knows,
             at_stake,
         }
@@ -169,6 +172,7 @@ impl Tap {
                     Refusal::Mail(mail::Refusal::AlreadyWaits { .. }) => "refused: another call waits",
                     Refusal::Mail(mail::Refusal::TooManyHops { .. }) => "refused: too many turns",
                     Refusal::Mail(mail::Refusal::TooManyWaits { .. }) => "refused: too many waits",
+                    Refusal::Mail(mail::Refusal::NotRemembered { .. }) => "refused: behind what is forgotten",
                     Refusal::Agents(agents::Refusal::Fenced { .. }) => "refused: taken over",
                     Refusal::Mail(_)
                     | Refusal::Agents(_)
@@ -270,7 +274,9 @@ impl Tap {
                 }
             }
             Event::Confirmed { handover, by, .. } => {
-                self.standing.remove(handover);
+                let standing = self.standing.remove(handover);
+                self.again
+                    .arrived(standing.iter().flat_map(|standing| standing.deliveries.iter()));
                 self.marks.hit(match by {
                     Sign::CalledAgain => "confirmed: next call",
                     Sign::Followed => "confirmed: next bytes",
@@ -325,7 +331,14 @@ impl Tap {
             Event::Joined { .. } => self.marks.hit("channel joined"),
             Event::Left { .. } => {}
             Event::Accepted { message, agents, .. } => self.note_accepted(message, agents),
-            Event::AskedAgain { .. } => self.marks.hit("asked for again"),
+            Event::AskedAgain {
+                agent,
+                deliveries,
+                after,
+            } => {
+                self.marks.hit("asked for again");
+                self.again.brought(agent, *after, deliveries);
+            }
             Event::Expired { .. }
             | Event::KeptAlive { .. }
             | Event::Overdue { .. }
@@ -432,7 +445,7 @@ impl Machine for Tap {
             if !self.spoil_input(now, &mut input) {
                 return;
             }
-            if let Some(refused) = self.refuses(&input) {
+            if let Some(refused) = self.refuses(&input).or_else(|| self.forgets(&input)) {
                 out.push(refused);
                 return;
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sim::job::{Answer, Job};
 use sim::suites::{Seeded, Suite};
 
-use super::pool::{cores_of_the_machine, run_all};
+use super::pool::run_all;
 
 fn job(suite: &Suite, seed: u64, bug: Option<&str>) -> Job {
     Job {
@@ -54,11 +54,11 @@ pub fn assert_hold_and_reach_the_marks(suite: &Suite, from: u64, seeds: u64) {
     assert_eq!(missing, Vec::<&str>::new(), "required of {seeds} seeds");
 }
 
-/// Runs each seeded bug until a seed catches it, its first one before all others, and returns the laws that each was reported by.
+/// Runs each seeded bug with its seed, and returns the laws that each was reported by.
 ///
 /// # Panics
 ///
-/// When a bug is in no line of the table, or is not caught within its seeds, or another law reports it.
+/// When a bug is in no line of the table, or its seed does not catch it, or another law reports it.
 pub fn assert_caught(suite: &Suite) -> Vec<BTreeSet<String>> {
     let all = (suite.seeded)();
     let mut listed: Vec<_> = all.iter().map(|seeded| seeded.bug.clone()).collect();
@@ -70,57 +70,31 @@ pub fn assert_caught(suite: &Suite) -> Vec<BTreeSet<String>> {
 
     let jobs = all
         .iter()
-        .map(|seeded| job(suite, seeded.first, Some(&seeded.bug)));
+        .map(|seeded| job(suite, seeded.seed, Some(&seeded.bug)));
     let answers = run_all(&jobs.collect::<Vec<_>>());
-    let mut wrong = Vec::new();
-    let reported = all.iter().zip(&answers).map(|(seeded, answer)| {
-        let (seed, reported) = match laws(answer) {
-            silent if silent.is_empty() => searched(suite, seeded),
-            reported => (seeded.first, reported),
-        };
-        if !is_caught(seeded, &reported) {
-            wrong.push(format!(
-                "{seeded:?}: with seed {seed} it was reported by {reported:?}"
-            ));
-        }
-        reported
-    });
-    let reported = reported.collect();
+    let reported: Vec<_> = answers.iter().map(laws).collect();
+    let wrong: Vec<_> = all
+        .iter()
+        .zip(&reported)
+        .filter(|(seeded, reported)| !is_caught(seeded, reported))
+        .map(|(seeded, reported)| format!("{seeded:?}: it was reported by {reported:?}"))
+        .collect();
     assert!(wrong.is_empty(), "{}:\n{}", suite.name, wrong.join("\n"));
     reported
 }
 
-/// Looks whether each law is among those that may report a bug; with `alone`, whether it is the only one of a bug.
-///
-/// # Panics
-///
-/// When one is not.
-pub fn assert_each_may_report(suite: &Suite, alone: bool) {
-    let all = (suite.seeded)();
-    let silent = (suite.laws)().into_iter();
-    let silent: Vec<_> = silent
-        .filter(|law| {
-            let is_of = |seeded: &Seeded| seeded.laws.contains(law) && (!alone || seeded.laws.len() == 1);
-            !all.iter().any(is_of)
-        })
-        .collect();
-    assert_eq!(
-        silent,
-        Vec::<&str>::new(),
-        "{}: they may report nothing",
-        suite.name
-    );
-}
-
-/// Looks whether each law was among those that a bug was reported by.
+/// Looks whether each law was among those that a bug was reported by; with `alone`, whether a bug was reported by it and by no other.
 ///
 /// # Panics
 ///
 /// When one was not.
-pub fn assert_each_has_reported(suite: &Suite, reported: &[BTreeSet<String>]) {
+pub fn assert_each_has_reported(suite: &Suite, reported: &[BTreeSet<String>], alone: bool) {
     let silent = (suite.laws)().into_iter();
     let silent: Vec<_> = silent
-        .filter(|law| !reported.iter().any(|laws| laws.contains(*law)))
+        .filter(|law| {
+            let is_one = |laws: &BTreeSet<String>| laws.contains(*law) && (!alone || laws.len() == 1);
+            !reported.iter().any(is_one)
+        })
         .collect();
     assert_eq!(
         silent,
@@ -136,25 +110,4 @@ fn laws(answer: &Answer) -> BTreeSet<String> {
 
 fn is_caught(seeded: &Seeded, reported: &BTreeSet<String>) -> bool {
     !reported.is_empty() && reported.iter().all(|law| seeded.laws.contains(&law.as_str()))
-}
-
-/// Looks for the first seed that catches a bug, among as many as it may take; the laws are none if there is no such seed.
-fn searched(suite: &Suite, seeded: &Seeded) -> (u64, BTreeSet<String>) {
-    // As many at once as there are cores. Those behind the one that catches it are run for nothing.
-    let seeds: Vec<u64> = (0..seeded.within).collect();
-    for seeds in seeds.chunks(cores_of_the_machine()) {
-        let jobs: Vec<_> = seeds
-            .iter()
-            .map(|seed| job(suite, *seed, Some(&seeded.bug)))
-            .collect();
-        let answers = run_all(&jobs);
-        let caught = seeds
-            .iter()
-            .zip(&answers)
-            .map(|(seed, answer)| (*seed, laws(answer)));
-        if let Some(caught) = caught.into_iter().find(|(_, laws)| !laws.is_empty()) {
-            return caught;
-        }
-    }
-    (seeded.within, BTreeSet::new())
 }
