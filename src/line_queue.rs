@@ -339,10 +339,10 @@ mod tests {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let queue = LineQueue::new("a pipe", writer, 1_024);
+        let started = Instant::now();
         add(&queue, "one");
         queue.flush(LONG);
         add(&queue, "two");
-        let started = Instant::now();
         queue.write_now("three\n", LONG);
         assert!(started.elapsed() < LONG);
         let waiting = queue.shared().waiting();

@@ -471,6 +471,11 @@ mod tests {
                 "\x1b]10;?;?\x1b\\",
                 "\x1b]10;rgb:ffff/ffff/ffff\x1b\\\x1b]11;rgb:0000/0000/0000\x1b\\",
             ),
+            (
+                "\x1b]11;?;?\x1b\\",
+                "\x1b]11;rgb:0000/0000/0000\x1b\\\x1b]12;rgb:ffff/ffff/ffff\x1b\\",
+            ),
+            ("\x1b]12;?;?\x07", "\x1b]12;rgb:ffff/ffff/ffff\x1b\\"),
             // It is told another color, which is no question.
             ("\x1b]11;#fff\x07", ""),
             ("\x1b]4;1;?\x07", ""),

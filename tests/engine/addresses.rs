@@ -169,6 +169,7 @@ fn one_of_several_that_means_nobody_is_named_and_nobody_gets_it() {
         };
         assert_eq!(name, wrong);
     }
+    send(&mut relay, "pm", &vec!["dev-a"; 32].join(",")).expect("as many as may be named");
     let too_many = vec!["dev-a"; 33].join(",");
     for address in [
         "dev-a,,",

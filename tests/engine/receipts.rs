@@ -522,3 +522,18 @@ fn the_trace_tells_of_receipts() {
         ]
     );
 }
+
+#[test]
+fn what_is_deferred_comes_back_after_as_long_as_it_was_to_by_a_clock_that_is_ahead() {
+    const AHEAD_MS: i64 = 3_600_000;
+    let mut relay = Relay::giving(1..=1);
+    relay.handle(Input::WallClock { ahead_ms: AHEAD_MS });
+    let at = START.plus_millis(AHEAD_MS + LATER_MS);
+    assert_eq!(
+        relay.gives(1, until(AHEAD_MS + LATER_MS)),
+        [is(State::Deferred { until: at })]
+    );
+    assert_eq!(relay.timeout_at(LATER_MS - 1), NONE);
+    let sent = frames(relay.timeout_at(LATER_MS));
+    assert_eq!(sent, [(NODE, 2, super::again(&nth(1)))]);
+}

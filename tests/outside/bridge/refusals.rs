@@ -166,6 +166,7 @@ fn a_line_that_is_too_long_or_no_json_is_answered_with_its_id() {
     let relay = Relay::start_told();
     let mut agent = Agent::start(relay.port);
     let long = "x".repeat(8 * 1024 * 1024);
+    let longer = "x".repeat(9 * 1024 * 1024);
     let first = |id: &str, body: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"post_message","arguments":{{"body":{body}}}}}}}"#
@@ -179,6 +180,8 @@ fn a_line_that_is_too_long_or_no_json_is_answered_with_its_id() {
     for (id, line, code) in [
         (json!("a"), first("\"a\"", &format!("\"{long}\"")), -32_600),
         (json!(70), last("70", &format!("\"{long}\"")), -32_600),
+        // What is behind the most that is read is still to come, and its end with it.
+        (json!(69), last("69", &format!("\"{longer}\"")), -32_600),
         (json!(71), first("71", "NaN"), -32_700),
         (json!(72), last("72", "NaN"), -32_700),
         (json!(73), first("73", "\"a")[..90].to_owned(), -32_700),

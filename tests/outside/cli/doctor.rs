@@ -518,6 +518,22 @@ fn an_entry_that_its_editor_does_not_take_is_told_with_what_writes_it_anew() {
 }
 
 #[test]
+fn of_two_entries_of_an_editor_each_is_told_that_it_does_not_take() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let entry = json!({"command": RELAY, "args": ["mcp", "--port", relay.port.to_string()], "headers": {}});
+    let files = [&desk.project, &desk.home].map(|place| place.join(".cursor/mcp.json"));
+    for file in &files {
+        desk.write(file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    }
+    let to_do = report(&desk, "cursor", 1)["to_do"].to_string();
+    for file in &files {
+        let flaw = format!("{}: it has a command, and headers belongs", file.display());
+        assert!(to_do.contains(&flaw), "{to_do}");
+    }
+}
+
+#[test]
 fn of_two_editors_one_that_is_not_well_decides_wherever_it_stands() {
     let desk = Desk::new();
     let relay = Relay::start();

@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::scene::{Scene, Supervisor, is_there, runs, text};
@@ -124,12 +125,14 @@ fn a_worker_ends_with_its_relay() {
 
 #[test]
 fn a_supervisor_that_is_told_to_end_ends_its_worker() {
-    let scene = Scene::new();
-    let (mut supervisor, pid) = scene.run("exec sleep 600");
-    let supervised = rustix::process::Pid::from_raw(supervisor.pid()).expect("it is one");
-    rustix::process::kill_process(supervised, rustix::process::Signal::TERM).expect("it runs");
-    assert_eq!(supervisor.last()["status"], json!({"signal": 15}));
-    assert!(!is_there(pid));
+    for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
+        let scene = Scene::new();
+        let (mut supervisor, pid) = scene.run("exec sleep 600");
+        let supervised = rustix::process::Pid::from_raw(supervisor.pid()).expect("it is one");
+        rustix::process::kill_process(supervised, signal).expect("it runs");
+        assert_eq!(supervisor.last()["status"], json!({"signal": 15}), "{signal:?}");
+        assert!(!is_there(pid), "{signal:?}");
+    }
 }
 
 #[test]

@@ -198,7 +198,7 @@ echo "open:$open"; exit 3"#;
     for in_terminal in [true, false] {
         let mut order = scene.order(&[text(&program)]);
         order["in_terminal"] = json!(in_terminal);
-        let mut supervisor = Supervisor::start_after("exec 5</dev/null 7>/dev/null", &order);
+        let mut supervisor = Supervisor::start_after("exec 3</dev/null 5</dev/null 7>/dev/null", &order);
         supervisor.started();
         assert_eq!(supervisor.last()["last_lines"], json!(["open: 0 1 2"]));
     }

@@ -224,3 +224,27 @@ fn no_more_observers_are_let_in_than_the_bound() {
     journal.dismiss();
     assert_eq!([(); 2].map(|()| journal.admit(2)), [true, false]);
 }
+
+#[test]
+fn a_long_frame_is_shared_by_those_who_are_told_the_same_and_by_nobody_else() {
+    let journal = Journal::new(START);
+    let budget = crate::server::budget::Budget::new(usize::MAX);
+    for agent in ["web:a", "app:a"] {
+        journal.note(START, &accepted(name(agent), agent, 100_000));
+    }
+    journal.now(&Of::All);
+    for agent in ["web:a", "app:a"] {
+        journal.note(START, &accepted(name(agent), agent, 100_000));
+    }
+    let share = |of: &Of| {
+        let Since { cursor, .. } = journal.since(of, 0).expect("it was");
+        let page = journal.read(of, cursor, 1_000).expect("it is kept");
+        let (number, entry) = page.entries.into_iter().next().expect("one at least");
+        let shared = journal.frames().share(&budget, &entry, of, number);
+        (number, shared.expect("it is long"))
+    };
+    let [web, again, app] = ["web", "web", "app"].map(|name| share(&workspace(name)));
+    assert!(std::sync::Arc::ptr_eq(&web.1, &again.1));
+    assert_eq!(web.0, app.0, "each workspace counts for itself");
+    assert_ne!(web.1.text, app.1.text);
+}

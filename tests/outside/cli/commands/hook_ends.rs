@@ -193,10 +193,9 @@ fn what_a_program_was_shown_that_was_killed_is_back_at_once() {
     assert_eq!(programs(&relay), []);
 }
 
-/// A process that is named like Codex, with the hook that it has run, and a shell between.
+/// A process that is named like Codex, with the hook that it has run, and a shell and some who bound its time between.
 fn codex_with_a_hook(relay: &Relay, event: &Value) -> Sleeper {
-    let between =
-        r#"printf %s "$2" | sh -c '"$0" hook codex --port "$1" >/dev/null; true' "$0" "$1"; sleep 60"#;
+    let between = r#"printf %s "$2" | sh -c 'timeout 60 timeout 60 "$0" hook codex --port "$1" >/dev/null; true' "$0" "$1"; sleep 60"#;
     let mut command = std::process::Command::new("bash");
     let relay_command = relay_command();
     command.args(["-c", r#"exec -a codex bash -c "$3" "$0" "$1" "$2""#]);
@@ -224,6 +223,27 @@ fn the_process_of_a_hook_is_that_of_its_agent_cli_and_no_shell_between() {
     codex.end();
     until("it is back", || unread(&relay, "dev-a") == 1);
     assert_eq!(relay.bodies("dev-a"), ["again: look"]);
+}
+
+#[test]
+fn a_conversation_that_goes_on_in_another_process_ends_with_that() {
+    let relay = told();
+    send(&relay, "look");
+    let mut first = codex_with_a_hook(&relay, &event("PostToolUse"));
+    until("it is shown", || unread(&relay, "dev-a") == 0);
+    send(&relay, "and here");
+    let mut second = codex_with_a_hook(&relay, &event("PostToolUse"));
+    until("it is shown", || unread(&relay, "dev-a") == 0);
+    first.end();
+    // Long enough for the first to be seen gone.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(unread(&relay, "dev-a"), 0, "the conversation goes on");
+    second.end();
+    until("it is back", || unread(&relay, "dev-a") > 0);
+    assert_eq!(
+        relay.bodies("dev-a").last().map(String::as_str),
+        Some("again: and here")
+    );
 }
 
 #[test]

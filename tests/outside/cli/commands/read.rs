@@ -81,6 +81,19 @@ fn the_person_hears_once_of_a_start_and_leaves_an_agents_news_to_it() {
 }
 
 #[test]
+fn an_answer_that_is_made_in_pieces_tells_of_a_start_too() {
+    let mut relay = Relay::start_told();
+    relay.kill_and_restart();
+    let long = "x".repeat(100_000);
+    relay.session(Way::Sse).post("pm", "user", &long);
+    let asked = Request::post("/api/read", json!({"for": "user"}).to_string());
+    let read = relay.connect().exchange(&asked).json();
+    assert!(read["messages"][0]["body"] == long.as_str());
+    let started_at = relay.health()["started_at"].clone();
+    assert_eq!(read["restarted"], started_at);
+}
+
+#[test]
 fn a_wait_ends_when_something_comes() {
     let relay = told();
     let wait = begin(relay.port, &["read", "--wait", "280", "--json"], Stdio::piped());

@@ -264,6 +264,31 @@ fn installations_at_the_same_time_wait_for_each_other() {
 }
 
 #[test]
+fn an_undoing_waits_for_the_end_of_an_installation() {
+    let desk = Desk::new();
+    install(&desk, &["cursor"]);
+    let before = desk.files();
+    let home = fs::File::open(&desk.home).expect("it is there");
+    home.lock().expect("nobody has it");
+    let mut undoing = std::process::Command::new(RELAY);
+    undoing.args(["uninstall", "--editor", "cursor"]);
+    undoing.current_dir(&desk.project).env_clear();
+    undoing.env("HOME", &desk.home);
+    undoing
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let mut undoing = undoing.spawn().expect("it starts");
+    let stderr = undoing.stderr.as_mut().expect("it is piped");
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stderr), &mut line).expect("it is text");
+    assert!(line.contains("another installation is under way"), "{line}");
+    assert_eq!(desk.files(), before, "nothing is changed yet");
+    drop(home);
+    assert!(undoing.wait().expect("it ends").success());
+    assert!(!desk.project.join(".cursor/mcp.json").exists());
+}
+
+#[test]
 fn an_agent_that_cannot_be_kept_is_told_of_with_how_it_is_named() {
     let desk = Desk::new();
     let (claude, cursor) = (

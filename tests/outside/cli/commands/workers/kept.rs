@@ -163,3 +163,26 @@ fn a_worker_has_what_glibc_is_told_as_relay_was_given_it() {
         .code(0);
     assert_eq!(yard.line("tunables"), "glibc.pthread.rseq=1 none");
 }
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn what_glibc_is_told_for_relay_stands_behind_what_it_was_told_before() {
+    for (before, first) in [
+        (None, ""),
+        (Some("glibc.pthread.rseq=1"), "glibc.pthread.rseq=1:"),
+    ] {
+        let given: Vec<(&str, &str)> = before
+            .map(|value| ("GLIBC_TUNABLES", value))
+            .into_iter()
+            .collect();
+        let own = Relay::start_with(&[], &given);
+        let environment = fs::read(format!("/proc/{}/environ", own.pid())).expect("it runs");
+        // glibc may have taken what it is told apart where it stands.
+        let environment = String::from_utf8(environment)
+            .expect("it is text")
+            .replace('\0', ":");
+        let orders = "glibc.malloc.mmap_threshold=131072:glibc.malloc.trim_threshold=131072";
+        let told = format!("GLIBC_TUNABLES={first}{orders}:");
+        assert!(environment.contains(&told), "{told} is not in it");
+    }
+}
