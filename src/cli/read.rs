@@ -239,7 +239,8 @@ impl<'a> Reading<'a> {
             self.write(one).await?;
             if self.taken == 1 && self.args.limit.is_none() {
                 // What comes from now on is for the next read, or it might never end.
-                self.limit = 1 + self.pending().await?;
+                let is_back = self.shown_already.is_some();
+                self.limit = self.pending().await? + usize::from(!is_back);
             }
         }
         Ok(Last::Taken)

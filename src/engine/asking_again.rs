@@ -48,7 +48,9 @@ impl Engine {
     /// Goes through what an agent was handed and is kept in mind, but for what has come back.
     fn handed_to(&self, agent: &AgentName) -> impl Iterator<Item = (Place, &Delivery)> {
         let inbox = &self.inboxes[agent];
-        let standing = inbox.standing.iter().flat_map(|id| {
+        let standing = inbox.standing.iter();
+        let standing = standing.filter(|id| !self.handovers[id].in_stead);
+        let standing = standing.flat_map(|id| {
             let deliveries = self.handovers[id].deliveries.iter();
             deliveries.map(|delivery| (at(*id, delivery), delivery))
         });
@@ -158,7 +160,7 @@ impl Engine {
         let later: Vec<HandoverId> = later.filter(|id| *id > seen.handover).collect();
         let before = brought.clone();
         for id in later {
-            let Some(handover) = self.handovers.get(&id) else {
+            let Some(handover) = self.handovers.get(&id).filter(|handover| !handover.in_stead) else {
                 continue;
             };
             let part = self.part_in(id);

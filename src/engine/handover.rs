@@ -26,6 +26,8 @@ pub(super) struct Handover {
     pub agent: AgentName,
     /// Shared with the reply.
     pub deliveries: Arc<Vec<Delivery>>,
+    /// The person took it, in the agent's stead.
+    pub in_stead: bool,
     /// The reply told of the start.
     pub notice: bool,
     /// The part of a message that is in the reply, which is none of the deliveries.
@@ -238,6 +240,7 @@ impl Engine {
             carrier,
             agent: agent.clone(),
             deliveries: Arc::clone(&deliveries),
+            in_stead: self.sessions[&session].person && !agent.is_person(),
             notice,
             part: part.clone(),
             passage: Passage::Written,
@@ -386,6 +389,7 @@ impl Engine {
             part,
             session,
             carrier,
+            in_stead,
             ..
         } = self.end_handover(id);
         let by = match passage {
@@ -405,9 +409,12 @@ impl Engine {
         };
         let inbox = self.inbox_mut(&agent);
         if again.is_empty() {
-            inbox.release(&deliveries, became, id);
+            inbox.release(&deliveries, became, (!in_stead).then_some(id));
         } else {
-            let read = deliveries.iter().filter(|delivery| !again.contains(delivery));
+            let again: BTreeSet<Seq> = again.iter().map(|delivery| delivery.seq).collect();
+            let read = deliveries
+                .iter()
+                .filter(|delivery| !again.contains(&delivery.seq));
             inbox.give_up(&deliveries);
             inbox.keep_in_mind(&read.cloned().collect::<Vec<_>>(), became, Some(id));
         }
@@ -433,7 +440,8 @@ impl Engine {
         let handover = HandoverId(self.handovers_made);
         self.handovers_made += 1;
         let deliveries = Arc::new(vec![whole]);
-        self.inbox_mut(&agent).release(&deliveries, Became::Read, latest);
+        self.inbox_mut(&agent)
+            .release(&deliveries, Became::Read, Some(latest));
         step.note(Event::HandedOver {
             handover,
             session,

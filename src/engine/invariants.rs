@@ -483,7 +483,7 @@ mod tests {
         let broken: [(&str, Breaking); 28] = [
             ("an inbox knows the messages and bytes that it handed over", |e| {
                 let one = last_handover(e).deliveries[..1].to_vec();
-                dev_a(e).release(&one, Became::Read, HandoverId(0));
+                dev_a(e).release(&one, Became::Read, None);
             }),
             ("an inbox holds no more messages than its bound", |e| {
                 e.bounds.inbox_messages_max = 2;

@@ -341,7 +341,7 @@ fn read(given: &mut Values<'_>) -> Command {
         from: given.text("from"),
         channel: given.text("channel"),
         limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
-        after: given.text("after"),
+        after: given.id(AFTER.name),
         earlier: !given.boolean("unread_only"),
         room: given.room(FORM),
         wait_ms: 0,

@@ -459,6 +459,11 @@ impl Values<'_> {
         }
     }
 
+    /// Takes the id of a message. An empty one counts as left out: models fill in what they have nothing for.
+    pub fn id(&mut self, name: &'static str) -> Option<String> {
+        self.text(name).filter(|id| !id.is_empty())
+    }
+
     /// Takes a text that may not be left out.
     ///
     /// # Panics

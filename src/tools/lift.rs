@@ -186,7 +186,7 @@ fn read(given: &mut Values<'_>) -> Command {
     let mut command = mail::Command::read_all(given.text("for"), given.wait_ms("wait_seconds"));
     if let mail::Command::Read { room, after, .. } = &mut command {
         *room = given.room(FORM);
-        *after = given.text("after");
+        *after = given.id(AFTER.name);
     }
     command.into()
 }
@@ -363,6 +363,14 @@ mod tests {
             said("peek", json!({})),
             "unknown tool \"peek\"; known tools: post_message, read_messages, list_pending"
         );
+    }
+
+    #[test]
+    fn an_empty_id_counts_as_left_out() {
+        let read = |value: Value| command("read_messages", arguments(value));
+        let none = read(json!({"for": "pm"}));
+        assert_eq!(read(json!({"for": "pm", "after": ""})), none);
+        assert_ne!(read(json!({"for": "pm", "after": "x"})), none);
     }
 
     #[test]

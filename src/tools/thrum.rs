@@ -353,7 +353,7 @@ fn read(limit: u32, wait_ms: u32, given: &mut Values<'_>) -> Command {
         from: None,
         channel: None,
         limit: usize::try_from(limit).ok().and_then(std::num::NonZeroUsize::new),
-        after: given.text("after"),
+        after: given.id(AFTER.name),
         earlier: false,
         room: given.room(FORM),
         wait_ms,

@@ -206,6 +206,31 @@ fn what_is_not_remembered_is_refused_with_the_oldest_that_is() {
 }
 
 #[test]
+fn what_the_person_took_in_its_stead_its_agent_does_not_get() {
+    const PERSON: SessionId = SessionId(7);
+    for arrives in [true, false] {
+        let mut relay = having_read(1);
+        relay.open_for_person(PERSON);
+        relay.post(C, 2, &nth(2));
+        let taken = relay.call(PERSON, 20, read("dev-a"));
+        assert_eq!(taken, [shown(20, [nth(2)])]);
+        relay.passed(20);
+        if arrives {
+            relay.followed(20);
+            relay.settle();
+            relay.now = START;
+        }
+        relay.events();
+        assert_eq!(relay.call(A, 21, after(1)), [nothing(21)], "arrives: {arrives}");
+        assert_eq!(became(&mut relay), [], "arrives: {arrives}");
+        let given = id(2).to_string();
+        let oldest = Some(MessageId(id(1)));
+        let unknown = mail::Refusal::NotRemembered { given, oldest };
+        assert_eq!(relay.call(A, 22, after(2)), [refused(22, unknown.into())]);
+    }
+}
+
+#[test]
 fn a_read_waits_where_nothing_is_behind_the_message_and_is_answered_where_something_is() {
     let mut relay = having_read(2);
     assert_eq!(relay.call(A, 11, given(&id(2).to_string(), WAIT_MS)), NONE);

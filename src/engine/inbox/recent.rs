@@ -11,7 +11,8 @@ use super::{Inbox, body_bytes};
 pub(super) struct Recent {
     pub(super) delivery: Delivery,
     pub(super) became: Became,
-    /// With which hand-over it arrived, of a message in parts the latest of them; none if it has expired.
+    /// With which hand-over its agent was handed it, of a message in parts the latest of them; none if it has expired, or the person took
+    /// it in its agent's stead.
     pub(super) handover: Option<HandoverId>,
 }
 
@@ -52,9 +53,9 @@ impl Inbox {
     }
 
     /// Gives up the room of deliveries that arrived, and keeps the latest of them in mind.
-    pub fn release(&mut self, arrived: &[Delivery], became: Became, handover: HandoverId) {
+    pub fn release(&mut self, arrived: &[Delivery], became: Became, handover: Option<HandoverId>) {
         self.give_up(arrived);
-        self.keep_in_mind(arrived, became, Some(handover));
+        self.keep_in_mind(arrived, became, handover);
     }
 
     /// Gives up the room of deliveries that arrived.

@@ -209,7 +209,10 @@ pub(super) async fn wait(
         Err(response) => return *response,
     };
     let key = asked.key(asked.process.as_deref().unwrap_or_default());
-    clis::watch(&shared, &key, asked.cli.as_ref());
+    // A waiter that has left its agent CLI's processes cannot tell which it is; its hooks have.
+    if asked.cli.is_some() {
+        clis::watch(&shared, &key, asked.cli.as_ref());
+    }
     let _rests = shared.doors.rests_behind(&key);
     answer(&shared, &link, session, Command::StandsBy, |shown, handover| {
         let mark = handover.map(|handover| shared.mark(handover));

@@ -139,6 +139,8 @@ struct Kept {
     read_with: u64,
     /// The person has let it pass by its id.
     allowed: bool,
+    /// The person took it the last time, in its agent's stead.
+    in_stead: bool,
 }
 
 /// How far a message was shown in parts.
@@ -263,6 +265,8 @@ struct Doubt {
     session: SessionId,
     /// Whose inbox was read.
     agent: AgentName,
+    /// The person read it, in the agent's stead.
+    in_stead: bool,
     carrier: Carrier,
     /// None before the reply was passed.
     passed: Option<Passed>,

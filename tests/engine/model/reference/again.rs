@@ -18,14 +18,14 @@ pub(super) struct AskedFor {
 }
 
 impl Kept {
-    /// Tells whether it was handed over, and that is known still.
+    /// Tells whether its agent was handed it, and that is known still.
     fn is_handed_to(&self, agent: &AgentName) -> bool {
         let is_known = match self.state {
             State::Handed(_) | State::InParts => true,
             State::Read => !self.forgotten,
             State::Waiting | State::Aside | State::Dropped => false,
         };
-        self.is_for(agent) && is_known
+        self.is_for(agent) && is_known && !self.in_stead
     }
 
     fn has_come_back_to(&self, agent: &AgentName) -> bool {
@@ -154,7 +154,7 @@ impl Model {
     /// The replies behind it have not, but for those by which something came again.
     fn shows_that_it_has_not(&mut self, agent: &AgentName, seen: (u64, Seq), brought: &mut BTreeSet<Seq>) {
         let later = self.doubts.iter();
-        let later = later.filter(|doubt| doubt.agent == *agent && doubt.number > seen.0);
+        let later = later.filter(|doubt| doubt.agent == *agent && doubt.number > seen.0 && !doubt.in_stead);
         let mut later: Vec<Doubt> = later.cloned().collect();
         later.sort_by_key(|doubt| doubt.number);
         let before = brought.clone();

@@ -215,6 +215,7 @@ impl Model {
                 forgotten: false,
                 read_with: 0,
                 allowed: false,
+                in_stead: false,
             });
         }
         for agent in agents {

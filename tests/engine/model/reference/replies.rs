@@ -258,6 +258,7 @@ impl Model {
         let mut is_cut = false;
         let mut left = wanted.room.map_or(usize::MAX, |room| room.for_messages());
         let number = self.handed_over + 1;
+        let in_stead = self.is_in_stead(session, agent);
         for kept in &mut self.messages {
             if !kept.waits_for(agent) {
                 continue;
@@ -286,6 +287,7 @@ impl Model {
                     left -= taken;
                     kept.state = State::Handed(call);
                     kept.handed_with = number;
+                    kept.in_stead = in_stead;
                     self.changed.push(Changed::Inbox(agent.clone()));
                     if kept.parts.take().is_some() {
                         self.marks.reach(Mark::PartsGoneOnWhole);
@@ -296,6 +298,7 @@ impl Model {
                 None if deliveries.is_empty() => {
                     let room = wanted.room.expect("it does not fit");
                     kept.handed_with = number;
+                    kept.in_stead = false;
                     let (shown, is_last) = kept.show_part((call, stream), &room, &mut self.marks);
                     if is_last {
                         self.changed.push(Changed::Inbox(agent.clone()));
@@ -312,7 +315,6 @@ impl Model {
         }
         let remaining = self.messages.iter().filter(|m| m.waits_for(agent)).count();
         let mut restarted = None;
-        let in_stead = self.is_in_stead(session, agent);
         for notice in &mut self.notices {
             if notice.agent == *agent && notice.state == State::Waiting {
                 // The person hears of it when it reads.
@@ -337,6 +339,7 @@ impl Model {
             self.handed_over += 1;
             self.doubts.push(Doubt {
                 call,
+                in_stead,
                 number: self.handed_over,
                 session,
                 agent: agent.clone(),
@@ -399,8 +402,10 @@ impl Model {
             Mark::NoticeBesideAnotherAnswer
         });
         self.handed_over += 1;
+        let in_stead = self.is_in_stead(open.session, &agent);
         self.doubts.push(Doubt {
             call,
+            in_stead,
             number: self.handed_over,
             session: open.session,
             agent,
