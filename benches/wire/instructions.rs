@@ -45,6 +45,11 @@ pub fn under_callgrind(command: &Command, options: &[&str], out: &Path) -> Comma
                 .get_envs()
                 .filter_map(|(name, value)| Some((name, value?))),
         )
+        // With these it has no need to start itself once more, which callgrind would not follow.
+        .env(
+            "GLIBC_TUNABLES",
+            "glibc.malloc.mmap_threshold=131072:glibc.malloc.trim_threshold=131072",
+        )
         .stderr(Stdio::null());
     valgrind
 }
