@@ -184,6 +184,8 @@ impl Shared {
     /// Writes what is added until the descriptor is gone, or the queue is.
     fn write_lines(&self) {
         let mut lines = String::new();
+        // The first is written at once: often somebody waits for it, and it is the only one.
+        let mut gather = Duration::ZERO;
         loop {
             let mut waiting = self.waiting();
             while waiting.written == waiting.added {
@@ -194,7 +196,8 @@ impl Shared {
                 waiting = woken.unwrap_or_else(PoisonError::into_inner);
             }
             drop(waiting);
-            std::thread::sleep(GATHER);
+            std::thread::sleep(gather);
+            gather = GATHER;
             lines.clear();
             lines.shrink_to(ROOM_KEPT_BYTES);
             let mut waiting = self.waiting();
