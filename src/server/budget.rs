@@ -16,6 +16,8 @@ const CUT: usize = usize::MAX;
 /// The budget of all connections.
 pub struct Budget {
     bytes_max: usize,
+    /// So many of each connection's own do not count, so that ordinary answers need not be counted by all connections together.
+    free_bytes: usize,
     bytes: AtomicUsize,
     accounts: Mutex<Accounts>,
 }
@@ -49,10 +51,11 @@ impl Holding {
 }
 
 impl Budget {
-    /// Makes one of so many bytes.
-    pub fn new(bytes_max: usize) -> Arc<Self> {
+    /// Makes one of so many bytes beyond those that each connection has free.
+    pub fn new(bytes_max: usize, free_bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             bytes_max,
+            free_bytes,
             bytes: AtomicUsize::new(0),
             accounts: Mutex::default(),
         })
@@ -79,6 +82,11 @@ impl Budget {
         self.make_room(self.add(bytes));
         let budget = Arc::clone(self);
         ChargedOnce { budget, bytes }
+    }
+
+    /// Returns how many count of what a connection has of its own.
+    fn counted(&self, own: usize) -> usize {
+        own.saturating_sub(self.free_bytes)
     }
 
     /// Adds bytes, and returns how many there are then.
@@ -108,7 +116,7 @@ impl Budget {
         if own == CUT {
             return;
         }
-        self.bytes.fetch_sub(own, Ordering::Relaxed);
+        self.bytes.fetch_sub(self.counted(own), Ordering::Relaxed);
         holding.cut.cancel();
         let shared = holding.shared.load(Ordering::Relaxed);
         let bytes = own + shared;
@@ -134,14 +142,23 @@ pub struct Account {
 impl Account {
     /// Counts bytes until what is returned is dropped.
     pub fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
-        // A connection that was cut is not counted any more: all that it has is dropped.
-        let change = |own: usize| (own != CUT).then(|| own + bytes);
         let (own, budget) = (&self.holding.own, &self.budget);
-        // First among all, so that whoever cuts it finds there what it takes off.
-        let all = budget.add(bytes);
-        match own.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) {
-            Ok(_) => budget.make_room(all),
-            Err(_) => drop(budget.bytes.fetch_sub(bytes, Ordering::Relaxed)),
+        let mut before = own.load(Ordering::Relaxed);
+        // A connection that was cut is not counted any more: all that it has is dropped.
+        while before != CUT {
+            let more = budget.counted(before + bytes) - budget.counted(before);
+            // First among all, so that whoever cuts it finds there what it takes off.
+            let all = (more > 0).then(|| budget.add(more));
+            match own.compare_exchange(before, before + bytes, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    all.into_iter().for_each(|all| budget.make_room(all));
+                    break;
+                }
+                Err(now) => {
+                    budget.bytes.fetch_sub(more, Ordering::Relaxed);
+                    before = now;
+                }
+            }
         }
         let account = Arc::clone(self);
         Charge { account, bytes }
@@ -190,11 +207,12 @@ impl Drop for Charge {
         let change = |own: usize| (own != CUT).then(|| own - self.bytes);
         let Account { budget, holding, .. } = &*self.account;
         let own = &holding.own;
-        if own
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, change)
-            .is_ok()
-        {
-            budget.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        let Ok(before) = own.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change) else {
+            return;
+        };
+        let less = budget.counted(before) - budget.counted(before - self.bytes);
+        if less > 0 {
+            budget.bytes.fetch_sub(less, Ordering::Relaxed);
         }
     }
 }
@@ -247,7 +265,7 @@ mod tests {
 
     #[test]
     fn bytes_count_as_long_as_anybody_has_them() {
-        let budget = Budget::new(100);
+        let budget = Budget::new(100, 0);
         let account = budget.open();
         let given = account.charged(vec![b'x'; 60]);
         let part = given.slice(10..20);
@@ -261,8 +279,26 @@ mod tests {
     }
 
     #[test]
+    fn what_each_has_free_does_not_count() {
+        let budget = Budget::new(100, 40);
+        let [slow, other] = [(); 2].map(|()| budget.open());
+        let small = [&slow, &other].map(|account| account.charge(40));
+        assert_eq!(bytes(&budget), 0);
+        let more = slow.charge(100);
+        assert_eq!(bytes(&budget), 100);
+        assert!(!slow.cut().is_cancelled());
+        let one = other.charge(1);
+        assert!(slow.cut().is_cancelled() && !other.cut().is_cancelled());
+        assert_eq!(bytes(&budget), 1);
+        drop(small);
+        assert_eq!(bytes(&budget), 0);
+        drop((more, one));
+        assert_eq!(bytes(&budget), 0);
+    }
+
+    #[test]
     fn the_one_that_holds_most_is_cut_and_no_other() {
-        let budget = Budget::new(100);
+        let budget = Budget::new(100, 0);
         let [slow, other, last] = [50, 40, 20].map(|count| {
             let account = budget.open();
             let charge = account.charge(count);
@@ -283,7 +319,7 @@ mod tests {
 
     #[test]
     fn who_is_alone_too_much_is_cut_itself() {
-        let budget = Budget::new(100);
+        let budget = Budget::new(100, 0);
         let account = budget.open();
         drop(account.charge(100));
         assert!(!account.cut().is_cancelled());
@@ -294,7 +330,7 @@ mod tests {
 
     #[test]
     fn what_many_share_is_counted_once_and_weighs_for_each() {
-        let budget = Budget::new(100);
+        let budget = Budget::new(100, 0);
         let shared = budget.charge_once(60);
         let [slow, quick] = [(); 2].map(|()| budget.open());
         let shares = [&slow, &quick].map(|account| account.share(60));

@@ -19,7 +19,7 @@ use tower::Service as _;
 
 use super::budget::Charge;
 use super::http::{self, RmcpService, Unread, collect_message};
-use super::limits::REQUEST_BYTES_MAX;
+use super::limits::{FREE_BYTES, REQUEST_BYTES_MAX};
 use super::owner::Receipt;
 use super::wire::{Link, Sent};
 use super::{Shared, guard, sse};
@@ -43,37 +43,42 @@ impl Dispatch {
         }
     }
 
-    /// Answers one request. What waits of the answer for its client is counted.
-    pub async fn answer(self: Arc<Self>, link: Link, request: Request<Incoming>) -> Response<ResponseBody> {
-        let response = self.answered(link.clone(), request).await;
-        response.map(|body| body.charged(&link))
+    /// Answers one request. What waits of a long answer for its client is counted.
+    pub async fn answer(
+        self: Arc<Self>,
+        link: Link,
+        mut request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
+        let mut response = match self.by_short_way(&link, &request) {
+            Some(Short::Exchange) => {
+                guard::hide_token(request.headers_mut());
+                http::exchange(&self.shared, &self.rmcp, &link, request).await
+            }
+            Some(Short::Message) => {
+                guard::hide_token(request.headers_mut());
+                let response = sse::message(&self.shared, request).await;
+                response.map(ResponseBody::routed)
+            }
+            // Boxed, so that the future of a tool call does not have room for it.
+            None => Box::pin(self.route(link.clone(), request)).await,
+        };
+        response.body_mut().charge(&link);
+        response
     }
 
-    async fn answered(&self, link: Link, mut request: Request<Incoming>) -> Response<ResponseBody> {
-        // Who is not let in is told so behind the router.
-        if request.method() == Method::POST
-            && self
-                .shared
-                .guard
-                .refusal(request.uri(), request.headers(), link.is_own_user())
-                .is_none()
-        {
-            match request.uri().path() {
-                "/mcp" | "/mcp/" => {
-                    guard::hide_token(request.headers_mut());
-                    return http::exchange(&self.shared, &self.rmcp, link, request).await;
-                }
-                "/message" => {
-                    guard::hide_token(request.headers_mut());
-                    return sse::message(&self.shared, request)
-                        .await
-                        .map(ResponseBody::routed);
-                }
-                _ => {}
-            }
+    /// Tells which request passes the router by. Who is not let in is told so behind that.
+    fn by_short_way(&self, link: &Link, request: &Request<Incoming>) -> Option<Short> {
+        if request.method() != Method::POST {
+            return None;
         }
-        // Boxed, so that the future of a tool call does not have room for it.
-        Box::pin(self.route(link, request)).await
+        let short = match request.uri().path() {
+            "/mcp" | "/mcp/" => Short::Exchange,
+            "/message" => Short::Message,
+            _ => return None,
+        };
+        let guard = &self.shared.guard;
+        let refusal = guard.refusal(request.uri(), request.headers(), link.is_own_user());
+        refusal.is_none().then_some(short)
     }
 
     async fn route(&self, link: Link, request: Request<Incoming>) -> Response<ResponseBody> {
@@ -85,6 +90,14 @@ impl Dispatch {
         let Ok(response) = router.clone().call(request).await;
         response.map(ResponseBody::routed)
     }
+}
+
+/// What passes the router by.
+enum Short {
+    /// `POST /mcp`.
+    Exchange,
+    /// `POST /message`.
+    Message,
 }
 
 /// The body of a response.
@@ -104,19 +117,21 @@ impl ResponseBody {
         Self::Routed { body, charge: None }
     }
 
-    /// Counts what is there of it, until the client has it. What is made only later counts when it is.
-    fn charged(self, link: &Link) -> Self {
+    /// Counts what is there of it, until the client has it; an answer is all that a connection has waiting, so a short one is free. What is made
+    /// only later counts when it is.
+    fn charge(&mut self, link: &Link) {
         let account = link.account();
         match self {
-            Self::Whole { bytes, receipt } => Self::Whole {
-                bytes: bytes.map(|bytes| account.charged(bytes)),
-                receipt,
-            },
-            Self::Routed { body, charge: _ } => {
-                let length = body.size_hint().exact().filter(|length| *length > 0);
-                let charge =
+            Self::Whole { bytes, .. } => {
+                if let Some(long) = bytes.take_if(|bytes| bytes.len() > FREE_BYTES) {
+                    *bytes = Some(account.charged(long));
+                }
+            }
+            Self::Routed { body, charge } => {
+                let length = body.size_hint().exact();
+                let length = length.filter(|length| *length > FREE_BYTES as u64);
+                *charge =
                     length.map(|length| account.charge(usize::try_from(length).unwrap_or(usize::MAX / 2)));
-                Self::Routed { body, charge }
             }
         }
     }

@@ -81,7 +81,7 @@ static LOOKED_AT: [HeaderName; 4] = [
 pub(super) async fn exchange(
     shared: &Arc<Shared>,
     service: &RmcpService,
-    link: Link,
+    link: &Link,
     request: axum::http::Request<Incoming>,
 ) -> axum::http::Response<ResponseBody> {
     let (parts, body) = request.into_parts();
@@ -140,7 +140,7 @@ fn as_event(response: axum::http::Response<ResponseBody>) -> axum::http::Respons
 async fn answer_message(
     shared: &Arc<Shared>,
     service: &RmcpService,
-    link: Link,
+    link: &Link,
     said: Said,
 ) -> axum::http::Response<ResponseBody> {
     let Said {
@@ -170,7 +170,7 @@ async fn answer_message(
         {
             let id = call.id;
             let done = answer(shared, (session, offer.to(client)), scope.as_ref(), call).await;
-            return in_session_response(id, done, quirk, &link, parts.headers);
+            return in_session_response(id, done, quirk, link, parts.headers);
         }
     } else if let Some(call) = stateless::plain_call(&parts.headers, &body)
         && is_short(&call)
@@ -180,11 +180,11 @@ async fn answer_message(
         let response = match answer(shared, (session, served), scope.as_ref(), call).await {
             Some(done) => {
                 let response = tool_calls::response(id, Shape::Stateless, &done.result, quirk);
-                return ResponseBody::json(response, done.receipt, &link, parts.headers);
+                return ResponseBody::json(response, done.receipt, link, parts.headers);
             }
             None => stateless::cancelled(id),
         };
-        return ResponseBody::json(response, None, &link, parts.headers);
+        return ResponseBody::json(response, None, link, parts.headers);
     }
     let envelope = match json_rpc::read(&body) {
         Ok(envelope) => envelope,
@@ -201,7 +201,7 @@ async fn answer_message(
             Some(Ok(call)) if is_short(&call) => {
                 let id = call.id;
                 let done = answer(shared, (session, offer.to(client)), scope.as_ref(), call).await;
-                return in_session_response(id, done, quirk, &link, parts.headers);
+                return in_session_response(id, done, quirk, link, parts.headers);
             }
             Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::routed),
             Some(Ok(_)) | None => {}
@@ -214,7 +214,7 @@ async fn answer_message(
         caller: Caller::new(session, agent, scope, offer)
             .with_quirk(quirk)
             .with_client(client),
-        link,
+        link: link.clone(),
     };
     // Boxed, so that the future of a plain call does not have room for it.
     Box::pin(exchange.serve_by_rmcp(shared, service, &envelope, &body))

@@ -159,6 +159,9 @@ pub const SESSION_EVENTS_SHOWN_MAX: usize = 500;
 /// twenty of the largest messages in JSON, and far more than all ordinary clients together leave unread.
 pub const WAITING_BYTES_MAX: usize = 128 * 1024 * 1024;
 
+/// So many of each connection's own do not count among them: most answers, and no more than a connection has in buffers.
+pub const FREE_BYTES: usize = 4 * 1024;
+
 /// From how many bytes on an answer with messages in it is made in pieces, and how long each is at the least.
 pub const PIECE_BYTES: usize = 64 * 1024;
 
@@ -366,7 +369,11 @@ mod tests {
             ),
             (
                 "answers and frames of all clients together that wait to be taken",
-                format!("{} MiB", WAITING_BYTES_MAX / MIB),
+                format!(
+                    "{} MiB, and {} KiB of each client's",
+                    WAITING_BYTES_MAX / MIB,
+                    FREE_BYTES / 1_024
+                ),
             ),
         ];
         for (what, bound) in documented {

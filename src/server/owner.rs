@@ -38,7 +38,7 @@ use super::budget::Budget;
 use super::changes::Changes;
 use super::clock::Clock;
 use super::known_agents::{self, KnownAgents};
-use super::limits::WAITING_BYTES_MAX;
+use super::limits::{FREE_BYTES, WAITING_BYTES_MAX};
 use super::log::MessageLog;
 use super::machine::Machine;
 use super::observers::Journal;
@@ -204,7 +204,7 @@ impl Owner {
             journal: Journal::new(now),
             gone: Box::new(|_| {}),
             agents: std::sync::Mutex::default(),
-            budget: Budget::new(WAITING_BYTES_MAX),
+            budget: Budget::new(WAITING_BYTES_MAX, FREE_BYTES),
             rearm: Notify::new(),
             numbers: AtomicU64::new(0),
             broken: CancellationToken::new(),

@@ -228,7 +228,7 @@ fn no_more_observers_are_let_in_than_the_bound() {
 #[test]
 fn a_long_frame_is_shared_by_those_who_are_told_the_same_and_by_nobody_else() {
     let journal = Journal::new(START);
-    let budget = crate::server::budget::Budget::new(usize::MAX);
+    let budget = crate::server::budget::Budget::new(usize::MAX, 0);
     for agent in ["web:a", "app:a"] {
         journal.note(START, &accepted(name(agent), agent, 100_000));
     }
