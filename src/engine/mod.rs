@@ -435,9 +435,9 @@ impl Engine {
         let (result, handover) = match self.carry_out(session, call, random, command, step) {
             Ok(Outcome::Parked) => return,
             Ok(Outcome::Answered(answer)) => {
-                let answer = match is_a_tool_s {
-                    true => self.tell_of_start(session, answer, step),
-                    false => answer,
+                let answer = match step.to_tell {
+                    Some(_) if is_a_tool_s => self.tell_of_start(session, answer, step),
+                    Some(_) | None => answer,
                 };
                 (Ok(answer.reply), answer.handover)
             }

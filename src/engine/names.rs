@@ -347,7 +347,12 @@ impl Recipient {
 
     /// Returns no fewer bytes than it takes, wherever it is seen from: each of those that are named may have its project before it.
     pub fn bytes_seen_max(&self) -> usize {
-        self.text.len() + self.each().count() * PROJECT_SEEN_BYTES
+        let names = if self.by == ResolvedBy::List {
+            self.each().count()
+        } else {
+            1
+        };
+        self.text.len() + names * PROJECT_SEEN_BYTES
     }
 
     /// Returns what somebody in a project calls it.

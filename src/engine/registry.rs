@@ -287,17 +287,26 @@ impl Engine {
         if state.person {
             return;
         }
+        let has_model = state.has_model;
         // One that is bound has been heard of as it called.
         if state.agent.is_none() {
             self.speaks(agent, step);
         }
         self.contact(agent, Some(session), step);
-        self.is_answered(session, agent, step);
+        if has_model {
+            self.model_is_answered(agent, step);
+        }
     }
 
     /// Takes note that the answer to a session's call goes to an agent, if its model is still to be told of the start.
     pub(super) fn is_answered(&self, session: SessionId, agent: &AgentName, step: &mut Step<'_>) {
-        if self.sessions[&session].has_model && self.inboxes[agent].notice_due {
+        if self.sessions[&session].has_model {
+            self.model_is_answered(agent, step);
+        }
+    }
+
+    fn model_is_answered(&self, agent: &AgentName, step: &mut Step<'_>) {
+        if self.inboxes[agent].notice_due {
             step.to_tell = Some(agent.clone());
         }
     }

@@ -1,7 +1,6 @@
 //! How much of a reply a client shows its model, and how much of that a message takes. Knows nothing of inboxes, and no tool: how one
 //! writes a message is told in numbers.
 
-use super::limits::{ADDRESSES_MAX, AGENT_NAME_BYTES_MAX, THREAD_BYTES_MAX};
 use super::message::Message;
 use super::names::PROJECT_SEEN_BYTES;
 
@@ -82,16 +81,15 @@ impl Part {
 /// Bytes that a text takes for each of its bytes, at the most.
 const ESCAPED_MAX: usize = 7;
 
-/// Bytes that the names of a message take, at the most: of the agent that sent it, and of all that it was sent to, each with its project and with
-/// what stands around it.
-const NAMES_BYTES_MAX: usize = (1 + ADDRESSES_MAX) * (2 * AGENT_NAME_BYTES_MAX + PROJECT_SEEN_BYTES);
+/// How many bytes of a text are looked at before it is seen whether it is too long.
+const LOOKED_AT_BYTES: usize = 1_024;
 
-const ONCE: [u8; 128] = costs(Escapes::Once);
-const TWICE: [u8; 128] = costs(Escapes::Twice);
+const ONCE: [u8; 256] = costs(Escapes::Once);
+const TWICE: [u8; 256] = costs(Escapes::Twice);
 
-/// Says how many bytes each character of ASCII takes.
-const fn costs(escapes: Escapes) -> [u8; 128] {
-    let mut costs = [1; 128];
+/// Says how many bytes each byte of a text takes.
+const fn costs(escapes: Escapes) -> [u8; 256] {
+    let mut costs = [1; 256];
     let mut at = 0;
     while at < 128 {
         let is_short = matches!(at, 0x08 | 0x09 | 0x0a | 0x0c | 0x0d);
@@ -115,15 +113,13 @@ const fn costs(escapes: Escapes) -> [u8; 128] {
 }
 
 impl Room {
-    /// Tells, without a look at them, that so many messages with so many bytes in all fit, however they are written. Others may fit as well.
-    pub fn takes_any(&self, messages: usize, bytes: usize) -> bool {
-        let frame = usize::from(self.form.message) + usize::from(self.form.context);
-        let each = frame + NAMES_BYTES_MAX + ESCAPED_MAX * THREAD_BYTES_MAX;
-        let lines = match self.form.lines_max {
-            Some(_) => bytes * self.line(),
-            None => 0,
+    /// Tells, without a look at what their texts say, that messages fit, however they are written. Others may fit as well.
+    pub fn takes_any<'a>(&self, mut messages: impl Iterator<Item = &'a Message>) -> bool {
+        let each = ESCAPED_MAX + self.line();
+        let left = |left: usize, message: &Message| {
+            left.checked_sub(self.frame(message) + each * self.length(message))
         };
-        messages * each + ESCAPED_MAX * bytes + lines <= self.for_messages()
+        messages.try_fold(self.for_messages(), left).is_some()
     }
 
     /// Returns the room for messages in a reply that has none yet.
@@ -138,8 +134,8 @@ impl Room {
             .into_iter()
             .flatten()
         {
-            for byte in text.bytes() {
-                taken += self.cost(byte);
+            for bytes in text.as_bytes().chunks(LOOKED_AT_BYTES) {
+                taken += self.escaped(bytes);
                 if taken > max {
                     return None;
                 }
@@ -183,12 +179,7 @@ impl Room {
             .chain(metadata[from.saturating_sub(body.len())..].chars());
         let (mut to, mut taken) = (from, 0);
         for c in rest {
-            let mut bytes = [0; 4];
-            taken += c
-                .encode_utf8(&mut bytes)
-                .bytes()
-                .map(|byte| self.cost(byte))
-                .sum::<usize>();
+            taken += self.escaped(c.encode_utf8(&mut [0; 4]).as_bytes());
             if taken > room && to > from {
                 break;
             }
@@ -204,24 +195,26 @@ impl Room {
     /// Returns the bytes that a message takes beside its body and metadata.
     fn frame(&self, message: &Message) -> usize {
         let names = message.from.as_str().len() + PROJECT_SEEN_BYTES + message.to.bytes_seen_max();
-        let thread = message.thread().unwrap_or_default().bytes();
+        let thread = message.thread().unwrap_or_default().as_bytes();
         let context = message
             .context
             .as_ref()
             .map_or(0, |_| usize::from(self.form.context));
-        usize::from(self.form.message) + context + names + thread.map(|byte| self.cost(byte)).sum::<usize>()
+        usize::from(self.form.message) + context + names + self.escaped(thread)
     }
 
-    fn cost(&self, byte: u8) -> usize {
+    /// Returns the bytes that those of a text take.
+    fn escaped(&self, bytes: &[u8]) -> usize {
         let costs = match self.form.escapes {
             Escapes::Once => &ONCE,
             Escapes::Twice => &TWICE,
         };
-        let escaped = costs.get(usize::from(byte)).copied().map_or(1, usize::from);
-        match byte {
-            b'\n' => escaped + self.line(),
-            _ => escaped,
-        }
+        let escaped = bytes.iter().map(|byte| usize::from(costs[usize::from(*byte)]));
+        let lines = match self.line() {
+            0 => 0,
+            line => line * bytes.iter().filter(|byte| **byte == b'\n').count(),
+        };
+        escaped.sum::<usize>() + lines
     }
 
     /// Returns what the end of a line takes beside its bytes, so that there are no more lines than are shown.

@@ -193,12 +193,12 @@ impl Argument {
         let understood = match &self.accepts {
             Accepts::Wait | Accepts::Integer { .. } => number_in(text).map(Given::Number),
             Accepts::Boolean(_) => boolean_in(text).map(|value| Given::Other(Value::Bool(value))),
-            Accepts::Word(words) => {
-                let mut words = words.iter();
-                let word = words.find(|word| word.eq_ignore_ascii_case(text.trim()));
+            Accepts::Word(words) if !words.contains(&&**text) => {
+                let text = text.trim();
+                let word = words.iter().find(|word| word.eq_ignore_ascii_case(text));
                 word.map(|word| Given::Text(Cow::Borrowed(*word)))
             }
-            Accepts::Role | Accepts::Address | Accepts::Text | Accepts::Object => None,
+            Accepts::Word(_) | Accepts::Role | Accepts::Address | Accepts::Text | Accepts::Object => None,
         };
         if let Some(understood) = understood {
             *given = understood;
@@ -361,15 +361,11 @@ impl<'a> Arguments<'a> {
     /// [`InvalidCall`], which names the first that is not: in the order of the tool's list one that is missing, or has
     /// another type or range; then one that the tool does not know; then one that is none of its words.
     pub(super) fn checked(mut self, tool: &Tool) -> Result<Values<'a>, InvalidCall> {
-        for argument in tool.arguments {
-            if let Some((_, given)) = self.0.iter_mut().find(|(name, _)| name == argument.name) {
-                argument.understand(given);
-            }
-        }
         let mut known = 0;
         let mut bad_word = None;
         for argument in tool.arguments {
-            match self.get(argument.name) {
+            let given = self.0.iter_mut().find(|(name, _)| name == argument.name);
+            match given.map(|(_, given)| given) {
                 None | Some(Given::Null) if argument.needed == Needed::Always => {
                     return Err(InvalidCall::Missing {
                         argument: argument.name,
@@ -380,6 +376,7 @@ impl<'a> Arguments<'a> {
                 None => {}
                 Some(given) => {
                     known += 1;
+                    argument.understand(given);
                     argument.check(given)?;
                     bad_word = bad_word.or_else(|| argument.check_word(given).err());
                 }

@@ -211,6 +211,9 @@ pub struct Posted<'a> {
 }
 
 fn note(posted: &Posted<'_>) -> Option<String> {
+    if posted.warnings.is_empty() && posted.absence.is_none() {
+        return None;
+    }
     let warned = posted.warnings.iter().find_map(|warning| match warning {
         Warning::NobodyElse(_) => Some(alone_text(posted.given)),
         Warning::NobodysChannel(_) => Some(nobodys_text(posted.given)),

@@ -53,7 +53,8 @@ pub(in super::super) struct ShownInParts<'a> {
 impl Inbox {
     /// Finds what a reply has room for of what a filter means.
     pub fn fit(&self, filter: &Filter, readable: Readable, room: &Room) -> Fit {
-        if self.parts.is_empty() && room.takes_any(self.waiting.len(), self.waiting_bytes) {
+        let messages = self.matching(filter, readable).map(|delivery| &*delivery.message);
+        if self.parts.is_empty() && room.takes_any(messages) {
             return Fit::All;
         }
         let mut left = room.for_messages();
