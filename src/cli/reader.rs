@@ -22,7 +22,11 @@ pub fn hand(text: &str) -> io::Result<()> {
     write_stdout(text)?;
     let stdout = rustix::stdio::stdout();
     if rustix::termios::isatty(stdout) {
-        return Ok(rustix::termios::tcdrain(stdout)?);
+        // In the background the system would stop who waits for the terminal.
+        return match is_in_foreground(stdout) {
+            true => Ok(rustix::termios::tcdrain(stdout)?),
+            false => Ok(()),
+        };
     }
     let mut pause_ms = LOOK_FIRST_MS;
     while is_pipe(stdout) && rustix::io::ioctl_fionread(stdout).unwrap_or(0) > 0 {
@@ -40,6 +44,11 @@ pub fn hand(text: &str) -> io::Result<()> {
 pub fn is_gone() -> bool {
     let stdout = rustix::stdio::stdout();
     is_pipe(stdout) && looks(stdout, 0).unwrap_or(true)
+}
+
+fn is_in_foreground(terminal: BorrowedFd<'_>) -> bool {
+    let foreground = rustix::termios::tcgetpgrp(terminal);
+    foreground.is_ok_and(|foreground| foreground == rustix::process::getpgrp())
 }
 
 fn is_pipe(stdout: BorrowedFd<'_>) -> bool {

@@ -1,6 +1,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 
 use super::*;
+use crate::needs;
 
 #[test]
 fn what_agents_post_to_the_person_is_shown_once() {
@@ -376,6 +377,25 @@ fn a_wait_that_is_stopped_takes_nothing_until_it_goes_on() {
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{shown}");
     assert!(shown.ends_with("\n  one\n"), "{shown}");
+}
+
+#[test]
+fn a_wait_in_the_background_of_a_terminal_is_not_stopped_by_what_it_writes() {
+    if !needs::TMUX.is_met_or_said() {
+        return;
+    }
+    let relay = told();
+    let terminal = top::Terminal::open(&[]);
+    let relay_command = relay_command();
+    let program = relay_command.get_program().to_str().expect("its path is text");
+    let unset = "env -u CLAUDECODE -u CODEX_THREAD_ID -u GEMINI_CLI -u OPENCODE";
+    terminal.run(&format!("{unset} {program} wait --port {} & true", relay.port));
+    terminal.shows("ended 0");
+    await_wait(&relay, "user");
+    posted(&relay, &["one"]);
+    terminal.shows("  one");
+    relay.await_sessions(0);
+    assert_eq!(unread(&relay, "user"), 0);
 }
 
 #[test]
