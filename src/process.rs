@@ -239,6 +239,47 @@ mod tests {
     }
 
     #[test]
+    fn each_agent_cli_is_known_by_how_its_packages_and_systems_start_it() {
+        let all = ["claude", "codex", "gemini", "opencode"];
+        for (words, expected) in [
+            (
+                &["node", "/lib/node_modules/@anthropic-ai/claude-code/cli.js"][..],
+                "claude",
+            ),
+            (&["/home/a/.local/bin/claude", "--continue"], "claude"),
+            (
+                &[
+                    "bun",
+                    "--smol",
+                    "/b/node_modules/@google/gemini-cli/dist/index.js",
+                ],
+                "gemini",
+            ),
+            (
+                &[
+                    "/usr/bin/node",
+                    "--max-old-space-size=8192",
+                    "",
+                    "/usr/bin/gemini",
+                ],
+                "gemini",
+            ),
+            (&["deno", "/lib/node_modules/opencode-ai/bin/run.js"], "opencode"),
+            (
+                &["/lib/node_modules/opencode-linux-x64/bin/opencode-linux-x64"],
+                "opencode",
+            ),
+            (&["codex-aarch64-apple-darwin"], "codex"),
+            (&["codex-arm64"], "codex"),
+            (&["codex-x64.exe"], "codex"),
+            (&["codex-darwin"], "codex"),
+        ] {
+            let line: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(cli(&line, &all), Some(expected), "{words:?}");
+        }
+    }
+
+    #[test]
     fn a_process_is_found_by_its_name_and_no_other_is() {
         let own = Process::of(std::process::id().to_string());
         let named = Process::named(&own.name()).expect("it is a name");

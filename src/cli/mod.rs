@@ -251,7 +251,7 @@ pub fn main() -> ExitCode {
         Command::Config(args) => config::run(&args),
         Command::Register(args) => register::run(args),
         Command::Mcp(args) => mcp::main(args),
-        Command::Hook(args) => hook::run(&args),
+        Command::Hook(args) => Ok(hook::run(&args)),
         Command::Prompt(args) => done(prompt::run(args).map_err(|error| format!("relay prompt: {error}"))),
         Command::Completions(args) => definition::complete(&args),
         Command::Worker(args) => worker::run(&args),

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import http from 'node:http';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
@@ -91,7 +92,8 @@ class Alone {
     let text = '';
     for await (const chunk of request.setEncoding('utf8')) text += chunk;
     const { session_id: session, hook_event_name: name } = JSON.parse(text);
-    this.#asked.push({ session, name, answer: () => response.writeHead(204).end() });
+    const cli = ['cli', 'namespace'].map((key) => url.searchParams.get(key));
+    this.#asked.push({ session, name, cli, answer: () => response.writeHead(204).end() });
     this.#came?.();
   }
 }
@@ -119,6 +121,21 @@ test('a session whose relay does not answer keeps no prompt waiting for longer t
   await Promise.all(told);
   const took = performance.now() - began;
   assert.ok(took >= 900 && took < 1_900, `${took} ms`);
+});
+
+test('what a session comes to says in which process that is', async (t) => {
+  const alone = await Alone.start(t, {});
+  const created = alone.says('session.created', { info: { id: 's-1' } });
+  const { cli, answer } = await within(alone.told(), 'the start of a session');
+  answer();
+  await created;
+  const told = () => {
+    // When it was started is the 22nd field, the second of which is a name that may have blanks.
+    const [, since] = /^.*\)(?: \S+){19} (\d+) /s.exec(readFileSync('/proc/self/stat', 'utf8'));
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return [`${process.pid}-${since}`, `${boot}.${/\d+/.exec(readlinkSync('/proc/self/ns/pid'))}`];
+  };
+  assert.deepEqual(cli, existsSync('/proc/self/stat') ? told() : [null, null]);
 });
 
 test('a session is started once, by whatever is heard of it first', async (t) => {

@@ -1,5 +1,6 @@
 //! The server inside the test's own process: what no client can bring about from outside, and what takes long by the clock.
 
+mod clis;
 mod doors;
 mod panics;
 mod patience;

@@ -115,7 +115,14 @@ enum Mode {
 }
 
 /// Carries an event, or stands by.
-pub fn run(args: &Hook) -> Result<End, Failure> {
+pub fn run(args: &Hook) -> End {
+    carried(args).unwrap_or_else(|failure| {
+        say(&failure.text);
+        End::Done
+    })
+}
+
+fn carried(args: &Hook) -> Result<End, Failure> {
     let has_own = std::env::var_os("RELAY_HOOKS").is_some_and(|whose| whose == "worker");
     if args.plugin && has_claude_hooks() || has_own && !args.worker {
         return Ok(End::Done);

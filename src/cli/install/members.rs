@@ -521,8 +521,162 @@ mod tests {
                 &[r#"it has a command, and type "remote" belongs to an address"#],
             ),
             (r#"{"type": "mine", "url": "y"}"#, &[]),
+            (
+                r#"{"command": "x", "environment": {}}"#,
+                &["environment is what another editor calls it"],
+            ),
+            (
+                r#"{"command": ["x"], "env": {}}"#,
+                &["env is what another editor calls it"],
+            ),
+            (
+                r#"{"url": "y", "environment": {}}"#,
+                &["it has an address, and environment belongs to a command"],
+            ),
         ] {
             assert_eq!(flaws(&json(entry), Id::Claude), expected, "{entry}");
+        }
+    }
+
+    /// Where members belong by what their makers' documents say, what each takes, such a value and another one, and the members.
+    type Documented<'a> = (&'a [Way], &'a str, &'a str, &'a str, &'a [&'a str]);
+
+    const DOCUMENTED: [Documented<'_>; 12] = [
+        (&[Way::Command], "a text", r#""x""#, "[]", &["envFile", "cwd"]),
+        (
+            &[Way::Command],
+            "an object of texts",
+            r#"{"A": "b"}"#,
+            "3",
+            &["env"],
+        ),
+        (&[Way::Command], "", r#"["x"]"#, "", &["env_vars"]),
+        (
+            &[Way::Address],
+            "a text",
+            r#""x""#,
+            "{}",
+            &[
+                "headersHelper",
+                TOKEN_VARIABLE,
+                "authProviderType",
+                "oauth_resource",
+                "targetAudience",
+                "targetServiceAccount",
+                "tcp",
+            ],
+        ),
+        (
+            &[Way::Address],
+            "an object of texts",
+            r#"{"A": "b"}"#,
+            r#""x""#,
+            &["headers", "http_headers", "env_http_headers"],
+        ),
+        (
+            &[Way::Address],
+            "an array of texts",
+            r#"["x"]"#,
+            r#""x""#,
+            &["scopes"],
+        ),
+        (&[Way::Address], "", r#"{"x": true}"#, "", &["auth", "oauth"]),
+        (
+            &[Way::Command, Way::Address],
+            "true or false",
+            "true",
+            r#""true""#,
+            &["enabled", "disabled", "required", "trust"],
+        ),
+        (
+            &[Way::Command, Way::Address],
+            "a text",
+            r#""x""#,
+            "3",
+            &["description"],
+        ),
+        (
+            &[Way::Command, Way::Address],
+            "a number",
+            "5.5",
+            r#""5""#,
+            &[
+                "timeout",
+                "startup_timeout_sec",
+                "startup_timeout_ms",
+                "tool_timeout_sec",
+            ],
+        ),
+        (
+            &[Way::Command, Way::Address],
+            "an object",
+            r#"{"x": {}}"#,
+            "[]",
+            &["tools"],
+        ),
+        (
+            &[Way::Command, Way::Address],
+            "an array of texts",
+            r#"["x"]"#,
+            "true",
+            &[
+                "enabled_tools",
+                "disabled_tools",
+                "includeTools",
+                "excludeTools",
+                "disabledTools",
+                "alwaysAllow",
+                "autoApprove",
+            ],
+        ),
+    ];
+
+    #[test]
+    fn each_member_stays_where_its_maker_takes_it_and_is_named_elsewhere() {
+        // That of OpenCode's commands is beside a list, and no editor takes the other.
+        let mut seen = vec!["environment", "bearer_token"];
+        let with = |entry: &str, key: &str, value: &str| {
+            format!(r#"{}, "{key}": {value}}}"#, entry.trim_end_matches('}'))
+        };
+        for (ways, accepted, right, wrong, keys) in DOCUMENTED {
+            for &key in keys {
+                seen.push(key);
+                for (way, entry, other) in
+                    [(Way::Command, COMMAND, ADDRESS), (Way::Address, ADDRESS, COMMAND)]
+                {
+                    let (said, is_taken) = (with(entry, key, right), ways.contains(&way));
+                    let of_this = kept(entry, &said, Id::Claude);
+                    assert_eq!(of_this.get(key), is_taken.then(|| json(right)).as_ref(), "{said}");
+                    let of_other = kept(entry, &with(other, key, right), Id::Claude);
+                    assert_eq!(of_other.get(key).is_some(), ways.len() == 2, "{key} in {entry}");
+                    let flaw = (!is_taken).then(|| not_of(key, way));
+                    assert_eq!(flaws(&json(&said), Id::Claude), Vec::from_iter(flaw), "{said}");
+                    if !is_taken || accepted.is_empty() {
+                        continue;
+                    }
+                    let said = with(entry, key, wrong);
+                    assert_eq!(kept(entry, &said, Id::Claude), json(entry), "{said}");
+                    let flaw = format!("{key} is something else; accepted: {accepted}");
+                    assert_eq!(flaws(&json(&said), Id::Claude), [flaw], "{said}");
+                }
+            }
+        }
+        let mut known = MEMBERS.map(|(key, _, _)| key);
+        known.sort_unstable();
+        seen.sort_unstable();
+        assert_eq!(seen, known, "all that is known is documented");
+    }
+
+    #[test]
+    fn each_type_is_named_beside_the_other_way_alone() {
+        let addresses = ["sse", "http", "remote", "streamable-http", "streamableHttp", "ws"];
+        for (said, _) in TYPES {
+            for (way, entry) in [(Way::Command, COMMAND), (Way::Address, ADDRESS)] {
+                let is_right = addresses.contains(&said) == (way == Way::Address);
+                let entry = json(&entry.replacen('{', &format!(r#"{{"type": "{said}", "#), 1));
+                let flaw = (!is_right).then(|| not_of(&format!("type {said:?}"), way));
+                assert_eq!(flaws(&entry, Id::Claude), Vec::from_iter(flaw), "{said}");
+            }
         }
     }
 

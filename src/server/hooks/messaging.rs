@@ -76,6 +76,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_number_of_a_process_means_the_same_in_its_own_namespace_alone() {
+        let own = process::namespace();
+        assert_eq!(own.is_some(), cfg!(target_os = "linux"), "the system tells");
+        assert!(own.as_deref().is_none_or(|own| System.shares(own)));
+        // Those of containers on one machine have the start of the system in common.
+        let boot = own
+            .as_deref()
+            .and_then(|own| own.split_once('.'))
+            .map(|(boot, _)| boot);
+        for other in ["", "elsewhere", boot.unwrap_or_default()] {
+            assert!(!System.shares(other), "{other}");
+        }
+        let link = std::fs::read_link("/proc/self/ns/pid").ok();
+        let named = link.map(|link| link.to_string_lossy().replace("pid:[", ".").replace(']', ""));
+        assert!(named.is_none_or(|named| own.is_some_and(|own| own.ends_with(&named))));
+    }
+
+    #[test]
     fn a_messaging_socket_is_one_of_this_user_s_own_in_a_directory_of_its_own() {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("cc-socks");

@@ -526,11 +526,34 @@ fn of_two_entries_of_an_editor_each_is_told_that_it_does_not_take() {
     for file in &files {
         desk.write(file, &json!({"mcpServers": {"relay": entry}}).to_string());
     }
+    let to_do = report(&desk, "cursor", 1)["to_do"].clone();
+    let lines = files.iter().zip(["", " --global"]).map(|(file, global)| {
+        format!(
+            "{}: it has a command, and headers belongs to an address; write it anew by: {RELAY} install --editor cursor{global} --port {}",
+            file.display(),
+            relay.port
+        )
+    });
+    assert_eq!(to_do, json!(lines.collect::<Vec<_>>()));
+}
+
+#[test]
+fn an_entry_is_well_that_its_own_editor_takes_and_others_do_not() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let entry = json!({
+        "type": "stdio", "command": RELAY, "args": ["mcp", "--port", relay.port.to_string()], "env": {"N": 5},
+    });
+    let vscode = desk.project.join(".vscode/mcp.json");
+    desk.write(&vscode, &json!({"servers": {"relay": entry}}).to_string());
+    assert_eq!(report(&desk, "vscode", 0)["to_do"], json!([]));
+    let cursor = desk.project.join(".cursor/mcp.json");
+    desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
     let to_do = report(&desk, "cursor", 1)["to_do"].to_string();
-    for file in &files {
-        let flaw = format!("{}: it has a command, and headers belongs", file.display());
-        assert!(to_do.contains(&flaw), "{to_do}");
-    }
+    assert!(
+        to_do.contains("env is something else; accepted: an object of texts;"),
+        "{to_do}"
+    );
 }
 
 #[test]

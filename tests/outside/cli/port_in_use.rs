@@ -76,6 +76,21 @@ fn a_running_relay_with_a_token_is_told_too() {
         .stderr(ends_it);
 }
 
+#[test]
+fn a_relay_that_is_to_listen_everywhere_looks_for_the_other_on_this_machine() {
+    let running = Relay::start_with(&["--token", "0123456789abcdef"], &[]);
+    let port = running.port;
+    let mut serve = relay(&["serve", "--host", "0.0.0.0", "--port", &port.to_string()]);
+    let said = serve
+        .env("RELAY_TOKEN", "0123456789abcdef")
+        .env("PATH", "")
+        .assert()
+        .code(1);
+    let said = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+    let stop = format!("its token): {} stop --port {port}\n", env!("CARGO_BIN_EXE_relay"));
+    assert!(said.ends_with(&stop), "{said}");
+}
+
 /// `lsof` lists both ends of a connection, so the shorter command would end the client too.
 #[test]
 fn a_running_relay_that_has_clients_is_ended_alone() {

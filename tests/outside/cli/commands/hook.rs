@@ -540,9 +540,15 @@ fn an_environment_that_says_far_too_much_is_refused_in_words_or_passed_over() {
         .stdout("");
     let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
     assert!(
-        said.starts_with("relay hook: ") && !said.contains("panicked"),
+        said.starts_with("relay hook: unknown role \"xxx")
+            && said.ends_with("known roles: pm, dev-a, dev-b\n"),
         "{said}"
     );
+    // What numbers no process is none.
+    hook(&relay, &long, &event("SessionStart"))
+        .assert()
+        .code(0)
+        .stderr("");
     hook(&relay, PROCESS, &event("SessionStart"))
         .env("CLAUDE_CODE_MESSAGING_SOCKET", &long)
         .assert()

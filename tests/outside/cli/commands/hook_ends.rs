@@ -92,6 +92,12 @@ fn an_event_is_carried_though_its_host_leaves_stdin_open_and_whatever_mark_stand
         let shown = with_stdin_open(&relay, written.as_bytes());
         assert!(shown.contains("| look"), "{shown:?} for {written:?}");
     }
+    // So it is where a host carries it there by itself.
+    send(&relay, "look");
+    let path = format!("/hooks/claude?process={PROCESS}&agent=dev-a");
+    let written = format!("\u{feff}{}", event("PostToolUse"));
+    let shown = relay.connect().exchange(&Request::post(&path, written));
+    assert!(shown.text().contains("| look"), "{shown:?}");
 }
 
 #[test]
@@ -193,22 +199,54 @@ fn what_a_program_was_shown_that_was_killed_is_back_at_once() {
     assert_eq!(programs(&relay), []);
 }
 
-/// A process that is named like Codex, with the hook that it has run, and a shell and some who bound its time between.
-fn codex_with_a_hook(relay: &Relay, event: &Value) -> Sleeper {
-    let between = r#"printf %s "$2" | sh -c 'timeout 60 timeout 60 "$0" hook codex --port "$1" >/dev/null; true' "$0" "$1"; sleep 60"#;
+/// A process that is named like an agent CLI, with the hook that it has run, and a shell and some who bound its time between.
+fn cli_with_a_hook(relay: &Relay, cli: &str, agent: &str, event: &Value) -> Sleeper {
+    let between = r#"printf %s "$2" | sh -c 'timeout 60 timeout 60 "$0" hook "$2" --port "$1" >/dev/null; true' "$0" "$1" "$3"; sleep 60"#;
     let mut command = std::process::Command::new("bash");
     let relay_command = relay_command();
-    command.args(["-c", r#"exec -a codex bash -c "$3" "$0" "$1" "$2""#]);
+    command.args(["-c", r#"exec -a "$3" bash -c "$4" "$0" "$1" "$2" "$3""#]);
     command.arg(relay_command.get_program());
-    command.args([&relay.port.to_string(), &event.to_string(), between]);
+    command.args([&relay.port.to_string(), &event.to_string(), cli, between]);
     for (name, value) in relay_command.get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    command.env("RELAY_AGENT", "dev-a");
+    command.env("RELAY_AGENT", agent);
     Sleeper(command.spawn().expect("it starts"))
+}
+
+fn codex_with_a_hook(relay: &Relay, event: &Value) -> Sleeper {
+    cli_with_a_hook(relay, "codex", "dev-a", event)
+}
+
+#[test]
+fn what_each_agent_cli_was_shown_that_was_killed_is_back_though_nothing_but_its_hook_names_it() {
+    let relay = told();
+    let all = [
+        ("claude", "PostToolUse", "dev-a"),
+        ("codex", "PostToolUse", "dev-b"),
+        ("gemini", "AfterTool", "pm"),
+    ];
+    let mut running = all.map(|(cli, name, agent)| {
+        ask(relay.port, &["send", agent, "look"]).assert().code(0);
+        cli_with_a_hook(
+            &relay,
+            cli,
+            agent,
+            &json!({"session_id": cli, "hook_event_name": name}),
+        )
+    });
+    until("it is shown", || {
+        all.iter().all(|(_, _, agent)| unread(&relay, agent) == 0)
+    });
+    running.iter_mut().for_each(Sleeper::end);
+    for (cli, _, agent) in all {
+        until(&format!("what {cli} was shown is back"), || {
+            unread(&relay, agent) == 1
+        });
+    }
 }
 
 #[test]
@@ -249,15 +287,19 @@ fn a_conversation_that_goes_on_in_another_process_ends_with_that() {
 #[test]
 fn of_a_process_in_another_namespace_nothing_is_told() {
     let relay = told();
-    let process = Sleeper::start();
-    let path = format!(
-        "/hooks/codex?process=s-1&agent=dev-a&cli={}-1&namespace=elsewhere",
-        process.0.id()
-    );
+    let mut process = Sleeper::start();
+    let number = process.0.id();
+    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).expect("it runs");
+    let since = stat
+        .split_whitespace()
+        .nth(21)
+        .expect("it is told when it was started");
+    let path = format!("/hooks/codex?process=s-1&agent=dev-a&cli={number}-{since}&namespace=elsewhere");
     send(&relay, "look");
     let body = event("PostToolUse").to_string();
     let shown = relay.connect().exchange(&Request::post(&path, body));
     assert!(shown.text().contains("| look"), "{shown:?}");
+    process.end();
     std::thread::sleep(Duration::from_secs(5));
     assert_eq!(unread(&relay, "dev-a"), 0, "only its silence tells");
     let wrong = "/hooks/codex?process=s-1&cli=12&namespace=elsewhere";

@@ -366,17 +366,44 @@ fn a_read_that_is_stopped_holds_nothing_back_and_goes_on_where_it_was() {
 #[test]
 fn a_wait_that_is_stopped_takes_nothing_until_it_goes_on() {
     let relay = told();
-    let wait = begin(relay.port, &["wait"], Stdio::piped());
+    // From its keyboard, and by what it writes to a terminal that another has.
+    for stop in ["TSTP", "TTOU"] {
+        let wait = begin(relay.port, &["wait"], Stdio::piped());
+        await_wait(&relay, "user");
+        signal(wait.id(), stop);
+        relay.await_sessions(0);
+        posted(&relay, &["one"]);
+        assert_eq!(unread(&relay, "user"), 1);
+        signal(wait.id(), "CONT");
+        let output = wait.wait_with_output().expect("it ends");
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{shown}");
+        assert!(shown.ends_with("\n  one\n"), "{shown}");
+        relay.await_sessions(0);
+    }
+}
+
+#[test]
+fn a_wait_that_was_started_to_ignore_what_stops_others_goes_on() {
+    let relay = told();
+    let mut shell = crate::support::process::command_of("sh");
+    let ignores = "trap '' TSTP TTOU; exec \"$0\" wait --port \"$1\"";
+    shell.args([
+        "-c",
+        ignores,
+        env!("CARGO_BIN_EXE_relay"),
+        &relay.port.to_string(),
+    ]);
+    let mut wait = Process::start(shell.stdout(Stdio::null()));
     await_wait(&relay, "user");
-    signal(wait.id(), "TSTP");
-    relay.await_sessions(0);
+    for stop in ["TSTP", "TTOU"] {
+        signal(wait.child.id(), stop);
+    }
     posted(&relay, &["one"]);
-    assert_eq!(unread(&relay, "user"), 1);
-    signal(wait.id(), "CONT");
-    let output = wait.wait_with_output().expect("it ends");
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{shown}");
-    assert!(shown.ends_with("\n  one\n"), "{shown}");
+    until("it has taken it and ends", || {
+        wait.child.try_wait().expect("it is a child").is_some()
+    });
+    assert_eq!(unread(&relay, "user"), 0);
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! What an installation over an earlier one keeps of what was chosen then.
 
+use std::fs::TryLockError;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
 use super::*;
 
 fn install(desk: &Desk, arguments: &[&str]) {
@@ -289,6 +294,38 @@ fn an_undoing_waits_for_the_end_of_an_installation() {
 }
 
 #[test]
+fn others_wait_until_an_installation_or_an_undoing_is_over() {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    for (subcommand, is_there) in [("install", true), ("uninstall", false)] {
+        // Nobody reads what it says of what it has done, and there is no room for that.
+        let (reader, mut stdout) = UnixStream::pair().expect("the system has room for a pair");
+        stdout.set_nonblocking(true).expect("it is a socket");
+        while stdout.write(&[0]).is_ok() {}
+        stdout.set_nonblocking(false).expect("it is a socket");
+        let mut command = std::process::Command::new(RELAY);
+        command.args([subcommand, "--editor", "cursor"]);
+        command.current_dir(&desk.project).env_clear();
+        command.env("HOME", &desk.home);
+        command
+            .stdout(OwnedFd::from(stdout))
+            .stderr(std::process::Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        // Its own end goes with it.
+        drop(command);
+        until("the file is changed", || file.exists() == is_there);
+        let home = fs::File::open(&desk.home).expect("it is there");
+        assert!(
+            matches!(home.try_lock(), Err(TryLockError::WouldBlock)),
+            "{subcommand}"
+        );
+        drop(reader);
+        assert!(child.wait().expect("it ends").success());
+        home.try_lock().expect("nobody has it any more");
+    }
+}
+
+#[test]
 fn an_agent_that_cannot_be_kept_is_told_of_with_how_it_is_named() {
     let desk = Desk::new();
     let (claude, cursor) = (
@@ -312,6 +349,11 @@ fn an_agent_that_cannot_be_kept_is_told_of_with_how_it_is_named() {
     let said = over("cursor", &cursor, &told("${ME}"), "http");
     let expected = "Cursor: its entry named the agent as \"${ME}\", which an address cannot hold; put agent=NAME into its address\n";
     assert!(said.contains(expected), "{said}");
+    // What means something else in an address.
+    for agent in ["a&b", "a#b", "a%41", "a+b", "a?b", "a b", "a\"b", "ä"] {
+        let said = over("cursor", &cursor, &told(agent), "http");
+        assert!(said.contains("cannot hold"), "{agent}: {said}");
+    }
     // Cursor's addresses name no variable, and those of Claude Code the same one.
     let said = over("cursor", &cursor, &told("${env:RELAY_AGENT}"), "http");
     assert!(said.contains("cannot hold"), "{said}");
