@@ -173,3 +173,13 @@ async fn a_conversation_that_is_begun_anew_in_the_same_process_ends_with_it_too(
     scene.ends(FIRST).await;
     assert!(!scene.goes_on().await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_a_waiter_alone_has_told_of_ends_with_its_process_too() {
+    let scene = Scene::new();
+    drop(scene.waiter(&named(FIRST, HERE)).await);
+    tokio::time::sleep(SEEN).await;
+    assert!(scene.goes_on().await);
+    scene.ends(FIRST).await;
+    assert!(!scene.goes_on().await);
+}

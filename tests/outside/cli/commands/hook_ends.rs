@@ -199,6 +199,20 @@ fn what_a_program_was_shown_that_was_killed_is_back_at_once() {
     assert_eq!(programs(&relay), []);
 }
 
+#[test]
+fn a_program_that_its_waiter_alone_has_told_of_is_gone_once_both_were_killed() {
+    let relay = told();
+    let mut process = Sleeper::start();
+    let number = process.0.id().to_string();
+    let waiter = Waiter::start(relay.port, &[("CLAUDE_PID", &number)]);
+    until("it stands by", || {
+        programs(&relay).iter().any(|(_, can_be_woken)| *can_be_woken)
+    });
+    drop(waiter);
+    process.end();
+    until("it is gone", || programs(&relay).is_empty());
+}
+
 /// A process that is named like an agent CLI, with the hook that it has run, and a shell and some who bound its time between.
 fn cli_with_a_hook(relay: &Relay, cli: &str, agent: &str, event: &Value) -> Sleeper {
     let between = r#"printf %s "$2" | sh -c 'timeout 60 timeout 60 "$0" hook "$2" --port "$1" >/dev/null; true' "$0" "$1" "$3"; sleep 60"#;
