@@ -92,6 +92,11 @@ fn an_event_is_carried_though_its_host_leaves_stdin_open_and_whatever_mark_stand
         let shown = with_stdin_open(&relay, written.as_bytes());
         assert!(shown.contains("| look"), "{shown:?} for {written:?}");
     }
+    // Who has no hook of relay's asks it itself.
+    let marked = format!("\u{feff}{}", event("PostToolUse"));
+    let asked = Request::post("/hooks/claude?process=1&agent=dev-b", marked);
+    let answer = relay.connect().exchange(&asked);
+    assert!(matches!(answer.status, 200 | 204), "{answer:?}");
 }
 
 #[test]
