@@ -308,3 +308,37 @@ impl http_body::Body for Begun {
         hint
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::limits::WAITING_BYTES_MAX;
+    use crate::server::recorder::recorded;
+    use crate::server::wire::Wire;
+
+    /// With what another connection holds it is too much, so that this one is cut.
+    #[test]
+    fn what_waits_of_an_answer_is_counted_whatever_way_it_was_made() {
+        let answers: [fn() -> ResponseBody; 2] = [
+            || ResponseBody::routed(Body::from(vec![b'x'; FREE_BYTES + 100])),
+            || ResponseBody::Whole {
+                bytes: Some(Bytes::from(vec![b'x'; FREE_BYTES + 100])),
+                receipt: None,
+            },
+        ];
+        for answer in answers {
+            let (owner, _) = recorded();
+            let link = Wire::new(tokio::io::duplex(64).0, Arc::clone(&owner)).link();
+            let other = owner.budget().open();
+            let held = other.charge(FREE_BYTES + WAITING_BYTES_MAX - 99);
+            let mut answer = answer();
+            answer.charge(&link);
+            drop(answer);
+            assert!(other.cut().is_cancelled(), "it was counted");
+            drop(held);
+            let whole = owner.budget().open();
+            let _held = whole.charge(FREE_BYTES + WAITING_BYTES_MAX);
+            assert!(!whole.cut().is_cancelled(), "it is counted no more");
+        }
+    }
+}

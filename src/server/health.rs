@@ -388,4 +388,40 @@ mod tests {
         let head = 1_024;
         assert!(head + all <= HEALTH_BYTES_MAX, "{all}");
     }
+
+    #[test]
+    fn the_ages_of_messages_and_workers_are_by_the_clock_that_dates_them() {
+        const HOUR_MS: i64 = 3_600_000;
+        let now = crate::server::recorder::NOW;
+        let mut overview = crate::server::recorder::engine(now).overview();
+        overview.wall_ahead_ms = HOUR_MS;
+        let dated = now.plus_millis(HOUR_MS);
+        overview.inboxes[0].oldest = Some(dated);
+        let agent = AgentName::new("w1").expect("a name");
+        // A wait lasts by the clock that runs evenly.
+        let wait = crate::engine::WaitView {
+            agent: agent.clone(),
+            expires_at: now.plus_millis(65_000),
+        };
+        overview.sessions.push(SessionView {
+            session: crate::engine::SessionId(1),
+            carrier: Carrier::Exchange,
+            agent: None,
+            person: false,
+            waits: vec![wait],
+            program: None,
+        });
+        overview.workers.push(WorkerView {
+            worker: crate::engine::WorkerId(1),
+            parent: agent.clone(),
+            agent,
+            cli: None,
+            spawned_at: dated,
+            state: crate::engine::workers::WorkerState::Starting,
+        });
+        let health = Health::new(now.plus_millis(5_000), &overview, 7331);
+        assert_eq!(health.roles[0].oldest_seconds, Some(5));
+        assert_eq!(health.connections[0].waits[0].seconds_left, 60);
+        assert_eq!((health.workers[0].seconds, health.uptime_seconds), (5, 5));
+    }
 }

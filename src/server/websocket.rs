@@ -257,4 +257,14 @@ mod tests {
             [0, 1, 1, 3, 3, 7]
         );
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_cut_writes_no_more_and_waits_for_nothing() {
+        let account = crate::server::budget::Budget::new(1).open();
+        let _too_much = account.charge(2);
+        let begun = tokio::time::Instant::now();
+        let never = std::future::pending::<Result<(), ()>>();
+        assert_eq!(in_time(&account, 0, never).await, Err(Gone));
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
 }

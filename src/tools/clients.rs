@@ -165,4 +165,25 @@ mod tests {
             assert_eq!(error, format!("{text:?} is no bound of a reply; {accepted}"));
         }
     }
+
+    #[test]
+    fn the_documented_bounds_are_those_that_clients_are_served_by() {
+        let documented = include_str!("../../docs/CLIENTS.md");
+        for (name, client) in [
+            ("Claude Code", Some(Client::ClaudeCode)),
+            ("Codex", Some(Client::Codex)),
+            ("Gemini CLI", Some(Client::Gemini)),
+            ("OpenCode", Some(Client::OpenCode)),
+            ("any other, and `/mcp` without a session", None),
+        ] {
+            let row = documented
+                .lines()
+                .filter(|line| line.starts_with(&format!("| {name} | ")));
+            let bound = format!("| {} kB |", Client::reply_max(client));
+            assert!(
+                row.clone().any(|row| row.trim_end().ends_with(&bound)),
+                "{name}: {bound}"
+            );
+        }
+    }
 }

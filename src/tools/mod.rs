@@ -652,4 +652,26 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn claude_code_is_asked_to_show_whole_what_takes_messages_and_nothing_else() {
+        let all: Toolsets = "all".parse().expect("toolsets");
+        let asks = |tool: &Value| tool["_meta"]["anthropic/maxResultSizeChars"] == 500_000;
+        let definitions = all.definitions(&Roster::default(), None);
+        let (asking, others): (Vec<&Value>, Vec<&Value>) = definitions
+            .as_array()
+            .expect("a list")
+            .iter()
+            .partition(|tool| asks(tool));
+        let names: Vec<&str> = asking.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        let takes = [
+            "read_messages",
+            "check_messages",
+            "wait_for_message",
+            "relay_send",
+            "relay_inbox",
+        ];
+        assert_eq!(names, takes);
+        assert!(others.iter().all(|tool| tool.get("_meta").is_none()));
+    }
 }

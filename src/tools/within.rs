@@ -402,3 +402,53 @@ fn prompts_fit() {
         assert!(bytes <= least - 512, "{}: {bytes} bytes", prompt.name);
     }
 }
+
+#[test]
+fn lists_that_are_cut_say_how_much_is_left_out() {
+    const ALL_OF_IT: usize = 2_000;
+    for (name, answer) in lists(ALL_OF_IT) {
+        let result = ToolResult::Answered {
+            tool: tool(name),
+            answer: Ok(answer),
+            reply_max: ReplyBytes::LEAST_KNOWN,
+        };
+        let (texts, data) = result.texts_and_data();
+        let shown = |member: &str| {
+            data.as_ref()
+                .map_or(0, |data| data[member].as_array().map_or(0, Vec::len))
+        };
+        let left_out = data.as_ref().map(|data| data["left_out"].clone());
+        match name {
+            // Its own test has what it says.
+            "list_pending" => {}
+            "relay_who" => {
+                let mut lines = texts[0].lines().rev();
+                let last = lines.next().expect("a line");
+                // Behind the heading.
+                let count = lines.count() - 1;
+                let more = format!(
+                    "... and {} more; name a project, or leave idle ones out",
+                    ALL_OF_IT - count
+                );
+                assert_eq!(last, more);
+            }
+            "list_agents" => assert_eq!(left_out, Some(json!(ALL_OF_IT - shown("agents")))),
+            "list_groups" => assert_eq!(left_out, Some(json!(ALL_OF_IT - shown("groups")))),
+            "get_group" => {
+                let shown = shown("members") + shown("expanded_agents");
+                assert_eq!(left_out, Some(json!(2 * ALL_OF_IT - shown)));
+            }
+            other => panic!("{other} is not looked at"),
+        }
+    }
+    for (name, answer) in lists(2) {
+        let result = ToolResult::Answered {
+            tool: tool(name),
+            answer: Ok(answer),
+            reply_max: ReplyBytes::LEAST_KNOWN,
+        };
+        let (texts, data) = result.texts_and_data();
+        assert!(data.is_none_or(|data| data.get("left_out").is_none()), "{name}");
+        assert!(!texts.concat().contains("more"), "{name}: {texts:?}");
+    }
+}

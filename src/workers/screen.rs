@@ -349,6 +349,19 @@ mod tests {
     }
 
     #[test]
+    fn the_more_text_a_log_has_the_more_sizes_are_followed() {
+        let mut transcript = Transcript::new();
+        transcript.cells = 0;
+        let cols = |transcript: &Transcript| transcript.screen.shown().size().1.get();
+        transcript.write(b"\x1b[8;24;81t");
+        assert_eq!(cols(&transcript), 80);
+        transcript.write(&[b'x'; 300]);
+        assert_eq!(cols(&transcript), 81);
+        let left = SIZED_CELLS_A_BYTE * 310 - 24 * (80 + 81);
+        assert_eq!((transcript.cells, transcript.size), (left, None));
+    }
+
+    #[test]
     fn of_sizes_that_follow_each_other_the_last_counts_and_from_where_it_is_told() {
         let mut transcript = Transcript::new();
         for (text, cols) in [
@@ -494,6 +507,9 @@ mod tests {
         }
         screen.write("\x1b[>1u".repeat(1_000).as_bytes());
         assert_eq!(screen.parser.callbacks().keys.len(), KITTY_KEYS_MAX);
+        let wanted: String = (1..=20).map(|keys| format!("\u{1b}[>{keys}u")).collect();
+        screen.write(format!("{wanted}\u{1b}[<15u\u{1b}[?u").as_bytes());
+        assert_eq!(screen.take_answers(), b"\x1b[?5u", "the first ones are forgotten");
     }
 
     #[test]

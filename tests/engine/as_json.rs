@@ -119,9 +119,14 @@ fn the_person_is_shown_whole_names() {
 
 /// What is shown of one thing that happened to a message.
 fn step(what: Happened) -> Value {
+    step_of("dev-a", what)
+}
+
+/// The same in somebody's inbox.
+fn step_of(agent: &str, what: Happened) -> Value {
     let moment = Moment {
         at: START,
-        agent: name("dev-a"),
+        agent: name(agent),
         seq: Seq(4),
         what,
     };
@@ -186,6 +191,20 @@ fn each_thing_that_happens_to_a_message_has_its_word_and_what_there_is_to_say_of
             over(Carrier::Node),
             json!({"step": "handed_over", "session": 9, "over": "node"}),
         ),
+        (
+            Happened::HandedOver {
+                session,
+                carrier: Carrier::Exchange,
+                person: true,
+            },
+            json!({"step": "handed_over", "session": 9, "over": "http", "taken_by": "user"}),
+        ),
+        (
+            Happened::AskedAgain {
+                after: MessageId(id(1)),
+            },
+            json!({"step": "asked_again", "after": ONE}),
+        ),
         (Happened::Read { by }, json!({"step": "read", "by": "kept_alive"})),
         (Happened::Awaited, json!({"step": "receipt_awaited"})),
         (
@@ -231,6 +250,16 @@ fn each_thing_that_happens_to_a_message_has_its_word_and_what_there_is_to_say_of
         let expected = with(json!({"at": TS, "agent": "dev-a", "seq": 4}), &shown);
         assert_eq!(step(what), expected);
     }
+    let own = Happened::HandedOver {
+        session,
+        carrier: Carrier::Exchange,
+        person: true,
+    };
+    assert_eq!(
+        step_of("user", own).get("taken_by"),
+        None,
+        "it is the person's own"
+    );
 }
 
 /// Bob's inbox has two more than are shown, the first of them with metadata.

@@ -3,6 +3,7 @@
 use relay::engine::limits::{ACTIVE_MS, TRANSIENT_MS};
 use relay::engine::{WorkerId, workers};
 use relay::tools::agent_relay::AGENT_RELAY;
+use relay::tools::text::Json;
 use relay::tools::{ReplyBytes, ToolResult, Toolsets};
 use serde_json::{Value, json};
 
@@ -408,4 +409,75 @@ fn how_many_messages_are_wanted_is_a_whole_number_in_its_range() {
     }
     let read = text(&mut relay, BOB, 2, "relay_inbox", json!({"limit": 1.0}));
     assert_eq!(read, "No messages in inbox.");
+}
+
+/// Part of a body that no reply has room for, with the words that say which.
+const PART: &str =
+    "this is part 1 of 3 of one message: call relay_inbox again for part 2, and act on it once you have all";
+
+#[test]
+fn a_message_that_does_not_fit_says_which_part_is_shown_and_what_waits_behind_it() {
+    let mut relay = relay();
+    let long = "x".repeat(20_000);
+    relay.call(BOB, 1, post(None, "Alice", &long));
+    let inbox = AGENT_RELAY
+        .resources
+        .iter()
+        .find(|resource| resource.uri == "relay://inbox");
+    let inbox = inbox.expect("it is one");
+    let effects = relay.call(ALICE, 2, (inbox.to_command)());
+    let [Effect::Reply { result: Ok(seen), .. }] = &effects[..] else {
+        panic!("{effects:?}");
+    };
+    let mut json = Vec::new();
+    (inbox.to_json)(seen, ReplyBytes::LEAST_KNOWN, &mut Json::document(&mut json));
+    let seen: Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(seen[0]["part"], "1 of 3");
+    for (call, behind) in [
+        (3, ""),
+        (4, "; 1 more message waits behind it"),
+        (5, "; 2 more messages wait behind it"),
+    ] {
+        let (texts, _) = called(&mut relay, ALICE, call, "relay_inbox", json!({}));
+        let head = texts[0].lines().nth(2).expect("a heading");
+        assert!(head.ends_with("] From Bob (part 1 of 3):") || call > 3, "{head}");
+        assert!(texts[0].contains("(part 1 of 3):\nxxx"), "{:.200}", texts[0]);
+        assert_eq!(texts[1], format!("{PART}{behind}"));
+        relay.lost(call);
+        relay.call(BOB, 10 + call, post(None, "Alice", "short"));
+    }
+}
+
+#[test]
+fn a_response_that_does_not_fit_says_so_and_tells_of_a_start() {
+    let engine = Engine::new(START, Roster::default(), Bounds::default(), [0; 16]);
+    let mut relay = Relay::of(engine.after_sessions_of(Some([name("Alice")].into())));
+    relay.register(ALICE, registration("Alice", None));
+    relay.register(BOB, registration("Bob", None));
+    let toolset: Toolsets = "agent-relay".parse().expect("a toolset");
+    let tool = toolset.find("relay_send").expect("it is one");
+    let asked = json!({"to": "Bob", "message": "ready?", "await_response": true});
+    let arguments = asked.as_object().expect("an object").clone();
+    let command = tool.command(arguments.into(), ReplyBytes::LEAST_KNOWN);
+    assert_eq!(relay.call(ALICE, 1, command.expect("good arguments")), NONE);
+    let effects = relay.call(BOB, 2, post(None, "Alice", &"x".repeat(20_000)));
+    let answer = effects.iter().find_map(|effect| {
+        let Effect::Reply { call, result, .. } = effect else {
+            return None;
+        };
+        (*call == CallId(1)).then(|| result.clone())
+    });
+    let result = ToolResult::Answered {
+        tool,
+        answer: answer.expect("it is answered"),
+        reply_max: ReplyBytes::LEAST_KNOWN,
+    };
+    let texts = result.texts();
+    assert!(
+        texts[0].starts_with("Response from Bob (part 1 of 3): xxx"),
+        "{:.200}",
+        texts[0]
+    );
+    assert_eq!(texts[1], PART);
+    assert!(texts[2].starts_with("relay started at "), "{:?}", &texts[1..]);
 }

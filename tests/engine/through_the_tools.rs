@@ -354,3 +354,41 @@ fn where_a_message_to_several_was_sent_is_an_address_for_its_reader() {
     assert_eq!(to, ["default:#build", "#general", "*:*"]);
     assert_eq!(heads, to);
 }
+
+#[test]
+fn metadata_that_does_not_fit_comes_in_parts_behind_the_body() {
+    let mut relay = Relay::told_within(Bounds::default());
+    let metadata = json!({"pages": "p".repeat(12_000)}).to_string();
+    let options = mail::PostOptions {
+        metadata: Some(metadata.clone()),
+        ..mail::PostOptions::default()
+    };
+    relay.post_with(A, 1, &nth(1), Some(options));
+    let mut shown = [String::new(), String::new()];
+    for (call, part) in [(2, "1 of 2"), (3, "2 of 2")] {
+        let (texts, _, _) = called_with(
+            &mut relay,
+            DEFAULT,
+            A,
+            call,
+            "read_messages",
+            json!({"for": "dev-a"}),
+        );
+        let read: Value = serde_json::from_str(&texts[0]).expect("JSON");
+        assert_eq!((&read[0]["part"], read[0].get("metadata")), (&json!(part), None));
+        shown[0] += read[0]["body"].as_str().expect("a body");
+        shown[1] += read[0]["metadata_part"].as_str().expect("some of it");
+    }
+    assert_eq!(shown, [nth(1).message.body.clone(), metadata]);
+}
+
+#[test]
+fn a_sender_is_told_what_else_its_address_means_and_that_nobody_is_there() {
+    let mut relay = Relay::told();
+    relay.register(SessionId(11), of_role("dev-a", registration("ui", None)));
+    relay.now = START.plus_millis(relay::engine::limits::ACTIVE_MS);
+    let to_both = json!({"from": "pm", "to": "dev-a", "kind": "free", "body": "x"});
+    let (texts, _) = called(&mut relay, 1, "post_message", to_both);
+    let note = "note: dev-a is a role of others, too; it was sent to the agent; dev-a ";
+    assert!(texts[1].starts_with(note), "{texts:?}");
+}

@@ -135,6 +135,17 @@ fn what_is_sent_says_how_it_was_resolved_and_what_else_was_possible() {
     );
 }
 
+/// Claude Code shows its model the data of an answer, and no texts beside it.
+#[test]
+fn the_start_is_told_in_the_data_of_whatever_answer_is_the_first() {
+    let mut relay = relay();
+    let (texts, listed) = called(&mut relay, DEV_A, 1, "list_agents", json!({}));
+    let listed = listed.expect("data");
+    assert_eq!((&listed["notice"], &*texts[1]), (&json!(NOTICE), NOTICE));
+    let again = data(&mut relay, DEV_A, 2, "list_agents", json!({}));
+    assert_eq!((again.get("notice"), &again["count"]), (None, &listed["count"]));
+}
+
 #[test]
 fn what_is_checked_is_shown_with_all_that_was_said_and_what_remains() {
     let mut relay = relay();

@@ -66,6 +66,23 @@ fn who_asks_for_what_it_was_handed_again_is_refused_in_these_words() {
 }
 
 #[test]
+fn who_is_to_be_in_a_channel_or_what_is_answered_is_refused_in_these_words() {
+    let name = ChannelName::in_project(DEFAULT_PROJECT, "build").expect("a good name");
+    assert_said(
+        groups::Refusal::OnlyThePerson,
+        "who else is in a channel the person alone says: relay channel",
+    );
+    assert_said(
+        groups::Refusal::NobodyIn { name },
+        "channel \"build\" would have nobody in it; accepted: one agent or more",
+    );
+    assert_said(
+        mail::Refusal::AmbiguousMessage { given: given() },
+        "the ids of several messages begin with \"12ab\"; accepted: more digits of one, or all",
+    );
+}
+
+#[test]
 fn who_goes_back_to_messages_is_refused_in_these_words() {
     assert_said(
         records::Refusal::OnlyThePerson,

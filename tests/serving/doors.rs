@@ -34,8 +34,8 @@ impl Messaging for Programs {
         !self.are_gone.load(Ordering::Relaxed)
     }
 
-    fn shares(&self, _: &str) -> bool {
-        false
+    fn shares(&self, namespace: &str) -> bool {
+        namespace == "here"
     }
 
     fn connect<'a>(
@@ -259,4 +259,57 @@ async fn a_session_that_its_person_watches_is_not_woken_by_its_socket() {
     scene.send("wake up").await;
     assert_eq!(scene.hears().await, [""; 0]);
     assert_eq!(scene.activity().await, [("idle".to_owned(), false)]);
+}
+
+/// Longer than until it is seen that a process is gone.
+const NOTICED: Duration = Duration::from_secs(5);
+
+/// Where a program's hooks say something, and in which process it runs if that is said.
+fn hook_of(hook: &str, cli: &str) -> String {
+    format!("/hooks/{hook}?process=p1&agent=dev-a{cli}")
+}
+
+const CLI: &str = "&cli=7-1&namespace=here";
+
+impl Scene {
+    async fn tells_at(&self, address: &str) {
+        let event = json!({"session_id": "s-1", "hook_event_name": "Stop"});
+        let request = Request::post(address, event.to_string());
+        let (status, answer) = self.relay.connect().exchange(&request.bytes()).await;
+        assert!((200..300).contains(&status), "{status}: {answer}");
+    }
+}
+
+/// A waiter has left the processes of its agent CLI, and cannot tell which it is.
+#[tokio::test(start_paused = true)]
+async fn what_a_waiter_brings_is_back_once_the_process_that_a_hook_named_is_gone() {
+    let scene = Scene::new().await;
+    scene.tells_at(&hook_of("codex", CLI)).await;
+    let mut waiter = scene.relay.connect();
+    waiter
+        .send(&Request::post(&hook_of("codex/wait", ""), "{}").bytes())
+        .await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    scene.send("wake up").await;
+    heard(&mut waiter, "wake up").await;
+    tokio::time::sleep(NOTICED).await;
+    assert_eq!(scene.bodies().await, [], "it runs");
+    scene.programs.are_gone.store(true, Ordering::Relaxed);
+    tokio::time::sleep(NOTICED).await;
+    assert_eq!(scene.bodies().await, [("wake up".to_owned(), true)]);
+    assert_eq!(scene.activity().await, []);
+}
+
+/// The conversation may go on in another process, of which nothing is known, or where its number means another one.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_a_hook_names_no_more_or_in_another_namespace_ends_nothing() {
+    for latest in ["", "&cli=7-1", "&cli=8-1&namespace=elsewhere"] {
+        let scene = Scene::new().await;
+        for cli in [CLI, latest] {
+            scene.tells_at(&hook_of("codex", cli)).await;
+        }
+        scene.programs.are_gone.store(true, Ordering::Relaxed);
+        tokio::time::sleep(NOTICED).await;
+        assert_eq!(scene.activity().await.len(), 1, "{latest}");
+    }
 }

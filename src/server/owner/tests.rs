@@ -7,6 +7,7 @@ use super::*;
 use crate::engine::limits::TRANSIENT_MS;
 use crate::engine::workers::{Asked, ExitStatus, Happened};
 use crate::engine::{Engine, Kind, Overview, Reason, Status, WorkerId, agents, mail, watches, workers};
+use crate::server::observers::Of;
 use crate::server::recorder::{NOW, engine, random, receipt, recorded, recorded_by};
 use crate::server::requests::Scope;
 
@@ -52,6 +53,23 @@ fn the_engine_is_told_before_the_next_step_that_the_clock_was_set() {
         assert_eq!(told.take(), [third]);
         assert_eq!(owner.overview().1.wall_ahead_ms, ahead_ms);
     }
+}
+
+#[test]
+fn observers_are_told_when_something_was_by_the_clock_that_people_read() {
+    const HOUR_MS: i64 = 3_600_000;
+    let (owner, _) = recorded_by(Clock::shown_otherwise(|| NOW, || HOUR_MS));
+    let since = owner.journal().now(&Of::All);
+    let registration = agents::Registration {
+        name: "helper".to_owned(),
+        ..agents::Registration::default()
+    };
+    let who = Who::Registered(Box::new(registration));
+    owner.open(Carrier::Stream, who).expect("there is room");
+    let page = owner.journal().read(&Of::All, since.cursor, 10);
+    let page = page.expect("it is kept");
+    let times: Vec<Timestamp> = page.entries.iter().map(|(_, entry)| entry.at).collect();
+    assert_eq!(times, [NOW.plus_millis(HOUR_MS)]);
 }
 
 /// An owner whose time is that of the test, with its timers at work and a session that knows of the start.

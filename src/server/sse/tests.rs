@@ -6,6 +6,7 @@ use super::*;
 use crate::engine::agents::Registration;
 use crate::engine::{Input, Who, watches};
 use crate::server::guard::Guard;
+use crate::server::limits::{FREE_BYTES, WAITING_BYTES_MAX};
 use crate::server::recorder::{Told, recorded, shared};
 use crate::server::wire::Wire;
 use crate::tools::{DEFAULT, Offer, Toolsets};
@@ -115,6 +116,20 @@ async fn what_was_read_makes_room_in_events_and_in_bytes() {
     assert!(!outbox.has_room());
     scene.written().await;
     assert!(outbox.has_room());
+}
+
+#[tokio::test]
+async fn what_waits_in_a_stream_is_counted_until_it_is_taken() {
+    let mut scene = scene(Duration::from_secs(60)).await;
+    let budget = Arc::clone(scene.body.shared.owner.budget());
+    let outbox = scene.body.stream.outbox().expect("it is open");
+    assert!(outbox.send(&[b'x'; FREE_BYTES], None));
+    drop(scene.written().await);
+    let (other, held) = (budget.open(), FREE_BYTES + WAITING_BYTES_MAX);
+    let _held = other.charge(held);
+    assert!(!other.cut().is_cancelled(), "it is counted no more");
+    assert!(outbox.send(&[b'x'; FREE_BYTES], None));
+    assert!(other.cut().is_cancelled());
 }
 
 #[tokio::test]

@@ -127,6 +127,15 @@ fn claude_code_is_given_relay_its_hooks_and_its_tools_and_nothing_more() {
     );
 }
 
+/// What git itself says is of one repository alone.
+fn of_repository() -> String {
+    let mut git = std::process::Command::new("git");
+    let listed = git.args(["rev-parse", "--local-env-vars"]).output();
+    let listed = String::from_utf8(listed.expect("git is installed").stdout).expect("it is text");
+    assert!(listed.contains("GIT_DIR\n"), "{listed}");
+    listed
+}
+
 #[test]
 fn nothing_of_relays_own_terminal_or_repository_reaches_a_worker() {
     for cli in Cli::ALL {
@@ -138,12 +147,25 @@ fn nothing_of_relays_own_terminal_or_repository_reaches_a_worker() {
             "COLUMNS",
             "LINES",
             "TERM_PROGRAM",
+            "TERM_PROGRAM_VERSION",
+            "ITERM_SESSION_ID",
+            "KITTY_WINDOW_ID",
+            "KONSOLE_VERSION",
+            "STY",
             "TMUX",
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
+            "TMUX_PANE",
+            "VTE_VERSION",
+            "WEZTERM_PANE",
+            "WINDOWID",
+            "WT_SESSION",
+            "ZELLIJ",
         ] {
             assert_eq!(env.get(name), Some(&None), "{cli}: {name}");
+        }
+        for name in of_repository().lines() {
+            let is_configuration = name.starts_with("GIT_CONFIG");
+            let expected = (!is_configuration).then_some(&None);
+            assert_eq!(env.get(name), expected, "{cli}: {name}");
         }
         assert_eq!(env["TERM"].as_deref(), Some("xterm-256color"));
     }

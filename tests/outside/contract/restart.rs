@@ -203,3 +203,21 @@ fn a_stream_that_comes_back_while_the_relay_runs_takes_the_place_of_the_old_one(
     relay.await_sessions(1);
     assert_eq!(session.read("pm").bodies(), ["again: m1"]);
 }
+
+#[test]
+fn who_has_gone_for_good_is_told_of_no_start() {
+    let mut relay = Relay::start();
+    let address = |name: &str| format!("?agent={name}&role=helper");
+    for name in ["stays", "goes"] {
+        let mut session = Session::open_at(relay.port, Way::Sse, &address(name));
+        assert_eq!(session.call("read_messages", &json!({})), Reply::of("[]"));
+    }
+    relay.await_sessions(0);
+    let retired = Request::post("/api/retire", r#"{"agent":"goes"}"#);
+    assert_eq!(relay.connect().exchange(&retired).status, 200);
+    relay.kill_and_restart();
+    for (name, expected) in [("stays", with_notice("[]", &relay)), ("goes", Reply::of("[]"))] {
+        let mut session = Session::open_at(relay.port, Way::Sse, &address(name));
+        assert_eq!(session.call("read_messages", &json!({})), expected, "{name}");
+    }
+}

@@ -143,3 +143,66 @@ fn how_much_is_shown_is_known_of_the_client_or_said_by_the_address() {
     let refused = relay.connect().exchange(&Request::post("/mcp?reply_kb=1", "{}"));
     assert_eq!(refused.status, 400);
 }
+
+/// Over streamable HTTP nothing is kept of a handshake: the id of the session says which client it is, or each request does.
+#[test]
+fn a_client_is_known_by_its_handshake_or_by_each_request_over_each_transport() {
+    let relay = Relay::start_told();
+    let sent = bodies(12, 3_000);
+    let client = json!({"name": "claude-code", "version": "1"});
+    let mut sender = relay.session(Way::Http);
+    for way in WAYS {
+        // What may wait and is to be told of progress takes another way through relay.
+        for may_wait in [false, true] {
+            for body in &sent {
+                sender.post("pm", "dev-a", body);
+            }
+            let mut session = Session::open_at(relay.port, way, "");
+            let mut params = json!({"name": "read_messages", "arguments": {"for": "dev-a"}});
+            if may_wait {
+                params["arguments"]["wait_seconds"] = json!(1);
+                params["_meta"]["progressToken"] = json!(7);
+            }
+            let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+            let mut id = None;
+            match way {
+                Way::Sse => drop(session.ask("initialize", hello)),
+                Way::Http => {
+                    let shaken = session
+                        .calls
+                        .exchange(&session.request_of(1, "initialize", hello));
+                    id = shaken.header("mcp-session-id").map(str::to_owned);
+                    assert!(id.is_some(), "{shaken:?}");
+                }
+                Way::Modern | Way::ModernSse => {
+                    params["_meta"]["io.modelcontextprotocol/clientInfo"] = client.clone();
+                }
+            }
+            let request = session.request_of(2, "tools/call", params);
+            let request = match &id {
+                Some(id) => request.with("Mcp-Session-Id", id),
+                None => request,
+            };
+            let response = session.calls.exchange(&request);
+            let answer = match session.stream {
+                Some(_) => session.heard(),
+                None => message_of(&response),
+            };
+            let content = answer["result"]["content"].as_array().expect("a result");
+            let read = content[0]["text"].as_str().expect("a text");
+            let read: Vec<Value> = serde_json::from_str(read).expect("JSON");
+            assert_eq!(
+                (read.len(), content.len()),
+                (12, 1),
+                "over {way:?}, may wait: {may_wait}"
+            );
+            // Its next call shows that it has got them.
+            let next = json!({"name": "list_pending", "arguments": {"for": "pm"}});
+            let next = session.calls.exchange(&session.request_of(3, "tools/call", next));
+            if session.stream.is_some() {
+                session.heard();
+            }
+            assert!(matches!(next.status, 200 | 202), "{next:?}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 
 use super::*;
+use crate::support::http::Arrived;
 use crate::support::until;
 
 #[test]
@@ -213,28 +214,52 @@ fn those_who_leave_most_unread_are_cut_and_nobody_else_notices() {
     assert!(read["restarted"].is_null());
 }
 
-#[test]
-fn observers_that_do_not_read_share_what_they_are_told_and_it_is_given_back() {
-    let mut scene = Scene::new();
+/// Asks to be told of all that happens; what is told is not read.
+fn observing(relay: &Relay) -> Connection {
     let handshake = Request::get("/api/tail")
         .with("Connection", "Upgrade")
         .with("Upgrade", "websocket")
         .with("Sec-WebSocket-Version", "13")
         .with("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
-    let mut observers: Vec<Connection> = (0..100)
-        .map(|_| {
-            let mut observer = scene.relay.connect();
-            observer.send(&handshake.bytes());
-            let mut head = None;
-            until("the upgrade", || {
-                observer.receive(Duration::from_millis(100));
-                head = observer.take_head();
-                head.is_some()
-            });
-            assert_eq!(head.map(|head| head.status), Some(101));
-            observer
-        })
-        .collect();
+    let mut observer = relay.connect();
+    observer.send(&handshake.bytes());
+    let mut head = None;
+    until("the upgrade", || {
+        observer.receive(Duration::from_millis(100));
+        head = observer.take_head();
+        head.is_some()
+    });
+    assert_eq!(head.map(|head| head.status), Some(101));
+    observer
+}
+
+/// What it is told it shares with nobody, and is more than each of the others leaves unread.
+#[test]
+fn an_observer_that_leaves_most_unread_is_cut_and_nobody_who_leaves_less() {
+    let roles: Vec<String> = (0..24).map(|number| format!("r{number}")).collect();
+    let relay = Relay::start_with(&["--roles", &format!("pm,{}", roles.join(","))], &[]);
+    let mut observer = observing(&relay);
+    let mut sender = relay.session(Way::Http);
+    sender.post("pm", "pm", &long_text());
+    observer.await_unread_bytes();
+    let less = "\u{1}".repeat(900_000);
+    let mut slow = Vec::new();
+    for role in &roles {
+        sender.post("pm", role, &less);
+        slow.push(asked(&relay, "/api/read", role));
+    }
+    until("the observer is cut", || {
+        let arrived = observer.receive(Duration::from_millis(100));
+        matches!(arrived, Arrived::Closed | Arrived::Reset)
+    });
+    let pending = relay.pending();
+    assert!(roles.iter().all(|role| pending[role.as_str()] == 0), "{pending}");
+}
+
+#[test]
+fn observers_that_do_not_read_share_what_they_are_told_and_it_is_given_back() {
+    let mut scene = Scene::new();
+    let mut observers: Vec<Connection> = (0..100).map(|_| observing(&scene.relay)).collect();
     let stream = TcpStream::connect(("127.0.0.1", scene.relay.port)).expect("it listens");
     let address = format!("ws://localhost:{}/api/tail", scene.relay.port);
     let (mut reader, _) = tungstenite::client(address, stream).expect("a WebSocket");

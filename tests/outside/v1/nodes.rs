@@ -363,6 +363,8 @@ fn nodes_are_looked_for_by_their_name_and_by_an_action_that_they_offer() {
     assert_eq!(found("name=other&capability=sum"), []);
     assert_eq!(found("capability=divide"), []);
     assert_eq!(world.seen("/v1/nodes/fleet", &world.key)["capabilities"], fleet.1);
+    let made_again = world.done("/v1/nodes", &world.key, &json!({"name": "fleet"}));
+    assert_eq!(made_again["capabilities"], fleet.1);
     for capacity in ["spawn:claude", "relay:delivery-cursor-v1", "release"] {
         refused(
             &world.get(&format!("/v1/nodes?capability={capacity}"), &world.key),

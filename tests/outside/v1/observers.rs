@@ -532,3 +532,27 @@ fn what_is_about_a_channel_is_told_in_the_workspace_of_the_channel() {
         assert_eq!(types(observer), ["member.joined", "message.created"]);
     }
 }
+
+#[test]
+fn that_an_agent_asks_for_what_it_was_handed_again_is_told_with_the_message_it_has_seen() {
+    let world = World::new();
+    let mut observer = Observer(upgrade_at(&world, "/api/tail").expect("it is let in"));
+    let mut session = world.relay.session(crate::support::session::Way::Http);
+    let ids = ["m1", "m2"].map(|body| session.post("pm", "dev-a", body));
+    session.read("dev-a");
+    session.call("read_messages", &json!({"for": "dev-a", "after": ids[0]}));
+    session.post("pm", "dev-a", "the end");
+    let events = std::iter::repeat_with(|| observer.event());
+    let events = events.take_while(|event| event["message"]["text"] != "the end");
+    let asked: Vec<Value> = events
+        .filter(|event| event["type"] == "delivery.asked_again")
+        .collect();
+    let [told] = &asked[..] else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(
+        (&told["message_id"], &told["after"]),
+        (&json!(ids[1]), &json!(ids[0])),
+        "{told}"
+    );
+}

@@ -61,6 +61,21 @@ fn what_is_not_taken_is_named() {
             "/api/trace takes the JSON {\"message\": id}: missing field `message`",
         ),
         (
+            "/api/show",
+            "{}",
+            "/api/show takes the JSON {\"message\": id}: missing field `message`",
+        ),
+        (
+            "/api/group",
+            r#"{"do":"paint"}"#,
+            "/api/group takes the JSON {\"do\": \"make\" or \"remove\", \"group\": name, \"description\": text}, or {\"do\": \"join\" or \"leave\", \"group\": name, \"agent\": name or \"role\": role}: unknown variant `paint`",
+        ),
+        (
+            "/api/channel",
+            r#"{"do":"paint"}"#,
+            "/api/channel takes the JSON {\"do\": \"make\", \"join\", \"leave\" or \"remove\", \"channel\": name, \"topic\": text, \"agents\": [name, …]}: unknown variant `paint`",
+        ),
+        (
             "/api/agents",
             r#"{"all":true}"#,
             "/api/agents takes the JSON {\"project\": project, \"active_only\": boolean}: unknown field `all`",
@@ -184,5 +199,40 @@ fn a_next_request_on_the_connection_confirms_a_read_and_a_broken_end_undoes_it()
     assert_eq!(
         [&message["body"], &message["redelivered"]],
         [&json!("two"), &json!(true)]
+    );
+}
+
+#[test]
+fn an_inbox_that_is_shown_in_pieces_has_what_is_held_where_it_stands() {
+    let relay = told();
+    assert_eq!(post(&relay, "/api/hold", r#"{"agent":"dev-b"}"#).0, 200);
+    let long = "x".repeat(100_000);
+    for (from, body) in [
+        ("pm", "first"),
+        ("dev-b", "held"),
+        ("pm", &long),
+        ("dev-b", &long),
+        ("pm", "last"),
+    ] {
+        let sent = json!({"from": from, "to": "dev-a", "body": body});
+        assert_eq!(post(&relay, "/api/send", &sent.to_string()).0, 200);
+    }
+    let (_, seen) = post(&relay, "/api/peek", r#"{"for":"dev-a"}"#);
+    let shown = |message: &Value| (message["body"].clone(), message.get("held").cloned());
+    let messages = seen["messages"].as_array().expect("messages");
+    let messages: Vec<_> = messages.iter().map(shown).collect();
+    let held = Some(json!("from"));
+    let [first, is_held, long, last] = ["first", "held", &*long, "last"].map(|body| json!(body));
+    let expected = [
+        (first, None),
+        (is_held, held.clone()),
+        (long.clone(), None),
+        (long, held),
+        (last, None),
+    ];
+    assert!(
+        messages == expected,
+        "{:?}",
+        messages.iter().map(|(_, held)| held).collect::<Vec<_>>()
     );
 }

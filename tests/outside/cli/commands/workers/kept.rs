@@ -165,6 +165,18 @@ fn a_worker_has_what_glibc_is_told_as_relay_was_given_it() {
 }
 
 #[test]
+fn what_a_person_has_glibc_told_for_a_worker_is_what_it_has() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = "echo \"$GLIBC_TUNABLES\" >\"$HERE/tunables\"\nexec sleep 600";
+    let command = json!(["/bin/sh", directory.path().join("worker")]);
+    let env = json!({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"});
+    let yard = Yard::of(directory, &json!({"claude": {"command": command, "env": env}}));
+    yard.program(script);
+    yard.spawn("w1");
+    assert_eq!(yard.line("tunables"), "glibc.pthread.rseq=0");
+}
+
+#[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn what_glibc_is_told_for_relay_stands_behind_what_it_was_told_before() {
     for (before, first) in [
