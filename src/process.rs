@@ -239,6 +239,24 @@ mod tests {
     }
 
     #[test]
+    fn the_packages_and_the_programs_of_agent_clis_are_known_however_their_names_go_on() {
+        let known = ["claude", "codex", "gemini", "opencode"];
+        for (script, name) in [
+            ("@anthropic-ai/claude-code/cli.js", "claude"),
+            ("@openai/codex/bin/start.js", "codex"),
+            ("@google/gemini-cli/dist/index.js", "gemini"),
+            ("opencode-ai/bin/start", "opencode"),
+        ] {
+            let line = ["node".to_owned(), format!("/usr/lib/node_modules/{script}")];
+            assert_eq!(cli(&line, &known), Some(name), "{script}");
+        }
+        for system in ["x86_64", "aarch64", "arm64", "x64", "linux", "darwin"] {
+            let line = [format!("/opt/opencode-{system}-musl")];
+            assert_eq!(cli(&line, &known), Some("opencode"), "{system}");
+        }
+    }
+
+    #[test]
     fn a_process_is_found_by_its_name_and_no_other_is() {
         let own = Process::of(std::process::id().to_string());
         let named = Process::named(&own.name()).expect("it is a name");

@@ -193,36 +193,51 @@ fn what_a_program_was_shown_that_was_killed_is_back_at_once() {
     assert_eq!(programs(&relay), []);
 }
 
-/// A process that is named like Codex, with the hook that it has run, and a shell and some who bound its time between.
-fn codex_with_a_hook(relay: &Relay, event: &Value) -> Sleeper {
-    let between = r#"printf %s "$2" | sh -c 'timeout 60 timeout 60 "$0" hook codex --port "$1" >/dev/null; true' "$0" "$1"; sleep 60"#;
+/// A process that is named like an agent CLI, with the hook that it has run, and a shell and some who bound its time between.
+fn cli_with_a_hook(relay: &Relay, cli: &str, event: &Value) -> Sleeper {
+    let between = r#"printf %s "$2" | sh -c 'timeout 60 timeout 60 "$0" hook "$2" --port "$1" >/dev/null; true' "$0" "$1" "$3"; sleep 60"#;
     let mut command = std::process::Command::new("bash");
     let relay_command = relay_command();
-    command.args(["-c", r#"exec -a codex bash -c "$3" "$0" "$1" "$2""#]);
+    command.args(["-c", r#"exec -a "$3" bash -c "$4" "$0" "$1" "$2" "$3""#]);
     command.arg(relay_command.get_program());
-    command.args([&relay.port.to_string(), &event.to_string(), between]);
+    command.args([&relay.port.to_string(), &event.to_string(), cli, between]);
     for (name, value) in relay_command.get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    command.env("RELAY_AGENT", "dev-a");
+    command.env("RELAY_AGENT", "dev-a").env_remove("CLAUDE_PID");
     Sleeper(command.spawn().expect("it starts"))
+}
+
+fn codex_with_a_hook(relay: &Relay, event: &Value) -> Sleeper {
+    cli_with_a_hook(relay, "codex", event)
 }
 
 #[test]
 fn the_process_of_a_hook_is_that_of_its_agent_cli_and_no_shell_between() {
-    let relay = told();
-    send(&relay, "look");
-    let mut codex = codex_with_a_hook(&relay, &event("PostToolUse"));
-    until("it is shown", || unread(&relay, "dev-a") == 0);
-    // Long enough for the shell between to be seen gone.
-    std::thread::sleep(Duration::from_secs(5));
-    assert_eq!(unread(&relay, "dev-a"), 0, "the agent CLI runs");
-    codex.end();
-    until("it is back", || unread(&relay, "dev-a") == 1);
-    assert_eq!(relay.bodies("dev-a"), ["again: look"]);
+    let is_of = |cli: &str, returned: &str| {
+        let relay = told();
+        send(&relay, "look");
+        let mut program = cli_with_a_hook(&relay, cli, &event(returned));
+        until("it is shown", || unread(&relay, "dev-a") == 0);
+        // Long enough for the shell between to be seen gone.
+        std::thread::sleep(Duration::from_secs(5));
+        assert_eq!(unread(&relay, "dev-a"), 0, "{cli} runs");
+        program.end();
+        until("it is back", || unread(&relay, "dev-a") == 1);
+        assert_eq!(relay.bodies("dev-a"), ["again: look"], "{cli}");
+    };
+    std::thread::scope(|scope| {
+        for (cli, returned) in [
+            ("claude", "PostToolUse"),
+            ("codex", "PostToolUse"),
+            ("gemini", "AfterTool"),
+        ] {
+            scope.spawn(move || is_of(cli, returned));
+        }
+    });
 }
 
 #[test]
