@@ -273,6 +273,17 @@ fn await_written(command: &Child) {
     });
 }
 
+/// Lets a command go on once it has stopped: what lets it go on before is lost.
+fn go_on(command: &Child) {
+    let pid = rustix::process::Pid::from_child(command);
+    let stopped = rustix::process::WaitIdOptions::STOPPED | rustix::process::WaitIdOptions::NOHANG;
+    until("it is stopped", || {
+        let seen = rustix::process::waitid(rustix::process::WaitId::Pid(pid), stopped);
+        seen.expect("it is a child of this test").is_some()
+    });
+    signal(command.id(), "CONT");
+}
+
 #[test]
 fn what_a_reader_leaves_in_the_pipe_when_it_goes_is_not_read() {
     let relay = told();
@@ -335,7 +346,7 @@ fn what_comes_while_it_reads_is_for_the_next_read() {
             await_written(&read);
             signal(read.id(), "TSTP");
             until("it is taken back", || unread(&relay, "user") == 2);
-            signal(read.id(), "CONT");
+            go_on(&read);
         }
         let mut stdout = BufReader::new(read.stdout.take().expect("it is piped"));
         let mut shown = String::new();
@@ -386,7 +397,7 @@ fn a_read_that_is_stopped_holds_nothing_back_and_goes_on_where_it_was() {
             started.elapsed() < Duration::from_secs(8),
             "it was not for want of patience"
         );
-        signal(read.id(), "CONT");
+        go_on(&read);
         let output = read.wait_with_output().expect("it ends");
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
         for body in ["\n  one\n", "\n  two\n"] {
@@ -409,7 +420,7 @@ fn what_a_stopped_read_has_shown_is_read_in_the_end_and_nothing_in_its_stead() {
             ask(relay.port, &["read"]).assert().code(0);
             posted(&relay, &["two"]);
         }
-        signal(read.id(), "CONT");
+        go_on(&read);
         let output = read.wait_with_output().expect("it ends");
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(0), "{shown}");
@@ -442,7 +453,7 @@ fn a_wait_that_is_stopped_takes_nothing_until_it_goes_on() {
     relay.await_sessions(0);
     posted(&relay, &["one"]);
     assert_eq!(unread(&relay, "user"), 1);
-    signal(wait.id(), "CONT");
+    go_on(&wait);
     let output = wait.wait_with_output().expect("it ends");
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{shown}");
