@@ -119,7 +119,10 @@ mod tests {
             .args(["--exact", "--nocapture"])
             .arg("diagnostics::tests::nobody_waits_for_the_stderr_that_a_panic_is_told_to")
             .env(ALONE, "1")
+            // Its own name for a zone 5 hours and 30 minutes east, so that no data of zones is needed.
+            .env("TZ", "RLY-05:30")
             .env_remove("RUST_BACKTRACE")
+            .env_remove("RELAY_LOG")
             .stdout(Stdio::piped())
             .stderr(stderr)
             .spawn()
@@ -140,6 +143,22 @@ mod tests {
             .position(|line| line.ends_with(" lines left out: stderr did not take them"));
         let last = told.iter().position(|line| line == "these are the last words");
         assert!(gap.is_some() && gap < last, "{gap:?} {last:?}");
+        // What is said behind them is written too, with the time of the clock there.
+        let [.., warning] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert!(
+            warning.ends_with(" WARN relay::diagnostics::tests: behind them"),
+            "{warning}"
+        );
+        let at = warning.get(..19).unwrap_or_default();
+        let at = chrono::NaiveDateTime::parse_from_str(at, "%Y-%m-%d %H:%M:%S").expect("a time");
+        let now = crate::server::wall_clock()().to_string();
+        let now = chrono::DateTime::parse_from_rfc3339(&now)
+            .expect("a time")
+            .naive_utc();
+        let east = now + chrono::TimeDelta::minutes(330);
+        assert!((east - at).abs() < chrono::TimeDelta::minutes(10), "{warning}");
     }
 
     /// Panics more often than a pipe and the queue have room for.
@@ -154,6 +173,9 @@ mod tests {
         }
         writeln!(io::stdout(), "all have panicked").expect("it is read");
         say("these are the last words");
+        tracing::warn!("behind them");
         drop(diagnostics);
+        // Nothing is written any more.
+        std::process::exit(0);
     }
 }

@@ -352,6 +352,27 @@ mod tests {
         assert!(waiting.writer == Writer::Gone && waiting.left_out == 0);
     }
 
+    /// What a terminal that was closed has is an error of its own.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn once_the_terminal_has_gone_nothing_waits_and_nothing_is_kept() {
+        let (read_write, mode) = (
+            rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY,
+            rustix::fs::Mode::empty(),
+        );
+        let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
+        let terminal = rustix::pty::openpt(flags).expect("the system has terminals");
+        rustix::pty::unlockpt(&terminal).expect("it is ours");
+        let path = rustix::pty::ptsname(&terminal, Vec::new()).expect("it has a path");
+        let writer = rustix::fs::open(path, read_write, mode).expect("it is ours");
+        drop(terminal);
+        let queue = LineQueue::new("a terminal", writer, 1_024);
+        let started = Instant::now();
+        queue.write_now("one\n", LONG);
+        assert!(started.elapsed() < LONG);
+        assert!(queue.shared().waiting().writer == Writer::Gone);
+    }
+
     /// A disk that is full until somebody has made room.
     #[cfg(target_os = "linux")]
     struct Disk {

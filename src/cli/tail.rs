@@ -367,6 +367,26 @@ mod tests {
     }
 
     #[test]
+    fn a_time_in_what_is_said_is_that_of_this_machines_clock() {
+        let moment = "2026-05-02T14:30:00.000Z";
+        let event = json!({
+            "type": "worker.failed", "created_at": moment, "agent": {"name": "w1"},
+            "reason": format!("busy since {moment}"),
+        });
+        let local = crate::cli::messages::local_time(moment);
+        let said = format!("worker w1 has not started: busy since {local}");
+        assert_eq!(note(&event.to_string()).as_ref(), Some(&said));
+        let mut shown = Shown {
+            json: false,
+            is_another: false,
+            lines: Lines::new(Local, false),
+        };
+        let mut text = String::new();
+        shown.write(&event.to_string(), &mut text);
+        assert_eq!(text, format!("[{}]   {said}\n", &local[11..]));
+    }
+
+    #[test]
     fn each_event_has_its_words() {
         let delivery = |more: Value| {
             let mut event = json!({"agent_name": "bob", "from_name": "pm", "message_id": "3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a"});

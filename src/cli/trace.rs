@@ -424,6 +424,24 @@ accepted no time
     }
 
     #[test]
+    fn what_came_back_from_the_person_and_was_handed_to_its_agent_is_its_agents() {
+        let taken = Step {
+            taken_by: Some("user".to_owned()),
+            ..step("t1", "dev-a", "handed_over", None)
+        };
+        let shown = shown(&traced(vec![
+            step("t0", "dev-a", "queued", None),
+            taken,
+            step("t2", "dev-a", "undone", Some("broken")),
+            step("t3", "dev-a", "handed_over", None),
+            step("t4", "dev-a", "delivered", None),
+        ]));
+        let expected = "  dev-a #7  t0  queued\n            t1  you took it from dev-a's inbox\n            t2  undone: its connection broke\n            \
+                        t3  handed over to session 12345 (http)\n            t4  delivered\n";
+        assert!(shown.ends_with(expected), "{shown}");
+    }
+
+    #[test]
     fn it_says_by_which_message_an_agent_asked_for_another_again() {
         let asked = Step {
             after: Some("3f2a91c0-5d1e-4a7b-9c3d-1f2e3d4c5b6a".to_owned()),

@@ -500,6 +500,20 @@ mod the_relay {
     }
 
     #[test]
+    fn as_much_is_read_at_once_as_the_bridge_is_told_that_its_agent_shows() {
+        let relay = Relay::start_told();
+        for _ in 0..10 {
+            relay.session(Way::Http).post("dev-a", "pm", &"x".repeat(3_000));
+        }
+        let mut agent = Agent::start(relay.port);
+        let read = agent.read("pm").bodies().len();
+        assert!(read < 3, "{read}");
+        agent.end();
+        let mut agent = Agent::start_with(relay.port, &["--reply-kb", "40"]);
+        assert_eq!(agent.read("pm").bodies().len(), 10 - read);
+    }
+
+    #[test]
     fn progress_of_a_wait_is_told_where_it_was_asked_for() {
         let relay = Relay::start_told();
         let mut agent = Agent::start(relay.port);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::process::{Process, READY, Relay, free_port, relay_command, signal};
-use crate::support::session::{QUIET, Session, Way};
+use crate::support::session::{QUIET, Session, WAYS, Way};
 use crate::support::{PATIENCE, until};
 
 /// Posts a message and returns the time that its line must show, so many minutes east of UTC.
@@ -559,6 +559,25 @@ mod diagnostics {
             signal(process.child.id(), "TERM");
             assert_eq!(process.exit_status().code(), Some(0), "{what}");
         }
+    }
+
+    #[test]
+    fn of_a_client_that_leaves_while_it_waits_nothing_is_said() {
+        let relay = Relay::start_told();
+        let mut sessions = WAYS.map(|way| relay.session(way));
+        for session in &mut sessions {
+            session.wait_with_progress("pm", 60.0, &json!(1));
+        }
+        // Once it has told of progress, relay has begun to answer.
+        for session in &mut sessions {
+            match &session.stream {
+                Some(_) => drop(session.heard()),
+                None => session.calls.await_unread_bytes(),
+            }
+        }
+        drop(sessions);
+        relay.await_sessions(0);
+        assert_eq!(relay.into_stderr(), "");
     }
 
     #[test]

@@ -218,6 +218,22 @@ mod tests {
         assert_eq!(lines("{}\n").await, [whole("{}")]);
     }
 
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_answered_though_stdin_ends_in_it() {
+        let begun = r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":""#.to_owned();
+        let line = begun + &"x".repeat(LINE_BYTES_MAX);
+        let mut lines = Lines::new(line.as_bytes());
+        let mut taken = Vec::new();
+        loop {
+            let some = lines.read().await;
+            taken.extend(std::iter::from_fn(|| lines.take()));
+            if !some {
+                break;
+            }
+        }
+        assert_eq!(taken, [Line::TooLong(7.into())]);
+    }
+
     #[test]
     fn a_request_that_cannot_be_read_is_refused_by_its_id() {
         let call = |id: &str, text: &str| {

@@ -455,9 +455,11 @@ mod tests {
             {"agent": "pm", "step": "queued"}, {"agent": "bob", "step": "queued"}, {"agent": "pm", "step": "handed_over"},
             {"agent": "pm", "step": "marked_read"}, {"agent": "bob", "step": "handed_over"}, {"agent": "bob", "step": "undone"},
             {"agent": "tom", "step": "queued"}, {"agent": "tom", "step": "read"},
+            {"agent": "ann", "step": "delivered"}, {"agent": "ann", "step": "asked_again"},
         ]});
         let traced = Traced::of(steps.to_string().as_bytes(), String::new()).expect("a trace");
         let expected = [
+            ("ann", Step::Waits),
             ("bob", Step::Waits),
             ("pm", Step::HandedOver),
             ("tom", Step::HandedOver),

@@ -220,6 +220,17 @@ fn what_is_asked_before_the_handshake_is_refused_in_words_and_the_handshake_goes
     }
     agent.is_heard();
     agent.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    // Who has only looked what this is has made none.
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let id = agent.ask("server/discover", &json!({"_meta": meta}));
+    assert_eq!(agent.heard()["id"], id);
+    let id = agent.ask("tools/list", &json!({}));
+    let answer = agent.heard();
+    let message = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(answer["id"] == id && message.contains(reason), "{answer}");
     agent.shake_hands();
     agent.post("dev-a", "pm", "x").posted();
     assert_eq!(agent.read("pm").bodies(), ["x"]);

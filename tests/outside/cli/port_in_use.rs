@@ -73,6 +73,14 @@ fn a_running_relay_with_a_token_is_told_too() {
         .env("PATH", "")
         .assert()
         .code(1)
+        .stderr(ends_it.clone());
+    // Who was to listen at all addresses would have met it at this machine's own.
+    let mut everywhere = relay(&["serve", "--host", "0.0.0.0", "--port", &running.port.to_string()]);
+    everywhere
+        .env("RELAY_TOKEN", "0123456789abcdef")
+        .env("PATH", "")
+        .assert()
+        .code(1)
         .stderr(ends_it);
 }
 

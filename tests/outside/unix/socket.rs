@@ -44,6 +44,26 @@ fn the_socket_and_its_directory_are_the_users_alone() {
 }
 
 #[test]
+fn an_agent_is_told_of_the_socket_and_of_the_port_where_there_is_none() {
+    let told_by = |relay: &Relay| {
+        let mut agent = Agent::start_with(relay.port, &["--agent", "Alice", "--tools", "agent-relay"]);
+        agent.call("relay_status", &serde_json::json!({})).texts.concat()
+    };
+    let relay = Relay::start();
+    let (status, socket) = (told_by(&relay), relay.socket());
+    assert!(
+        status.contains(&format!("- Socket: {}\n", text(&socket))),
+        "{status}"
+    );
+    // Another relay of the project has it.
+    let own = [("XDG_DATA_HOME", relay.runtime.path())].map(|(name, path)| (name, text(path)));
+    let second = Relay::start_with(&[], &own);
+    let status = told_by(&second);
+    let place = format!("- Socket: 127.0.0.1:{}\n", second.port);
+    assert!(status.contains(&place), "{status}");
+}
+
+#[test]
 fn a_token_is_asked_for_at_the_port_and_not_at_the_socket_and_web_pages_are_refused_at_both() {
     let relay = Relay::start_with(&["--token", "0123456789abcdef"], &[]);
     let health = || Request::get("/health");

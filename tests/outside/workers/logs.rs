@@ -98,6 +98,20 @@ fn a_log_is_shown_as_the_terminal_showed_it_also_of_one_that_has_ended() {
 }
 
 #[test]
+fn nothing_in_a_log_can_steer_the_terminal() {
+    let scene = Scene::new();
+    let (mut supervisor, _) = scene.run(r"printf 'a\342\200\256b\n'");
+    supervisor.last();
+    for (arguments, shown) in [
+        (&["w1"][..], "a\\u{202e}b\n"),
+        (&["w1", "--json"], "{\"line\":\"a\\u202eb\"}\n"),
+    ] {
+        let expected = (Some(0), shown.to_owned(), String::new());
+        assert_eq!(logs(&scene, arguments), expected);
+    }
+}
+
+#[test]
 fn a_line_that_was_never_ended_is_shown_once_its_worker_has() {
     let scene = Scene::new();
     let (mut supervisor, _) = scene.run("printf 'one\\ntwo'");

@@ -211,10 +211,14 @@ fn a_message_is_sent_to_who_sent_the_chosen_one() {
     let expected = serde_json::json!({"to": "dev-a", "kind": "directive", "body": "one\ntwo\nthree"});
     assert_eq!(action.body(), expected);
     assert_eq!(state.over, Over::Nothing);
-    let answer = format!(r#"{{"id": "{}", "note": "nobody is there"}}"#, id(9));
+    let answer = format!(
+        r#"{{"id": "{}", "note": "nobody since 2026-05-02T14:30:00.000Z"}}"#,
+        id(9)
+    );
     let text = action.done(answer.as_bytes());
     let short = &id(9)[..8];
-    assert_eq!(text, format!("sent to dev-a ({short}); nobody is there"));
+    let local = crate::cli::messages::local_time("2026-05-02T14:30:00.000Z");
+    assert_eq!(text, format!("sent to dev-a ({short}); nobody since {local}"));
     // What the relay did not take is there to be changed.
     state.take(News::Done {
         action: action.clone(),

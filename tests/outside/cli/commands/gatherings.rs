@@ -114,6 +114,23 @@ fn the_person_makes_a_channel_with_agents_in_it_and_has_them_leave() {
 }
 
 #[test]
+fn what_is_in_another_project_is_named_with_it() {
+    let relay = told();
+    let _registered = relay.bound_session(Way::Sse, "ui&project=web&role=designer");
+    done(&relay, &["group", "make", "web:crew"], "web:@crew is made\n");
+    done(
+        &relay,
+        &["group", "join", "web:crew", "web:ui", "--role", "tester"],
+        "web:ui is in web:@crew\n@tester (role) is in web:@crew\n",
+    );
+    done(&relay, &["group", "remove", "web:crew"], "web:@crew is removed\n");
+    let made = "in web:#build: web:ui\n";
+    done(&relay, &["channel", "make", "web:#build", "web:ui"], made);
+    let removed = "web:#build is removed\n";
+    done(&relay, &["channel", "remove", "web:build"], removed);
+}
+
+#[test]
 fn who_asks_for_it_over_http_is_told_what_is_taken() {
     let relay = told();
     let post = |path: &str, json: &Value| {

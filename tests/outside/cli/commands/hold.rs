@@ -1,6 +1,5 @@
 use super::*;
 
-/// Posts as an agent to another, and returns the id.
 /// Sends a message as an agent, and returns its id.
 pub fn sent(relay: &Relay, from: &str, to: &str, text: &str) -> String {
     let arguments = ["send", "--from", from, to, text, "--json"];
@@ -82,6 +81,30 @@ fn all_that_is_held_passes_once_the_hold_ends() {
     let passes = "what dev-a gets and sends is held no more; 2 deliveries pass\n";
     done(&relay, &["allow", "--agent", "dev-a"], passes);
     assert_eq!(session.read("dev-a").bodies(), ["one", "two"]);
+}
+
+#[test]
+fn an_id_is_told_from_the_name_of_an_agent_which_an_option_names_where_it_looks_like_one() {
+    let relay = Relay::start_with(&["--roles", "pm,ace,deadbeef"], &[]);
+    done(&relay, &["hold", "ace"], "what ace gets and sends is held\n");
+    done(
+        &relay,
+        &["allow", "ace"],
+        "what ace gets and sends is held no more\n",
+    );
+    ask(relay.port, &["hold", "deadbeef"]).assert().code(0);
+    let id = sent(&relay, "pm", "deadbeef", "one");
+    ask(relay.port, &["allow", "deadbeef"])
+        .assert()
+        .code(1)
+        .stderr(contains("no message \"deadbeef\" is held"));
+    done(
+        &relay,
+        &["allow", &id],
+        &format!("{} passes to deadbeef\n", &id[..8]),
+    );
+    let ended = "what deadbeef gets and sends is held no more\n";
+    done(&relay, &["allow", "--agent", "deadbeef"], ended);
 }
 
 #[test]

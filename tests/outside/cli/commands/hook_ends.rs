@@ -265,16 +265,27 @@ fn what_each_agent_cli_was_shown_that_was_killed_is_back_though_nothing_but_its_
 
 #[test]
 fn the_process_of_a_hook_is_that_of_its_agent_cli_and_no_shell_between() {
-    let relay = told();
-    send(&relay, "look");
-    let mut codex = codex_with_a_hook(&relay, &event("PostToolUse"));
-    until("it is shown", || unread(&relay, "dev-a") == 0);
-    // Long enough for the shell between to be seen gone.
-    std::thread::sleep(Duration::from_secs(5));
-    assert_eq!(unread(&relay, "dev-a"), 0, "the agent CLI runs");
-    codex.end();
-    until("it is back", || unread(&relay, "dev-a") == 1);
-    assert_eq!(relay.bodies("dev-a"), ["again: look"]);
+    let is_of = |cli: &str, returned: &str| {
+        let relay = told();
+        send(&relay, "look");
+        let mut program = cli_with_a_hook(&relay, cli, "dev-a", &event(returned));
+        until("it is shown", || unread(&relay, "dev-a") == 0);
+        // Long enough for the shell between to be seen gone.
+        std::thread::sleep(Duration::from_secs(5));
+        assert_eq!(unread(&relay, "dev-a"), 0, "{cli} runs");
+        program.end();
+        until("it is back", || unread(&relay, "dev-a") == 1);
+        assert_eq!(relay.bodies("dev-a"), ["again: look"], "{cli}");
+    };
+    std::thread::scope(|scope| {
+        for (cli, returned) in [
+            ("claude", "PostToolUse"),
+            ("codex", "PostToolUse"),
+            ("gemini", "AfterTool"),
+        ] {
+            scope.spawn(move || is_of(cli, returned));
+        }
+    });
 }
 
 #[test]

@@ -25,10 +25,12 @@ fn an_unknown_role_is_named() {
     let relay = Relay::start();
     for subcommand in ["read", "peek"] {
         let unknown = format!("relay {subcommand}: unknown role \"qa\"; known roles: pm, dev-a, dev-b\n");
-        ask(relay.port, &[subcommand, "qa"])
-            .assert()
-            .code(1)
-            .stdout("")
-            .stderr(unknown);
+        for arguments in [&[subcommand, "qa"][..], &[subcommand, "qa", "--json"]] {
+            ask(relay.port, arguments)
+                .assert()
+                .code(1)
+                .stdout("")
+                .stderr(unknown.clone());
+        }
     }
 }

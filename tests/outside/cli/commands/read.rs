@@ -260,8 +260,41 @@ fn a_read_takes_no_more_than_it_is_asked_for() {
     };
     assert_eq!(bodies(&["read", "-n", "2", "--json"]), ["one", "two"]);
     assert_eq!(unread(&relay, "user"), 1);
-    assert_eq!(bodies(&["read", "-n", "2", "--json"]), ["three"]);
+    // Once something has come, nothing more is waited for.
+    let waits = ["read", "-n", "2", "--wait", "280", "--json"];
+    assert_eq!(bodies(&waits), ["three"]);
     ask(relay.port, &["read", "-n", "0"]).assert().code(2);
+}
+
+/// Waits until a command has written something that nobody has read yet.
+fn await_written(command: &Child) {
+    let stdout = command.stdout.as_ref().expect("it is piped");
+    until("it is in the pipe", || {
+        rustix::io::ioctl_fionread(stdout).is_ok_and(|bytes| bytes > 0)
+    });
+}
+
+/// Lets a command go on once it has stopped: what lets it go on before is lost.
+fn go_on(command: &Child) {
+    let pid = rustix::process::Pid::from_child(command);
+    let stopped = rustix::process::WaitIdOptions::STOPPED | rustix::process::WaitIdOptions::NOHANG;
+    until("it is stopped", || {
+        let seen = rustix::process::waitid(rustix::process::WaitId::Pid(pid), stopped);
+        seen.expect("it is a child of this test").is_some()
+    });
+    signal(command.id(), "CONT");
+}
+
+#[test]
+fn what_a_reader_leaves_in_the_pipe_when_it_goes_is_not_read() {
+    let relay = told();
+    posted(&relay, &["one", "two"]);
+    let mut read = begin(relay.port, &["read"], Stdio::piped());
+    await_written(&read);
+    drop(read.stdout.take());
+    let output = read.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
+    until("it is back", || unread(&relay, "user") == 2);
 }
 
 #[test]
@@ -305,23 +338,32 @@ fn what_a_slow_reader_takes_in_the_end_is_read_once() {
 
 #[test]
 fn what_comes_while_it_reads_is_for_the_next_read() {
-    let relay = told();
-    posted(&relay, &["one", "two"]);
-    let mut read = begin(relay.port, &["read"], Stdio::piped());
-    let mut stdout = BufReader::new(read.stdout.take().expect("it is piped"));
-    let mut shown = String::new();
-    while !shown.ends_with("\n  one\n") {
-        stdout.read_line(&mut shown).expect("it is text");
+    // Also where relay took the first back, and it was among those that waited when they were counted.
+    for is_stopped in [false, true] {
+        let relay = told();
+        posted(&relay, &["one", "two"]);
+        let mut read = begin(relay.port, &["read"], Stdio::piped());
+        if is_stopped {
+            await_written(&read);
+            signal(read.id(), "TSTP");
+            until("it is taken back", || unread(&relay, "user") == 2);
+            go_on(&read);
+        }
+        let mut stdout = BufReader::new(read.stdout.take().expect("it is piped"));
+        let mut shown = String::new();
+        while !shown.ends_with("\n  one\n") {
+            stdout.read_line(&mut shown).expect("it is text");
+        }
+        until("the second is in the pipe", || unread(&relay, "user") == 0);
+        posted(&relay, &["three"]);
+        stdout.read_to_string(&mut shown).expect("it is text");
+        assert_eq!(read.wait().expect("it ends").code(), Some(0));
+        assert!(
+            shown.ends_with("\n  two\n") && !shown.contains("three"),
+            "{shown}"
+        );
+        assert_eq!(unread(&relay, "user"), 1);
     }
-    until("the second is in the pipe", || unread(&relay, "user") == 0);
-    posted(&relay, &["three"]);
-    stdout.read_to_string(&mut shown).expect("it is text");
-    assert_eq!(read.wait().expect("it ends").code(), Some(0));
-    assert!(
-        shown.ends_with("\n  two\n") && !shown.contains("three"),
-        "{shown}"
-    );
-    assert_eq!(unread(&relay, "user"), 1);
 }
 
 #[test]
@@ -340,27 +382,67 @@ fn what_was_written_is_one_array_also_where_relay_goes_away() {
     );
 }
 
-/// Ctrl-Z stops a read as well as what it writes to, and nobody may ever have them go on.
+/// Ctrl-Z stops a read as well as what it writes to, and nobody may ever have them go on. So does the terminal, which lets nobody write
+/// that it does not listen to where it was told so.
 #[test]
 fn a_read_that_is_stopped_holds_nothing_back_and_goes_on_where_it_was() {
-    let relay = told();
-    posted(&relay, &["one", "two"]);
-    let read = begin(relay.port, &["read"], Stdio::piped());
-    until("the first is in the pipe", || unread(&relay, "user") == 1);
-    let started = Instant::now();
-    signal(read.id(), "TSTP");
-    until("it is taken back", || unread(&relay, "user") == 2);
-    assert!(
-        started.elapsed() < Duration::from_secs(8),
-        "it was not for want of patience"
-    );
-    signal(read.id(), "CONT");
-    let output = read.wait_with_output().expect("it ends");
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    for body in ["\n  one\n", "\n  two\n"] {
-        assert_eq!(shown.matches(body).count(), 1, "{shown}");
+    for stops in ["TSTP", "TTOU"] {
+        let relay = told();
+        posted(&relay, &["one", "two"]);
+        let read = begin(relay.port, &["read"], Stdio::piped());
+        until("the first is in the pipe", || unread(&relay, "user") == 1);
+        let started = Instant::now();
+        signal(read.id(), stops);
+        until("it is taken back", || unread(&relay, "user") == 2);
+        assert!(
+            started.elapsed() < Duration::from_secs(8),
+            "it was not for want of patience"
+        );
+        go_on(&read);
+        let output = read.wait_with_output().expect("it ends");
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        for body in ["\n  one\n", "\n  two\n"] {
+            assert_eq!(shown.matches(body).count(), 1, "{shown}");
+        }
+        assert_eq!((output.status.code(), unread(&relay, "user")), (Some(0), 0));
     }
-    assert_eq!((output.status.code(), unread(&relay, "user")), (Some(0), 0));
+}
+
+#[test]
+fn what_a_stopped_read_has_shown_is_read_in_the_end_and_nothing_in_its_stead() {
+    let relay = told();
+    for is_taken_by_another in [false, true] {
+        posted(&relay, &["one"]);
+        let read = begin(relay.port, &["read", "-n", "1"], Stdio::piped());
+        await_written(&read);
+        signal(read.id(), "TSTP");
+        until("it is taken back", || unread(&relay, "user") == 1);
+        if is_taken_by_another {
+            ask(relay.port, &["read"]).assert().code(0);
+            posted(&relay, &["two"]);
+        }
+        go_on(&read);
+        let output = read.wait_with_output().expect("it ends");
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{shown}");
+        assert!(shown.ends_with("\n  one\n"), "{shown}");
+        let left = u64::from(is_taken_by_another);
+        until("nothing else is taken", || unread(&relay, "user") == left);
+    }
+}
+
+#[test]
+fn what_was_started_to_ignore_ctrl_z_is_not_stopped_by_it() {
+    let relay = told();
+    let mut shell = crate::support::process::command_of("sh");
+    shell.args(["-c", "trap '' TSTP; exec \"$0\" wait --port \"$1\""]);
+    shell.args([env!("CARGO_BIN_EXE_relay"), &relay.port.to_string()]);
+    let mut wait = Process::start(shell.stdout(Stdio::null()));
+    await_wait(&relay, "user");
+    signal(wait.child.id(), "TSTP");
+    posted(&relay, &["one"]);
+    assert_eq!(wait.exit_status().code(), Some(0));
+    assert_eq!(unread(&relay, "user"), 0);
 }
 
 #[test]
@@ -374,7 +456,7 @@ fn a_wait_that_is_stopped_takes_nothing_until_it_goes_on() {
         relay.await_sessions(0);
         posted(&relay, &["one"]);
         assert_eq!(unread(&relay, "user"), 1);
-        signal(wait.id(), "CONT");
+        go_on(&wait);
         let output = wait.wait_with_output().expect("it ends");
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(0), "{shown}");

@@ -1,6 +1,5 @@
 use super::*;
 
-/// What is said of an agent for which nobody has read yet.
 /// What is noted where the clock is so many hours ahead of UTC.
 fn noted_at(relay: &Relay, agent: &str, hours: i64) -> String {
     let health = relay.health();
@@ -11,6 +10,7 @@ fn noted_at(relay: &Relay, agent: &str, hours: i64) -> String {
     format!("note: no agent has read for {agent} since relay started at {started_at}; the message waits\n")
 }
 
+/// What is said of an agent for which nobody has read yet.
 fn noted(relay: &Relay, agent: &str) -> String {
     noted_at(relay, agent, 0)
 }

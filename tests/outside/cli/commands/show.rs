@@ -69,7 +69,8 @@ fn an_answer_goes_to_who_has_sent_the_message_in_its_thread() {
     let json = ask(relay.port, &["reply", &between[..8], "--json"])
         .write_stdin("Yes\n")
         .assert()
-        .code(0);
+        .code(0)
+        .stderr("");
     let json: Value = serde_json::from_str(&stdout_of(&json)).expect("JSON");
     let answer = last_in(&relay, "dev-a");
     assert_eq!(

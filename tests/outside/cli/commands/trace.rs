@@ -115,6 +115,30 @@ fn what_the_person_took_says_that_its_agent_has_not_got_it() {
 }
 
 #[test]
+fn times_are_those_of_the_clock_that_their_reader_has() {
+    let relay = told();
+    let id = sent(&relay);
+    let shifted = |ts: &Value, hours: i64| {
+        let at = chrono::DateTime::parse_from_rfc3339(ts.as_str().expect("a time")).expect("a time");
+        let at = at + chrono::TimeDelta::hours(hours);
+        at.format("%Y-%m-%d %H:%M:%S").to_string()
+    };
+    let accepted_at = traced(&relay, &id)["accepted_at"].clone();
+    let started_at = relay.health()["started_at"].clone();
+    for (arguments, ts, before) in [
+        (&["trace", &*id][..], &accepted_at, "accepted "),
+        (&["show", &id], &accepted_at, "["),
+        (&["peek", "dev-a"], &accepted_at, "["),
+        (&["status"], &started_at, "since "),
+    ] {
+        for (zone, hours) in [("UTC-2", 2), ("UTC+5", -5)] {
+            let shown = ask(relay.port, arguments).env("TZ", zone).assert().code(0);
+            shown.stdout(contains(format!("{before}{}", shifted(ts, hours))));
+        }
+    }
+}
+
+#[test]
 fn a_message_that_is_not_known_is_named() {
     let relay = Relay::start();
     ask(relay.port, &["trace", "3f2a91c0"]).assert().code(1).stdout("").stderr(

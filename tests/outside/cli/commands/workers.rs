@@ -422,13 +422,18 @@ fn refuses(response: &Response, status: u16, said: &str) {
 fn a_directory_that_is_none_is_refused_before_the_relay_is_asked() {
     let yard = Yard::new(WAITS);
     let spawn = ["spawn", "w1", "--cli", "claude", "--task", "count", "--cwd"];
-    for (directory, error) in [
-        ("gone", "No such file or directory (os error 2)"),
-        ("worker", "not a directory"),
+    for (directory, shown, error) in [
+        ("gone", "gone", "No such file or directory (os error 2)"),
+        ("worker", "worker", "not a directory"),
+        // Nor can it steer the terminal.
+        (
+            "\u{1b}[2J\u{202e}",
+            "\\u{1b}[2J\\u{202e}",
+            "No such file or directory (os error 2)",
+        ),
     ] {
-        let said = format!(
-            "relay spawn: cannot use --cwd {directory}: {error}; accepted: a directory that is there\n"
-        );
+        let said =
+            format!("relay spawn: cannot use --cwd {shown}: {error}; accepted: a directory that is there\n");
         let arguments = [&spawn[..], &[directory]].concat();
         yard.ask(&arguments).assert().code(1).stdout("").stderr(said);
     }

@@ -1,5 +1,6 @@
 //! What is kept of workers that have ended, and what those that run have of the relay.
 
+use std::io::{BufRead as _, BufReader};
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -117,6 +118,25 @@ fn a_worker_of_a_projects_own_relay_is_told_that_project_and_its_log_is_the_proj
 }
 
 #[test]
+fn a_worker_is_told_the_port_that_the_system_gave_its_relay() {
+    let yard = Yard::new("echo \"$RELAY_PORT\" >\"$HERE/port\"\nexec sleep 600");
+    let mut command = relay_command();
+    command.args(["serve", "--project", "any", "--port", "0"]);
+    command.current_dir(&yard.top).stdout(Stdio::piped());
+    let mut relay = Process::start(&mut command);
+    let stdout = relay.child.stdout.take().expect("it is piped");
+    let mut banner = String::new();
+    BufReader::new(stdout).read_line(&mut banner).expect("the banner");
+    let port = banner.trim_end().strip_prefix("[relay] server ready on :");
+    let port: u16 = port.and_then(|port| port.parse().ok()).expect("a port");
+    ask(port, &["spawn", "w1", "--cli", "claude", "--task", "count"])
+        .current_dir(&yard.top)
+        .assert()
+        .code(0);
+    assert_eq!(yard.line("port"), port.to_string());
+}
+
+#[test]
 fn a_worker_works_in_a_directory_whose_path_is_no_text() {
     use std::os::unix::ffi::OsStrExt as _;
 
@@ -197,4 +217,10 @@ fn what_glibc_is_told_for_relay_stands_behind_what_it_was_told_before() {
         let told = format!("GLIBC_TUNABLES={first}{orders}:");
         assert!(environment.contains(&told), "{told} is not in it");
     }
+    // Who has said how memory is held knows better.
+    let own = Relay::start_with(&[], &[("GLIBC_TUNABLES", "glibc.malloc.arena_max=2")]);
+    let environment = fs::read(format!("/proc/{}/environ", own.pid())).expect("it runs");
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    assert!(environment.contains("glibc.malloc.arena_max=2"), "{environment}");
+    assert!(!environment.contains("trim_threshold"), "{environment}");
 }
