@@ -30,8 +30,10 @@ enum GroupChange {
         how: How,
     },
     /// Put agents into a group, or all of a role.
+    #[command(override_usage = "relay group join [OPTIONS] <GROUP> [AGENT]...")]
     Join(GroupMembers),
     /// Take agents out of a group, or a role.
+    #[command(override_usage = "relay group leave [OPTIONS] <GROUP> [AGENT]...")]
     Leave(GroupMembers),
     /// Remove a group.
     Remove {

@@ -260,7 +260,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_is_cut_writes_no_more_and_waits_for_nothing() {
-        let account = crate::server::budget::Budget::new(1).open();
+        let account = crate::server::budget::Budget::new(1, 0).open();
         let _too_much = account.charge(2);
         let begun = tokio::time::Instant::now();
         let never = std::future::pending::<Result<(), ()>>();

@@ -6,7 +6,9 @@
 use clap::ValueEnum;
 
 use super::json::Json;
+use super::members;
 use super::parts::{Listed, NAME};
+use super::said::Said;
 use super::whole;
 use crate::workers::WAIT_SECONDS;
 
@@ -312,15 +314,29 @@ impl Editor {
 
     /// Tells whether an entry of it with an address can name the token by its variable.
     pub fn can_send_token(&self) -> bool {
-        !self.lacks_token(&Connection {
-            transport: self.transports[0],
-            port: crate::cli::place::DEFAULT_PORT,
-            tools: None,
-            agent: None,
-            others: Vec::new(),
-            program: String::new(),
-            has_token: true,
+        !self.lacks_token(&any_connection(self.transports[0], true))
+    }
+
+    /// Tells whether an installation may have written an entry of it: it leads to a relay of this machine, and has no member that none has.
+    pub fn may_have_written(&self, entry: &Json) -> bool {
+        Said::of(entry).transport.is_some_and(|transport| {
+            [true, false].into_iter().any(|has_token| {
+                let written = (self.entry)(&any_connection(transport, has_token));
+                members::same_beside_way(entry, &written)
+            })
         })
+    }
+}
+
+fn any_connection(transport: Transport, has_token: bool) -> Connection {
+    Connection {
+        transport,
+        port: crate::cli::place::DEFAULT_PORT,
+        tools: None,
+        agent: None,
+        others: Vec::new(),
+        program: String::new(),
+        has_token,
     }
 }
 

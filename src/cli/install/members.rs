@@ -175,6 +175,18 @@ pub fn keep(new: &mut Json, old: &Json, editor: Id) {
     }
 }
 
+/// Tells whether an entry has the same members as another one beside those that say how its server is reached.
+pub fn same_beside_way(entry: &Json, other: &Json) -> bool {
+    let beside_way = |entry: &Json| match entry {
+        Json::Object(members) => {
+            let members = members.iter().filter(|(key, _)| !says_way(key));
+            Json::Object(members.cloned().collect())
+        }
+        Json::Plain(_) | Json::Text(_) | Json::List(_) => entry.clone(),
+    };
+    beside_way(entry).same(&beside_way(other))
+}
+
 /// Says what keeps an editor from taking an entry, or has no effect there, a line for each.
 pub fn flaws(entry: &Json, editor: Id) -> Vec<String> {
     let Json::Object(members) = entry else {

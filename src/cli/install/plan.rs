@@ -253,6 +253,11 @@ impl Before {
         if self.there.is_empty() {
             return None;
         }
+        // A person's own entry may be all that is in a file that was always there.
+        let own = self.there.server.as_ref();
+        if self.kept.is_none() && own.is_some_and(|own| !target.editor.may_have_written(own)) {
+            return None;
+        }
         let base = self.kept.as_ref().map_or("", |kept| &kept.text);
         let put = target.content.with(base, &self.there).ok()?;
         let same_mark = self

@@ -524,6 +524,19 @@ fn in_toml_what_is_not_wanted_goes_however_it_is_written() {
             assert_eq!(left, expected, "{old}");
         }
     }
+    // Where there is no head, there is one behind all else: what is kept stays where it is.
+    let tools = "[mcp_servers.relay.tools.x]\na = \"b\"\n";
+    let old = format!("[mcp_servers.relay.env]\nA = \"b\"\n\n{tools}{next}");
+    let mut with_tools = url();
+    let x = Json::object([("a", Json::text("b"))]);
+    with_tools.push(("tools", Json::object([("x", x)])));
+    let new = format!("\n{tools}{next}\n[mcp_servers.relay]\nurl = \"u\"\n");
+    assert_eq!(content.with(&old, &wanted(with_tools)), Ok(new.clone()));
+    assert_eq!(
+        content.without(&new, None),
+        Ok(Some(next.to_owned())),
+        "with all that is below it"
+    );
     // What is to be there otherwise is written anew, also where it was a table of its own.
     let old = format!("{head}\n[mcp_servers.relay.http_headers]\nA = \"b\"\n{next}");
     let mut headers = url();
@@ -536,7 +549,7 @@ fn in_toml_what_is_not_wanted_goes_however_it_is_written() {
 fn what_cannot_be_changed_is_named_with_its_place() {
     let json = Content::Json(SHAPE);
     let toml = Content::Toml("mcp_servers");
-    let table = "the servers are not written as install can change them; accepted: [mcp_servers.relay] as a table of its own";
+    let table = "the servers are not written as install can change them; accepted: [mcp_servers.relay] as a table of its own; take relay's entry out of the file, and install again";
     for (content, text, line, column, reason) in [
         (
             json,

@@ -54,8 +54,7 @@ pub fn with(text: &str, servers: &str, wanted: &Parts) -> Result<String, Flaw> {
         }
         return Ok(put);
     };
-    let table = headed(text, there, servers)?;
-    let head = table.span().expect("a table with a head was read");
+    let table = table_of(text, there, servers)?;
     let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
     let mut added = String::new();
     let mut gone = Vec::new();
@@ -76,7 +75,12 @@ pub fn with(text: &str, servers: &str, wanted: &Parts) -> Result<String, Flaw> {
         }
     }
     cuts.extend(gone.into_iter().map(|cut| (cut, String::new())));
-    let behind_head = whole_lines(text, head).end;
+    let head = table.span().filter(|_| !table.is_implicit());
+    // Of one without a head there are tables below it alone, and the head may stand behind them.
+    let behind_head = head.map_or(text.len(), |head| whole_lines(text, head).end);
+    if table.is_implicit() {
+        added = format!("{newline}[{servers}.{NAME}]{newline}{added}");
+    }
     if !added.is_empty() {
         let break_before = if text[..behind_head].ends_with('\n') {
             ""
@@ -99,7 +103,7 @@ pub fn without(text: &str, servers: &str, before: Option<&str>) -> Result<Option
         return Ok(Some(text.to_owned()));
     };
     let mut cuts = Vec::new();
-    cut_tables(text, headed(text, there, servers)?, &mut cuts);
+    cut_tables(text, table_of(text, there, servers)?, &mut cuts);
     let left = replaced(text, cuts.into_iter().map(|cut| (cut, String::new())).collect());
     let is_over = before.is_none() && left.trim().is_empty();
     Ok((!is_over).then_some(left))
@@ -123,17 +127,15 @@ fn entry<'a>(text: &str, document: &'a Document<&str>, servers: &str) -> Result<
     Ok(table.get(NAME))
 }
 
-/// Returns the entry if it is a table with a head of its own.
-fn headed<'a>(text: &str, entry: &'a Item, servers: &str) -> Result<&'a Table, Flaw> {
-    let table = entry
-        .as_table()
-        .filter(|table| !table.is_dotted() && !table.is_implicit());
+/// Returns the entry if it is a table with a head of its own, or has tables below it.
+fn table_of<'a>(text: &str, entry: &'a Item, servers: &str) -> Result<&'a Table, Flaw> {
+    let table = entry.as_table().filter(|table| !table.is_dotted());
     table.ok_or_else(|| no_head(text, entry, servers))
 }
 
 fn no_head(text: &str, item: &Item, servers: &str) -> Flaw {
     let reason = format!(
-        "the servers are not written as install can change them; accepted: [{servers}.{NAME}] as a table of its own"
+        "the servers are not written as install can change them; accepted: [{servers}.{NAME}] as a table of its own; take relay's entry out of the file, and install again"
     );
     Flaw::at(text, item.span().map_or(0, |span| span.start), reason)
 }

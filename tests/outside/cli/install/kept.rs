@@ -3,7 +3,7 @@
 use super::*;
 
 /// Files as people have them, each under the names of the editors whose it may be.
-const ODD: [&str; 8] = [
+const ODD: [&str; 9] = [
     "",
     "{}",
     "{\n}\r\n",
@@ -12,6 +12,8 @@ const ODD: [&str; 8] = [
     "{\"mcpServers\":{\"other\":{\"url\":\"http://localhost:7331/sse\"}},\"hooks\":{\"Stop\":[]}}",
     "{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"echo relay hook claude\"}]},\n    ],\n  },\n}",
     "{\"mcpServers\": {\"relay\": {\"type\": \"sse\", \"url\": \"http://localhost:7331/sse\", \"timeout\": 5}}}\n",
+    // Laid out as relay does it, too.
+    "{\n  \"mcpServers\": {\n    \"relay\": {\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:7331/sse\",\n      \"timeout\": 5\n    }\n  }\n}\n",
 ];
 
 #[test]
@@ -34,6 +36,7 @@ fn what_was_there_is_there_again_byte_for_byte_after_uninstall() {
         "a = 1",
         "# one\r\n[mcp_servers.b]\r\nurl = 'x' # c\r\n",
         "[mcp_servers.relay]\nurl = \"u\"\nenabled = true\n[z]\n",
+        "[mcp_servers.relay]\nurl = \"http://relay.example:7331/mcp\"\nbearer_token_env_var = \"TOKEN\"\n",
     ];
     for (at, text) in ODD.iter().enumerate() {
         let desk = Desk::new();
