@@ -64,7 +64,10 @@ enum Shape {
     Map,
     /// The same, but that VS Code takes numbers and `null` there: <https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>
     Variables,
-    Number,
+    /// A whole number above 0.
+    Whole,
+    /// A number of seconds, 0 or more.
+    Seconds,
     Boolean,
     Object,
     /// The editors have it differently.
@@ -76,7 +79,7 @@ const ADDRESS: Belongs = Belongs::To(Way::Address);
 const BOTH: Belongs = Belongs::ToBoth;
 
 /// The members that are known, beside those in [`REACHED_BY`].
-const MEMBERS: [(&str, Belongs, Shape); 36] = [
+const MEMBERS: [(&str, Belongs, Shape); 40] = [
     ("env", COMMAND, Shape::Variables),
     ("environment", COMMAND, Shape::Variables),
     ("env_vars", COMMAND, Shape::Any),
@@ -101,10 +104,14 @@ const MEMBERS: [(&str, Belongs, Shape); 36] = [
     ("required", BOTH, Shape::Boolean),
     ("trust", BOTH, Shape::Boolean),
     ("description", BOTH, Shape::Text),
-    ("timeout", BOTH, Shape::Number),
-    ("startup_timeout_sec", BOTH, Shape::Number),
-    ("startup_timeout_ms", BOTH, Shape::Number),
-    ("tool_timeout_sec", BOTH, Shape::Number),
+    ("timeout", BOTH, Shape::Whole),
+    ("startup_timeout_sec", BOTH, Shape::Seconds),
+    ("startup_timeout_ms", BOTH, Shape::Whole),
+    ("tool_timeout_sec", BOTH, Shape::Seconds),
+    ("supports_parallel_tool_calls", BOTH, Shape::Boolean),
+    ("alwaysLoad", BOTH, Shape::Boolean),
+    ("environment_id", BOTH, Shape::Text),
+    ("name", BOTH, Shape::Text),
     ("tools", BOTH, Shape::Object),
     ("enabled_tools", BOTH, Shape::Texts),
     ("disabled_tools", BOTH, Shape::Texts),
@@ -114,6 +121,9 @@ const MEMBERS: [(&str, Belongs, Shape); 36] = [
     ("alwaysAllow", BOTH, Shape::Texts),
     ("autoApprove", BOTH, Shape::Texts),
 ];
+
+/// More seconds than anybody waits, and fewer than any clock has.
+const SECONDS_MAX: f64 = 1e7;
 
 /// By this Codex sends a token, so that no other header of the name [`AUTHORIZATION`] may be there.
 const TOKEN_VARIABLE: &str = "bearer_token_env_var";
@@ -296,6 +306,12 @@ fn add_missing_headers(headers: &mut Json, others: &Json) {
     }
 }
 
+/// Reads a number of JSON or TOML; none if it is not finite.
+fn number(plain: &str) -> Option<f64> {
+    let number: f64 = plain.replace('_', "").parse().ok()?;
+    number.is_finite().then_some(number)
+}
+
 impl Shape {
     fn is_of(self, value: &Json, editor: Id) -> bool {
         match (self, value) {
@@ -304,14 +320,20 @@ impl Shape {
             (Self::Map | Self::Variables, Json::Object(members)) => {
                 members.iter().all(|(_, value)| self.has(value, editor))
             }
-            (Self::Number, Json::Plain(plain)) => plain.parse::<f64>().is_ok(),
+            (Self::Whole, Json::Plain(plain)) => {
+                number(plain).is_some_and(|number| number >= 1.0 && number.fract() == 0.0)
+            }
+            (Self::Seconds, Json::Plain(plain)) => {
+                number(plain).is_some_and(|seconds| (0.0..=SECONDS_MAX).contains(&seconds))
+            }
             (Self::Boolean, Json::Plain(plain)) => ["true", "false"].contains(&plain.as_str()),
             (
                 Self::Text
                 | Self::Texts
                 | Self::Map
                 | Self::Variables
-                | Self::Number
+                | Self::Whole
+                | Self::Seconds
                 | Self::Boolean
                 | Self::Object,
                 Json::Plain(_) | Json::Text(_) | Json::List(_) | Json::Object(_),
@@ -347,7 +369,8 @@ impl Shape {
                 | Self::Texts
                 | Self::Map
                 | Self::Variables
-                | Self::Number
+                | Self::Whole
+                | Self::Seconds
                 | Self::Boolean
                 | Self::Object
                 | Self::Any,
@@ -362,7 +385,8 @@ impl Shape {
             Self::Texts => "an array of texts",
             Self::Variables if editor == Id::Vscode => "an object of texts, numbers and null",
             Self::Map | Self::Variables => "an object of texts",
-            Self::Number => "a number",
+            Self::Whole => "a whole number above 0",
+            Self::Seconds => "a number of seconds from 0 to 10,000,000",
             Self::Boolean => "true or false",
             Self::Object => "an object",
             Self::Any => "whatever the editor takes",
@@ -509,7 +533,7 @@ mod tests {
                 r#"{"url": "y", "bearer_token": "x", "timeout": "5"}"#,
                 &[
                     "bearer_token is taken by no editor",
-                    "timeout is something else; accepted: a number",
+                    "timeout is something else; accepted: a whole number above 0",
                 ],
             ),
             (
@@ -553,7 +577,7 @@ mod tests {
     /// Where members belong by what their makers' documents say, what each takes, such a value and another one, and the members.
     type Documented<'a> = (&'a [Way], &'a str, &'a str, &'a str, &'a [&'a str]);
 
-    const DOCUMENTED: [Documented<'_>; 12] = [
+    const DOCUMENTED: [Documented<'_>; 13] = [
         (&[Way::Command], "a text", r#""x""#, "[]", &["envFile", "cwd"]),
         (
             &[Way::Command],
@@ -598,26 +622,35 @@ mod tests {
             "true or false",
             "true",
             r#""true""#,
-            &["enabled", "disabled", "required", "trust"],
+            &[
+                "enabled",
+                "disabled",
+                "required",
+                "trust",
+                "supports_parallel_tool_calls",
+                "alwaysLoad",
+            ],
         ),
         (
             &[Way::Command, Way::Address],
             "a text",
             r#""x""#,
             "3",
-            &["description"],
+            &["description", "environment_id", "name"],
         ),
         (
             &[Way::Command, Way::Address],
-            "a number",
+            "a whole number above 0",
+            "5",
+            "0",
+            &["timeout", "startup_timeout_ms"],
+        ),
+        (
+            &[Way::Command, Way::Address],
+            "a number of seconds from 0 to 10,000,000",
             "5.5",
-            r#""5""#,
-            &[
-                "timeout",
-                "startup_timeout_sec",
-                "startup_timeout_ms",
-                "tool_timeout_sec",
-            ],
+            "-1",
+            &["startup_timeout_sec", "tool_timeout_sec"],
         ),
         (
             &[Way::Command, Way::Address],
@@ -642,6 +675,33 @@ mod tests {
             ],
         ),
     ];
+
+    #[test]
+    fn a_number_is_one_that_no_editor_refuses() {
+        let (whole, seconds) = (Shape::Whole, Shape::Seconds);
+        for (shape, taken) in [
+            (whole, &["1", "5.0", "1_000"][..]),
+            (seconds, &["0", "0.5", "1e7"]),
+        ] {
+            for plain in taken {
+                assert!(
+                    shape.is_of(&Json::Plain((*plain).to_owned()), Id::Codex),
+                    "{plain}"
+                );
+            }
+        }
+        for (shape, refused) in [
+            (whole, &["0", "-1", "1.5", "true"][..]),
+            (seconds, &["-0.5", "nan", "inf", "1e30"]),
+        ] {
+            for plain in refused {
+                assert!(
+                    !shape.is_of(&Json::Plain((*plain).to_owned()), Id::Codex),
+                    "{plain}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn each_member_stays_where_its_maker_takes_it_and_is_named_elsewhere() {
