@@ -140,7 +140,7 @@ pub fn run(args: Serve) -> Result<(), ServeError> {
 }
 
 async fn listen_and_serve(args: Serve, project: Project, open_files: OpenFiles) -> Result<(), ServeError> {
-    let listeners = listeners(&args).await?;
+    let listeners = listeners(&args, listen).await?;
     let port = listeners[0].local_addr()?.port();
     let address = SocketAddr::new(args.host, port);
     let data = DataDirectory::by(|name| std::env::var_os(name));
@@ -318,7 +318,10 @@ fn ignores_hang_up_when_tried() -> Option<bool> {
 /// # Errors
 ///
 /// [`ServeError::PortInUse`], also if only one of the two is free; [`ServeError::Listen`].
-async fn listeners(args: &Serve) -> Result<Vec<TcpListener>, ServeError> {
+async fn listeners(
+    args: &Serve,
+    listen: impl Fn(SocketAddr) -> std::io::Result<TcpListener>,
+) -> Result<Vec<TcpListener>, ServeError> {
     let mut tries = 1..=PORTS_TRIED_MAX;
     loop {
         let address = SocketAddr::new(args.host, args.port);
@@ -410,5 +413,26 @@ mod tests {
         let told = ignores(Signal::HUP);
         assert!(told.is_some());
         assert_eq!(ignores_hang_up_when_tried(), told);
+    }
+
+    #[tokio::test]
+    async fn a_machine_without_ipv6_has_a_relay_at_its_other_address() {
+        let args = Serve {
+            port: 0,
+            host: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            token: None,
+            roles: Roster::default(),
+            project: OrNone(None),
+            hops_max: 1,
+            push_allow: Vec::new(),
+        };
+        for kind in [ErrorKind::AddrNotAvailable, ErrorKind::Unsupported] {
+            let without_ipv6 = |address: SocketAddr| match address {
+                SocketAddr::V4(_) => listen(address),
+                SocketAddr::V6(_) => Err(kind.into()),
+            };
+            let listeners = listeners(&args, without_ipv6).await.expect("it listens");
+            assert_eq!(listeners.len(), 1, "{kind}");
+        }
     }
 }

@@ -476,3 +476,36 @@ fn what_is_answered_may_be_named_by_the_first_digits_of_its_id() {
         assert_eq!(effects, unknown(5, given));
     }
 }
+
+#[test]
+fn a_beginning_that_the_ids_of_several_have_is_refused() {
+    let mut relay = Relay::told();
+    for (call, last) in [(1, 0x0a), (2, 0x0b)] {
+        let mut random = [0xab; 16];
+        random[15] = last;
+        relay.handle(Input::Call {
+            session: A,
+            call: CallId(call),
+            random,
+            command: post(Some("pm"), "dev-a", ""),
+        });
+    }
+    relay.call(B, 3, read("dev-a"));
+    let answer_to = |given: &str| mail::PostOptions {
+        reply_to: Some(given.to_owned()),
+        ..mail::PostOptions::default()
+    };
+    let back = message(3, 0, "dev-a", "pm");
+    let effects = relay.post_with(B, 4, &back, Some(answer_to("ABABABAB")));
+    let given = "ABABABAB".to_owned();
+    assert_eq!(
+        effects,
+        [refused(4, mail::Refusal::AmbiguousMessage { given }.into())]
+    );
+    let whole = "abababab-abab-4bab-abab-ababababab0a";
+    let context = Context {
+        reply_to: Some(MessageId(whole.parse().expect("an id"))),
+        ..thread(whole, 1)
+    };
+    goes(&mut relay, B, 5, &within(context, &back), answer_to(whole));
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
@@ -237,6 +238,27 @@ async fn an_observer_that_only_answers_pings_stays() {
         }
     }
     assert!(pings > 8, "{pings} pings");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_may_take_longer_for_a_longer_message() {
+    let relay = Relay::start();
+    let mut observer = observer(&relay).await;
+    let body = "x".repeat(1_000_000);
+    let arguments = json!({"from": "pm", "to": "dev-a", "kind": "free", "body": body});
+    let post = call("/mcp", "post_message", arguments);
+    let (status, posted) = relay.connect().exchange(&post).await;
+    assert_eq!(status, 200, "{posted}");
+    let mut taken = 0;
+    let mut part = [0; 40_000];
+    // 25 seconds, where one of its frames alone had 14.
+    while taken < body.len() {
+        match observer.get_mut().read(&mut part).await {
+            Ok(count) if count > 0 => taken += count,
+            other => panic!("{other:?} after {taken} bytes"),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
