@@ -407,16 +407,18 @@ impl Engine {
         } else {
             Became::Read
         };
+        // What the person took in its stead, its agent was not handed.
+        let handed = (!in_stead).then_some(id);
         let inbox = self.inbox_mut(&agent);
         if again.is_empty() {
-            inbox.release(&deliveries, became, (!in_stead).then_some(id));
+            inbox.release(&deliveries, became, handed);
         } else {
             let again: BTreeSet<Seq> = again.iter().map(|delivery| delivery.seq).collect();
             let read = deliveries
                 .iter()
                 .filter(|delivery| !again.contains(&delivery.seq));
             inbox.give_up(&deliveries);
-            inbox.keep_in_mind(&read.cloned().collect::<Vec<_>>(), became, Some(id));
+            inbox.keep_in_mind(&read.cloned().collect::<Vec<_>>(), became, handed);
         }
         step.note(Event::Confirmed {
             handover: id,
