@@ -55,16 +55,7 @@ fn what_is_allowed_passes_to_all_for_whom_it_is_held() {
 fn of_two_that_are_held_and_whose_ids_begin_alike_none_is_meant() {
     let mut relay = Relay::with_person();
     relay.hold_all();
-    for (call, last) in [(1, 1), (2, 2)] {
-        let mut random = [0xab; 16];
-        random[15] = last;
-        relay.handle(Input::Call {
-            session: A,
-            call: CallId(call),
-            random,
-            command: post(Some("pm"), "dev-a", "x"),
-        });
-    }
+    relay.post_two_that_begin_alike();
     let given = "abababab".to_owned();
     for asks in [
         |message| Asks::Allow { message },

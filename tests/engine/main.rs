@@ -299,6 +299,21 @@ impl Relay {
         })
     }
 
+    /// Has pm post two messages to dev-a, in calls 1 and 2, whose ids differ in the last digit alone: `abababab-abab-4bab-abab-ababababab0a`
+    /// and the same with `0b`.
+    fn post_two_that_begin_alike(&mut self) {
+        for (call, last) in [(1, 0x0a), (2, 0x0b)] {
+            let mut random = [0xab; 16];
+            random[15] = last;
+            self.handle(Input::Call {
+                session: A,
+                call: CallId(call),
+                random,
+                command: post(Some("pm"), "dev-a", ""),
+            });
+        }
+    }
+
     fn post(&mut self, session: SessionId, call: u64, delivery: &Delivery) -> Vec<Effect> {
         self.post_with(session, call, delivery, None)
     }

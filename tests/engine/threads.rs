@@ -480,16 +480,7 @@ fn what_is_answered_may_be_named_by_the_first_digits_of_its_id() {
 #[test]
 fn a_beginning_that_the_ids_of_several_have_is_refused() {
     let mut relay = Relay::told();
-    for (call, last) in [(1, 0x0a), (2, 0x0b)] {
-        let mut random = [0xab; 16];
-        random[15] = last;
-        relay.handle(Input::Call {
-            session: A,
-            call: CallId(call),
-            random,
-            command: post(Some("pm"), "dev-a", ""),
-        });
-    }
+    relay.post_two_that_begin_alike();
     relay.call(B, 3, read("dev-a"));
     let answer_to = |given: &str| mail::PostOptions {
         reply_to: Some(given.to_owned()),

@@ -238,24 +238,7 @@ fn an_id_may_be_cut_to_its_first_eight_digits_where_one_message_alone_begins_so(
 #[test]
 fn an_id_that_two_messages_begin_with_is_refused() {
     let mut relay = with_person(ROOMY);
-    for (call, last) in [(1, 0x0a), (2, 0x0b)] {
-        let mut random = [0xab; 16];
-        random[15] = last;
-        let command = Command::Mail(mail::Command::Post {
-            from: Some("pm".to_owned()),
-            to: "dev-a".to_owned(),
-            kind: Kind::Free,
-            body: String::new(),
-            options: None,
-        });
-        let call = CallId(call);
-        relay.handle(Input::Call {
-            session: A,
-            call,
-            random,
-            command,
-        });
-    }
+    relay.post_two_that_begin_alike();
     let given = "ABABABAB";
     let ambiguous = trace::Refusal::Ambiguous {
         given: given.to_owned(),

@@ -100,15 +100,21 @@ fn an_event_is_carried_though_its_host_leaves_stdin_open_and_whatever_mark_stand
     assert!(shown.text().contains("| look"), "{shown:?}");
 }
 
-#[test]
-fn a_waiter_hands_nothing_to_a_program_that_has_just_ended() {
-    let relay = told();
-    let mut process = Sleeper::start();
+/// A program and its waiter, which stands by.
+fn standing_by(relay: &Relay) -> (Sleeper, Waiter) {
+    let process = Sleeper::start();
     let number = process.0.id().to_string();
     let waiter = Waiter::start(relay.port, &[("CLAUDE_PID", &number)]);
     until("it stands by", || {
-        programs(&relay).iter().any(|(_, can_be_woken)| *can_be_woken)
+        programs(relay).iter().any(|(_, can_be_woken)| *can_be_woken)
     });
+    (process, waiter)
+}
+
+#[test]
+fn a_waiter_hands_nothing_to_a_program_that_has_just_ended() {
+    let relay = told();
+    let (mut process, waiter) = standing_by(&relay);
     process.end();
     send(&relay, "wake up");
     assert_eq!(waiter.end(), (Some(0), String::new()));
@@ -202,12 +208,7 @@ fn what_a_program_was_shown_that_was_killed_is_back_at_once() {
 #[test]
 fn a_program_that_its_waiter_alone_has_told_of_is_gone_once_both_were_killed() {
     let relay = told();
-    let mut process = Sleeper::start();
-    let number = process.0.id().to_string();
-    let waiter = Waiter::start(relay.port, &[("CLAUDE_PID", &number)]);
-    until("it stands by", || {
-        programs(&relay).iter().any(|(_, can_be_woken)| *can_be_woken)
-    });
+    let (mut process, waiter) = standing_by(&relay);
     drop(waiter);
     process.end();
     until("it is gone", || programs(&relay).is_empty());
