@@ -99,6 +99,17 @@ pub struct Seen {
     pub part: Option<(u32, u32)>,
 }
 
+/// A part of a message, as it was shown.
+#[derive(Debug, Clone)]
+pub struct PartShown {
+    /// To which agent.
+    pub agent: usize,
+    /// What it has of the body.
+    pub body: String,
+    /// It was marked as redelivered.
+    pub redelivered: bool,
+}
+
 /// How a call ended for its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -218,8 +229,8 @@ pub struct History {
     pub sessions_at_end: Option<u64>,
     /// The end phase came to its end.
     pub drained: bool,
-    /// The parts of messages that were shown last, by the inbox, the message's id (or else its sender), and the part's number.
-    pub parts: BTreeMap<(String, String, u32), (String, bool)>,
+    /// The parts of messages that were shown, by the inbox, the message's id (or else its sender), and the part's number: the latest last.
+    pub parts: BTreeMap<(String, String, u32), Vec<PartShown>>,
     /// What happened, a line each.
     pub trace: Vec<String>,
 }
@@ -256,7 +267,7 @@ impl Log {
     pub fn ended(&self, mut record: Record) {
         if let (Asked::Read { of, .. }, Outcome::Messages { seen, .. }) = (&record.asked, &mut record.outcome)
         {
-            self.history().join(of, seen);
+            self.history().join(record.agent, of, seen);
         }
         let mut line = format!("agent {}", record.agent);
         if let Some(Incarnation(number)) = record.incarnation {
@@ -379,9 +390,10 @@ pub fn serial(body: &str) -> &str {
 }
 
 impl History {
-    /// Puts a message together where its last part is shown, and leaves out what is not the last: whoever reads for an inbox has shown its
-    /// agent the part, and the next one has the next. Nothing is shown of a message of which a part never was.
-    fn join(&mut self, of: &str, seen: &mut Vec<Seen>) {
+    /// Puts a message together where its last part is shown, and leaves out what is not the last: each reader is shown all of them. Only a
+    /// client whose connection is gone may be mistaken for another that opens one, over HTTP: that one goes on with what the first was shown.
+    /// Nothing is shown of a message of which a part never was.
+    fn join(&mut self, agent: usize, of: &str, seen: &mut Vec<Seen>) {
         for shown in seen.iter_mut() {
             let Some((number, count)) = shown.part else {
                 continue;
@@ -392,19 +404,27 @@ impl History {
             } else {
                 &shown.id
             };
-            let part = (std::mem::take(&mut shown.body), shown.redelivered);
-            self.parts.insert(key(name, number), part);
+            let part = PartShown {
+                agent,
+                body: std::mem::take(&mut shown.body),
+                redelivered: shown.redelivered,
+            };
+            self.parts.entry(key(name, number)).or_default().push(part);
             if number < count {
                 continue;
             }
             let parts = (1..=count).map(|number| {
                 let by_id = self.parts.get(&key(name, number));
                 // The first may have been the answer that somebody waited for, which has no id.
-                by_id.or_else(|| self.parts.get(&key(&shown.from, number)))
+                let by_sender = || self.parts.get(&key(&shown.from, number));
+                let own = |shown: &&Vec<PartShown>| shown.iter().any(|part| part.agent == agent);
+                let all = by_id.filter(own).or_else(|| by_sender().filter(own)).or(by_id)?;
+                let own = all.iter().rev().find(|part| part.agent == agent);
+                own.or(all.last())
             });
             if let Some(parts) = parts.collect::<Option<Vec<_>>>() {
-                shown.body = parts.iter().map(|(body, _)| &**body).collect();
-                shown.redelivered = parts.iter().any(|(_, redelivered)| *redelivered);
+                shown.body = parts.iter().map(|part| &*part.body).collect();
+                shown.redelivered = parts.iter().any(|part| part.redelivered);
             }
         }
         seen.retain(|shown| !(shown.part.is_some() && shown.body.is_empty()));

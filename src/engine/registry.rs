@@ -102,7 +102,7 @@ impl Engine {
             self.sign_all(session, Sign::Fenced, step);
         }
         // The parts until now were shown to another model.
-        self.inbox_mut(agent).begin_parts_anew(|_| true);
+        self.inbox_mut(agent).begin_parts_anew();
     }
 
     fn fence_wait(&mut self, call: CallId, step: &mut Step<'_>) {

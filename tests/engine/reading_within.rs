@@ -254,20 +254,100 @@ fn a_part_that_is_lost_is_shown_again_with_all_behind_it_and_marked() {
 #[test]
 fn parts_may_arrive_in_any_order() {
     let (mut relay, [a, b, c]) = with_three();
-    for (session, call) in [(A, 11), (B, 12), (C, 13)] {
-        relay.call(session, call, read_within("dev-a", 310));
+    relay.open(EXCHANGE, Carrier::Exchange, None);
+    let read = |relay: &mut Relay, call| {
+        let effects = relay.call(EXCHANGE, call, read_within("dev-a", 310));
         relay.passed(call);
-    }
-    for session in [C, B] {
-        relay.call(session, 20 + session.0, look("pm"));
+        shown(&effects)
+    };
+    assert_eq!(read(&mut relay, 11), part(&a, false, (1, 3), 2));
+    assert_eq!(read(&mut relay, 12), part(&b, false, (2, 3), 2));
+    assert_eq!(read(&mut relay, 13), part(&c, false, (3, 3), 1));
+    for call in [13, 12] {
+        relay.followed(call);
         relay.settle();
         assert_eq!(ends(&relay.events()), [""; 0]);
     }
+    relay.lost(11);
+    assert_eq!(read(&mut relay, 14), part(&a, true, (1, 3), 2));
+    assert_eq!(read(&mut relay, 15), part(&b, true, (2, 3), 2));
+    assert_eq!(read(&mut relay, 16), part(&c, true, (3, 3), 1));
+    for (call, told) in [(16, vec![]), (14, vec![]), (15, vec!["handed over", "confirmed"])] {
+        relay.followed(call);
+        relay.settle();
+        assert_eq!(ends(&relay.events()), told);
+    }
+}
+
+#[test]
+fn each_of_several_readers_is_shown_all_parts_and_the_first_that_has_seen_them_has_the_message() {
+    let (mut relay, [a, b, c]) = with_three();
+    let read = |relay: &mut Relay, session, call| {
+        let effects = relay.call(session, call, read_within("dev-a", 310));
+        relay.passed(call);
+        shown(&effects)
+    };
+    assert_eq!(read(&mut relay, A, 11), part(&a, false, (1, 3), 2));
+    assert_eq!(read(&mut relay, C, 12), part(&a, true, (1, 3), 2));
+    assert_eq!(read(&mut relay, C, 13), part(&b, true, (2, 3), 2));
+    assert_eq!(read(&mut relay, A, 14), part(&b, true, (2, 3), 2));
+    assert_eq!(read(&mut relay, C, 15), part(&c, true, (3, 3), 1));
+    // What it was shown of a message that another has is worth nothing, and does not come back.
+    assert_eq!(read(&mut relay, A, 16), whole(&[("behind", false)], 0, false));
     relay.close(A, Ending::Broken);
-    let again = |relay: &mut Relay, call| shown(&relay.call(C, call, read_within("dev-a", 310)));
-    assert_eq!(again(&mut relay, 31), part(&a, true, (1, 3), 2));
-    assert_eq!(again(&mut relay, 32), part(&b, true, (2, 3), 2));
-    assert_eq!(again(&mut relay, 33), part(&c, true, (3, 3), 1));
+    assert_eq!(relay.pending()[1], 1);
+    relay.call(C, 20, look("dev-a"));
+    relay.settle();
+    assert_eq!(ends(&relay.events())[2..], ["handed over", "confirmed"]);
+    assert_eq!(read(&mut relay, C, 21), whole(&[("behind", true)], 0, false));
+}
+
+#[test]
+fn whoever_has_the_last_part_and_loses_one_sees_the_rest_again_and_all_others_see_all() {
+    let (mut relay, [a, b, c]) = with_three();
+    let read = |relay: &mut Relay, session, call| {
+        let effects = relay.call(session, call, read_within("dev-a", 310));
+        relay.passed(call);
+        shown(&effects)
+    };
+    read(&mut relay, A, 11);
+    for call in [12, 13, 14] {
+        read(&mut relay, C, call);
+    }
+    relay.cancelled(13);
+    assert_eq!(read(&mut relay, C, 15), part(&b, true, (2, 3), 2));
+    assert_eq!(read(&mut relay, A, 16), part(&a, true, (1, 3), 2));
+    assert_eq!(read(&mut relay, C, 17), part(&c, true, (3, 3), 1));
+}
+
+#[test]
+fn a_later_connection_goes_on_where_one_stopped_whose_client_may_open_one_for_each_call() {
+    const NEXT: SessionId = SessionId(5);
+    const LATER: SessionId = SessionId(6);
+    let (mut relay, [a, b, c]) = with_three();
+    let read = |relay: &mut Relay, session, call| {
+        let effects = relay.call(session, call, read_within("dev-a", 310));
+        relay.passed(call);
+        shown(&effects)
+    };
+    for session in [EXCHANGE, NEXT, LATER] {
+        relay.open(session, Carrier::Exchange, None);
+    }
+    assert_eq!(read(&mut relay, NEXT, 11), part(&a, false, (1, 3), 2));
+    relay.followed(11);
+    // It is there still, so it is another client.
+    assert_eq!(read(&mut relay, LATER, 12), part(&a, true, (1, 3), 2));
+    assert_eq!(read(&mut relay, LATER, 13), part(&b, true, (2, 3), 2));
+    relay.lost(13);
+    relay.close(LATER, Ending::Orderly);
+    relay.close(NEXT, Ending::Orderly);
+    // One that was there before, and a stream, are none that it has opened.
+    assert_eq!(read(&mut relay, EXCHANGE, 14), part(&a, true, (1, 3), 2));
+    assert_eq!(read(&mut relay, A, 15), part(&a, true, (1, 3), 2));
+    let newest = SessionId(7);
+    relay.open(newest, Carrier::Exchange, None);
+    assert_eq!(read(&mut relay, newest, 16), part(&b, true, (2, 3), 2));
+    assert_eq!(read(&mut relay, newest, 17), part(&c, true, (3, 3), 1));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::asks::filter;
 use super::team::is_name;
 use super::{Case, Showing, Verdict, before, broken, describe, is_unknown, overlaps, seen_in};
-use crate::history::{Asked, Outcome, Record, serial};
+use crate::history::{Asked, Outcome, Record, Seen, serial};
 
 impl Case<'_> {
     /// Whatever is read was posted so, to this agent, and within one life of the server.
@@ -98,8 +98,8 @@ impl Case<'_> {
                 ));
             }
             let Showing { seen, read } = &showings[0];
-            // Of what was shown in parts, the first may have been shown before, and its reply undone.
-            let is_new = seen.part.is_none() && unmarked == 0;
+            // Of what was shown in parts, the first may have been shown before, and its reply undone, or to another session.
+            let is_new = seen.part.is_none() && unmarked == 0 && !self.was_begun(seen, read);
             if seen.redelivered && is_new && !self.may_have_been_in_doubt(read) {
                 return broken(format!(
                     "{} is marked, but no reply before can have held it",
@@ -108,6 +108,15 @@ impl Case<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Tells whether a part of a message may have been shown before.
+    fn was_begun(&self, seen: &Seen, read: &Record) -> bool {
+        let Asked::Read { of, .. } = &read.asked else {
+            return false;
+        };
+        let began = |name: &String| self.history.parts.contains_key(&(of.clone(), name.clone(), 1));
+        began(&seen.id) || began(&seen.from)
     }
 
     /// Tells whether another read of the same role may have had the same messages before.

@@ -3,30 +3,63 @@
 
 use std::collections::BTreeSet;
 
+use super::super::io::Carrier;
 use super::super::limits::NEVER_FEWER;
 use super::super::message::Delivery;
 use super::super::names::{HandoverId, Seq, SessionId};
 use super::super::room::{Part, Room};
 use super::{Engine, Filter, Inbox, Place, Readable};
 
-/// How far a message has been shown in parts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A message that is shown in parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(in super::super) struct InParts {
+    /// Whoever is shown it, each from its first part on.
+    readers: Vec<Reader>,
+    /// The latest of all hand-overs of its parts.
+    latest: Option<HandoverId>,
+    /// The message, once its last part is in a reply to the only reader that is left: it waits no more.
+    whole: Option<Delivery>,
+}
+
+/// How far a message has been shown to one reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+struct Reader {
+    /// Whose replies have its parts.
+    session: SessionId,
+    /// Its client may have a session for each call.
+    is_exchange: bool,
     /// The first byte that is to be shown next.
     next: usize,
     /// The number of the part that begins there.
     number: u32,
     /// How many there are if the next ones have so much room, too: they are counted once.
     of: Option<(Room, u32)>,
-    /// The stream whose client was shown the latest part; none if it was another client, which may have a session for each call.
-    stream: Option<SessionId>,
     /// The hand-overs of its parts that stand.
     standing: BTreeSet<HandoverId>,
-    /// The latest of all hand-overs of its parts.
-    latest: Option<HandoverId>,
-    /// The message, once its last part is in a reply: it waits no more.
-    whole: Option<Delivery>,
+}
+
+impl Reader {
+    fn has_nothing(&self) -> bool {
+        self.next == 0 && self.standing.is_empty()
+    }
+
+    /// Tells whether a session that has been shown nothing may be the client of this one, whose session is gone: it goes on then.
+    fn may_be(&self, session: SessionId) -> bool {
+        self.is_exchange && self.session < session
+    }
+}
+
+impl InParts {
+    fn reader(&mut self, session: SessionId) -> Option<&mut Reader> {
+        self.readers.iter_mut().find(|reader| reader.session == session)
+    }
+
+    fn reader_of(&mut self, handover: HandoverId) -> Option<&mut Reader> {
+        let mut readers = self.readers.iter_mut();
+        readers.find(|reader| reader.standing.contains(&handover))
+    }
 }
 
 /// What of what is asked for a reply has room for.
@@ -51,16 +84,15 @@ pub(in super::super) struct ShownInParts<'a> {
 }
 
 impl Inbox {
-    /// Finds what a reply has room for of what a filter means.
-    pub fn fit(&self, filter: &Filter, readable: Readable, room: &Room) -> Fit {
+    /// Finds what a reply to a session has room for of what a filter means.
+    pub fn fit(&self, session: SessionId, filter: &Filter, readable: Readable, room: &Room) -> Fit {
         let messages = self.matching(filter, readable).map(|delivery| &*delivery.message);
         if self.parts.is_empty() && room.takes_any(messages) {
             return Fit::All;
         }
         let mut left = room.for_messages();
         for (count, delivery) in self.matching(filter, readable).enumerate() {
-            let has_begun = self.parts.get(&delivery.seq).is_some_and(|shown| shown.next > 0);
-            let taken = match has_begun {
+            let taken = match self.has_begun(delivery.seq, session) {
                 true => None,
                 false => room.taken_by(&delivery.message, left),
             };
@@ -73,30 +105,50 @@ impl Inbox {
         Fit::All
     }
 
-    /// Takes the next part of what waits at a place for a reply with so much room, to a stream or to another client. With its last part the
-    /// message waits no more, and keeps its room.
-    pub fn take_part(&mut self, seq: Seq, room: &Room, stream: Option<SessionId>) -> (Delivery, Part) {
+    fn has_begun(&self, seq: Seq, session: SessionId) -> bool {
+        let shown = self.parts.get(&seq);
+        let mut readers = shown.into_iter().flat_map(|shown| &shown.readers);
+        readers.any(|reader| reader.session == session && reader.next > 0)
+    }
+
+    /// Takes the next part of what waits at a place for a reply with so much room to a session. With its last part the message waits no
+    /// more, and keeps its room: whoever else has seen a part of it is not shown the others.
+    pub fn take_part(
+        &mut self,
+        seq: Seq,
+        room: &Room,
+        session: SessionId,
+        carrier: Carrier,
+    ) -> (Delivery, Part) {
+        let shown = self.parts.entry(seq).or_default();
+        if shown.reader(session).is_none() {
+            let is_shown = !shown.readers.is_empty();
+            shown.readers.push(Reader {
+                session,
+                is_exchange: carrier == Carrier::Exchange,
+                next: 0,
+                number: 1,
+                of: None,
+                standing: BTreeSet::new(),
+            });
+            if is_shown {
+                self.mark_redelivered(seq);
+            }
+        }
         let delivery = self.at(seq).clone();
-        let shown = self.parts.entry(seq).or_insert(InParts {
-            next: 0,
-            number: 1,
-            of: None,
-            stream,
-            standing: BTreeSet::new(),
-            latest: None,
-            whole: None,
-        });
-        let of = shown.of.filter(|(counted, _)| counted == room);
+        let shown = self.parts.get_mut(&seq).expect("it has a reader");
+        let reader = shown.reader(session).expect("it was put in if it was not there");
+        let of = reader.of.filter(|(counted, _)| counted == room);
         let part = room.part(
             &delivery.message,
-            shown.next,
-            (shown.number, of.map(|(_, of)| of)),
+            reader.next,
+            (reader.number, of.map(|(_, of)| of)),
         );
-        shown.of = Some((*room, part.of));
-        shown.stream = stream;
-        shown.next = part.to;
-        shown.number = part.number + 1;
+        reader.of = Some((*room, part.of));
+        reader.next = part.to;
+        reader.number = part.number + 1;
         if part.is_last() {
+            shown.readers.retain(|reader| reader.session == session);
             shown.whole = Some(delivery.clone());
             let taken = self.remove_here(seq);
             self.hand(std::slice::from_ref(&taken));
@@ -104,30 +156,35 @@ impl Inbox {
         (delivery, part)
     }
 
-    /// Takes note of the hand-over of a part that was taken.
-    pub fn part_stands(&mut self, seq: Seq, handover: HandoverId) {
+    /// Takes note of the hand-over to a session of a part that was taken.
+    pub fn part_stands(&mut self, seq: Seq, session: SessionId, handover: HandoverId) {
         let shown = self.parts.get_mut(&seq).expect("a part of it was taken");
-        shown.standing.insert(handover);
         shown.latest = Some(handover);
+        let reader = shown.reader(session).expect("a part was taken for it");
+        reader.standing.insert(handover);
     }
 
     /// Tells whether a hand-over has a part that counts of what has that place.
     pub fn has_part(&self, seq: Seq, handover: HandoverId) -> bool {
         let shown = self.parts.get(&seq);
-        shown.is_some_and(|shown| shown.standing.contains(&handover))
+        let mut readers = shown.into_iter().flat_map(|shown| &shown.readers);
+        readers.any(|reader| reader.standing.contains(&handover))
     }
 
     /// A part has arrived. Returns the message if all of it has, which is to be released, and with which hand-over the latest part
     /// was handed over; nothing if it is not shown in parts any more.
     pub fn part_arrived(&mut self, seq: Seq, handover: HandoverId) -> Option<(Delivery, HandoverId)> {
         let shown = self.parts.get_mut(&seq)?;
-        if !shown.standing.remove(&handover) || !shown.standing.is_empty() {
+        let reader = shown.reader_of(handover)?;
+        reader.standing.remove(&handover);
+        if !reader.standing.is_empty() {
             return None;
         }
-        let latest = shown.latest.expect("a part of it was handed over");
         let whole = shown.whole.take();
-        if whole.is_some() || shown.next == 0 {
-            self.parts.remove(&seq);
+        let latest = shown.latest.expect("a part of it was handed over");
+        self.forget_readers_of_nothing(seq);
+        if whole.is_some() {
+            self.forget_parts(seq);
         }
         whole.map(|whole| (whole, latest))
     }
@@ -136,28 +193,63 @@ impl Inbox {
     /// be put back; nothing if it is not shown in parts any more.
     pub fn part_returned(&mut self, seq: Seq, handover: HandoverId, part: Part) -> Option<Delivery> {
         let shown = self.parts.get_mut(&seq)?;
-        if !shown.standing.remove(&handover) {
-            return None;
-        }
-        if part.from < shown.next {
-            (shown.next, shown.number) = (part.from, part.number);
-            shown.of = None;
+        let reader = shown.reader_of(handover)?;
+        reader.standing.remove(&handover);
+        if part.from < reader.next {
+            (reader.next, reader.number) = (part.from, part.number);
+            reader.of = None;
         }
         let whole = shown.whole.take();
-        if shown.next == 0 && shown.standing.is_empty() {
-            self.parts.remove(&seq);
-        }
+        self.forget_readers_of_nothing(seq);
         if whole.is_none() {
             self.mark_redelivered(seq);
         }
         whole
     }
 
-    /// Shows what waits in parts from its beginning, marked, where whoever was shown the latest part will not be shown the next: one of that
-    /// stream, or whoever it was.
-    pub fn begin_parts_anew(&mut self, reads_no_more: impl Fn(Option<SessionId>) -> bool) {
+    fn forget_readers_of_nothing(&mut self, seq: Seq) {
+        let Some(shown) = self.parts.get_mut(&seq) else {
+            return;
+        };
+        shown.readers.retain(|reader| !reader.has_nothing());
+        if shown.readers.is_empty() {
+            self.parts.remove(&seq);
+        }
+    }
+
+    /// A session is about to be shown something. Whoever's stream is gone is shown no more; whoever has a session for each call may be
+    /// the one that reads now.
+    pub fn is_read_by(&mut self, session: SessionId, carrier: Carrier, is_open: impl Fn(SessionId) -> bool) {
+        if self.parts.is_empty() {
+            return;
+        }
+        let begun = self.parts.iter_mut().filter(|(_, shown)| shown.whole.is_none());
+        let mut left = Vec::new();
+        for (seq, shown) in begun {
+            let before = shown.readers.len();
+            shown
+                .readers
+                .retain(|reader| reader.is_exchange || is_open(reader.session));
+            if shown.readers.len() < before {
+                left.push(*seq);
+            }
+            if carrier == Carrier::Exchange && shown.reader(session).is_none() {
+                let gone = shown.readers.iter_mut().filter(|reader| !is_open(reader.session));
+                let gone = gone.filter(|reader| reader.may_be(session));
+                if let Some(furthest) = gone.max_by_key(|reader| reader.next) {
+                    furthest.session = session;
+                }
+            }
+        }
+        for seq in left {
+            self.forget_readers_of_nothing(seq);
+            self.mark_redelivered(seq);
+        }
+    }
+
+    /// Shows what waits in parts from its beginning, marked, whoever reads.
+    pub fn begin_parts_anew(&mut self) {
         let begun = self.parts.iter().filter(|(_, shown)| shown.whole.is_none());
-        let begun = begun.filter(|(_, shown)| reads_no_more(shown.stream));
         let begun: Vec<Seq> = begun.map(|(seq, _)| *seq).collect();
         self.begin_again(&begun);
     }
@@ -206,9 +298,13 @@ impl Inbox {
     fn knows_what_is_in_parts(&self, is_of: impl Fn(Seq, HandoverId) -> bool) -> bool {
         self.parts.iter().all(|(seq, shown)| {
             let is_here = self.waiting.contains_key(seq) || self.aside.contains_key(seq);
-            let has_begun = shown.next > 0 || !shown.standing.is_empty();
-            let stands = shown.standing.iter().all(|handover| is_of(*seq, *handover));
-            has_begun && stands && is_here == shown.whole.is_none() && (is_here || !shown.standing.is_empty())
+            let standing = || shown.readers.iter().flat_map(|reader| &reader.standing);
+            let have_begun = shown.readers.iter().all(|reader| !reader.has_nothing());
+            let stands = standing().all(|handover| is_of(*seq, *handover));
+            let is_known = have_begun && stands && is_here == shown.whole.is_none();
+            is_known
+                && !shown.readers.is_empty()
+                && (is_here || (shown.readers.len() == 1 && standing().next().is_some()))
         })
     }
 }

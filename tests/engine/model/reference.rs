@@ -129,8 +129,8 @@ struct Kept {
     number: u64,
     delivery: Delivery,
     state: State,
-    /// How far it was shown in parts, if it was.
-    parts: Option<Parts>,
+    /// To whom it is shown in parts, and how far it was.
+    parts: Vec<Parts>,
     /// With the how-manieth reply it was handed over, or the latest part of it, the last time.
     handed_with: u64,
     /// It was read, and so long ago that nobody knows it any more.
@@ -143,13 +143,13 @@ struct Kept {
     in_stead: bool,
 }
 
-/// How far a message was shown in parts.
+/// How far a message was shown to one session in parts.
 #[derive(Debug, Clone)]
 struct Parts {
+    session: SessionId,
+    carrier: Carrier,
     /// Where the next one begins, and which it is.
     next: (usize, u32),
-    /// The stream whose client was shown the latest, if it has one.
-    stream: Option<SessionId>,
     /// The calls whose replies have one and are not known to have arrived, with where each begins and which it is.
     standing: Vec<(CallId, (usize, u32))>,
 }

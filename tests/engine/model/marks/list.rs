@@ -577,6 +577,12 @@ marks! { Mark:
     LastPartReturned,
     /// What was shown in parts goes to somebody with room for all of it.
     PartsGoneOnWhole,
+    /// Another session is shown parts of what is shown to one already.
+    ShownInPartsToAnotherAsWell,
+    /// One of several that are shown parts has the last.
+    ShownWholeToTheFirst,
+    /// The exchange that was shown some parts is gone, and a later one goes on.
+    PartsGoneOnByAnotherExchange,
     /// The stream that was shown some parts is gone.
     PartsBegunAnewForAnotherStream,
     /// A later instance has taken over the agent that was shown some parts.

@@ -30,7 +30,7 @@ impl Kept {
 
     fn has_come_back_to(&self, agent: &AgentName) -> bool {
         let is_here = matches!(self.state, State::Waiting | State::Aside);
-        self.is_for(agent) && is_here && (self.delivery.redelivered || self.parts.is_some())
+        self.is_for(agent) && is_here && (self.delivery.redelivered || !self.parts.is_empty())
     }
 
     fn at(&self) -> (u64, Seq) {
@@ -84,8 +84,8 @@ impl Model {
         for kept in &mut self.messages {
             let is_here = kept.is_for(agent) && matches!(kept.state, State::Waiting | State::Aside);
             let is_behind = kept.handed_with > seen.0 && kept.delivery.seq != seen.1;
-            if is_here && kept.parts.is_some() && is_behind && !brought.contains(&kept.delivery.seq) {
-                kept.parts = None;
+            if is_here && !kept.parts.is_empty() && is_behind && !brought.contains(&kept.delivery.seq) {
+                kept.parts.clear();
                 kept.delivery.redelivered = true;
                 brought.insert(kept.delivery.seq);
                 self.marks.reach(Mark::AfterBeginsPartsAgain);

@@ -461,7 +461,7 @@ impl Model {
                 self.undo(doubt.call, Sign::Fenced);
             }
         }
-        self.begin_parts_anew(name, |_| true, Mark::PartsBegunAnewForALaterInstance);
+        self.begin_parts_anew(name);
         effects
     }
 

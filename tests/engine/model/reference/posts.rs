@@ -210,7 +210,7 @@ impl Model {
                     redelivered: false,
                 },
                 state: State::Waiting,
-                parts: None,
+                parts: Vec::new(),
                 handed_with: 0,
                 forgotten: false,
                 read_with: 0,

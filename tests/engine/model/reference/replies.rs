@@ -248,11 +248,8 @@ impl Model {
         wanted: &Wanted,
         waited_ms: i64,
     ) -> Effect {
-        let streams: Vec<SessionId> = self.sessions.iter().map(|open| open.session).collect();
-        let is_gone = |stream: Option<SessionId>| stream.is_some_and(|stream| !streams.contains(&stream));
-        self.begin_parts_anew(agent, is_gone, Mark::PartsBegunAnewForAnotherStream);
-        let carrier = self.session(session).expect("who reads is open").carrier;
-        let stream = (carrier == Carrier::Stream).then_some(session);
+        let open = self.session(session).expect("who reads is open").clone();
+        self.parts_go_on(agent, &open);
         let mut deliveries = Vec::new();
         let mut part = None;
         let mut is_cut = false;
@@ -278,7 +275,7 @@ impl Model {
                 continue;
             }
             let taken = match wanted.room {
-                Some(_) if kept.parts.as_ref().is_some_and(|parts| parts.next.0 > 0) => None,
+                Some(_) if kept.parts_for(session).is_some_and(|parts| parts.next.0 > 0) => None,
                 Some(room) => room.taken_by(&kept.delivery.message, left),
                 None => Some(0),
             };
@@ -289,7 +286,7 @@ impl Model {
                     kept.handed_with = number;
                     kept.in_stead = in_stead;
                     self.changed.push(Changed::Inbox(agent.clone()));
-                    if kept.parts.take().is_some() {
+                    if !std::mem::take(&mut kept.parts).is_empty() {
                         self.marks.reach(Mark::PartsGoneOnWhole);
                         kept.delivery.redelivered = true;
                     }
@@ -299,7 +296,7 @@ impl Model {
                     let room = wanted.room.expect("it does not fit");
                     kept.handed_with = number;
                     kept.in_stead = false;
-                    let (shown, is_last) = kept.show_part((call, stream), &room, &mut self.marks);
+                    let (shown, is_last) = kept.show_part(call, &open, &room, &mut self.marks);
                     if is_last {
                         self.changed.push(Changed::Inbox(agent.clone()));
                     }
@@ -335,7 +332,6 @@ impl Model {
             }
         }
         if !deliveries.is_empty() || restarted.is_some() {
-            let open = self.session(session).expect("who reads is open");
             self.handed_over += 1;
             self.doubts.push(Doubt {
                 call,
