@@ -414,13 +414,13 @@ impl History {
                 continue;
             }
             let parts = (1..=count).map(|number| {
-                let by_id = self.parts.get(&key(name, number));
                 // The first may have been the answer that somebody waited for, which has no id.
-                let by_sender = || self.parts.get(&key(&shown.from, number));
-                let own = |shown: &&Vec<PartShown>| shown.iter().any(|part| part.agent == agent);
-                let all = by_id.filter(own).or_else(|| by_sender().filter(own)).or(by_id)?;
-                let own = all.iter().rev().find(|part| part.agent == agent);
-                own.or(all.last())
+                let known = [name, &shown.from].map(|name| self.parts.get(&key(name, number)));
+                let mut shown = known.iter().copied().flatten();
+                let its_own =
+                    |shown: &'_ Vec<PartShown>| shown.iter().rfind(|part| part.agent == agent).cloned();
+                let own = shown.clone().find_map(its_own);
+                own.or_else(|| shown.find_map(|shown| shown.last().cloned()))
             });
             if let Some(parts) = parts.collect::<Option<Vec<_>>>() {
                 shown.body = parts.iter().map(|part| &*part.body).collect();

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use relay::engine::limits::DOUBT_MS;
 
-use crate::history::{Asked, BootRecord, History, Outcome, Record, Seen};
+use crate::history::{Asked, BootRecord, History, Incarnation, Outcome, Record, Seen};
 pub use takeover::FENCED;
 use team::Meant;
 
@@ -225,6 +225,8 @@ struct Case<'a> {
     history: &'a History,
     /// All posts, by their bodies.
     posts: BTreeMap<&'a str, &'a Record>,
+    /// All calls by their connection, in the order in which they ended.
+    calls: BTreeMap<Incarnation, Vec<&'a Record>>,
     /// All reads by role, in the order in which they ended.
     reads: BTreeMap<&'a str, Vec<&'a Record>>,
     /// All showings by the message's body and whose inbox it was in, in the order in which their replies ended.
@@ -243,6 +245,7 @@ impl<'a> Case<'a> {
             plan,
             history,
             posts: BTreeMap::new(),
+            calls: BTreeMap::new(),
             reads: BTreeMap::new(),
             showings: BTreeMap::new(),
             bodies: BTreeMap::new(),
@@ -250,6 +253,9 @@ impl<'a> Case<'a> {
             meant: BTreeMap::new(),
         };
         for record in &history.calls {
+            if let Some(incarnation) = record.incarnation {
+                case.calls.entry(incarnation).or_default().push(record);
+            }
             match &record.asked {
                 Asked::Post { body, .. } => drop(case.posts.insert(body, record)),
                 Asked::Read { of, .. } => case.reads.entry(of).or_default().push(record),
@@ -282,20 +288,15 @@ impl<'a> Case<'a> {
     /// Returns when a read's hand-over was confirmed at the latest; none if its client cannot be sure of it.
     fn confirmed_ms(&self, read: &Record) -> Option<u64> {
         let incarnation = read.incarnation?;
-        let answered = |call: &&Record| {
+        let answered = |call: &&'a Record| {
             let reached_the_engine = matches!(
                 call.outcome,
                 Outcome::Posted(_) | Outcome::Messages { .. } | Outcome::Pending(_) | Outcome::Grouped
             );
-            call.incarnation == Some(incarnation) && call.sent_ms > read.ended_ms && reached_the_engine
+            call.sent_ms > read.ended_ms && reached_the_engine
         };
-        let next_call = self
-            .history
-            .calls
-            .iter()
-            .filter(answered)
-            .map(|call| call.ended_ms)
-            .min();
+        let next_call = self.calls[&incarnation].iter().copied().find(answered);
+        let next_call = next_call.map(|call| call.ended_ms);
         let under_way_ms = 2 * self.plan.params.latency_ms_max + 50 + self.bridge_ms(read);
         let may_be_fenced = self.may_be_fenced(read.agent, u64::MAX);
         if let Some(next_call_ms) = next_call.filter(|_| self.transport(read.agent) == Transport::Stdio) {

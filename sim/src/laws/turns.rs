@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use relay::engine::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 
 use super::team::{NEVER_MS, Span};
-use super::{Case, Verdict, before, broken, describe};
+use super::{Case, Showing, Verdict, before, broken, describe};
 use crate::history::{Asked, Belongs, Outcome, Record, serial};
 
 /// What a refusal says when there were too many turns.
@@ -190,8 +190,12 @@ impl<'a> Case<'a> {
                 .showings
                 .get(&(body(other), of))
                 .map_or(&[][..], Vec::as_slice);
-            let earlier = |at_ms: u64| before(at_ms, first.read.sent_ms);
-            showings.iter().any(|showing| earlier(showing.read.ended_ms))
+            // What came again, or was in doubt still, has been kept in mind since.
+            let is_settled = |showing: &Showing<'_>| {
+                let confirmed_ms = self.confirmed_ms(showing.read);
+                confirmed_ms.is_some_and(|at_ms| before(at_ms, first.read.sent_ms))
+            };
+            !showings.is_empty() && showings.iter().all(is_settled)
         };
         let since = self
             .posts
