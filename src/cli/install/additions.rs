@@ -3,14 +3,20 @@
 use super::editors::Id;
 use super::json::Json;
 use super::parts::Parts;
+use super::said::is_relays;
 use super::{command, members};
 
-/// Adds to new parts what a person has added to the old ones.
-pub fn keep(new: &mut Parts, old: &Parts, editor: Id) {
-    if let (Some(new), Some(old)) = (&mut new.server, &old.server) {
+/// Adds to new parts what a person has added to the old ones, and returns the members of the old entry that are not whole in the new one.
+/// What was said for another program, its secrets above all, is not for relay.
+pub fn keep(new: &mut Parts, old: &Parts, editor: Id) -> Vec<String> {
+    keep_of_hooks(new, old);
+    let (Some(new), Some(old)) = (&mut new.server, &old.server) else {
+        return Vec::new();
+    };
+    if is_relays(old) {
         members::keep(new, old, editor);
     }
-    keep_of_hooks(new, old);
+    members::left_out(new, old)
 }
 
 /// Adds to new hooks what a person has added to the old ones of the same event: to their commands, and members such as a time limit or

@@ -317,14 +317,15 @@ impl Editor {
         !self.lacks_token(&any_connection(self.transports[0], true))
     }
 
-    /// Tells whether an installation may have written an entry of it: it leads to a relay of this machine, and has no member that none has.
-    pub fn may_have_written(&self, entry: &Json) -> bool {
-        Said::of(entry).transport.is_some_and(|transport| {
+    /// Tells whether an entry of relay's has members that no installation writes.
+    pub fn has_additions(&self, entry: &Json) -> bool {
+        let is_as_written = |transport| {
             [true, false].into_iter().any(|has_token| {
                 let written = (self.entry)(&any_connection(transport, has_token));
                 members::same_beside_way(entry, &written)
             })
-        })
+        };
+        !Said::of(entry).transport.is_some_and(is_as_written)
     }
 }
 

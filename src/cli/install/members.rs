@@ -197,6 +197,25 @@ pub fn same_beside_way(entry: &Json, other: &Json) -> bool {
     beside_way(entry).same(&beside_way(other))
 }
 
+/// Returns the members beside how relay is reached that are in an entry and not, or not whole, in the one that takes its place.
+pub fn left_out(new: &Json, old: &Json) -> Vec<String> {
+    let Json::Object(members) = old else {
+        return Vec::new();
+    };
+    let is_whole = |key: &str, value: &Json| match (new.get(key), value) {
+        (Some(new), Json::Object(values)) => {
+            let mut values = values.iter();
+            values.all(|(name, value)| new.get(name).is_some_and(|new| new.same(value)))
+        }
+        (Some(new), Json::Plain(_) | Json::Text(_) | Json::List(_)) => new.same(value),
+        (None, _) => false,
+    };
+    let left_out = members
+        .iter()
+        .filter(|(key, value)| !says_way(key) && !is_whole(key, value));
+    left_out.map(|(key, _)| key.clone()).collect()
+}
+
 /// Says what keeps an editor from taking an entry, or has no effect there, a line for each.
 pub fn flaws(entry: &Json, editor: Id) -> Vec<String> {
     let Json::Object(members) = entry else {

@@ -284,9 +284,24 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
     let editors = EDITORS
         .iter()
         .filter(|editor| is_all || asked.contains(&Asked::One(editor.id)));
-    let targets = editors.flat_map(|editor| plan::targets(editor, &directories, args.which.global));
-    let planned = targets.filter_map(|target| plan::uninstall(target, &data).transpose());
-    let changes = all(planned)?;
+    let mut planned = Vec::new();
+    for editor in editors {
+        let targets = plan::targets(editor, &directories, args.which.global);
+        let other = targets.iter().find(|target| plan::has_other_server(target));
+        if let Some(other) = other {
+            say(&format!(
+                "{}: the entry called relay in {} is not one that install wrote, and stays",
+                editor.name,
+                other.path.display()
+            ));
+        }
+        let has_other = other.is_some();
+        let undone = targets
+            .into_iter()
+            .map(|target| plan::uninstall(target, &data, has_other));
+        planned.extend(undone.filter_map(Result::transpose));
+    }
+    let changes = all(planned.into_iter())?;
     if changes.is_empty() {
         say("nothing of relay's is in the files of these editors");
         return Ok(End::Nothing);
@@ -451,6 +466,10 @@ fn make(change: &Change) -> Result<(), FileError> {
     if let (Backup::Made(backup), Some(was)) = (&change.backup, &change.was) {
         file::keep(path, was, backup)?;
     }
+    if let (Backup::MadeBeside { at, aside }, Some(was)) = (&change.backup, &change.was) {
+        file::set_aside(path, at, aside)?;
+        file::keep(path, was, at)?;
+    }
     if let Backup::SetAside { from, to } = &change.backup {
         file::set_aside(path, from, to)?;
     }
@@ -468,13 +487,23 @@ fn make(change: &Change) -> Result<(), FileError> {
 
 fn done(change: &Change, shown: &str) -> String {
     let backup = |path: &Path| visible(&path.to_string_lossy()).into_owned();
-    match (&change.was, &change.new, &change.backup) {
+    let mut text = match (&change.was, &change.new, &change.backup) {
+        (_, None, Backup::Left(kept)) => {
+            format!(
+                "removed {shown}, in which nothing else was; what is kept of it: {}",
+                backup(kept)
+            )
+        }
         (_, None, _) => format!("removed {shown}, in which nothing else was"),
         (None, Some(_), Backup::SetAside { to, .. }) => {
             format!("made {shown}; what was kept of an older one: {}", backup(to))
         }
         (None, Some(_), _) => format!("made {shown}"),
         (Some(_), Some(_), Backup::Made(kept)) => format!("changed {shown}; as it was: {}", backup(kept)),
+        (Some(_), Some(_), Backup::MadeBeside { at, aside }) => {
+            let (at, aside) = (backup(at), backup(aside));
+            format!("changed {shown}; as it was: {at}; what was kept of an earlier one: {aside}")
+        }
         (Some(_), Some(_), Backup::Left(kept)) => {
             format!("changed {shown}; as it was before install: {}", backup(kept))
         }
@@ -482,7 +511,14 @@ fn done(change: &Change, shown: &str) -> String {
             format!("changed {shown}, which is as it was before install")
         }
         (Some(_), Some(_), Backup::Untouched | Backup::SetAside { .. }) => format!("changed {shown}"),
+    };
+    if !change.left_out.is_empty() {
+        text.push_str(&format!(
+            "; not in relay's entry any more: {}",
+            change.left_out.join(", ")
+        ));
     }
+    text
 }
 
 /// Writes what would be changed as a unified diff.

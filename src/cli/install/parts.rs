@@ -2,6 +2,7 @@
 
 use super::command::is_hook;
 use super::json::{self, Flaw, Json, Step};
+use super::said::is_relays;
 
 /// Under this name relay is among an editor's servers.
 pub const NAME: &str = "relay";
@@ -43,6 +44,15 @@ impl Parts {
     /// Tells whether there is nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Returns what of them relay may have written: not an entry of its name that leads to another program.
+    pub fn own(&self) -> Self {
+        let server = self.server.clone().filter(is_relays);
+        Self {
+            server,
+            ..self.clone()
+        }
     }
 
     /// Tells whether there is nothing but relay's name in arrays such as a person writes too.
@@ -142,14 +152,13 @@ pub fn with(text: &str, shape: Shape, wanted: &Parts) -> Result<String, Flaw> {
     Ok(text)
 }
 
-/// Returns a text without relay's parts; none if there is nothing else in it and it was not there before. What held nothing but
+/// Returns a text without these parts of relay's; none if there is nothing else in it and it was not there before. What held nothing but
 /// them goes with them, unless it is in the text as it was before.
 ///
 /// # Errors
 ///
 /// As [`parts`].
-pub fn without(text: &str, shape: Shape, before: Option<&str>) -> Result<Option<String>, Flaw> {
-    let there = parts(text, shape)?;
+pub fn without(text: &str, shape: Shape, own: &Parts, before: Option<&str>) -> Result<Option<String>, Flaw> {
     let mut text = text.to_owned();
     let drop_bare = |text: String, way: &[&str]| {
         let steps: Vec<Step<'_>> = steps(way).collect();
@@ -161,16 +170,16 @@ pub fn without(text: &str, shape: Shape, before: Option<&str>) -> Result<Option<
         }
         json::remove(&text, &steps)
     };
-    if let (Some(servers), Some(_)) = (shape.servers, &there.server) {
+    if let (Some(servers), Some(_)) = (shape.servers, &own.server) {
         text = json::remove(&text, &[Step::Key(servers), Step::Key(NAME)])?;
         text = drop_bare(text, &[servers])?;
     }
-    for listed in there.listed {
-        let was = before.map_or(Ok(Vec::new()), |before| places_of_name(before, &listed));
+    for listed in &own.listed {
+        let was = before.map_or(Ok(Vec::new()), |before| places_of_name(before, listed));
         if was.is_ok_and(|was| !was.is_empty()) {
             continue;
         }
-        for at in places_of_name(&text, &listed)?.into_iter().rev() {
+        for at in places_of_name(&text, listed)?.into_iter().rev() {
             let way = steps(listed.list).chain([Step::At(at)]).collect::<Vec<_>>();
             text = json::remove(&text, &way)?;
         }
@@ -179,11 +188,11 @@ pub fn without(text: &str, shape: Shape, before: Option<&str>) -> Result<Option<
         }
     }
     if let Some(hooks) = shape.hooks {
-        for (event, _) in &there.hooks {
+        for (event, _) in &own.hooks {
             text = without_hooks(text, hooks, event, true)?;
             text = drop_bare(text, &[hooks, event])?;
         }
-        if !there.hooks.is_empty() {
+        if !own.hooks.is_empty() {
             text = drop_bare(text, &[hooks])?;
         }
     }

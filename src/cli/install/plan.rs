@@ -7,6 +7,7 @@ use super::editors::{Connection, Editor, Files, Format, Place};
 use super::file::{self, FileError, Whole};
 use super::json::{Flaw, Json};
 use super::parts::{self, Listed, Parts, Shape};
+use super::said::is_relays;
 use super::{additions, toml, whole};
 use crate::cli::project::DataDirectory;
 
@@ -48,15 +49,15 @@ impl Content {
         }
     }
 
-    /// Takes relay's parts out.
+    /// Takes these parts of relay's out.
     ///
     /// # Errors
     ///
     /// As [`parts::without`] and [`toml::without`].
-    pub fn without(self, text: &str, before: Option<&str>) -> Result<Option<String>, Flaw> {
+    pub fn without(self, text: &str, own: &Parts, before: Option<&str>) -> Result<Option<String>, Flaw> {
         match self {
-            Self::Json(shape) => parts::without(text, shape, before),
-            Self::Toml(servers) => toml::without(text, servers, before),
+            Self::Json(shape) => parts::without(text, shape, own, before),
+            Self::Toml(servers) => toml::without(text, servers, own, before),
             Self::Whole(_) => Ok(before.map(str::to_owned)),
         }
     }
@@ -126,6 +127,11 @@ pub fn server_there(target: &Target) -> Option<Json> {
     target.content.parts(&whole.text).ok()?.server
 }
 
+/// Tells whether there is an entry of relay's name among the servers in a file that leads to another program.
+pub fn has_other_server(target: &Target) -> bool {
+    server_there(target).is_some_and(|server| !is_relays(&server))
+}
+
 /// Returns what of relay's is to be in a file; `hooks` is the word by which a shell finds relay, where hooks are wanted.
 pub fn wanted(target: &Target, connection: &Connection, hooks: Option<&str>) -> Parts {
     let (has_server, shape) = match target.content {
@@ -163,6 +169,8 @@ pub struct Change {
     pub backup: Backup,
     /// It should be gone, and stays: somebody has changed what relay had made.
     pub is_left: bool,
+    /// The members of the entry that was there which are not, or not whole, in the one that takes its place.
+    pub left_out: Vec<String>,
 }
 
 /// What becomes of what is kept of a file.
@@ -172,7 +180,14 @@ pub enum Backup {
     Untouched,
     /// The file is kept there as it is now.
     Made(PathBuf),
-    /// It is the same as the file will be, and goes.
+    /// The same, and what was kept there of an earlier time is kept under another name.
+    MadeBeside {
+        /// Where it is kept.
+        at: PathBuf,
+        /// Where the other one stays.
+        aside: PathBuf,
+    },
+    /// What is in it of others is in the file, and it goes.
     Dropped(PathBuf),
     /// The file has been changed by others since, and so is not the same.
     Left(PathBuf),
@@ -194,6 +209,18 @@ impl Backup {
 }
 
 impl Change {
+    /// A change of a file that was read, in which nothing is left or left out.
+    pub fn new(target: Target, was: Option<Whole>, new: Option<String>, backup: Backup) -> Self {
+        Self {
+            target,
+            was,
+            new,
+            backup,
+            is_left: false,
+            left_out: Vec::new(),
+        }
+    }
+
     /// Returns what is in the file now.
     pub fn old_bytes(&self) -> Option<String> {
         self.was.as_ref().map(Whole::bytes)
@@ -223,7 +250,20 @@ struct Before {
     /// Where it is kept.
     backup: PathBuf,
     kept: Option<Whole>,
+    /// What is there under relay's name, whosever it is.
     there: Parts,
+    /// What of that relay may have written.
+    own: Parts,
+}
+
+/// What was kept of a file, as far as it is not relay's: it may have been kept when relay was in it already.
+struct Kept {
+    /// What is left without relay's parts; none if nothing is.
+    text: Option<String>,
+    /// Relay's parts were in it.
+    had_relay: bool,
+    /// An entry of relay's was in it to which somebody had added something.
+    had_additions: bool,
 }
 
 impl Before {
@@ -238,33 +278,66 @@ impl Before {
                 .map_err(|flaw| flawed(target, flaw))?,
             None => Parts::default(),
         };
+        let own = there.own();
         Ok(Self {
             was,
             backup,
             kept,
             there,
+            own,
         })
     }
 
-    /// Returns the text that the file had before relay's parts were put in, if nobody else has changed anything since: none in it
-    /// if there was no file.
-    fn untouched_since(&self, target: &Target) -> Option<Option<&Whole>> {
-        let was = self.was.as_ref()?;
-        if self.there.is_empty() {
-            return None;
-        }
-        // A person's own entry may be all that is in a file that was always there.
-        let own = self.there.server.as_ref();
-        if self.kept.is_none() && own.is_some_and(|own| !target.editor.may_have_written(own)) {
-            return None;
-        }
+    /// Tells whether nobody else has changed anything since relay's parts were put in.
+    fn is_untouched(&self, target: &Target) -> bool {
+        let Some(was) = self.was.as_ref().filter(|_| !self.own.is_empty()) else {
+            return false;
+        };
         let base = self.kept.as_ref().map_or("", |kept| &kept.text);
-        let put = target.content.with(base, &self.there).ok()?;
+        let put = target.content.with(base, &self.own);
         let same_mark = self
             .kept
             .as_ref()
             .is_none_or(|kept| kept.bytes_with("") == was.bytes_with(""));
-        (put == was.text && same_mark).then_some(self.kept.as_ref())
+        put.is_ok_and(|put| put == was.text) && same_mark
+    }
+
+    /// Returns what becomes of what is kept when install changes the file: nothing that somebody else had is lost.
+    fn backup(&self, target: &Target, left_out: &[String]) -> Backup {
+        let at = self.backup.clone();
+        if self.was.is_none() {
+            return match self.kept {
+                Some(_) => Backup::of_one_that_is_gone(at),
+                None => Backup::Untouched,
+            };
+        }
+        let own = self.own.server.as_ref();
+        let is_as_made =
+            || self.is_untouched(target) && !own.is_some_and(|own| target.editor.has_additions(own));
+        match self.kept {
+            None if is_as_made() && left_out.is_empty() => Backup::Untouched,
+            None => Backup::Made(at),
+            // Relay was not in it, so this is a first change again.
+            Some(_) if self.own.is_empty() => Backup::MadeBeside {
+                aside: file::free_beside(&at),
+                at,
+            },
+            Some(_) if left_out.is_empty() => Backup::Untouched,
+            Some(_) => Backup::Made(file::free_beside(&at)),
+        }
+    }
+
+    /// Takes out of what is kept what relay may have written; nothing if nothing is kept.
+    fn kept_of_others(&self, target: &Target) -> Option<Kept> {
+        let text = &self.kept.as_ref()?.text;
+        let own = target.content.parts(text).unwrap_or_default().own();
+        let had_relay = own.server.is_some() || !own.hooks.is_empty();
+        let left = had_relay.then(|| target.content.without(text, &own, None));
+        Some(Kept {
+            text: left.map_or_else(|| Some(text.clone()), |left| left.ok().flatten()),
+            had_relay,
+            had_additions: own.server.is_some_and(|own| target.editor.has_additions(&own)),
+        })
     }
 }
 
@@ -281,105 +354,73 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     if before.was.is_none() && wanted.is_empty() {
         return Ok(None);
     }
-    additions::keep(&mut wanted, &before.there, target.editor.id);
-    let backup = |before: &Before| {
-        if before.was.is_none() && before.kept.is_some() {
-            return Backup::of_one_that_is_gone(before.backup.clone());
-        }
-        let is_made_here = before.untouched_since(&target).is_some();
-        let is_first = before.there.is_empty() || before.kept.is_none();
-        if before.was.is_some() && is_first && !is_made_here {
-            return Backup::Made(before.backup.clone());
-        }
-        Backup::Untouched
-    };
+    let left_out = additions::keep(&mut wanted, &before.there, target.editor.id);
     if before.there.same(&wanted) {
         let new = before.was.as_ref().map(Whole::bytes);
-        let (was, backup) = (before.was, Backup::Untouched);
-        return Ok(Some(Change {
-            target,
-            was,
-            new,
-            backup,
-            is_left: false,
-        }));
+        return Ok(Some(Change::new(target, before.was, new, Backup::Untouched)));
     }
-    let base = match before.untouched_since(&target) {
-        Some(base) => base,
-        None => before.was.as_ref(),
+    let base = if before.is_untouched(&target) {
+        before.kept.as_ref()
+    } else {
+        before.was.as_ref()
     };
     let put = target.content.with(base.map_or("", |base| &base.text), &wanted);
     let put = put.map_err(|flaw| flawed(&target, flaw))?;
     let new = Some(base.map_or_else(|| put.clone(), |base| base.bytes_with(&put)));
-    let backup = backup(&before);
-    let was = before.was;
+    let backup = before.backup(&target, &left_out);
     Ok(Some(Change {
-        target,
-        was,
-        new,
-        backup,
-        is_left: false,
+        left_out,
+        ..Change::new(target, before.was, new, backup)
     }))
 }
 
-/// Works out what uninstalling makes of a file; nothing if nothing of relay's is in it.
+/// Works out what uninstalling makes of a file; nothing if nothing of relay's is in it. `has_other` says that the editor has a server of
+/// relay's name that is not relay's.
 ///
 /// # Errors
 ///
 /// As [`install`].
-pub fn uninstall(target: Target, data: &DataDirectory) -> Result<Option<Change>, FileError> {
+pub fn uninstall(target: Target, data: &DataDirectory, has_other: bool) -> Result<Option<Change>, FileError> {
     if let Content::Whole(own) = target.content {
         return whole::uninstall(target, data, own);
     }
-    // One that is broken without a part of relay's in it is nothing to be said about.
-    if !mentions_relay(&target.path) {
-        return Ok(None);
-    }
-    let before = Before::read(&target, data)?;
-    let Some(was) = before.was.clone().filter(|_| !before.there.is_empty()) else {
+    let before = match Before::read(&target, data) {
+        // One that is broken without a part of relay's in it is nothing to be said about.
+        Err(FileError::Flawed { .. }) if !mentions_relay(&target.path) => return Ok(None),
+        read => read?,
+    };
+    let Some(was) = before.was.clone().filter(|_| !before.own.is_empty()) else {
         return Ok(None);
     };
-    let untouched = before.untouched_since(&target);
-    if before.kept.is_none() && untouched.is_none() && before.there.has_rule_alone() {
+    let is_untouched = before.is_untouched(&target);
+    let is_named_alone = before.own.server.is_none() && before.own.hooks.is_empty();
+    let is_others = before.own.has_rule_alone() || has_other && is_named_alone;
+    if before.kept.is_none() && !is_untouched && is_others {
         // Nothing says whose it is.
         return Ok(None);
     }
-    let kept_has_hooks = before.kept.as_ref().is_some_and(|kept| {
-        let parts = target.content.parts(&kept.text);
-        parts.is_ok_and(|parts| !parts.hooks.is_empty())
-    });
-    let untouched = untouched.filter(|_| !kept_has_hooks);
-    let new = match untouched {
-        Some(base) => base.map(Whole::bytes),
-        None => {
-            let kept = before.kept.as_ref().map(|kept| kept.text.clone());
-            // What was kept with relay's own hooks in it was not there before relay with all that held them.
-            let kept = match kept {
-                Some(kept) if kept_has_hooks => target.content.without(&kept, None).ok().flatten(),
-                Some(_) | None => kept,
-            };
-            let left = target.content.without(&was.text, kept.as_deref());
-            let left = left.map_err(|flaw| flawed(&target, flaw))?;
-            left.map(|left| was.bytes_with(&left))
-        }
+    let kept = before.kept_of_others(&target);
+    let text = kept.as_ref().and_then(|kept| kept.text.clone());
+    let as_kept = text
+        .as_ref()
+        .and_then(|text| Some(before.kept.as_ref()?.bytes_with(text)));
+    let new = if is_untouched && !kept.as_ref().is_some_and(|kept| kept.had_relay) {
+        as_kept.clone()
+    } else {
+        let left = target.content.without(&was.text, &before.own, text.as_deref());
+        let left = left.map_err(|flaw| flawed(&target, flaw))?;
+        left.map(|left| was.bytes_with(&left))
     };
     // What of relay's is there was there before.
     if new == Some(was.bytes()) {
         return Ok(None);
     }
-    let backup = match &before.kept {
+    let backup = match &kept {
         None => Backup::Untouched,
-        Some(kept) if new.as_ref() == Some(&kept.bytes()) => Backup::Dropped(before.backup),
+        Some(kept) if new == as_kept && !kept.had_additions => Backup::Dropped(before.backup),
         Some(_) => Backup::Left(before.backup),
     };
-    let was = Some(was);
-    Ok(Some(Change {
-        target,
-        was,
-        new,
-        backup,
-        is_left: false,
-    }))
+    Ok(Some(Change::new(target, Some(was), new, backup)))
 }
 
 fn mentions_relay(path: &Path) -> bool {

@@ -12,6 +12,12 @@ const HERE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// The variable that names the agent.
 const AGENT: &str = "RELAY_AGENT";
 
+/// Tells whether relay may have written an entry, whatever was added to it since: it leads to a relay on this machine by one of relay's own
+/// paths, or starts `relay mcp`. An entry of relay's name that does neither is another program's.
+pub fn is_relays(entry: &Json) -> bool {
+    Said::of(entry).transport.is_some()
+}
+
 /// What an entry says. The host and the port are not in it: those are of the relay to which it is to lead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {

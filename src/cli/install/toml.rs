@@ -92,14 +92,15 @@ pub fn with(text: &str, servers: &str, wanted: &Parts) -> Result<String, Flaw> {
     Ok(replaced(text, cuts))
 }
 
-/// Returns a text without relay's entry and what belongs to it; none if there is nothing else in it and it was not there before.
+/// Returns a text without relay's entry, if that is among these parts, and what belongs to it; none if there is nothing else in it and it was not there before.
 ///
 /// # Errors
 ///
 /// As [`with`].
-pub fn without(text: &str, servers: &str, before: Option<&str>) -> Result<Option<String>, Flaw> {
+pub fn without(text: &str, servers: &str, own: &Parts, before: Option<&str>) -> Result<Option<String>, Flaw> {
     let document = parse(text)?;
-    let Some(there) = entry(text, &document, servers)? else {
+    let there = entry(text, &document, servers)?;
+    let Some(there) = there.filter(|_| own.server.is_some()) else {
         return Ok(Some(text.to_owned()));
     };
     let mut cuts = Vec::new();

@@ -47,13 +47,7 @@ pub fn install(
     } else {
         Backup::Untouched
     };
-    Ok(Some(Change {
-        target,
-        was,
-        new: Some(own.to_owned()),
-        backup,
-        is_left: false,
-    }))
+    Ok(Some(Change::new(target, was, Some(own.to_owned()), backup)))
 }
 
 /// Works out what uninstalling makes of a file; nothing if it is not relay's.
@@ -74,11 +68,8 @@ pub fn uninstall(target: Target, data: &DataDirectory, own: &str) -> Result<Opti
         None => (None, Backup::Untouched),
     };
     Ok(Some(Change {
-        target,
-        was: Some(was),
-        new,
-        backup,
         is_left,
+        ..Change::new(target, Some(was), new, backup)
     }))
 }
 

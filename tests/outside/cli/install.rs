@@ -7,6 +7,7 @@ mod lasting;
 mod places;
 mod plugin;
 mod refusals;
+mod whose;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

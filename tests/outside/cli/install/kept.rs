@@ -3,7 +3,7 @@
 use super::*;
 
 /// Files as people have them, each under the names of the editors whose it may be.
-const ODD: [&str; 9] = [
+const ODD: [&str; 7] = [
     "",
     "{}",
     "{\n}\r\n",
@@ -11,9 +11,6 @@ const ODD: [&str; 9] = [
     "// mine\n{\n      \"hooks\": { /* none yet */ },\n\n\n  \"mcpServers\": {}, // empty\n}\n",
     "{\"mcpServers\":{\"other\":{\"url\":\"http://localhost:7331/sse\"}},\"hooks\":{\"Stop\":[]}}",
     "{\n  \"hooks\": {\n    \"Stop\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"echo relay hook claude\"}]},\n    ],\n  },\n}",
-    "{\"mcpServers\": {\"relay\": {\"type\": \"sse\", \"url\": \"http://localhost:7331/sse\", \"timeout\": 5}}}\n",
-    // Laid out as relay does it, too.
-    "{\n  \"mcpServers\": {\n    \"relay\": {\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:7331/sse\",\n      \"timeout\": 5\n    }\n  }\n}\n",
 ];
 
 #[test]

@@ -1,0 +1,205 @@
+//! Whose an entry is that is called relay: what install has written goes with uninstall, and what anybody else has written stays, or is kept.
+
+use super::*;
+
+/// Files in which another program's entry has relay's name, each with the editor whose file it is.
+fn of_others(desk: &Desk) -> [(&'static str, PathBuf, &'static str); 4] {
+    [
+        (
+            "claude",
+            desk.project.join(".mcp.json"),
+            r#"{"mcpServers":{"relay":{"command":"npx","args":["-y","@acme/relay-server"],"env":{"KEY":"s3cret"}}}}"#,
+        ),
+        (
+            "codex",
+            desk.home.join(".codex/config.toml"),
+            "[mcp_servers.relay]\nurl = \"https://relay.acme.example/mcp\"\nbearer_token_env_var = \"s3cret\"\n",
+        ),
+        (
+            "cursor",
+            desk.project.join(".cursor/mcp.json"),
+            r#"{"mcpServers":{"relay":{"url":"https://relay.acme.example/mcp","headers":{"A":"s3cret"}}}}"#,
+        ),
+        (
+            "gemini",
+            desk.project.join(".gemini/settings.json"),
+            r#"{"mcpServers":{"relay":{"httpUrl":"https://relay.acme.example/mcp","trust":true,"env":{"A":"s3cret"}}}}"#,
+        ),
+    ]
+}
+
+#[test]
+fn another_programs_entry_is_none_of_relays_before_install_and_after_uninstall() {
+    let desk = Desk::new();
+    let mut install = vec!["install"];
+    for (editor, path, text) in of_others(&desk) {
+        desk.write(&path, text);
+        install.extend(["--editor", editor]);
+    }
+    // As Claude Code writes it down itself.
+    let approved = "{\n  \"enabledMcpjsonServers\": [\n    \"relay\"\n  ]\n}\n";
+    desk.write(&desk.project.join(".claude/settings.local.json"), approved);
+    let before = desk.files();
+    let named = |(_, path, _): &(&str, PathBuf, &str)| {
+        format!(
+            ": the entry called relay in {} is not one that install wrote, and stays\n",
+            path.display()
+        )
+    };
+    let undo = || {
+        let undone = desk.relay(&["uninstall"]).assert().code(3).stdout("");
+        let said = String::from_utf8_lossy(&undone.get_output().stderr).into_owned();
+        for other in of_others(&desk) {
+            assert!(said.contains(&named(&other)), "{said}");
+        }
+        assert!(
+            said.ends_with("nothing of relay's is in the files of these editors\n"),
+            "{said}"
+        );
+        assert_eq!(desk.files(), before);
+    };
+    undo();
+    desk.relay(&install).assert().code(0);
+    for (_, path, text) in of_others(&desk) {
+        let installed = fs::read_to_string(&path).expect("it is there");
+        for theirs in ["s3cret", "trust", "env"] {
+            assert!(!installed.contains(theirs), "{installed}");
+        }
+        assert_eq!(fs::read_to_string(desk.backup(&path)).expect("it is kept"), text);
+    }
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), before);
+    undo();
+}
+
+#[test]
+fn hooks_go_also_where_another_programs_entry_stays() {
+    let desk = Desk::new();
+    let file = desk.project.join(".gemini/settings.json");
+    desk.relay(&["install", "--editor", "gemini"]).assert().code(0);
+    let mut settings = desk.json(&file);
+    settings["mcpServers"]["relay"] = json!({"command": "npx"});
+    desk.write(&file, &settings.to_string());
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(
+        desk.json(&file),
+        json!({"mcpServers": {"relay": {"command": "npx"}}})
+    );
+}
+
+#[test]
+fn what_was_kept_of_an_earlier_file_is_set_aside_when_the_next_one_is_kept() {
+    for at in 0..4 {
+        let desk = Desk::new();
+        let (editor, path, text) = of_others(&desk)[at].clone();
+        desk.write(&path, text);
+        let install = ["install", "--no-hooks", "--editor", editor];
+        desk.relay(&install).assert().code(0);
+        // As when somebody has changed the file since.
+        let installed = fs::read_to_string(&path).expect("it is there");
+        desk.write(&path, &format!("{installed}\n"));
+        desk.relay(&["uninstall"]).assert().code(0);
+        let kept = desk.backup(&path);
+        assert_eq!(fs::read_to_string(&kept).expect("it is kept"), text);
+        let left = if editor == "codex" {
+            "a = 1\n"
+        } else {
+            "{\"a\": 1}"
+        };
+        desk.write(&path, left);
+        let aside = PathBuf::from(format!("{}.1", kept.display()));
+        let told = format!(
+            "changed {}; as it was: {}; what was kept of an earlier one: {}\n",
+            path.display(),
+            kept.display(),
+            aside.display()
+        );
+        desk.relay(&install).assert().code(0).stdout(contains(told));
+        assert_eq!(fs::read_to_string(&kept).expect("it is kept"), left);
+        assert_eq!(fs::read_to_string(&aside).expect("it is kept"), text);
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), left);
+    }
+}
+
+#[test]
+fn what_install_has_made_goes_however_often_it_has_run_and_whoever_has_added_something() {
+    let timeout = |text: &str| text.replacen("\"url\"", "\"timeout\": 5, \"url\"", 1);
+    let other = |text: &str| text.replacen('{', "{\"a\": 1,", 1);
+    let servers = |text: &str| text.replacen("\"relay\"", "\"b\": {\"url\": \"x\"}, \"relay\"", 1);
+    let changes: [&dyn Fn(&str) -> String; 3] = [&timeout, &other, &servers];
+    for (at, change) in changes.iter().enumerate() {
+        for editor in ["claude", "opencode", "cursor"] {
+            let desk = Desk::new();
+            let install = ["install", "--editor", editor];
+            desk.relay(&install).assert().code(0);
+            let (file, key) = match editor {
+                "claude" => (desk.project.join(".mcp.json"), "mcpServers"),
+                "opencode" => (desk.project.join("opencode.json"), "mcp"),
+                _ => (desk.project.join(".cursor/mcp.json"), "mcpServers"),
+            };
+            desk.write(&file, &change(&fs::read_to_string(&file).expect("it is there")));
+            for port in ["4000", "4001"] {
+                let elsewhere = [&install[..], &["--port", port]].concat();
+                desk.relay(&elsewhere).assert().code(0);
+            }
+            desk.relay(&["uninstall"]).assert().code(0);
+            if at == 0 {
+                assert_eq!(desk.files(), [], "{editor}");
+                continue;
+            }
+            assert_eq!(desk.files().len(), 1, "{editor}");
+            let left = desk.json(&file);
+            assert_eq!(left[key]["relay"], Value::Null, "{editor}: {left}");
+            assert!(left["a"] == 1 || left[key]["b"]["url"] == "x", "{editor}: {left}");
+            assert!(!desk.backup(&file).exists(), "all of it is in the file");
+            desk.relay(&["uninstall"]).assert().code(3);
+        }
+    }
+}
+
+#[test]
+fn an_entry_that_relay_may_have_written_goes_and_what_was_added_to_it_is_kept() {
+    for text in [
+        "{\"mcpServers\": {\"relay\": {\"type\": \"sse\", \"url\": \"http://localhost:7331/sse\", \"timeout\": 5}}}\n",
+        // Laid out as relay does it, too.
+        "{\n  \"mcpServers\": {\n    \"relay\": {\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:7331/sse\",\n      \"timeout\": 5\n    }\n  }\n}\n",
+    ] {
+        let desk = Desk::new();
+        let file = desk.project.join(".mcp.json");
+        desk.write(&file, text);
+        desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+        assert_eq!(desk.json(&file)["mcpServers"]["relay"]["timeout"], 5);
+        let told = contains(format!(
+            "removed {}, in which nothing else was; what is kept of it: {}\n",
+            file.display(),
+            desk.backup(&file).display()
+        ));
+        desk.relay(&["uninstall"]).assert().code(0).stdout(told);
+        assert_eq!(desk.files(), []);
+        assert_eq!(fs::read_to_string(desk.backup(&file)).expect("it is kept"), text);
+    }
+}
+
+#[test]
+fn what_a_new_entry_cannot_hold_of_the_old_one_is_kept_and_told() {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    let install = ["install", "--editor", "cursor", "--transport"];
+    desk.write(&file, "{\"mine\": 1}");
+    desk.relay(&[&install[..], &["http"]].concat()).assert().code(0);
+    let mut added = desk.json(&file);
+    added["mcpServers"]["relay"]["headers"] = json!({"A": "b"});
+    desk.write(&file, &added.to_string());
+    let aside = PathBuf::from(format!("{}.1", desk.backup(&file).display()));
+    let told = format!(
+        "changed {}; as it was: {}; not in relay's entry any more: headers\n",
+        file.display(),
+        aside.display()
+    );
+    let stdio = [&install[..], &["stdio"]].concat();
+    desk.relay(&stdio).assert().code(0).stdout(contains(told));
+    let kept = |path: &Path| fs::read_to_string(path).expect("it is kept");
+    assert_eq!(kept(&aside), added.to_string());
+    assert_eq!(kept(&desk.backup(&file)), "{\"mine\": 1}");
+}
