@@ -10,6 +10,7 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
+use super::halves::readable;
 use super::layout::{
     Layout, after_comments, comma_after, comments_of_line, ends_in_line_comment, line_indent, newline,
     starts_line,
@@ -151,7 +152,8 @@ pub enum Step<'a> {
 ///
 /// As [`find`]; and when the text is no JSON.
 pub fn get(text: &str, way: &[Step<'_>]) -> Result<Option<Json>, Flaw> {
-    let Some(root) = parse(text)? else {
+    let readable = readable(text);
+    let Some(root) = parse(&readable)? else {
         return Ok(None);
     };
     Ok(find(text, &root, way)?.map(Json::of))
@@ -165,7 +167,8 @@ pub fn get(text: &str, way: &[Step<'_>]) -> Result<Option<Json>, Flaw> {
 /// As [`get`].
 pub fn set(text: &str, way: &[&str], value: &Json) -> Result<String, Flaw> {
     let steps: Vec<Step<'_>> = way.iter().map(|key| Step::Key(key)).collect();
-    let Some(root) = parse(text)? else {
+    let readable = readable(text);
+    let Some(root) = parse(&readable)? else {
         return Ok(with_root(text, &nested(way, value)));
     };
     let layout = Layout::of(text, &root);
@@ -192,7 +195,8 @@ pub fn set(text: &str, way: &[&str], value: &Json) -> Result<String, Flaw> {
 /// As [`get`]; and when what is there is no array.
 pub fn push(text: &str, way: &[&str], value: &Json) -> Result<String, Flaw> {
     let steps: Vec<Step<'_>> = way.iter().map(|key| Step::Key(key)).collect();
-    if let Some(root) = parse(text)?
+    let readable = readable(text);
+    if let Some(root) = parse(&readable)?
         && let Some(list) = find(text, &root, &steps)?
     {
         let list = Container::of(text, list, &steps, Kind::List)?;
@@ -207,7 +211,8 @@ pub fn push(text: &str, way: &[&str], value: &Json) -> Result<String, Flaw> {
 ///
 /// As [`get`].
 pub fn remove(text: &str, way: &[Step<'_>]) -> Result<String, Flaw> {
-    let (Some((last, parents)), Some(root)) = (way.split_last(), parse(text)?) else {
+    let readable = readable(text);
+    let (Some((last, parents)), Some(root)) = (way.split_last(), parse(&readable)?) else {
         return Ok(text.to_owned());
     };
     let Some(parent) = find(text, &root, parents)? else {
@@ -238,7 +243,8 @@ pub fn remove(text: &str, way: &[Step<'_>]) -> Result<String, Flaw> {
 ///
 /// As [`get`].
 pub fn is_bare(text: &str, way: &[Step<'_>]) -> Result<bool, Flaw> {
-    let Some(root) = parse(text)? else {
+    let readable = readable(text);
+    let Some(root) = parse(&readable)? else {
         return Ok(false);
     };
     let there = find(text, &root, way)?;
@@ -255,7 +261,7 @@ pub fn is_bare(text: &str, way: &[Step<'_>]) -> Result<bool, Flaw> {
 ///
 /// When the text is no JSON.
 pub fn without_root(text: &str) -> Result<String, Flaw> {
-    Ok(match parse(text)? {
+    Ok(match parse(&readable(text))? {
         None => text.to_owned(),
         Some(root) => {
             let Range { start, end } = span(&root);
