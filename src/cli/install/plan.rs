@@ -260,8 +260,6 @@ struct Before {
 struct Kept {
     /// What is left without relay's parts; none if nothing is.
     text: Option<String>,
-    /// Relay's parts were in it.
-    had_relay: bool,
     /// An entry of relay's was in it to which somebody had added something.
     had_additions: bool,
 }
@@ -317,8 +315,8 @@ impl Before {
         match self.kept {
             None if is_as_made() && left_out.is_empty() => Backup::Untouched,
             None => Backup::Made(at),
-            // Relay was not in it, so this is a first change again.
-            Some(_) if self.own.is_empty() => Backup::MadeBeside {
+            // Relay was not in it, or its entry was not, so this is a first change again.
+            Some(_) if self.own.is_empty() || self.own.server != self.there.server => Backup::MadeBeside {
                 aside: file::free_beside(&at),
                 at,
             },
@@ -335,7 +333,6 @@ impl Before {
         let left = had_relay.then(|| target.content.without(text, &own, None));
         Some(Kept {
             text: left.map_or_else(|| Some(text.clone()), |left| left.ok().flatten()),
-            had_relay,
             had_additions: own.server.is_some_and(|own| target.editor.has_additions(&own)),
         })
     }
@@ -404,7 +401,7 @@ pub fn uninstall(target: Target, data: &DataDirectory, has_other: bool) -> Resul
     let as_kept = text
         .as_ref()
         .and_then(|text| Some(before.kept.as_ref()?.bytes_with(text)));
-    let new = if is_untouched && !kept.as_ref().is_some_and(|kept| kept.had_relay) {
+    let new = if is_untouched {
         as_kept.clone()
     } else {
         let left = target.content.without(&was.text, &before.own, text.as_deref());

@@ -74,17 +74,24 @@ fn another_programs_entry_is_none_of_relays_before_install_and_after_uninstall()
 
 #[test]
 fn hooks_go_also_where_another_programs_entry_stays() {
-    let desk = Desk::new();
-    let file = desk.project.join(".gemini/settings.json");
-    desk.relay(&["install", "--editor", "gemini"]).assert().code(0);
-    let mut settings = desk.json(&file);
-    settings["mcpServers"]["relay"] = json!({"command": "npx"});
-    desk.write(&file, &settings.to_string());
-    desk.relay(&["uninstall"]).assert().code(0);
-    assert_eq!(
-        desk.json(&file),
-        json!({"mcpServers": {"relay": {"command": "npx"}}})
-    );
+    for (before, is_installed_again) in [("{}", false), ("{}", true), (r#"{"mine": 1}"#, true)] {
+        let desk = Desk::new();
+        let file = desk.project.join(".gemini/settings.json");
+        let install = ["install", "--editor", "gemini"];
+        desk.write(&file, before);
+        desk.relay(&install).assert().code(0);
+        let mut settings = desk.json(&file);
+        settings["mcpServers"]["relay"] = json!({"command": "npx"});
+        desk.write(&file, &settings.to_string());
+        if is_installed_again {
+            desk.relay(&install).assert().code(0);
+            assert_ne!(desk.json(&file)["mcpServers"]["relay"]["command"], "npx");
+        }
+        desk.relay(&["uninstall"]).assert().code(0);
+        let mut left: Value = serde_json::from_str(before).expect("JSON");
+        left["mcpServers"] = json!({"relay": {"command": "npx"}});
+        assert_eq!(desk.json(&file), left);
+    }
 }
 
 #[test]
@@ -202,4 +209,21 @@ fn what_a_new_entry_cannot_hold_of_the_old_one_is_kept_and_told() {
     let kept = |path: &Path| fs::read_to_string(path).expect("it is kept");
     assert_eq!(kept(&aside), added.to_string());
     assert_eq!(kept(&desk.backup(&file)), "{\"mine\": 1}");
+}
+
+#[test]
+fn an_entry_whose_name_is_written_with_escapes_goes_too() {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    desk.write(
+        &file,
+        r#"{"mcpServers": {"re\u006cay": {"url": "http://localhost:1/mcp"}, "b": {"url": "x"}}}"#,
+    );
+    desk.relay(&["install", "--editor", "cursor"]).assert().code(0);
+    let filled = fs::read_to_string(&file).expect("it is there");
+    let filled = filled.replace("localhost", "127.0.0.1");
+    assert!(!filled.contains("relay"), "{filled}");
+    desk.write(&file, &filled);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.json(&file), json!({"mcpServers": {"b": {"url": "x"}}}));
 }
