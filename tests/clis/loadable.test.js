@@ -28,8 +28,19 @@ const TOML = {
   'a token that is written there': table(URL, 'bearer_token = "x"\n'),
   'a token beside a header for it': table(URL, 'bearer_token_env_var = "X"\n\n[mcp_servers.relay.http_headers]\nAuthorization = "Bearer x"\n'),
   'values of another kind': table(URL, 'startup_timeout_sec = "5"\nhttp_headers = 3\nenabled_tools = "a"\n'),
+  'numbers of another kind': table(URL, 'startup_timeout_ms = 5000.0\nstartup_timeout_sec = 1e30\n'),
+  'what is unknown in a value': table(URL, 'auth = "x"\noauth = { client_id = 1, callback_port = 70000 }\ndefault_tools_approval_mode = "x"\n'),
+  'a value of another kind in a value': table(URL, 'oauth = 1\ntools = { x = 1, y = { approval_mode = "x", output_token_limit = "x" } }\n'),
+  'names of variables that are none': table(COMMAND, 'env_vars = ["A", 3, { x = 1 }, { name = "B", source = "x" }]\n'),
   'what belongs to both': table(URL, 'startup_timeout_sec = 5.5\n\n[mcp_servers.relay.tools.post_message]\napproval_mode = "approve"\n'),
+  'what Codex has for all tools': table(URL, 'default_tools_approval_mode = "prompt"\nstartup_timeout_ms = 0\n'),
 };
+
+/** What OpenCode and Gemini CLI start with, or do not start with, beside an address. */
+const nested = (address) => ({
+  'numbers and values of a kind that the other takes': { ...address, timeout: 1e20, oauth: true, authProviderType: 'x' },
+  'a value of another kind in a value': { ...address, oauth: { clientId: 5, callbackPort: 70000 }, name: 'x' },
+});
 
 const CLIS = [
   {
@@ -43,7 +54,7 @@ const CLIS = [
     cli: gemini,
     editor: 'gemini',
     file: ({ project }) => path.join(project, '.gemini/settings.json'),
-    before: entries({ httpUrl: ADDRESS.url }, PROGRAM),
+    before: { ...entries({ httpUrl: ADDRESS.url }, PROGRAM), ...nested({ httpUrl: ADDRESS.url }) },
     within: (relay) => JSON.stringify({ mcpServers: { relay } }),
     env: { GEMINI_CLI_TRUST_WORKSPACE: 'true' },
     well: { http: (url) => new RegExp(`✓ relay: ${url}\\S* \\(http\\) - Connected`), stdio: () => /✓ relay: \S+ mcp .*\(stdio\) - Connected/ },
@@ -52,7 +63,10 @@ const CLIS = [
     cli: opencode,
     editor: 'opencode',
     file: ({ project }) => path.join(project, 'opencode.json'),
-    before: entries({ type: 'remote', ...ADDRESS }, { type: 'local', command: ['/old/relay', 'mcp'] }),
+    before: {
+      ...entries({ type: 'remote', ...ADDRESS }, { type: 'local', command: ['/old/relay', 'mcp'] }),
+      ...nested({ type: 'remote', ...ADDRESS }),
+    },
     within: (relay) => JSON.stringify({ mcp: { relay } }),
     well: { http: (url) => new RegExp(`✓ relay connected\n.*${url}`), stdio: () => /✓ relay connected\n.* mcp/ },
   },

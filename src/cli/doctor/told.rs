@@ -66,6 +66,10 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
             let file = seen.target.path.display();
             format!("{file}: {flaw}; write it anew by: {install}")
         }));
+        lines.extend(members::switched_off(server, editor.id).map(|by| {
+            let file = seen.target.path.display();
+            format!("{file}: its entry is switched off, {by}; take that out")
+        }));
     }
     match report.hooks {
         // Of one whose files cannot be read nothing is known, and a plugin brings its own.

@@ -6,6 +6,9 @@
 //! <https://cursor.com/docs/context/mcp>, <https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>,
 //! <https://docs.windsurf.com/windsurf/cascade/mcp>, <https://zed.dev/docs/ai/mcp>.
 
+mod shape;
+
+use self::shape::{MODES, Shape};
 use super::editors::Id;
 use super::json::Json;
 
@@ -55,31 +58,12 @@ enum Belongs {
     ToNone,
 }
 
-/// What the value of a member is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Text,
-    Texts,
-    /// An object of texts.
-    Map,
-    /// The same, but that VS Code takes numbers and `null` there: <https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>
-    Variables,
-    /// A whole number above 0.
-    Whole,
-    /// A number of seconds, 0 or more.
-    Seconds,
-    Boolean,
-    Object,
-    /// The editors have it differently.
-    Any,
-}
-
 const COMMAND: Belongs = Belongs::To(Way::Command);
 const ADDRESS: Belongs = Belongs::To(Way::Address);
 const BOTH: Belongs = Belongs::ToBoth;
 
-/// The members that are known, beside those in [`REACHED_BY`].
-const MEMBERS: [(&str, Belongs, Shape); 40] = [
+/// The members that are known, beside those in [`REACHED_BY`]. Some editors have a value of another shape there.
+const MEMBERS: [(&str, Belongs, Shape); 41] = [
     ("env", COMMAND, Shape::Variables),
     ("environment", COMMAND, Shape::Variables),
     ("env_vars", COMMAND, Shape::Any),
@@ -106,12 +90,13 @@ const MEMBERS: [(&str, Belongs, Shape); 40] = [
     ("description", BOTH, Shape::Text),
     ("timeout", BOTH, Shape::Whole),
     ("startup_timeout_sec", BOTH, Shape::Seconds),
-    ("startup_timeout_ms", BOTH, Shape::Whole),
+    ("startup_timeout_ms", BOTH, Shape::Milliseconds),
     ("tool_timeout_sec", BOTH, Shape::Seconds),
     ("supports_parallel_tool_calls", BOTH, Shape::Boolean),
     ("alwaysLoad", BOTH, Shape::Boolean),
     ("environment_id", BOTH, Shape::Text),
     ("name", BOTH, Shape::Text),
+    ("default_tools_approval_mode", BOTH, Shape::OneOf(&MODES)),
     ("tools", BOTH, Shape::Object),
     ("enabled_tools", BOTH, Shape::Texts),
     ("disabled_tools", BOTH, Shape::Texts),
@@ -122,8 +107,23 @@ const MEMBERS: [(&str, Belongs, Shape); 40] = [
     ("autoApprove", BOTH, Shape::Texts),
 ];
 
-/// More seconds than anybody waits, and fewer than any clock has.
-const SECONDS_MAX: f64 = 1e7;
+/// What Gemini CLI takes beside how its server is reached; it complains of the file where there is anything else.
+const OF_GEMINI: [&str; 14] = [
+    "env",
+    "cwd",
+    "headers",
+    "tcp",
+    "timeout",
+    "trust",
+    "description",
+    "includeTools",
+    "excludeTools",
+    "extension",
+    "oauth",
+    "authProviderType",
+    "targetAudience",
+    "targetServiceAccount",
+];
 
 /// By this Codex sends a token, so that no other header of the name [`AUTHORIZATION`] may be there.
 const TOKEN_VARIABLE: &str = "bearer_token_env_var";
@@ -253,6 +253,19 @@ pub fn flaws(entry: &Json, editor: Id) -> Vec<String> {
     flaws
 }
 
+/// Says by what an entry is switched off, if it is; Gemini CLI has no such member.
+pub fn switched_off(entry: &Json, editor: Id) -> Option<&'static str> {
+    let says = |key: &str, value: &str| entry.get(key) == Some(&Json::Plain(value.to_owned()));
+    let ways = [
+        ("enabled is false", says("enabled", "false")),
+        ("disabled is true", says("disabled", "true")),
+    ];
+    let way = ways
+        .into_iter()
+        .find(|(_, is_said)| *is_said && editor != Id::Gemini);
+    way.map(|(way, _)| way)
+}
+
 /// Returns what the environment of a command is called elsewhere: Gemini CLI complains of one that it does not know.
 fn other_environment(entry: &Json) -> &'static str {
     if environment(entry) == "env" {
@@ -275,11 +288,20 @@ fn flaw_of_type(entry: &Json, way: Way) -> Option<String> {
 
 /// Says what is wrong with a member beside a way of reaching relay.
 fn flaw(way: Way, key: &str, value: &Json, editor: Id) -> Option<String> {
-    let (_, belongs, shape) = MEMBERS.iter().find(|(known, _, _)| *known == key)?;
+    let known = MEMBERS.iter().find(|(known, _, _)| *known == key);
+    if let Some((_, Belongs::To(other), _)) = known
+        && *other != way
+    {
+        return Some(not_of(key, way));
+    }
+    if editor == Id::Gemini && !OF_GEMINI.contains(&key) {
+        return Some(format!("{key} is not known to Gemini CLI"));
+    }
+    let (_, belongs, shape) = known?;
     match belongs {
         Belongs::ToNone => Some(format!("{key} is taken by no editor")),
-        Belongs::To(other) if *other != way => Some(not_of(key, way)),
         Belongs::To(_) | Belongs::ToBoth => {
+            let shape = shape.of_editor(key, editor);
             let accepted = shape.accepted(editor);
             (!shape.is_of(value, editor)).then(|| format!("{key} is something else; accepted: {accepted}"))
         }
@@ -292,7 +314,7 @@ fn taken(way: Way, key: &str, value: &Json, editor: Id) -> Option<Json> {
         return Some(value.clone());
     }
     let (_, _, shape) = MEMBERS.iter().find(|(known, _, _)| *known == key)?;
-    let value = shape.part_of(value, editor)?;
+    let value = shape.of_editor(key, editor).part_of(value, editor)?;
     flaw(way, key, &value, editor).is_none().then_some(value)
 }
 
@@ -321,94 +343,6 @@ fn add_missing_headers(headers: &mut Json, others: &Json) {
     for (name, value) in others {
         if headers.iter().all(|(known, _)| !known.eq_ignore_ascii_case(name)) {
             headers.push((name.clone(), value.clone()));
-        }
-    }
-}
-
-/// Reads a number of JSON or TOML; none if it is not finite.
-fn number(plain: &str) -> Option<f64> {
-    let number: f64 = plain.replace('_', "").parse().ok()?;
-    number.is_finite().then_some(number)
-}
-
-impl Shape {
-    fn is_of(self, value: &Json, editor: Id) -> bool {
-        match (self, value) {
-            (Self::Any, _) | (Self::Text, Json::Text(_)) | (Self::Object, Json::Object(_)) => true,
-            (Self::Texts, Json::List(list)) => list.iter().all(|value| self.has(value, editor)),
-            (Self::Map | Self::Variables, Json::Object(members)) => {
-                members.iter().all(|(_, value)| self.has(value, editor))
-            }
-            (Self::Whole, Json::Plain(plain)) => {
-                number(plain).is_some_and(|number| number >= 1.0 && number.fract() == 0.0)
-            }
-            (Self::Seconds, Json::Plain(plain)) => {
-                number(plain).is_some_and(|seconds| (0.0..=SECONDS_MAX).contains(&seconds))
-            }
-            (Self::Boolean, Json::Plain(plain)) => ["true", "false"].contains(&plain.as_str()),
-            (
-                Self::Text
-                | Self::Texts
-                | Self::Map
-                | Self::Variables
-                | Self::Whole
-                | Self::Seconds
-                | Self::Boolean
-                | Self::Object,
-                Json::Plain(_) | Json::Text(_) | Json::List(_) | Json::Object(_),
-            ) => false,
-        }
-    }
-
-    /// Tells whether a value of this shape may have another one in it.
-    fn has(self, value: &Json, editor: Id) -> bool {
-        let is_plain = |plain: &str| plain == "null" || plain.parse::<f64>().is_ok();
-        match value {
-            Json::Text(_) => true,
-            Json::Plain(plain) => self == Self::Variables && editor == Id::Vscode && is_plain(plain),
-            Json::List(_) | Json::Object(_) => false,
-        }
-    }
-
-    /// Returns what of a value may be in one of this shape; nothing if there is nothing of it.
-    fn part_of(self, value: &Json, editor: Id) -> Option<Json> {
-        match (self, value) {
-            (Self::Texts, Json::List(list)) => {
-                let has = list.iter().filter(|value| self.has(value, editor));
-                let has: Vec<Json> = has.cloned().collect();
-                (!has.is_empty()).then_some(Json::List(has))
-            }
-            (Self::Map | Self::Variables, Json::Object(members)) => {
-                let has = members.iter().filter(|(_, value)| self.has(value, editor));
-                let has: Vec<(String, Json)> = has.cloned().collect();
-                (!has.is_empty()).then_some(Json::Object(has))
-            }
-            (
-                Self::Text
-                | Self::Texts
-                | Self::Map
-                | Self::Variables
-                | Self::Whole
-                | Self::Seconds
-                | Self::Boolean
-                | Self::Object
-                | Self::Any,
-                Json::Plain(_) | Json::Text(_) | Json::List(_) | Json::Object(_),
-            ) => None,
-        }
-    }
-
-    fn accepted(self, editor: Id) -> &'static str {
-        match self {
-            Self::Text => "a text",
-            Self::Texts => "an array of texts",
-            Self::Variables if editor == Id::Vscode => "an object of texts, numbers and null",
-            Self::Map | Self::Variables => "an object of texts",
-            Self::Whole => "a whole number above 0",
-            Self::Seconds => "a number of seconds from 0 to 10,000,000",
-            Self::Boolean => "true or false",
-            Self::Object => "an object",
-            Self::Any => "whatever the editor takes",
         }
     }
 }

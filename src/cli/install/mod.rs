@@ -225,6 +225,14 @@ fn install(args: &Install) -> Result<End, InstallError> {
         copy.make().map_err(InstallError::Program)?;
     }
     carry_out(&changes, &args.which, "")?;
+    for change in &changes {
+        if let Some(by) = change.switched_off() {
+            let (editor, path) = (change.target.editor.name, change.target.path.display());
+            say(&format!(
+                "{editor}: the entry in {path} is switched off, {by}; take that out"
+            ));
+        }
+    }
     if let Some(copy) = &copy {
         let path = copy.path().display();
         let is = if args.which.dry_run { "would be" } else { "is" };

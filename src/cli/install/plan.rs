@@ -8,7 +8,7 @@ use super::file::{self, FileError, Whole};
 use super::json::{Flaw, Json};
 use super::parts::{self, Listed, Parts, Shape};
 use super::said::is_relays;
-use super::{additions, toml, whole};
+use super::{additions, members, toml, whole};
 use crate::cli::project::DataDirectory;
 
 /// The format of a file, and where relay's parts are in it.
@@ -236,6 +236,13 @@ impl Change {
             .as_deref()
             .is_some_and(|new| has(new.trim_start_matches(file::MARK)))
             && !self.was.as_ref().is_some_and(|was| has(&was.text))
+    }
+
+    /// Says by what relay's entry in the file is switched off, if it is.
+    pub fn switched_off(&self) -> Option<&'static str> {
+        let new = self.new.as_deref()?.trim_start_matches(file::MARK);
+        let server = self.target.content.parts(new).ok()?.server?;
+        members::switched_off(&server, self.target.editor.id)
     }
 
     /// Tells whether the file stays as it is.

@@ -179,7 +179,7 @@ fn an_entry_that_its_editor_refuses_says_why() {
 /// Where members belong by what their makers' documents say, what each takes, such a value and another one, and the members.
 type Documented<'a> = (&'a [Way], &'a str, &'a str, &'a str, &'a [&'a str]);
 
-const DOCUMENTED: [Documented<'_>; 13] = [
+const DOCUMENTED: [Documented<'_>; 15] = [
     (&[Way::Command], "a text", r#""x""#, "[]", &["envFile", "cwd"]),
     (
         &[Way::Command],
@@ -245,7 +245,21 @@ const DOCUMENTED: [Documented<'_>; 13] = [
         "a whole number above 0",
         "5",
         "0",
-        &["timeout", "startup_timeout_ms"],
+        &["timeout"],
+    ),
+    (
+        &[Way::Command, Way::Address],
+        "a whole number from 0 on",
+        "0",
+        "5.0",
+        &["startup_timeout_ms"],
+    ),
+    (
+        &[Way::Command, Way::Address],
+        "auto, prompt, writes, approve",
+        r#""prompt""#,
+        r#""x""#,
+        &["default_tools_approval_mode"],
     ),
     (
         &[Way::Command, Way::Address],
@@ -280,10 +294,11 @@ const DOCUMENTED: [Documented<'_>; 13] = [
 
 #[test]
 fn a_number_is_one_that_no_editor_refuses() {
-    let (whole, seconds) = (Shape::Whole, Shape::Seconds);
+    let (whole, seconds, ms) = (Shape::Whole, Shape::Seconds, Shape::Milliseconds);
     for (shape, taken) in [
         (whole, &["1", "5.0", "1_000"][..]),
         (seconds, &["0", "0.5", "1e7"]),
+        (ms, &["0", "1_000", "0x10", "9223372036854775807"]),
     ] {
         for plain in taken {
             assert!(
@@ -293,8 +308,9 @@ fn a_number_is_one_that_no_editor_refuses() {
         }
     }
     for (shape, refused) in [
-        (whole, &["0", "-1", "1.5", "true"][..]),
+        (whole, &["0", "-1", "1.5", "true", "1e20", "9007199254740993"][..]),
         (seconds, &["-0.5", "nan", "inf", "1e30"]),
+        (ms, &["-1", "5000.0", "1_0e1", "18446744073709551615", "true"]),
     ] {
         for plain in refused {
             assert!(
@@ -302,6 +318,53 @@ fn a_number_is_one_that_no_editor_refuses() {
                 "{plain}"
             );
         }
+    }
+}
+
+#[test]
+fn what_one_editor_refuses_within_a_value_goes_and_is_named() {
+    let tools = r#"{"a": {"approval_mode": "bogus", "b": 1}, "c": {"approval_mode": "auto"}, "d": 1}"#;
+    let oauth = r#"{"client_id": 5, "clientId": 5, "callback_port": 5.0, "callbackPort": 70000, "x": 5}"#;
+    let names = r#"["A", 3, {"name": "B"}, {"name": "C", "source": "bogus"}, {"x": 1}]"#;
+    for (editor, entry, key, value, left) in [
+        (
+            Id::Codex,
+            ADDRESS,
+            "tools",
+            tools,
+            Some(r#"{"a": {"b": 1}, "c": {"approval_mode": "auto"}}"#),
+        ),
+        (Id::Codex, ADDRESS, "auth", r#""x""#, None),
+        (Id::Codex, ADDRESS, "auth", r#""chatgpt""#, Some(r#""chatgpt""#)),
+        (Id::Codex, ADDRESS, "oauth", "1", None),
+        (Id::Codex, ADDRESS, "oauth", oauth, Some(r#"{"x": 5}"#)),
+        (
+            Id::Codex,
+            COMMAND,
+            "env_vars",
+            names,
+            Some(r#"["A", {"name": "B"}]"#),
+        ),
+        (Id::Codex, COMMAND, "env_vars", "3", None),
+        (Id::Opencode, ADDRESS, "oauth", "true", None),
+        (Id::Opencode, ADDRESS, "oauth", "false", Some("false")),
+        (Id::Opencode, ADDRESS, "oauth", oauth, Some(r#"{"x": 5}"#)),
+        (Id::Gemini, ADDRESS, "oauth", "5", None),
+        (Id::Gemini, ADDRESS, "authProviderType", r#""bogus""#, None),
+        (Id::Gemini, ADDRESS, "name", r#""x""#, None),
+        (Id::Gemini, ADDRESS, "mine", r#""x""#, None),
+        (Id::Claude, ADDRESS, "name", r#""x""#, Some(r#""x""#)),
+    ] {
+        let old = format!(r#"{}, "{key}": {value}}}"#, entry.trim_end_matches('}'));
+        let of_this = kept(entry, &old, editor);
+        assert_eq!(of_this.get(key), left.map(json).as_ref(), "{editor:?}: {old}");
+        assert_eq!(flaws(&of_this, editor), [] as [&str; 0], "{editor:?}: {old}");
+        let is_flawed = left != Some(value);
+        assert_eq!(
+            !flaws(&json(&old), editor).is_empty(),
+            is_flawed,
+            "{editor:?}: {old}"
+        );
     }
 }
 
