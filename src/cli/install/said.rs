@@ -93,18 +93,16 @@ impl Said {
             ..Self::default()
         };
         while let Some(word) = words.next() {
-            let (option, joined) = word.split_once('=').unwrap_or((word, ""));
-            let mut value = || {
-                if joined.is_empty() {
-                    words.next()
-                } else {
-                    Some(joined)
-                }
-            };
+            let (option, joined) = word
+                .split_once('=')
+                .map_or((word, None), |(option, value)| (option, Some(value)));
+            let mut value = || joined.or_else(|| words.next());
             match option {
                 "--port" | "--host" => drop(value()),
                 "--tools" => said.tools = value().and_then(toolsets),
-                "--agent" | "--agent-id" => said.agent = value().map(str::to_owned),
+                "--agent" | "--agent-id" => {
+                    said.agent = value().filter(|agent| !agent.is_empty()).map(str::to_owned);
+                }
                 _ => said.others.push(word.to_owned()),
             }
         }

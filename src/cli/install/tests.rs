@@ -552,6 +552,7 @@ fn in_toml_what_is_not_wanted_goes_however_it_is_written() {
 fn what_cannot_be_changed_is_named_with_its_place() {
     let json = Content::Json(SHAPE);
     let toml = Content::Toml("mcp_servers");
+    let others = "the servers are not written as install can add one; accepted: each as a table of its own, such as [mcp_servers.NAME]; write them so, and install again";
     let table = "the servers are not written as install can change them; accepted: [mcp_servers.relay] as a table of its own; take relay's entry out of the file, and install again";
     for (content, text, line, column, reason) in [
         (
@@ -631,7 +632,7 @@ fn what_cannot_be_changed_is_named_with_its_place() {
             15,
             "\"mcp_servers\" is something else; accepted: a table",
         ),
-        (toml, "mcp_servers = { a = { url = 'x' } }\n", 1, 15, table),
+        (toml, "mcp_servers = { a = { url = 'x' } }\n", 1, 15, others),
         (toml, "[mcp_servers]\nrelay.url = 'x'\n", 2, 1, table),
     ] {
         let wanted = wanted(&mut fastrand::Rng::with_seed(1));

@@ -41,7 +41,7 @@ pub fn with(text: &str, servers: &str, wanted: &Parts) -> Result<String, Flaw> {
         if let Some(table) = document.get(servers)
             && table.as_table().is_none_or(Table::is_dotted)
         {
-            return Err(no_head(text, table, servers));
+            return Err(others_without_head(text, table, servers));
         }
         let mut put = text.to_owned();
         if !put.is_empty() {
@@ -137,6 +137,13 @@ fn table_of<'a>(text: &str, entry: &'a Item, servers: &str) -> Result<&'a Table,
 fn no_head(text: &str, item: &Item, servers: &str) -> Flaw {
     let reason = format!(
         "the servers are not written as install can change them; accepted: [{servers}.{NAME}] as a table of its own; take relay's entry out of the file, and install again"
+    );
+    Flaw::at(text, item.span().map_or(0, |span| span.start), reason)
+}
+
+fn others_without_head(text: &str, item: &Item, servers: &str) -> Flaw {
+    let reason = format!(
+        "the servers are not written as install can add one; accepted: each as a table of its own, such as [{servers}.NAME]; write them so, and install again"
     );
     Flaw::at(text, item.span().map_or(0, |span| span.start), reason)
 }

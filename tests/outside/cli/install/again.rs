@@ -227,6 +227,10 @@ fn what_an_editor_refuses_beside_the_new_way_goes_with_the_old_one_in_each_of_th
             let mut expected = desk.json(&file);
             let entry = expected[servers]["relay"].as_object_mut().expect("an object");
             entry.extend(both.as_object().expect("an object").clone());
+            if editor == "gemini" {
+                // It knows no such member.
+                entry.remove("enabled");
+            }
             let entry = format!("{{{reached}, {OF_A_COMMAND}, {OF_AN_ADDRESS}, {OF_BOTH}}}");
             desk.write(&file, &format!("{{\"{servers}\": {{\"relay\": {entry}}}}}"));
             install(&desk, &[editor, "--transport", transport]);
@@ -393,4 +397,48 @@ fn an_agent_stays_whatever_its_variable_stood_beside_or_was_called() {
     install(&desk, &["cursor"]);
     let kept = json!({"command": RELAY, "args": ["mcp", "--agent", "dev-b"]});
     assert_eq!(desk.json(&cursor), json!({"mcpServers": {"relay": kept}}));
+}
+
+#[test]
+fn an_option_with_nothing_behind_its_sign_takes_no_other_word() {
+    let desk = Desk::new();
+    let cursor = desk.project.join(".cursor/mcp.json");
+    let entry = json!({"command": "/old/relay", "args": ["mcp", "--agent=", "--port", "9", "--tools=", "x"]});
+    desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+    install(&desk, &["cursor", "--transport", "http"]);
+    let kept = json!({"url": "http://localhost:7331/mcp"});
+    assert_eq!(desk.json(&cursor), json!({"mcpServers": {"relay": kept}}));
+}
+
+#[test]
+fn an_entry_that_is_switched_off_stays_so_and_is_told() {
+    let desk = Desk::new();
+    let (cursor, codex) = (
+        desk.project.join(".cursor/mcp.json"),
+        desk.home.join(".codex/config.toml"),
+    );
+    let entry = json!({"url": "http://localhost:7331/mcp", "disabled": true});
+    desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+    desk.write(
+        &codex,
+        "[mcp_servers.relay]\nurl = \"http://localhost:7331/mcp\"\nenabled = false\n",
+    );
+    let told = |editor: &str, path: &Path, by: &str| {
+        let path = path.display();
+        contains(format!(
+            "{editor}: the entry in {path} is switched off, {by}; take that out\n"
+        ))
+    };
+    let all = || told("Cursor", &cursor, "disabled is true").and(told("Codex", &codex, "enabled is false"));
+    let arguments = ["install", "--editor", "cursor", "--editor", "codex"];
+    for port in ["7331", "4000"] {
+        let arguments = [&arguments[..], &["--port", port]].concat();
+        desk.relay(&arguments).assert().code(0).stderr(all());
+    }
+    assert_eq!(desk.json(&cursor)["mcpServers"]["relay"]["disabled"], true);
+    let doctor = contains(format!(
+        "{}: its entry is switched off, enabled is false; take that out\n",
+        codex.display()
+    ));
+    desk.relay(&["doctor"]).assert().code(1).stdout(doctor);
 }

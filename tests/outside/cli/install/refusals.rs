@@ -118,3 +118,45 @@ fn what_an_editor_or_relay_does_not_have_is_refused_with_what_is_accepted() {
         .stderr("relay install: HOME is not set to an absolute path; set it to your home directory\n");
     assert_eq!(desk.files(), []);
 }
+
+#[test]
+fn a_half_of_a_character_stops_nobody_and_stays() {
+    let desk = Desk::new();
+    let (claude, cursor) = (
+        desk.project.join(".mcp.json"),
+        desk.project.join(".cursor/mcp.json"),
+    );
+    let text = "{\n  \"cut\": \"\\ud83d\",\n  \"whole\": \"\\ud83d\\ude00\"\n}\n";
+    desk.write(&claude, text);
+    desk.relay(&["install", "--editor", "claude", "--editor", "cursor"])
+        .assert()
+        .code(0);
+    let installed = fs::read_to_string(&claude).expect("it is there");
+    assert!(
+        installed.contains("\"\\ud83d\",") && installed.contains("\"relay\""),
+        "{installed}"
+    );
+    assert!(cursor.exists());
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), [(claude, text.to_owned())]);
+}
+
+#[test]
+fn servers_to_which_none_can_be_added_are_told_with_how_they_are_written() {
+    let desk = Desk::new();
+    let file = desk.home.join(".codex/config.toml");
+    let install = ["install", "--editor", "codex"];
+    let others = contains(
+        "accepted: each as a table of its own, such as [mcp_servers.NAME]; write them so, and install again\n",
+    );
+    for text in [
+        "mcp_servers.other.command = \"x\"\n",
+        "mcp_servers = { other = { command = \"x\" } }\n",
+    ] {
+        desk.write(&file, text);
+        desk.relay(&install).assert().code(1).stderr(others.clone());
+    }
+    desk.write(&file, "mcp_servers.relay.url = \"http://localhost:1/mcp\"\n");
+    let own = contains("take relay's entry out of the file, and install again");
+    desk.relay(&install).assert().code(1).stderr(own);
+}
