@@ -55,7 +55,7 @@ mod worker_files;
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::diagnostics::{self, Diagnostics};
@@ -277,6 +277,11 @@ pub fn main() -> ExitCode {
 /// nothing of a token.
 fn tell(mut answer: clap::Error) -> ExitCode {
     hide_token(&mut answer);
+    if answer.kind() == ErrorKind::InvalidUtf8
+        && let Some(name) = variable_without_utf8()
+    {
+        answer = Cli::command().error(ErrorKind::InvalidUtf8, format!("{name} is no UTF-8"));
+    }
     let shown = |text: &String| visible(text).into_owned();
     let values: Vec<_> = answer
         .context()
@@ -305,6 +310,15 @@ fn tell(mut answer: clap::Error) -> ExitCode {
         .nth(1)
         .is_some_and(|subcommand| subcommand == "hook");
     ExitCode::from(if is_hook { code.min(1) } else { code })
+}
+
+/// Returns the first of relay's variables whose value is no UTF-8, if no argument is none.
+fn variable_without_utf8() -> Option<String> {
+    if std::env::args_os().any(|argument| argument.to_str().is_none()) {
+        return None;
+    }
+    let mut variables = std::env::vars_os().filter(|(_, value)| value.to_str().is_none());
+    variables.find_map(|(name, _)| name.into_string().ok().filter(|name| name.starts_with("RELAY_")))
 }
 
 /// Takes a refused token out of an error, and what may be the second word of one that was given without quotes.

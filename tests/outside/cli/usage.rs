@@ -439,3 +439,17 @@ fn a_weak_token_is_refused_with_what_is_accepted() {
         .stdout("")
         .stderr(accepted);
 }
+
+#[test]
+fn a_variable_that_is_no_text_is_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    for variable in ["RELAY_TOKEN", "RELAY_AGENT"] {
+        for (arguments, code) in [(&["hook", "claude"][..], 1), (&["mcp"], 2)] {
+            let mut command = relay(arguments);
+            command.env(variable, std::ffi::OsStr::from_bytes(b"\xff"));
+            let named = contains(format!("error: {variable} is no UTF-8\n"));
+            command.assert().code(code).stdout("").stderr(named);
+        }
+    }
+}
