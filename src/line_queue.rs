@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 /// How long lines are gathered before they are written together, so that a burst wakes the writer once.
@@ -116,6 +116,12 @@ impl LineQueue {
         waiting.text.push_str(line);
         self.wake(waiting);
         self.flush(patience);
+        let mut waiting = self.shared().waiting();
+        if waiting.writer == Writer::NotStarted {
+            // The system gives no thread, and these may be the last words.
+            let text = std::mem::take(&mut waiting.text);
+            self.shared().write_once(text.as_bytes(), patience);
+        }
     }
 
     /// Waits until all that was added is written, but only so long.
@@ -217,6 +223,16 @@ impl Shared {
             if !is_written {
                 return;
             }
+        }
+    }
+
+    /// Writes what a descriptor takes at once, or after some time.
+    fn write_once(&self, bytes: &[u8], patience: Duration) {
+        let patience = Timespec::try_from(patience).ok();
+        let mut descriptor = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+        if poll(&mut descriptor, patience.as_ref()).is_ok_and(|ready| ready > 0) {
+            // Nobody is left to be told that it does not.
+            let _ = rustix::io::write(&self.descriptor, bytes);
         }
     }
 

@@ -364,14 +364,23 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
 /// How many files a runtime opens, and then some: one to wait for sockets with, one to be woken by, and a pair for signals.
 const RUNTIME_FILES: usize = 16;
 
-/// Makes a runtime with timers and sockets. tokio panics where there is no file for its signals, so it is looked first whether there are some.
+/// Makes a runtime with timers and sockets. tokio panics where there is no file for its signals, or no thread, so it is looked first whether
+/// there are some.
 fn runtime(builder: &mut tokio::runtime::Builder) -> std::io::Result<tokio::runtime::Runtime> {
     let stderr = std::io::stderr();
     let files: std::io::Result<Vec<_>> = (0..RUNTIME_FILES)
         .map(|_| std::os::fd::AsFd::as_fd(&stderr).try_clone_to_owned())
         .collect();
     drop(files?);
+    let thread = std::thread::Builder::new().spawn(|| {});
+    // It ends by itself, and has nothing to tell.
+    let _ = thread.map_err(no_thread)?.join();
     builder.enable_all().build()
+}
+
+/// Says what the system did not give.
+fn no_thread(error: std::io::Error) -> std::io::Error {
+    std::io::Error::new(error.kind(), format!("the system gives it no thread: {error}"))
 }
 
 /// Returns the command of a shell that is this program.

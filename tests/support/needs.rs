@@ -30,6 +30,13 @@ pub const TERMINAL: Need = Need {
     get: "apt-get install bsdutils, or python3",
 };
 
+pub const LIMITS: Need = Need {
+    calls: &[&["setpriv", "prlimit", "--version"]],
+    missing: "setpriv and prlimit of util-linux are missing",
+    tests: "what relay does where the system gives it no thread (--test outside hook_ends::where_the_system)",
+    get: "apt-get install util-linux",
+};
+
 impl Need {
     pub fn is_met(&self) -> bool {
         self.calls.iter().any(|call| {

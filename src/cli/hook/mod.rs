@@ -16,6 +16,7 @@ mod latest;
 mod tmux;
 mod wait;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ use super::install::has_claude_hooks;
 use super::messages::{check_stdout, write_stdout};
 use super::or_none::OrNone;
 use super::project::Project;
-use super::{End, Failure, block_on, say};
+use super::{End, Failure, block_on, no_thread, say};
 use crate::engine::handling;
 use crate::process::{Process, namespace};
 use crate::server::hooks;
@@ -116,7 +117,9 @@ enum Mode {
 
 /// Carries an event, or stands by.
 pub fn run(args: &Hook) -> End {
-    carried(args).unwrap_or_else(|failure| {
+    let carried = std::panic::catch_unwind(AssertUnwindSafe(|| carried(args)));
+    // What has panicked has said so.
+    carried.unwrap_or(Ok(End::Done)).unwrap_or_else(|failure| {
         say(&failure.text);
         End::Done
     })
@@ -193,10 +196,11 @@ fn carried(args: &Hook) -> Result<End, Failure> {
 /// Reads the event that the program gives its hook. One that is not there in time is not waited for.
 fn read_event() -> std::io::Result<Vec<u8>> {
     let (read, whole) = mpsc::channel();
-    std::thread::spawn(move || {
+    let reads = move || {
         let event = event::read(std::io::stdin().lock());
         let _nobody_waits = read.send(event);
-    });
+    };
+    std::thread::Builder::new().spawn(reads).map_err(no_thread)?;
     whole.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         let reason = format!("no whole event came within {} s", PATIENCE.as_secs());
         Err(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))

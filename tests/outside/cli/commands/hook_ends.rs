@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::hook::{PROCESS, Waiter, event, hook, programs, send, tell};
 use super::*;
+use crate::needs;
 
 /// A process that a waiter waits for.
 struct Sleeper(Child);
@@ -353,4 +354,61 @@ fn a_waiter_ends_with_the_session_of_its_program() {
         .stderr("");
     assert_eq!(waiter.end(), (Some(0), String::new()));
     assert_eq!(programs(&relay), []);
+}
+
+#[test]
+fn where_the_system_gives_no_thread_a_hook_ends_well_and_others_say_so() {
+    if !needs::LIMITS.is_met_or_said() {
+        return;
+    }
+    let relay = told();
+    let port = relay.port.to_string();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    // Root has no such limit, and nobody cannot read where this program lies.
+    let program = directory.path().join("relay");
+    std::fs::copy(env!("CARGO_BIN_EXE_relay"), &program).expect("a file");
+    let modes = [directory.path(), &program];
+    for path in modes {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).expect("it is one's own");
+    }
+    let without_threads = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("setpriv");
+        if rustix::process::getuid().is_root() {
+            command.args(["--reuid", "65534", "--clear-groups", "--bounding-set=-all"]);
+        }
+        command.args(["prlimit", "--nproc=0"]).arg(&program);
+        let mut command = assert_cmd::Command::from_std(command);
+        command.args(arguments).env("RELAY_PORT", &port).current_dir("/");
+        command.timeout(PATIENCE).write_stdin(event("Stop").to_string());
+        command
+    };
+    for arguments in [
+        &["hook", "claude"][..],
+        &["hook", "codex"],
+        &["hook", "gemini"],
+        &["hook", "codex", "wait"],
+    ] {
+        let panics = contains("panicked").not();
+        without_threads(arguments)
+            .assert()
+            .code(0)
+            .stdout("")
+            .stderr(panics);
+    }
+    let said = contains("the system gives it no thread: ");
+    without_threads(&["hook", "claude"]).assert().stderr(said);
+    for arguments in [
+        &["read", "dev-a"][..],
+        &["status"],
+        &["peek"],
+        &["send", "dev-a", "x", "--from", "dev-b"],
+        &["mcp"],
+        &["serve", "--port", "45017"],
+    ] {
+        let told = without_threads(arguments).assert().code(1).stdout("");
+        let stderr = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+        assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+        assert!(stderr.contains("no thread"), "{arguments:?}: {stderr}");
+    }
 }
