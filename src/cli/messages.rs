@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use chrono::{DateTime, Local};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -128,11 +130,26 @@ pub fn json_line(json: &str) -> String {
     format!("{}\n", visible_json(json.trim_end()))
 }
 
-/// Writes all of a text to stdout, or tells why not.
+/// Writes all of a text to stdout, or tells why not. One that does not block is waited for as long as somebody reads it.
 pub fn write_stdout(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+    let mut others = io::stdout().lock();
+    others.flush()?;
+    let stdout = rustix::stdio::stdout();
+    let mut left = text.as_bytes();
+    while !left.is_empty() {
+        match rustix::io::write(stdout, left) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => left = &left[count..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => match poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None) {
+                // Whose reader is gone is ready, too.
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Makes sure that somebody can see what is written to stdout. A program that is started with its stdout closed finds

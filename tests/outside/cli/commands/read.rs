@@ -337,6 +337,28 @@ fn what_a_slow_reader_takes_in_the_end_is_read_once() {
 }
 
 #[test]
+fn a_stdout_that_does_not_block_is_waited_for() {
+    let relay = told();
+    // More than a pipe holds.
+    let body = "x".repeat(100_000);
+    posted(&relay, &[&body, "two"]);
+    let (mut reader, stdout) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&stdout, true).expect("a pipe can be told not to block");
+    let mut read = begin(relay.port, &["read"], Stdio::from(stdout));
+    // Until it is full.
+    until("it is full", || {
+        rustix::io::ioctl_fionread(&reader).is_ok_and(|count| count >= 60_000)
+    });
+    let mut shown = String::new();
+    reader.read_to_string(&mut shown).expect("it is text");
+    assert_eq!(read.wait().expect("it ends").code(), Some(0));
+    for body in [body.as_str(), "  two\n"] {
+        assert_eq!(shown.matches(body).count(), 1, "{} bytes", shown.len());
+    }
+    assert_eq!(unread(&relay, "user"), 0);
+}
+
+#[test]
 fn what_comes_while_it_reads_is_for_the_next_read() {
     // Also where relay took the first back, and it was among those that waited when they were counted.
     for is_stopped in [false, true] {
