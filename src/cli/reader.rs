@@ -23,9 +23,9 @@ pub fn hand(text: &str) -> io::Result<()> {
     let stdout = rustix::stdio::stdout();
     if rustix::termios::isatty(stdout) {
         // In the background the system would stop who waits for the terminal.
-        return match is_in_foreground(stdout) {
-            true => Ok(rustix::termios::tcdrain(stdout)?),
-            false => Ok(()),
+        return match is_in_background(stdout) {
+            true => Ok(()),
+            false => Ok(rustix::termios::tcdrain(stdout)?),
         };
     }
     let mut pause_ms = LOOK_FIRST_MS;
@@ -46,9 +46,10 @@ pub fn is_gone() -> bool {
     is_pipe(stdout) && looks(stdout, 0).unwrap_or(true)
 }
 
-fn is_in_foreground(terminal: BorrowedFd<'_>) -> bool {
+/// Tells whether others have the terminal. One that is not this process's own, such as a serial line, stops nobody.
+fn is_in_background(terminal: BorrowedFd<'_>) -> bool {
     let foreground = rustix::termios::tcgetpgrp(terminal);
-    foreground.is_ok_and(|foreground| foreground == rustix::process::getpgrp())
+    foreground.is_ok_and(|foreground| foreground != rustix::process::getpgrp())
 }
 
 fn is_pipe(stdout: BorrowedFd<'_>) -> bool {
@@ -69,5 +70,26 @@ fn looks(stdout: BorrowedFd<'_>, ms: i64) -> io::Result<bool> {
             .intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL)),
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_is_not_ones_own_is_waited_for() {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&master).expect("it is one's own");
+        unlockpt(&master).expect("it is one's own");
+        let name = ptsname(&master, Vec::new()).expect("it has a name");
+        let terminal = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("it is there");
+        assert!(rustix::termios::isatty(&terminal));
+        assert!(!is_in_background(terminal.as_fd()));
     }
 }
