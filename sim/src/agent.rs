@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::client::{Answer, Ask, Losses, PATIENCE, Pipe, Session, Settings, Told, now_ms};
-use crate::history::{Asked, Belongs, Filter, Outcome, Record, Seen, TOLD};
+use crate::history::{Asked, Belongs, Filter, Incarnation, Outcome, Record, Seen, TOLD};
 use crate::memory::Memory;
 use crate::plan::projects::{project_of, whole};
 use crate::plan::{Action, AgentPlan, Call, Dialect, Illegal, Params, Transport};
@@ -141,7 +141,7 @@ impl Agent {
         {
             tools.pop();
         }
-        noted.record.incarnation = incarnation;
+        noted.went_over(session, incarnation);
         noted.understand(&answer, session.has_id());
     }
 
@@ -217,7 +217,7 @@ impl Agent {
             answered = session.ask(&ask) => answered,
             () = give_up => (None, Err("given up")),
         };
-        noted.record.incarnation = incarnation;
+        noted.went_over(session, incarnation);
         let goes_on = noted.understand(&answer, false);
         drop(noted);
         if answer.is_ok() && self.cancels_what_it_has() {
@@ -243,7 +243,7 @@ impl Agent {
         let stdio = self.plan.transport == Transport::Stdio;
         let throws_away = stdio && after_ms % 2 == 1;
         if let Some((incarnation, answer)) = answered.filter(|(_, answer)| answer.is_err() || !throws_away) {
-            noted.record.incarnation = incarnation;
+            noted.went_over(session, incarnation);
             return noted.understand(&answer, false);
         }
         // From here on the answer is thrown away, also when the machine is gone before relay has taken note.
@@ -287,7 +287,7 @@ impl Agent {
                 None if dies.is_some() => Err("given up"),
                 None => Err("no connection"),
             };
-            noted.record.incarnation = incarnation;
+            noted.went_over(session, incarnation);
             known &= noted.understand(&answer, false);
             if !known {
                 // What comes after a gap is nobody's.
@@ -423,6 +423,7 @@ impl<'a> Noted<'a> {
         let record = Record {
             agent: agent.number,
             incarnation: None,
+            nameless: false,
             bound: agent.plan.bound,
             asked,
             sent_ms: now_ms(),
@@ -444,6 +445,11 @@ impl<'a> Noted<'a> {
     }
 
     /// Notes an answer, and returns whether the session goes on. `has_id` says whether the session was given an id.
+    fn went_over(&mut self, session: &Session, incarnation: Option<Incarnation>) {
+        self.record.incarnation = incarnation;
+        self.record.nameless = !session.can_cancel();
+    }
+
     fn understand(&mut self, answer: &Answer, has_id: bool) -> bool {
         self.record.outcome = understand(&self.record.asked, answer, has_id);
         self.record.notice = notice_in(answer);

@@ -1,6 +1,6 @@
 //! What every client saw, in the order in which it happened. The only thing that the laws may look at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -104,6 +104,10 @@ pub struct Seen {
 pub struct PartShown {
     /// To which agent.
     pub agent: usize,
+    /// By a call of which relay cannot tell whose it is.
+    pub nameless: bool,
+    /// When that ended for its client.
+    pub ended_ms: u64,
     /// What it has of the body.
     pub body: String,
     /// It was marked as redelivered.
@@ -166,6 +170,8 @@ pub struct Record {
     pub agent: usize,
     /// Over which connection; none if there was none.
     pub incarnation: Option<Incarnation>,
+    /// Nothing says to relay whose its connection is: it goes over HTTP, and has no session's id.
+    pub nameless: bool,
     /// Its session is bound to its role.
     pub bound: bool,
     /// What it asked for.
@@ -231,6 +237,8 @@ pub struct History {
     pub drained: bool,
     /// The parts of messages that were shown, by the inbox, the message's id (or else its sender), and the part's number: the latest last.
     pub parts: BTreeMap<(String, String, u32), Vec<PartShown>>,
+    /// Of which inbox the last part of which message was shown, while a read with an earlier one had not ended yet.
+    pub parts_to_come: BTreeSet<(String, String)>,
     /// What happened, a line each.
     pub trace: Vec<String>,
 }
@@ -265,10 +273,7 @@ impl Log {
 
     /// Adds a call that has ended.
     pub fn ended(&self, mut record: Record) {
-        if let (Asked::Read { of, .. }, Outcome::Messages { seen, .. }) = (&record.asked, &mut record.outcome)
-        {
-            self.history().join(record.agent, of, seen);
-        }
+        let parts = self.history().join(&mut record);
         let mut line = format!("agent {}", record.agent);
         if let Some(Incarnation(number)) = record.incarnation {
             let _ = write!(line, " over {number}");
@@ -280,6 +285,7 @@ impl Log {
             Short(&record.asked),
             Shown(&record.outcome)
         );
+        line += &parts;
         if let Some(told_ms) = record.told_ms.as_ref().filter(|told| !told.is_empty()) {
             let _ = write!(line, ", told of progress at {told_ms:?}");
         }
@@ -390,15 +396,25 @@ pub fn serial(body: &str) -> &str {
 }
 
 impl History {
-    /// Puts a message together where its last part is shown, and leaves out what is not the last: each reader is shown all of them. Only a
-    /// client whose connection is gone may be mistaken for another that opens one, over HTTP: that one goes on with what the first was shown.
-    /// Nothing is shown of a message of which a part never was.
-    fn join(&mut self, agent: usize, of: &str, seen: &mut Vec<Seen>) {
+    /// Puts a message together where its last part is shown, and leaves out what is not the last: each agent is shown all of them, but for
+    /// those which relay cannot tell apart, of which one may be shown what follows on what another was shown. Nothing is shown of a message
+    /// of which a part never was. Returns what the trace says of it.
+    fn join(&mut self, record: &mut Record) -> String {
+        let mut line = String::new();
+        let (Asked::Read { of, .. }, Outcome::Messages { seen, .. }) = (&record.asked, &mut record.outcome)
+        else {
+            return line;
+        };
+        let (agent, nameless) = (record.agent, record.nameless);
+        let is_its = |part: &&PartShown| match nameless {
+            true => part.nameless,
+            false => part.agent == agent && !part.nameless,
+        };
         for shown in seen.iter_mut() {
             let Some((number, count)) = shown.part else {
                 continue;
             };
-            let key = |name: &str, number| (of.to_owned(), name.to_owned(), number);
+            let key = |name: &str, number| (of.clone(), name.to_owned(), number);
             let name = if shown.id.is_empty() {
                 &shown.from
             } else {
@@ -406,28 +422,35 @@ impl History {
             };
             let part = PartShown {
                 agent,
+                nameless,
+                ended_ms: record.ended_ms,
                 body: std::mem::take(&mut shown.body),
                 redelivered: shown.redelivered,
             };
+            let again = if part.redelivered { "again " } else { "" };
+            let _ = write!(line, ", {again}part {number} of {count} of {name}");
             self.parts.entry(key(name, number)).or_default().push(part);
-            if number < count {
+            let message = (of.clone(), name.clone());
+            let is_awaited = self.parts_to_come.remove(&message) && number > 1;
+            if number < count && !is_awaited {
                 continue;
             }
             let parts = (1..=count).map(|number| {
                 // The first may have been the answer that somebody waited for, which has no id.
-                let known = [name, &shown.from].map(|name| self.parts.get(&key(name, number)));
-                let mut shown = known.iter().copied().flatten();
-                let its_own =
-                    |shown: &'_ Vec<PartShown>| shown.iter().rfind(|part| part.agent == agent).cloned();
-                let own = shown.clone().find_map(its_own);
-                own.or_else(|| shown.find_map(|shown| shown.last().cloned()))
+                let mut known = [name, &shown.from]
+                    .map(|name| self.parts.get(&key(name, number)))
+                    .into_iter();
+                known.find_map(|known| known?.iter().rfind(is_its))
             });
-            if let Some(parts) = parts.collect::<Option<Vec<_>>>() {
-                shown.body = parts.iter().map(|part| &*part.body).collect();
-                shown.redelivered = parts.iter().any(|part| part.redelivered);
-            }
+            let Some(parts) = parts.collect::<Option<Vec<_>>>() else {
+                self.parts_to_come.insert(message);
+                continue;
+            };
+            shown.body = parts.iter().map(|part| &*part.body).collect();
+            shown.redelivered = parts.iter().any(|part| part.redelivered);
         }
         seen.retain(|shown| !(shown.part.is_some() && shown.body.is_empty()));
+        line
     }
 
     /// A number that differs when the trace does.

@@ -358,6 +358,7 @@ impl World {
                 self.log.ended(Record {
                     agent: self.plan.agents.len(),
                     incarnation,
+                    nameless: !session.can_cancel(),
                     bound: false,
                     asked,
                     sent_ms,

@@ -78,11 +78,12 @@ impl Engine {
         let Some(seen) = after.place else {
             return;
         };
-        let mut brought = self.inboxes[agent].brought_after(after.id);
+        let brought_before = self.inboxes[agent].brought_after(after.id);
+        let mut brought = brought_before.clone();
         let mut behind = self.arrived_behind(agent, seen, &brought, step.wall);
         behind.extend(self.confirm_seen(agent, seen, &brought, step));
         self.undo_unseen(agent, seen, &mut brought, step);
-        let begun = self.inbox_mut(agent).begin_parts_again(seen, &brought);
+        let begun = self.inbox_mut(agent).begin_parts_again(seen, &brought_before);
         brought.extend(begun);
         behind.sort_unstable_by_key(|(place, _)| *place);
         let fitting = self.how_many_come_again(agent, &behind);

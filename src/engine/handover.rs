@@ -75,12 +75,11 @@ impl Engine {
         let readable = filter.readable(left);
         let (inboxes, sessions) = (&mut self.inboxes, &self.sessions);
         let inbox = inboxes.get_mut(agent).expect("whoever is read for has an inbox");
-        let carrier = sessions[&session].carrier;
-        inbox.is_read_by(session, carrier, |reader| sessions.contains_key(&reader));
+        inbox.forget_streams(|stream| sessions.contains_key(&stream));
         let notice = tells && std::mem::take(&mut inbox.notice_due);
         let fit = filter
             .room
-            .map_or(Fit::All, |room| inbox.fit(session, filter, readable, &room));
+            .map_or(Fit::All, |room| inbox.fit(filter, readable, &room));
         if let (Fit::Part(seq), Some(room)) = (fit, filter.room) {
             return self.hand_over_part(session, agent, filter, (seq, &room, notice), step);
         }
@@ -91,6 +90,7 @@ impl Engine {
         let deliveries = Arc::new(deliveries);
         let remaining = inbox.unread(left);
         let id = (!deliveries.is_empty() || notice).then(|| {
+            let carrier = self.sessions[&session].carrier;
             let content = Content::Deliveries(Arc::clone(&deliveries));
             self.stand(session, carrier, agent, content, notice, step)
         });
@@ -115,8 +115,9 @@ impl Engine {
     ) -> HandedOver {
         let left = self.readable_with_tools(agent);
         let carrier = self.sessions[&session].carrier;
+        let reader = self.reader(session);
         let inbox = self.inbox_mut(agent);
-        let (delivery, part) = inbox.take_part(seq, room, session, carrier);
+        let (delivery, part) = inbox.take_part(seq, room, &reader);
         let remaining = inbox.unread(left);
         let wants_more = filter.limit != NonZeroUsize::new(1);
         let is_cut =
@@ -132,7 +133,7 @@ impl Engine {
             part,
         };
         let id = self.stand(session, carrier, agent, Content::Part(of), notice, step);
-        self.inbox_mut(agent).part_stands(seq, session, id);
+        self.inbox_mut(agent).part_stands(seq, &reader, id);
         HandedOver {
             deliveries,
             part: Some(part),

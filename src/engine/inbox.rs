@@ -18,8 +18,8 @@ use super::pushes::GivenUp;
 use super::room::Room;
 use super::time::Timestamp;
 pub(super) use again::{Asked, Place};
-pub(super) use parts::Fit;
 use parts::InParts;
+pub(super) use parts::{Fit, Reader};
 pub(super) use recent::Became;
 use recent::Recent;
 

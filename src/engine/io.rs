@@ -4,7 +4,7 @@ use super::events::Event;
 use super::frames::{Frame, Told};
 use super::handling::Mode;
 use super::invocations::InvocationView;
-use super::names::{AgentName, CallId, HandoverId, NodeId, RandomBytes, SessionId, WorkerId};
+use super::names::{AgentName, CallId, ClientId, HandoverId, NodeId, RandomBytes, SessionId, WorkerId};
 use super::programs::Abilities;
 use super::time::Timestamp;
 use super::{
@@ -24,6 +24,14 @@ pub enum Input {
         carrier: Carrier,
         /// For whom it may speak.
         who: Who,
+    },
+    /// A session's client says who it is, the same in each of its sessions: it goes on in one with what it was shown in parts in
+    /// another. Ignored if the session is not open.
+    Named {
+        /// Which session.
+        session: SessionId,
+        /// Its client.
+        client: ClientId,
     },
     /// A session is gone: its waits are cancelled, its unconfirmed hand-overs judged. Ignored if it is not open.
     Closed {

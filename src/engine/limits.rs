@@ -32,6 +32,9 @@ pub const THREAD_BYTES_MAX: usize = 128;
 /// How many messages a reply has that were asked for and are there, however little room it has: a part of one counts.
 pub const NEVER_FEWER: usize = 1;
 
+/// Most clients that are each shown a message in parts, from the first one on: of more, the one that began first begins again.
+pub const READERS_MAX: usize = 16;
+
 /// Most messages of an inbox that are kept in mind once they were read, so that they can be shown again and answered by their id.
 /// The oldest is forgotten first: it was read.
 pub const RECENT_MAX: usize = 50;

@@ -98,9 +98,9 @@ pub use io::{Carrier, Class, Command, Effect, Ending, Input, Refusal, Reply, Sig
 use limits::Bounds;
 pub use message::{Context, Delivery, Kind, Message};
 pub use names::{
-    AgentName, Boot, CallId, ChannelName, DEFAULT_PROJECT, GroupName, HandoverId, InvalidName, InvalidRoster,
-    InvocationId, Known, MessageId, NodeId, PERSON, RELAY, RandomBytes, Recipient, ResolvedBy, Role, Roster,
-    Seq, SessionId, WorkerId, check_name, is_label, shown, uuid_v4,
+    AgentName, Boot, CallId, ChannelName, ClientId, DEFAULT_PROJECT, GroupName, HandoverId, InvalidName,
+    InvalidRoster, InvocationId, Known, MessageId, NodeId, PERSON, RELAY, RandomBytes, Recipient, ResolvedBy,
+    Role, Roster, Seq, SessionId, WorkerId, check_name, is_label, shown, uuid_v4,
 };
 use nodes::Nodes;
 pub use overview::{InboxView, Overview, ProgramView, SessionView, WaitView};
@@ -330,6 +330,7 @@ impl Engine {
                 let result = self.open(session, carrier, who, step);
                 step.out.push(Effect::Opened { session, result });
             }
+            Input::Named { session, client } => self.name_client(session, client),
             Input::Closed { session, ending } => self.close(session, ending, step),
             Input::Call {
                 session,

@@ -542,6 +542,11 @@ impl fmt::Display for Roster {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SessionId(pub u64);
 
+/// What a client calls itself in each of its sessions, if it may have several: no other client does.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ClientId(pub Arc<str>);
+
 /// One tool call. Numbered by the shell over all sessions, never used again within a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::agents::NamedAs;
 use super::events::{Event, WaitEnd};
+use super::inbox::Reader;
 use super::io::{self, Carrier, Ending, Sign, Who};
-use super::names::{AgentName, CallId, HandoverId, NodeId, PERSON, SessionId};
+use super::names::{AgentName, CallId, ClientId, HandoverId, NodeId, PERSON, SessionId};
 use super::programs::Program;
 use super::timers::Timer;
 use super::{Engine, Step, nodes};
@@ -15,6 +16,8 @@ use super::{Engine, Step, nodes};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Session {
     pub carrier: Carrier,
+    /// Whose it is, if its client has said so.
+    pub client: Option<ClientId>,
     pub agent: Option<AgentName>,
     /// It is the person's, and bound to nobody.
     pub person: bool,
@@ -120,6 +123,7 @@ impl Engine {
         }
         let state = Session {
             carrier,
+            client: None,
             agent: agent.clone(),
             person,
             has_model,
@@ -144,6 +148,23 @@ impl Engine {
             person,
         });
         Ok(agent)
+    }
+
+    /// A session's client has said who it is; nothing if it is not open.
+    pub(super) fn name_client(&mut self, session: SessionId, client: ClientId) {
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.client = Some(client);
+        }
+    }
+
+    /// Returns who is shown the parts of a message in a session.
+    pub(super) fn reader(&self, session: SessionId) -> Reader {
+        let Session { client, carrier, .. } = &self.sessions[&session];
+        match (client, carrier) {
+            (Some(client), _) => Reader::Client(client.clone()),
+            (None, Carrier::Stream) => Reader::Stream(session),
+            (None, Carrier::Exchange | Carrier::Node | Carrier::Hook | Carrier::Wake) => Reader::Nameless,
+        }
     }
 
     pub(super) fn close(&mut self, session: SessionId, ending: Ending, step: &mut Step<'_>) {

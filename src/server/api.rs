@@ -341,7 +341,7 @@ type Called = Result<Option<Outcome>, engine::Refusal>;
 
 /// Calls the engine for the person.
 fn call(shared: &Arc<Shared>, link: &Link, command: impl Into<engine::Command>) -> Called {
-    let (session, _) = link.session(Who::Person)?;
+    let (session, _) = link.session(Who::Person, None)?;
     Ok(shared.owner.call(session, command.into(), None))
 }
 

@@ -29,7 +29,7 @@ use super::headers;
 use super::json_id::IdFinder;
 use super::json_rpc::{self, Envelope, Invalid};
 use super::limits::{
-    PASSED_OVER_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE, ROOM_BYTES,
+    FREE_BYTES, PASSED_OVER_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE, ROOM_BYTES,
 };
 use super::orphans::Why;
 use super::query::Asked;
@@ -158,7 +158,7 @@ async fn answer_message(
     let quirk = client.and_then(Quirk::of_client);
     let offer = asked.offer;
     let toolsets = offer.toolsets;
-    let (session, agent) = match link.session(asked.who) {
+    let (session, agent) = match link.session(asked.who, scope.as_ref().and_then(Scope::name)) {
         Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::routed),
         Ok(opened) => opened,
     };
@@ -648,10 +648,18 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for RmcpBody<B> {
             }
             (_, None) => {}
         }
+        let is_event = self.keep_alive.is_some();
         polled.map_ok(|frame| {
-            frame.map_data(|data| match self.first.take() {
-                None => data,
-                Some(first) => [first, data].concat().into(),
+            frame.map_data(|data| {
+                let data = match self.first.take() {
+                    None => data,
+                    Some(first) => [first, data].concat().into(),
+                };
+                // Of one that is no event, all is there at once, and counted.
+                match is_event && data.len() > FREE_BYTES {
+                    true => self.link.account().charged(data),
+                    false => data,
+                }
             })
         })
     }

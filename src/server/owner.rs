@@ -47,8 +47,8 @@ use super::random::Random;
 use super::requests::{Cancelled, Request, RequestKey, Requests};
 use super::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, TryLockError};
 use crate::engine::{
-    AgentName, CallId, Carrier, Command, Delivery, Effect, Ending, Event, HandoverId, Input, Refusal, Reply,
-    SessionId, Sign, Timestamp, WaitEnd, Who,
+    AgentName, CallId, Carrier, ClientId, Command, Delivery, Effect, Ending, Event, HandoverId, Input,
+    Refusal, Reply, SessionId, Sign, Timestamp, WaitEnd, Who,
 };
 
 pub use gone::Gone;
@@ -240,6 +240,11 @@ impl Owner {
         result.map(|agent| (session, agent))
     }
 
+    /// Says whose a session is.
+    pub fn name_client(&self, session: SessionId, client: ClientId) {
+        self.step(Input::Named { session, client });
+    }
+
     /// Calls a tool; returns nothing if the request was cancelled before it came, or its session is closed.
     pub fn call(
         self: &Arc<Self>,
@@ -417,6 +422,7 @@ impl Owner {
         let own_call = match &input {
             Input::Call { call, .. } => Some(*call),
             Input::Opened { .. }
+            | Input::Named { .. }
             | Input::Closed { .. }
             | Input::Cancelled { .. }
             | Input::Signed { .. }

@@ -44,6 +44,14 @@ impl Scope {
         (session.len() <= REQUEST_ID_BYTES_MAX).then(|| Self::Named(session.into()))
     }
 
+    /// Returns what its client calls itself, over whatever connection.
+    pub fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Stream(_) => None,
+            Self::Named(session) => Some(session),
+        }
+    }
+
     /// Returns which client it is, if its session's id says so.
     pub fn client(&self) -> Option<Client> {
         match self {

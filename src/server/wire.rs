@@ -14,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::budget::Account;
-use super::limits::{ACKNOWLEDGE_PATIENCE, LINGER, LOOK_AGAIN, LOOKS_MAX};
+use super::limits::{ACKNOWLEDGE_PATIENCE, CLIENTS_MAX, LINGER, LOOK_AGAIN, LOOKS_MAX};
 use super::orphans::Ticket;
 use super::owner::{Owner, Receipt};
-use crate::engine::{AgentName, Carrier, Ending, HandoverId, Input, Refusal, SessionId, Sign, Who};
+use crate::engine::{AgentName, Carrier, ClientId, Ending, HandoverId, Input, Refusal, SessionId, Sign, Who};
 
 /// How many slices hyper writes at once, at the most: <https://docs.rs/hyper/1/src/hyper/proto/h1/io.rs.html>.
 const SLICES_MAX: usize = 64;
@@ -125,9 +125,19 @@ struct ConnectionState {
     shown: Option<HandoverId>,
     /// One was passed that no bytes can prove to be read any more.
     unprovable: bool,
-    /// The sessions of the calls that this connection carried, by whom they were opened for.
-    sessions: Vec<(Who, SessionId, Option<AgentName>)>,
+    /// The sessions of the calls that this connection carried.
+    sessions: Vec<Opened>,
     ending: Option<Ending>,
+}
+
+/// A session of a connection's calls.
+struct Opened {
+    /// For whom it was opened.
+    who: Who,
+    /// What its client calls itself, once it has done so.
+    client: Option<Arc<str>>,
+    session: SessionId,
+    bound: Option<AgentName>,
 }
 
 impl ConnectionState {
@@ -202,20 +212,45 @@ impl Link {
         })
     }
 
-    /// Returns the session of this connection's calls for an agent, for none in particular, or for the person; opens it
-    /// if need be.
+    /// Returns the session of this connection's calls for an agent, for none in particular, or for the person, of a client that
+    /// names itself or does not; opens it if need be.
     ///
     /// # Errors
     ///
     /// The engine's refusal of a new session.
-    pub fn session(&self, who: Who) -> Result<(SessionId, Option<AgentName>), Refusal> {
+    pub fn session(
+        &self,
+        who: Who,
+        client: Option<&Arc<str>>,
+    ) -> Result<(SessionId, Option<AgentName>), Refusal> {
         let mut state = self.state();
-        if let Some((_, session, bound)) = state.sessions.iter().find(|(asked, _, _)| *asked == who) {
-            return Ok((*session, bound.clone()));
+        let is_its = |opened: &&mut Opened| {
+            opened.who == who && (client.is_none() || opened.client.as_ref() == client)
+        };
+        if let Some(opened) = state.sessions.iter_mut().find(is_its) {
+            return Ok((opened.session, opened.bound.clone()));
         }
-        let (session, bound) = self.0.owner.open(Carrier::Exchange, who.clone())?;
-        state.sessions.push((who, session, bound.clone()));
-        Ok((session, bound))
+        let client = client.filter(|_| state.sessions.len() < CLIENTS_MAX);
+        let owner = &self.0.owner;
+        let mut nameless = state.sessions.iter_mut();
+        let nameless = nameless.find(|opened| opened.who == who && opened.client.is_none());
+        let opened = match nameless {
+            Some(opened) => opened,
+            None => {
+                let (session, bound) = owner.open(Carrier::Exchange, who.clone())?;
+                state.sessions.push_mut(Opened {
+                    who,
+                    client: None,
+                    session,
+                    bound,
+                })
+            }
+        };
+        if let Some(client) = client {
+            opened.client = Some(Arc::clone(client));
+            owner.name_client(opened.session, ClientId(Arc::clone(client)));
+        }
+        Ok((opened.session, opened.bound.clone()))
     }
 
     /// Waits until a reply whose bytes may have left already is reported, so that a next call finds it so.
@@ -343,7 +378,7 @@ impl Link {
         );
         drop(sent);
         let ending = ending.unwrap_or(Ending::Broken);
-        for (_, session, _) in sessions {
+        for Opened { session, .. } in sessions {
             self.0.owner.close(session, ending);
         }
         if let Some(handover) = shown.filter(|_| ending == Ending::Broken) {

@@ -475,6 +475,16 @@ fn a_message_of_which_a_part_has_arrived_begins_again_and_not_twice() {
 }
 
 #[test]
+fn a_message_of_which_one_part_has_arrived_and_the_next_is_in_doubt_begins_again() {
+    let mut relay = with_parts();
+    assert_eq!(part(&mut relay, 11, None), Some((1, 2, false)));
+    confirm(&mut relay, 11);
+    assert_eq!(part(&mut relay, 12, None), Some((2, 2, false)));
+    assert_eq!(part(&mut relay, 13, Some(1)), Some((1, 2, true)));
+    assert_eq!(part(&mut relay, 14, Some(1)), Some((2, 2, true)));
+}
+
+#[test]
 fn a_message_all_of_whose_parts_are_in_replies_is_read_by_being_named() {
     let mut relay = with_parts();
     assert_eq!(part(&mut relay, 11, None), Some((1, 2, false)));

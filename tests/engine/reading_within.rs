@@ -1,7 +1,8 @@
 //! Reads whose replies have no room for all that waits: as much is taken as fits, and a message that does not fit is shown in parts.
 
-use relay::engine::holds;
+use relay::engine::limits::READERS_MAX;
 use relay::engine::room::{Escapes, Form, Part, Room};
+use relay::engine::{ClientId, holds};
 
 use super::*;
 
@@ -321,33 +322,61 @@ fn whoever_has_the_last_part_and_loses_one_sees_the_rest_again_and_all_others_se
 }
 
 #[test]
-fn a_later_connection_goes_on_where_one_stopped_whose_client_may_open_one_for_each_call() {
-    const NEXT: SessionId = SessionId(5);
-    const LATER: SessionId = SessionId(6);
+fn a_client_that_names_itself_goes_on_in_each_of_its_sessions_and_the_nameless_are_one() {
     let (mut relay, [a, b, c]) = with_three();
     let read = |relay: &mut Relay, session, call| {
         let effects = relay.call(session, call, read_within("dev-a", 310));
         relay.passed(call);
+        relay.followed(call);
         shown(&effects)
     };
-    for session in [EXCHANGE, NEXT, LATER] {
+    let exchanges = [11, 12, 13, 14, 15].map(SessionId);
+    for session in exchanges {
         relay.open(session, Carrier::Exchange, None);
     }
-    assert_eq!(read(&mut relay, NEXT, 11), part(&a, false, (1, 3), 2));
-    relay.followed(11);
-    // It is there still, so it is another client.
-    assert_eq!(read(&mut relay, LATER, 12), part(&a, true, (1, 3), 2));
-    assert_eq!(read(&mut relay, LATER, 13), part(&b, true, (2, 3), 2));
-    relay.lost(13);
-    relay.close(LATER, Ending::Orderly);
-    relay.close(NEXT, Ending::Orderly);
-    // One that was there before, and a stream, are none that it has opened.
-    assert_eq!(read(&mut relay, EXCHANGE, 14), part(&a, true, (1, 3), 2));
-    assert_eq!(read(&mut relay, A, 15), part(&a, true, (1, 3), 2));
-    let newest = SessionId(7);
-    relay.open(newest, Carrier::Exchange, None);
-    assert_eq!(read(&mut relay, newest, 16), part(&b, true, (2, 3), 2));
-    assert_eq!(read(&mut relay, newest, 17), part(&c, true, (3, 3), 1));
+    let [own, its_other, of_another, nameless, nameless_too] = exchanges;
+    for (session, client) in [(own, "x"), (its_other, "x"), (of_another, "y")] {
+        relay.handle(Input::Named {
+            session,
+            client: ClientId(client.into()),
+        });
+    }
+    assert_eq!(read(&mut relay, own, 21), part(&a, false, (1, 3), 2));
+    assert_eq!(read(&mut relay, of_another, 22), part(&a, true, (1, 3), 2));
+    assert_eq!(read(&mut relay, nameless, 23), part(&a, true, (1, 3), 2));
+    assert_eq!(read(&mut relay, nameless_too, 24), part(&b, true, (2, 3), 2));
+    relay.close(own, Ending::Orderly);
+    assert_eq!(read(&mut relay, its_other, 25), part(&b, true, (2, 3), 2));
+    assert_eq!(read(&mut relay, its_other, 26), part(&c, true, (3, 3), 1));
+    assert_eq!(
+        read(&mut relay, of_another, 27),
+        whole(&[("behind", false)], 0, false)
+    );
+}
+
+#[test]
+fn of_too_many_that_are_shown_parts_the_first_begins_again() {
+    let mut relay = Relay::told_within(Bounds {
+        sessions_max: 2 * READERS_MAX,
+        ..LARGE
+    });
+    relay.call(B, 1, post(Some("pm"), "dev-a", &three().concat()));
+    let readers = u64::try_from(READERS_MAX).expect("they are few");
+    let sessions: Vec<SessionId> = (0..=readers).map(|reader| SessionId(100 + reader)).collect();
+    for session in &sessions {
+        relay.open(*session, Carrier::Stream, None);
+    }
+    let mut calls = 200..;
+    let mut read = |session| {
+        let call = calls.next().expect("they have no end");
+        shown(&relay.call(session, call, read_within("dev-a", 310))).part
+    };
+    for session in &sessions {
+        assert_eq!(read(*session), Some((1, 3)));
+    }
+    assert_eq!(read(sessions[1]), Some((2, 3)));
+    assert_eq!(read(sessions[0]), Some((1, 3)));
+    assert_eq!(read(sessions[1]), Some((1, 3)));
 }
 
 #[test]
@@ -591,23 +620,54 @@ fn a_later_instance_is_shown_all_parts_marked() {
 
 #[test]
 fn what_one_tool_began_to_show_another_that_shows_less_of_it_ends() {
+    let body = "b".repeat(300);
+    let (mut relay, bare) = with_metadata(&body);
+    let mut shown_before = String::new();
+    let mut calls = 2..;
+    while !shown_before.contains('{') {
+        let call = calls.next().expect("they have no end");
+        let next = shown(&relay.call(A, call, read_within("dev-a", 400)));
+        assert!(next.is_cut, "{next:?}");
+        shown_before.push_str(&next.bodies[0].0);
+    }
+    let [last, look_at, none] = [(); 3].map(|()| calls.next().expect("they have no end"));
+    let end = shown(&relay.call(A, last, bare));
+    let (number, of) = end.part.expect("it is one");
+    assert_eq!(number, of);
+    assert_eq!(end.bodies, [(String::new(), false)]);
+    relay.passed(last);
+    relay.call(A, look_at, look("pm"));
+    relay.settle();
+    let rest = relay.call(A, none, read_within("dev-a", 400));
+    assert_eq!(shown(&rest), whole(&[], 0, false));
+}
+
+#[test]
+fn what_one_tool_began_to_show_another_that_has_room_for_what_it_shows_of_it_shows_whole_and_marked() {
+    let (mut relay, bare) = with_metadata("body");
+    let first = shown(&relay.call(A, 2, read_within("dev-a", 400)));
+    assert!(
+        first.bodies[0].0.starts_with("body{") && first.is_cut,
+        "{first:?}"
+    );
+    assert_eq!(shown(&relay.call(A, 3, bare)), whole(&[("body", true)], 0, false));
+}
+
+/// A relay in which pm has sent dev-a a body with 600 bytes of metadata, and a read by a tool that does not show those.
+fn with_metadata(body: &str) -> (Relay, Command) {
     let mut relay = Relay::told_within(LARGE);
-    let metadata = format!("{{\"key\":\"{}\"}}", "m".repeat(600));
     let options = mail::PostOptions {
-        metadata: Some(metadata.clone()),
+        metadata: Some(format!("{{\"key\":\"{}\"}}", "m".repeat(600))),
         ..mail::PostOptions::default()
     };
     let command = mail::Command::Post {
         from: Some("pm".to_owned()),
         to: "dev-a".to_owned(),
         kind: Kind::Free,
-        body: "body".to_owned(),
+        body: body.to_owned(),
         options: Some(Box::new(options)),
     };
     relay.call(B, 1, command.into());
-    let first = shown(&relay.call(A, 2, read_within("dev-a", 400)));
-    let (text, _) = &first.bodies[0];
-    assert!(text.starts_with("body{") && first.is_cut, "{first:?}");
     let mut bare = mail::Command::read_all(Some("dev-a".to_owned()), 0);
     if let mail::Command::Read { room: within, .. } = &mut bare {
         let form = Form {
@@ -616,12 +676,5 @@ fn what_one_tool_began_to_show_another_that_shows_less_of_it_ends() {
         };
         *within = Some(Room { bytes: 400, form });
     }
-    assert_eq!(shown(&relay.call(A, 3, bare.into())), part("", false, (2, 2), 0));
-    relay.passed(3);
-    relay.call(A, 4, look("pm"));
-    relay.settle();
-    assert_eq!(
-        shown(&relay.call(A, 5, read_within("dev-a", 400))),
-        whole(&[], 0, false)
-    );
+    (relay, bare.into())
 }

@@ -110,12 +110,16 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Tells whether a part of a message may have been shown before.
+    /// Tells whether a part of a message was shown before a read had ended.
     fn was_begun(&self, seen: &Seen, read: &Record) -> bool {
         let Asked::Read { of, .. } = &read.asked else {
             return false;
         };
-        let began = |name: &String| self.history.parts.contains_key(&(of.clone(), name.clone(), 1));
+        let began = |name: &String| {
+            let first = self.history.parts.get(&(of.clone(), name.clone(), 1));
+            let mut first = first.into_iter().flatten();
+            first.any(|part| part.ended_ms <= read.ended_ms && seen.body.starts_with(&part.body))
+        };
         began(&seen.id) || began(&seen.from)
     }
 

@@ -105,6 +105,8 @@ pub enum Bug {
     StoppedTooEarly,
     /// A reply is as long as what waits, whatever its client shows.
     RoomIgnored,
+    /// All clients that name themselves are taken for one: each is shown other parts of a message.
+    ClientsAreOne,
     /// What waits does so by the clock that people read. In the server's clock.
     WaitsByTheWall,
     /// Something panics. In the clients.
@@ -123,7 +125,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 58] = [
+    pub const ALL: [Self; 59] = [
         Self::Lifo,
         Self::AfterIgnored,
         Self::AskedAgainUnmarked,
@@ -175,6 +177,7 @@ impl Bug {
         Self::GroupShared,
         Self::StoppedTooEarly,
         Self::RoomIgnored,
+        Self::ClientsAreOne,
         Self::WaitsByTheWall,
         Self::Panics,
         Self::ProgressLost,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use relay::engine::{
-    AgentName, CallId, Carrier, Command, DEFAULT_PROJECT, Delivery, Effect, Ending, HandoverId, Input,
-    Message, MessageId, Recipient, Refusal, Reply, ResolvedBy, SessionId, Sign, Timestamp, Who, agents, mail,
+    AgentName, CallId, Carrier, ClientId, Command, DEFAULT_PROJECT, Delivery, Effect, Ending, HandoverId,
+    Input, Message, MessageId, Recipient, Refusal, Reply, ResolvedBy, SessionId, Sign, Timestamp, Who,
+    agents, mail,
 };
 
 use super::reads::NEVER_USED;
@@ -63,7 +64,9 @@ impl Tap {
                 who: Who::Registered(registration),
                 ..
             } => self.spoil_registration(now, registration),
+            Input::Named { client, .. } if self.has(Bug::ClientsAreOne) => *client = ClientId("one".into()),
             Input::Opened { .. }
+            | Input::Named { .. }
             | Input::Signed { .. }
             | Input::KeptAlive { .. }
             | Input::WallClock { .. }

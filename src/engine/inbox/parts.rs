@@ -3,19 +3,30 @@
 
 use std::collections::BTreeSet;
 
-use super::super::io::Carrier;
-use super::super::limits::NEVER_FEWER;
+use super::super::limits::{NEVER_FEWER, READERS_MAX};
 use super::super::message::Delivery;
-use super::super::names::{HandoverId, Seq, SessionId};
+use super::super::names::{ClientId, HandoverId, Seq, SessionId};
 use super::super::room::{Part, Room};
 use super::{Engine, Filter, Inbox, Place, Readable};
+
+/// Whoever is shown parts of messages: it goes on with the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(in super::super) enum Reader {
+    /// A client that gives this name in all of its sessions.
+    Client(ClientId),
+    /// The client of a stream, as long as that is open.
+    Stream(SessionId),
+    /// All clients that give no name and may have a session for each call: nothing tells them apart.
+    Nameless,
+}
 
 /// A message that is shown in parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(in super::super) struct InParts {
-    /// Whoever is shown it, each from its first part on.
-    readers: Vec<Reader>,
+    /// To whom, each from its first part on, in the order in which they began.
+    shown: Vec<Shown>,
     /// The latest of all hand-overs of its parts.
     latest: Option<HandoverId>,
     /// The message, once its last part is in a reply to the only reader that is left: it waits no more.
@@ -25,11 +36,8 @@ pub(in super::super) struct InParts {
 /// How far a message has been shown to one reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-struct Reader {
-    /// Whose replies have its parts.
-    session: SessionId,
-    /// Its client may have a session for each call.
-    is_exchange: bool,
+struct Shown {
+    to: Reader,
     /// The first byte that is to be shown next.
     next: usize,
     /// The number of the part that begins there.
@@ -40,25 +48,46 @@ struct Reader {
     standing: BTreeSet<HandoverId>,
 }
 
-impl Reader {
-    fn has_nothing(&self) -> bool {
+impl Shown {
+    fn is_nothing(&self) -> bool {
         self.next == 0 && self.standing.is_empty()
     }
 
-    /// Tells whether a session that has been shown nothing may be the client of this one, whose session is gone: it goes on then.
-    fn may_be(&self, session: SessionId) -> bool {
-        self.is_exchange && self.session < session
+    /// From here on the message is to be shown again.
+    fn goes_back(&mut self, next: usize, number: u32) {
+        (self.next, self.number, self.of) = (next, number, None);
     }
 }
 
 impl InParts {
-    fn reader(&mut self, session: SessionId) -> Option<&mut Reader> {
-        self.readers.iter_mut().find(|reader| reader.session == session)
+    /// Returns how far it was shown to a reader, which is nothing for a new one. Of more than [`READERS_MAX`] the first is
+    /// shown it from the beginning, too.
+    fn shown_to(&mut self, reader: &Reader) -> &mut Shown {
+        let known = self.shown.iter().position(|shown| shown.to == *reader);
+        let place = known.unwrap_or_else(|| {
+            if self.shown.len() == READERS_MAX {
+                self.shown.remove(0);
+            }
+            self.shown.push(Shown {
+                to: reader.clone(),
+                next: 0,
+                number: 1,
+                of: None,
+                standing: BTreeSet::new(),
+            });
+            self.shown.len() - 1
+        });
+        &mut self.shown[place]
     }
 
-    fn reader_of(&mut self, handover: HandoverId) -> Option<&mut Reader> {
-        let mut readers = self.readers.iter_mut();
-        readers.find(|reader| reader.standing.contains(&handover))
+    fn shown_by(&mut self, handover: HandoverId) -> Option<&mut Shown> {
+        self.shown
+            .iter_mut()
+            .find(|shown| shown.standing.contains(&handover))
+    }
+
+    fn standing(&self) -> impl Iterator<Item = &HandoverId> {
+        self.shown.iter().flat_map(|shown| &shown.standing)
     }
 }
 
@@ -84,19 +113,16 @@ pub(in super::super) struct ShownInParts<'a> {
 }
 
 impl Inbox {
-    /// Finds what a reply to a session has room for of what a filter means.
-    pub fn fit(&self, session: SessionId, filter: &Filter, readable: Readable, room: &Room) -> Fit {
+    /// Finds what a reply has room for of what a filter means. Whoever has been shown some parts of what it has room for now is shown all of
+    /// it again.
+    pub fn fit(&self, filter: &Filter, readable: Readable, room: &Room) -> Fit {
         let messages = self.matching(filter, readable).map(|delivery| &*delivery.message);
-        if self.parts.is_empty() && room.takes_any(messages) {
+        if room.takes_any(messages) {
             return Fit::All;
         }
         let mut left = room.for_messages();
         for (count, delivery) in self.matching(filter, readable).enumerate() {
-            let taken = match self.has_begun(delivery.seq, session) {
-                true => None,
-                false => room.taken_by(&delivery.message, left),
-            };
-            match taken {
+            match room.taken_by(&delivery.message, left) {
                 Some(taken) => left -= taken,
                 None if count < NEVER_FEWER => return Fit::Part(delivery.seq),
                 None => return Fit::Oldest(count),
@@ -105,86 +131,61 @@ impl Inbox {
         Fit::All
     }
 
-    fn has_begun(&self, seq: Seq, session: SessionId) -> bool {
-        let shown = self.parts.get(&seq);
-        let mut readers = shown.into_iter().flat_map(|shown| &shown.readers);
-        readers.any(|reader| reader.session == session && reader.next > 0)
-    }
-
-    /// Takes the next part of what waits at a place for a reply with so much room to a session. With its last part the message waits no
+    /// Takes the next part of what waits at a place for a reply with so much room to a reader. With its last part the message waits no
     /// more, and keeps its room: whoever else has seen a part of it is not shown the others.
-    pub fn take_part(
-        &mut self,
-        seq: Seq,
-        room: &Room,
-        session: SessionId,
-        carrier: Carrier,
-    ) -> (Delivery, Part) {
-        let shown = self.parts.entry(seq).or_default();
-        if shown.reader(session).is_none() {
-            let is_shown = !shown.readers.is_empty();
-            shown.readers.push(Reader {
-                session,
-                is_exchange: carrier == Carrier::Exchange,
-                next: 0,
-                number: 1,
-                of: None,
-                standing: BTreeSet::new(),
-            });
-            if is_shown {
-                self.mark_redelivered(seq);
-            }
+    pub fn take_part(&mut self, seq: Seq, room: &Room, reader: &Reader) -> (Delivery, Part) {
+        let in_parts = self.parts.entry(seq).or_default();
+        if in_parts.shown.iter().any(|shown| shown.to != *reader) {
+            self.mark_redelivered(seq);
         }
         let delivery = self.at(seq).clone();
-        let shown = self.parts.get_mut(&seq).expect("it has a reader");
-        let reader = shown.reader(session).expect("it was put in if it was not there");
-        let of = reader.of.filter(|(counted, _)| counted == room);
+        let in_parts = self.parts.entry(seq).or_default();
+        let shown = in_parts.shown_to(reader);
+        let of = shown.of.filter(|(counted, _)| counted == room);
         let part = room.part(
             &delivery.message,
-            reader.next,
-            (reader.number, of.map(|(_, of)| of)),
+            shown.next,
+            (shown.number, of.map(|(_, of)| of)),
         );
-        reader.of = Some((*room, part.of));
-        reader.next = part.to;
-        reader.number = part.number + 1;
+        shown.of = Some((*room, part.of));
+        shown.next = part.to;
+        shown.number = part.number + 1;
         if part.is_last() {
-            shown.readers.retain(|reader| reader.session == session);
-            shown.whole = Some(delivery.clone());
+            in_parts.shown.retain(|shown| shown.to == *reader);
+            in_parts.whole = Some(delivery.clone());
             let taken = self.remove_here(seq);
             self.hand(std::slice::from_ref(&taken));
         }
         (delivery, part)
     }
 
-    /// Takes note of the hand-over to a session of a part that was taken.
-    pub fn part_stands(&mut self, seq: Seq, session: SessionId, handover: HandoverId) {
-        let shown = self.parts.get_mut(&seq).expect("a part of it was taken");
-        shown.latest = Some(handover);
-        let reader = shown.reader(session).expect("a part was taken for it");
-        reader.standing.insert(handover);
+    /// Takes note of the hand-over to a reader of a part that was taken.
+    pub fn part_stands(&mut self, seq: Seq, reader: &Reader, handover: HandoverId) {
+        let in_parts = self.parts.get_mut(&seq).expect("a part of it was taken");
+        in_parts.latest = Some(handover);
+        in_parts.shown_to(reader).standing.insert(handover);
     }
 
     /// Tells whether a hand-over has a part that counts of what has that place.
     pub fn has_part(&self, seq: Seq, handover: HandoverId) -> bool {
-        let shown = self.parts.get(&seq);
-        let mut readers = shown.into_iter().flat_map(|shown| &shown.readers);
-        readers.any(|reader| reader.standing.contains(&handover))
+        let in_parts = self.parts.get(&seq);
+        in_parts.is_some_and(|in_parts| in_parts.standing().any(|standing| *standing == handover))
     }
 
     /// A part has arrived. Returns the message if all of it has, which is to be released, and with which hand-over the latest part
     /// was handed over; nothing if it is not shown in parts any more.
     pub fn part_arrived(&mut self, seq: Seq, handover: HandoverId) -> Option<(Delivery, HandoverId)> {
-        let shown = self.parts.get_mut(&seq)?;
-        let reader = shown.reader_of(handover)?;
-        reader.standing.remove(&handover);
-        if !reader.standing.is_empty() {
+        let in_parts = self.parts.get_mut(&seq)?;
+        let shown = in_parts.shown_by(handover)?;
+        shown.standing.remove(&handover);
+        if !shown.standing.is_empty() {
             return None;
         }
-        let whole = shown.whole.take();
-        let latest = shown.latest.expect("a part of it was handed over");
-        self.forget_readers_of_nothing(seq);
-        if whole.is_some() {
-            self.forget_parts(seq);
+        let whole = in_parts.whole.take();
+        let latest = in_parts.latest.expect("a part of it was handed over");
+        match whole {
+            Some(_) => drop(self.parts.remove(&seq)),
+            None => self.forget_who_was_shown_nothing(seq),
         }
         whole.map(|whole| (whole, latest))
     }
@@ -192,63 +193,55 @@ impl Inbox {
     /// A part has not arrived: from it on the message is to be shown again, marked. Returns the message if it does not wait any more, which is to
     /// be put back; nothing if it is not shown in parts any more.
     pub fn part_returned(&mut self, seq: Seq, handover: HandoverId, part: Part) -> Option<Delivery> {
-        let shown = self.parts.get_mut(&seq)?;
-        let reader = shown.reader_of(handover)?;
-        reader.standing.remove(&handover);
-        if part.from < reader.next {
-            (reader.next, reader.number) = (part.from, part.number);
-            reader.of = None;
+        let in_parts = self.parts.get_mut(&seq)?;
+        let shown = in_parts.shown_by(handover)?;
+        shown.standing.remove(&handover);
+        if part.from < shown.next {
+            shown.goes_back(part.from, part.number);
         }
-        let whole = shown.whole.take();
-        self.forget_readers_of_nothing(seq);
+        let whole = in_parts.whole.take();
+        self.forget_who_was_shown_nothing(seq);
         if whole.is_none() {
             self.mark_redelivered(seq);
         }
         whole
     }
 
-    fn forget_readers_of_nothing(&mut self, seq: Seq) {
-        let Some(shown) = self.parts.get_mut(&seq) else {
+    fn forget_who_was_shown_nothing(&mut self, seq: Seq) {
+        let Some(in_parts) = self.parts.get_mut(&seq) else {
             return;
         };
-        shown.readers.retain(|reader| !reader.has_nothing());
-        if shown.readers.is_empty() {
+        in_parts.shown.retain(|shown| !shown.is_nothing());
+        if in_parts.shown.is_empty() {
             self.parts.remove(&seq);
         }
     }
 
-    /// A session is about to be shown something. Whoever's stream is gone is shown no more; whoever has a session for each call may be
-    /// the one that reads now.
-    pub fn is_read_by(&mut self, session: SessionId, carrier: Carrier, is_open: impl Fn(SessionId) -> bool) {
+    /// Shows nothing more to whoever had a stream that is gone: what waits is marked, since some of it has been shown.
+    pub fn forget_streams(&mut self, is_open: impl Fn(SessionId) -> bool) {
         if self.parts.is_empty() {
             return;
         }
-        let begun = self.parts.iter_mut().filter(|(_, shown)| shown.whole.is_none());
+        let is_gone = |shown: &Shown| matches!(shown.to, Reader::Stream(stream) if !is_open(stream));
         let mut left = Vec::new();
-        for (seq, shown) in begun {
-            let before = shown.readers.len();
-            shown
-                .readers
-                .retain(|reader| reader.is_exchange || is_open(reader.session));
-            if shown.readers.len() < before {
+        for (seq, in_parts) in self.parts.iter_mut().filter(|(_, shown)| shown.whole.is_none()) {
+            if in_parts.shown.iter().any(is_gone) {
+                in_parts.shown.retain(|shown| !is_gone(shown));
                 left.push(*seq);
-            }
-            if carrier == Carrier::Exchange && shown.reader(session).is_none() {
-                let gone = shown.readers.iter_mut().filter(|reader| !is_open(reader.session));
-                let gone = gone.filter(|reader| reader.may_be(session));
-                if let Some(furthest) = gone.max_by_key(|reader| reader.next) {
-                    furthest.session = session;
-                }
             }
         }
         for seq in left {
-            self.forget_readers_of_nothing(seq);
+            self.forget_who_was_shown_nothing(seq);
             self.mark_redelivered(seq);
         }
     }
 
-    /// Shows what waits in parts from its beginning, marked, whoever reads.
+    /// Shows what is shown in parts from its beginning, marked, whoever reads: what waits, and what does not wait any more if it comes back.
     pub fn begin_parts_anew(&mut self) {
+        let wholes = self.parts.values_mut().filter(|shown| shown.whole.is_some());
+        for shown in wholes.flat_map(|in_parts| &mut in_parts.shown) {
+            shown.goes_back(0, 1);
+        }
         let begun = self.parts.iter().filter(|(_, shown)| shown.whole.is_none());
         let begun: Vec<Seq> = begun.map(|(seq, _)| *seq).collect();
         self.begin_again(&begun);
@@ -298,13 +291,11 @@ impl Inbox {
     fn knows_what_is_in_parts(&self, is_of: impl Fn(Seq, HandoverId) -> bool) -> bool {
         self.parts.iter().all(|(seq, shown)| {
             let is_here = self.waiting.contains_key(seq) || self.aside.contains_key(seq);
-            let standing = || shown.readers.iter().flat_map(|reader| &reader.standing);
-            let have_begun = shown.readers.iter().all(|reader| !reader.has_nothing());
-            let stands = standing().all(|handover| is_of(*seq, *handover));
+            let have_begun = shown.shown.iter().all(|shown| !shown.is_nothing());
+            let stands = shown.standing().all(|handover| is_of(*seq, *handover));
             let is_known = have_begun && stands && is_here == shown.whole.is_none();
-            is_known
-                && !shown.readers.is_empty()
-                && (is_here || (shown.readers.len() == 1 && standing().next().is_some()))
+            let is_whole = shown.shown.len() == 1 && shown.standing().next().is_some();
+            is_known && (1..=READERS_MAX).contains(&shown.shown.len()) && (is_here || is_whole)
         })
     }
 }

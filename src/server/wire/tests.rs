@@ -79,7 +79,7 @@ fn scene(io: &mut Builder, arrived: &[u64]) -> Scene {
         half_closed: Arc::default(),
     };
     let wire = Wire::new(socket, Arc::clone(&owner));
-    let (session, _) = wire.link.session(Who::Agent(None)).expect("there is room");
+    let (session, _) = wire.link.session(Who::Agent(None), None).expect("there is room");
     let (_, receipt) = receipt(&owner, Carrier::Exchange);
     told.take();
     let handover = receipt.handover();
@@ -350,7 +350,11 @@ async fn a_request_that_was_sent_too_early_does_not_end_the_doubt_in_the_reply_b
     scene.read().await;
     scene.sent();
     scene.wire.write_all(b"r").await.expect("it is taken");
-    scene.wire.link.session(Who::Agent(None)).expect("it is open");
+    scene
+        .wire
+        .link
+        .session(Who::Agent(None), None)
+        .expect("it is open");
     scene.wire.write_all(b"other").await.expect("it is taken");
     scene.wire.shutdown().await.expect("it ends");
     scene.told.take();
@@ -381,7 +385,7 @@ async fn a_session_is_one_for_each_agent_that_a_connection_asks_for() {
     let scene = scene(&mut Builder::new(), &[]);
     let link = &scene.wire.link;
     let session = |agent: Option<&str>| {
-        link.session(Who::Agent(agent.map(str::to_owned)))
+        link.session(Who::Agent(agent.map(str::to_owned)), None)
             .expect("a role")
     };
     assert_eq!(session(None).0, scene.session);
@@ -397,14 +401,46 @@ async fn a_session_is_one_for_each_agent_that_a_connection_asks_for() {
     assert!(pm.0 != dev.0 && pm.0 != scene.session);
     assert_eq!(session(Some("pm")).0, pm.0);
     assert_eq!(session(Some("dev-a")).0, dev.0);
-    assert!(link.session(Who::Agent(Some("nobody".to_owned()))).is_err());
+    assert!(link.session(Who::Agent(Some("nobody".to_owned())), None).is_err());
+}
+
+#[tokio::test]
+async fn clients_that_name_themselves_have_a_session_each_up_to_a_bound() {
+    let scene = scene(&mut Builder::new(), &[]);
+    let link = &scene.wire.link;
+    let session = |client: Option<&str>| {
+        let client = client.map(Arc::from);
+        let opened = link.session(Who::Agent(None), client.as_ref());
+        opened.expect("there is room").0
+    };
+    scene.told.take();
+    let named = |session, client: &str| Input::Named {
+        session,
+        client: ClientId(client.into()),
+    };
+    // Whoever makes the handshake has no name yet.
+    assert_eq!(session(None), scene.session);
+    assert_eq!(session(Some("x")), scene.session);
+    assert_eq!(scene.told.take(), [named(scene.session, "x")]);
+    assert_eq!(session(Some("x")), scene.session);
+    assert_eq!(session(None), scene.session);
+    let other = session(Some("y"));
+    assert_ne!(other, scene.session);
+    assert_eq!(scene.told.take().last(), Some(&named(other, "y")));
+    assert_eq!(session(Some("y")), other);
+    for client in 2..CLIENTS_MAX {
+        session(Some(&client.to_string()));
+    }
+    let beyond = session(Some("one too many"));
+    assert_eq!(session(Some("another")), beyond);
+    assert_eq!(session(Some("y")), other);
 }
 
 #[tokio::test]
 async fn all_sessions_of_a_connection_end_with_it() {
     let mut scene = scene(&mut Builder::new(), &[]);
     let pm = Who::Agent(Some("pm".to_owned()));
-    let (session, _) = scene.wire.link.session(pm).expect("a role");
+    let (session, _) = scene.wire.link.session(pm, None).expect("a role");
     scene.read().await;
     let ending = Ending::Orderly;
     let expected = [closed(&scene, ending), Input::Closed { session, ending }];

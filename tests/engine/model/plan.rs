@@ -19,8 +19,8 @@ use relay::engine::limits::{
 };
 use relay::engine::mail::Second;
 use relay::engine::{
-    AgentName, CallId, Carrier, Command, Effect, Ending, Input, Kind, MessageId, PERSON, RELAY, Recipient,
-    Reply, Roster, SessionId, Sign, Timestamp, Who, agents, channels, groups, mail, trace,
+    AgentName, CallId, Carrier, ClientId, Command, Effect, Ending, Input, Kind, MessageId, PERSON, RELAY,
+    Recipient, Reply, Roster, SessionId, Sign, Timestamp, Who, agents, channels, groups, mail, trace,
 };
 use uuid::Uuid;
 
@@ -108,6 +108,8 @@ pub struct Plan {
     seen: Vec<MessageId>,
     /// How many times an agent has asked who it or another is, or said something of a message instead.
     asked: usize,
+    /// The session whose client says next who it is.
+    unnamed: Option<SessionId>,
     /// How many reads there were, where their replies have little room.
     reads: Option<usize>,
     /// What agents ask for again, if they do.
@@ -332,6 +334,7 @@ impl Plan {
             keyed: Vec::new(),
             seen: Vec::new(),
             asked: 0,
+            unnamed: None,
             reads: has_rooms(seed).then_some(0),
             asking: asks_again(seed).then(Asking::default),
             person: rng.pick(&[0, 10, 40]),
@@ -354,6 +357,11 @@ impl Plan {
 
     /// Draws the next event, at a moment not before the last one.
     pub fn next(&mut self, due: Option<Timestamp>) -> Event {
+        if let Some(session) = self.unnamed.take() {
+            let client = ["first", "second", "third"][session.0 as usize % 3];
+            let client = ClientId(client.into());
+            return Event::Input(Input::Named { session, client });
+        }
         if let Some(silent) = self.silence.pop_front() {
             return self.silent(silent);
         }
@@ -462,6 +470,9 @@ impl Plan {
                     session,
                     result: Ok(agent),
                 } => {
+                    // By its number, so that nothing is drawn.
+                    self.unnamed =
+                        Some(*session).filter(|session| self.reads.is_some() && session.0 % 2 == 0);
                     let agent = agent.as_ref().map(ToString::to_string);
                     if let Some(agent) = agent.as_ref().filter(|agent| !self.names.contains(agent)) {
                         self.names.push(agent.clone());

@@ -34,16 +34,16 @@ use relay::engine::address::Home;
 use relay::engine::agents::{NamedAs, Profile, Registration};
 use relay::engine::limits::{
     ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX,
-    IDEMPOTENCY_MS, PROFILE_BYTES_MAX, RECENT_BYTES_MAX, RECENT_MAX, SETTLE_SLACK_MS, THREAD_BYTES_MAX,
-    TRANSIENT_MS,
+    IDEMPOTENCY_MS, PROFILE_BYTES_MAX, READERS_MAX, RECENT_BYTES_MAX, RECENT_MAX, SETTLE_SLACK_MS,
+    THREAD_BYTES_MAX, TRANSIENT_MS,
 };
 use relay::engine::room::{Part, Room};
 use relay::engine::watches::Watched;
 use relay::engine::{
-    AgentName, Boot, CallId, Carrier, ChannelName, Command, Context, Delivery, Effect, Ending, GroupName,
-    InboxView, Input, InvalidName, Kind, Known, Message, MessageId, Overview, Reason, Recipient, Refusal,
-    Reply, ResolvedBy, Role, Roster, Seq, SessionId, SessionView, Sign, Status, Timestamp, WaitView, Who,
-    agents, groups, mail,
+    AgentName, Boot, CallId, Carrier, ChannelName, ClientId, Command, Context, Delivery, Effect, Ending,
+    GroupName, InboxView, Input, InvalidName, Kind, Known, Message, MessageId, Overview, Reason, Recipient,
+    Refusal, Reply, ResolvedBy, Role, Roster, Seq, SessionId, SessionView, Sign, Status, Timestamp, WaitView,
+    Who, agents, groups, mail,
 };
 use uuid::Uuid;
 
@@ -143,11 +143,18 @@ struct Kept {
     in_stead: bool,
 }
 
-/// How far a message was shown to one session in parts.
+/// Who goes on with the next part: a client by the name that it gives, a stream, or all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reads {
+    Client(ClientId),
+    Stream(SessionId),
+    Others,
+}
+
+/// How far a message was shown to one reader in parts.
 #[derive(Debug, Clone)]
 struct Parts {
-    session: SessionId,
-    carrier: Carrier,
+    to: Reads,
     /// Where the next one begins, and which it is.
     next: (usize, u32),
     /// The calls whose replies have one and are not known to have arrived, with where each begins and which it is.
@@ -211,6 +218,7 @@ struct Notice {
 struct Open {
     session: SessionId,
     carrier: Carrier,
+    client: Option<ClientId>,
     agent: Option<AgentName>,
     person: bool,
     /// A later instance has taken its agent over.
@@ -455,6 +463,13 @@ impl Model {
                 carrier,
                 who,
             }) => self.open(now, session, carrier, &who),
+            Event::Input(Input::Named { session, client }) => {
+                let mut sessions = self.sessions.iter_mut();
+                if let Some(open) = sessions.find(|open| open.session == session) {
+                    open.client = Some(client);
+                }
+                Vec::new()
+            }
             Event::Input(Input::Closed { session, ending }) => self.close(now, session, ending),
             Event::Input(Input::Call {
                 session,

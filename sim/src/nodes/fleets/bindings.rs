@@ -76,6 +76,7 @@ impl Bindings {
                 }
             }
             Input::Opened { .. }
+            | Input::Named { .. }
             | Input::Call { .. }
             | Input::Cancelled { .. }
             | Input::Signed { .. }

@@ -131,6 +131,7 @@ impl ProgramTap {
                 ..
             } => return self.look_at(*session, *call, command),
             Input::Opened { .. }
+            | Input::Named { .. }
             | Input::Cancelled { .. }
             | Input::KeptAlive { .. }
             | Input::Worker { .. }

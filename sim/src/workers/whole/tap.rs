@@ -216,6 +216,7 @@ impl WorkerTap {
                     .hit_if(!self.spawns.is_empty(), "stopped while a spawn waited");
             }
             Input::Opened { .. }
+            | Input::Named { .. }
             | Input::Closed { .. }
             | Input::Call { .. }
             | Input::Cancelled { .. }

@@ -183,6 +183,7 @@ impl<'a> History<'a> {
                 }
             }
             Input::Opened { .. }
+            | Input::Named { .. }
             | Input::Worker { .. }
             | Input::WallClock { .. }
             | Input::KeptAlive { .. }
@@ -555,6 +556,7 @@ impl<'a> History<'a> {
                     }
                 }
                 Input::Opened { .. }
+                | Input::Named { .. }
                 | Input::Closed { .. }
                 | Input::Call { .. }
                 | Input::Cancelled { .. }

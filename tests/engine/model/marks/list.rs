@@ -581,8 +581,8 @@ marks! { Mark:
     ShownInPartsToAnotherAsWell,
     /// One of several that are shown parts has the last.
     ShownWholeToTheFirst,
-    /// The exchange that was shown some parts is gone, and a later one goes on.
-    PartsGoneOnByAnotherExchange,
+    /// A client that names itself is shown the next part.
+    PartsGoneOnByTheirClient,
     /// The stream that was shown some parts is gone.
     PartsBegunAnewForAnotherStream,
     /// A later instance has taken over the agent that was shown some parts.

@@ -72,6 +72,7 @@ impl Model {
         let mut brought = before
             .filter(|_| is_same)
             .map_or_else(BTreeSet::new, |before| before.brought);
+        let brought_before = brought.clone();
         let read = self.messages.iter().enumerate().filter(|(_, m)| {
             let is_behind = m.state == State::Read && m.is_handed_to(agent) && m.at() > seen;
             is_behind && !brought.contains(&m.delivery.seq)
@@ -84,7 +85,8 @@ impl Model {
         for kept in &mut self.messages {
             let is_here = kept.is_for(agent) && matches!(kept.state, State::Waiting | State::Aside);
             let is_behind = kept.handed_with > seen.0 && kept.delivery.seq != seen.1;
-            if is_here && !kept.parts.is_empty() && is_behind && !brought.contains(&kept.delivery.seq) {
+            if is_here && !kept.parts.is_empty() && is_behind && !brought_before.contains(&kept.delivery.seq)
+            {
                 kept.parts.clear();
                 kept.delivery.redelivered = true;
                 brought.insert(kept.delivery.seq);

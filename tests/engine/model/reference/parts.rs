@@ -3,11 +3,12 @@
 use super::*;
 
 impl Model {
-    /// Whoever was shown some parts of what waits for an agent is not shown the others.
+    /// Whoever was shown some parts of what is for an agent is not shown the others.
     pub(super) fn begin_parts_anew(&mut self, agent: &AgentName) {
-        for kept in &mut self.messages {
-            let waits = kept.agent == *agent && kept.state != State::InParts;
-            if waits && !kept.parts.is_empty() {
+        for kept in self.messages.iter_mut().filter(|kept| kept.agent == *agent) {
+            if kept.state == State::InParts {
+                kept.parts.iter_mut().for_each(|parts| parts.next = (0, 1));
+            } else if !kept.parts.is_empty() {
                 kept.parts.clear();
                 kept.delivery.redelivered = true;
                 self.marks.reach(Mark::PartsBegunAnewForALaterInstance);
@@ -15,30 +16,16 @@ impl Model {
         }
     }
 
-    /// A session is about to read: of what waits for the agent, streams that are gone are not shown the rest, and an exchange may go on
-    /// where one stopped that is gone.
-    pub(super) fn parts_go_on(&mut self, agent: &AgentName, open: &Open) {
-        let sessions: BTreeSet<SessionId> = self.sessions.iter().map(|open| open.session).collect();
-        let is_gone = |parts: &Parts| !sessions.contains(&parts.session);
+    /// Of what waits for an agent, streams that are gone are not shown the rest.
+    pub(super) fn forget_streams(&mut self, agent: &AgentName) {
+        let open: BTreeSet<SessionId> = self.sessions.iter().map(|open| open.session).collect();
+        let is_gone = |parts: &Parts| matches!(parts.to, Reads::Stream(stream) if !open.contains(&stream));
         for kept in &mut self.messages {
-            if kept.agent != *agent || kept.state == State::InParts {
-                continue;
-            }
-            let ends = |parts: &Parts| is_gone(parts) && parts.carrier != Carrier::Exchange;
-            if kept.parts.iter().any(ends) {
-                kept.parts.retain(|parts| !ends(parts));
+            let waits = kept.agent == *agent && kept.state != State::InParts;
+            if waits && kept.parts.iter().any(is_gone) {
+                kept.parts.retain(|parts| !is_gone(parts));
                 kept.delivery.redelivered = true;
                 self.marks.reach(Mark::PartsBegunAnewForAnotherStream);
-            }
-            if open.carrier != Carrier::Exchange || kept.parts_for(open.session).is_some() {
-                continue;
-            }
-            let mut left: Vec<&mut Parts> = kept.parts.iter_mut().filter(|parts| is_gone(parts)).collect();
-            left.retain(|parts| parts.session.0 < open.session.0);
-            left.sort_by_key(|parts| parts.next);
-            if let Some(parts) = left.pop() {
-                parts.session = open.session;
-                self.marks.reach(Mark::PartsGoneOnByAnotherExchange);
             }
         }
     }
@@ -69,11 +56,6 @@ impl Kept {
         standing.any(|(other, _)| *other == call)
     }
 
-    /// Returns how far it was shown to a session.
-    pub(super) fn parts_for(&self, session: SessionId) -> Option<&Parts> {
-        self.parts.iter().find(|parts| parts.session == session)
-    }
-
     /// Takes its next part for the reply to a call, and tells whether it is the last.
     pub(super) fn show_part(
         &mut self,
@@ -82,20 +64,30 @@ impl Kept {
         room: &Room,
         marks: &mut Marks,
     ) -> (Part, bool) {
-        if self.parts_for(open.session).is_none() {
-            marks.reach_if(!self.parts.is_empty(), Mark::ShownInPartsToAnotherAsWell);
-            self.delivery.redelivered |= !self.parts.is_empty();
-            self.parts.push(Parts {
-                session: open.session,
-                carrier: open.carrier,
-                next: (0, 1),
-                standing: Vec::new(),
-            });
-        }
-        let mut own = self.parts.iter_mut();
-        let own = own.find(|parts| parts.session == open.session);
-        let own = own.expect("it is shown to this one");
+        let to = open.reads();
+        let others = self.parts.iter().filter(|parts| parts.to != to).count();
+        let mut own = self.parts.iter_mut().filter(|parts| parts.to == to);
+        let own = match own.next() {
+            Some(parts) => parts,
+            None => {
+                marks.reach_if(others > 0, Mark::ShownInPartsToAnotherAsWell);
+                if others == READERS_MAX {
+                    self.parts.remove(0);
+                }
+                self.parts.push(Parts {
+                    to: to.clone(),
+                    next: (0, 1),
+                    standing: Vec::new(),
+                });
+                self.parts.last_mut().expect("it was put there")
+            }
+        };
+        self.delivery.redelivered |= others > 0;
         let (from, number) = own.next;
+        marks.reach_if(
+            number > 1 && open.client.is_some(),
+            Mark::PartsGoneOnByTheirClient,
+        );
         let part = room.part(&self.delivery.message, from, (number, None));
         own.standing.push((call, own.next));
         own.next = (part.to, number + 1);
@@ -103,8 +95,8 @@ impl Kept {
         marks.reach_if(self.delivery.redelivered, Mark::PartShownAgain);
         if part.is_last() {
             self.state = State::InParts;
-            marks.reach_if(self.parts.len() > 1, Mark::ShownWholeToTheFirst);
-            self.parts.retain(|parts| parts.session == open.session);
+            marks.reach_if(others > 0, Mark::ShownWholeToTheFirst);
+            self.parts.retain(|parts| parts.to == to);
         }
         (part, part.is_last())
     }
@@ -132,5 +124,16 @@ impl Kept {
             self.state = State::Waiting;
         }
         Some(is_whole)
+    }
+}
+
+impl Open {
+    /// Returns who goes on with the next part in this session.
+    fn reads(&self) -> Reads {
+        match (&self.client, self.carrier) {
+            (Some(client), _) => Reads::Client(client.clone()),
+            (None, Carrier::Stream) => Reads::Stream(self.session),
+            (None, _) => Reads::Others,
+        }
     }
 }

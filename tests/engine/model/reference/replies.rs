@@ -249,7 +249,7 @@ impl Model {
         waited_ms: i64,
     ) -> Effect {
         let open = self.session(session).expect("who reads is open").clone();
-        self.parts_go_on(agent, &open);
+        self.forget_streams(agent);
         let mut deliveries = Vec::new();
         let mut part = None;
         let mut is_cut = false;
@@ -275,7 +275,6 @@ impl Model {
                 continue;
             }
             let taken = match wanted.room {
-                Some(_) if kept.parts_for(session).is_some_and(|parts| parts.next.0 > 0) => None,
                 Some(room) => room.taken_by(&kept.delivery.message, left),
                 None => Some(0),
             };

@@ -25,6 +25,7 @@ impl Model {
             agent.leaves_at = None;
         }
         self.sessions.push(Open {
+            client: None,
             session,
             carrier,
             agent: agent.clone(),
