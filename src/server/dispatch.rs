@@ -117,8 +117,8 @@ impl ResponseBody {
         Self::Routed { body, charge: None }
     }
 
-    /// Counts what is there of it, until the client has it; an answer is all that a connection has waiting, so a short one is free. What is made
-    /// only later counts when it is.
+    /// Counts what is there of it, until the client has it; an answer is all that a connection has waiting, so a short one is free. Whoever
+    /// makes the rest later counts that.
     fn charge(&mut self, link: &Link) {
         let account = link.account();
         match self {
@@ -201,6 +201,15 @@ impl http_body::Body for AsEvent {
         let before = self.before.take().unwrap_or_default();
         let behind = if self.is_over { BEHIND_EVENT } else { b"" };
         Poll::Ready(Some(Ok(Frame::data([before, &*frame, behind].concat().into()))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let before = self.before.unwrap_or_default().len();
+        let around = (before + BEHIND_EVENT.len()) as u64;
+        let message = self.message.size_hint().exact().filter(|_| !self.is_over);
+        message.map_or_else(SizeHint::default, |message| {
+            SizeHint::with_exact(message + around)
+        })
     }
 }
 
@@ -319,8 +328,9 @@ mod tests {
     /// With what another connection holds it is too much, so that this one is cut.
     #[test]
     fn what_waits_of_an_answer_is_counted_whatever_way_it_was_made() {
-        let answers: [fn() -> ResponseBody; 2] = [
+        let answers: [fn() -> ResponseBody; 3] = [
             || ResponseBody::routed(Body::from(vec![b'x'; FREE_BYTES + 100])),
+            || ResponseBody::routed(Body::from(vec![b'x'; FREE_BYTES + 100])).into_event(),
             || ResponseBody::Whole {
                 bytes: Some(Bytes::from(vec![b'x'; FREE_BYTES + 100])),
                 receipt: None,

@@ -214,6 +214,63 @@ fn those_who_leave_most_unread_are_cut_and_nobody_else_notices() {
     assert!(read["restarted"].is_null());
 }
 
+/// Asks over a connection of its own, as one agent, and takes nothing of the answer.
+fn left_unread(relay: &Relay, role: &str, accepts: &str, method: &str, params: &Value) -> Connection {
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let target = format!("/mcp?reply_kb=100000&tools=lift,agent-relay&agent={role}");
+    let request = Request::post(&target, request.to_string()).with("Accept", accepts);
+    let mut connection = relay.connect();
+    connection.send(&request.bytes());
+    connection
+}
+
+#[test]
+fn what_waits_in_events_of_answers_that_came_late_is_counted() {
+    let roles: Vec<String> = (0..24).map(|number| format!("r{number}")).collect();
+    let relay = Relay::start_with(&["--roles", &format!("pm,{}", roles.join(","))], &[]);
+    let mut sender = relay.session(Way::Http);
+    let accepts = "application/json, text/event-stream";
+    let arguments = json!({"wait_seconds": 60});
+    let params = json!({"name": "read_messages", "arguments": arguments, "_meta": {"progressToken": "t"}});
+    let mut slow = Vec::new();
+    for role in &roles {
+        sender.hear_of_start(role);
+        slow.push(left_unread(&relay, role, accepts, "tools/call", &params));
+    }
+    relay.await_sessions(roles.len() as u64 + 1);
+    for role in &roles {
+        sender.post("pm", role, &long_text());
+    }
+    // A socket that takes nothing is given up after a while, whatever waits for it.
+    let is_cut = |role: &String| relay.pending()[role.as_str()] != 0;
+    until("some have been cut", || roles.iter().any(is_cut));
+    drop(slow);
+    let said = relay.into_stderr();
+    assert!(said.contains("leaves most unread was disconnected"), "{said}");
+}
+
+#[test]
+fn what_waits_of_long_answers_is_counted_if_their_clients_take_events_alone() {
+    let relay = Relay::start();
+    let mut sender = relay.session(Way::Http);
+    for _ in 0..4 {
+        sender.post("pm", "dev-a", &long_text());
+    }
+    let before = relay.resident_bytes();
+    let params = json!({"uri": "relay://inbox"});
+    let slow: Vec<Connection> = (0..12)
+        .map(|_| {
+            let mut slow = left_unread(&relay, "dev-a", "text/event-stream", "resources/read", &params);
+            slow.await_unread_bytes();
+            slow
+        })
+        .collect();
+    // Of each 28 MB.
+    let grown = relay.resident_bytes().saturating_sub(before);
+    assert!(grown < 220 * MEGABYTE, "{grown} bytes");
+    drop(slow);
+}
+
 /// Asks to be told of all that happens; what is told is not read.
 fn observing(relay: &Relay) -> Connection {
     let handshake = Request::get("/api/tail")
