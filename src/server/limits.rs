@@ -58,7 +58,7 @@ pub const LOOKS_MAX: u32 = 100;
 // Requests.
 
 /// Most sessions of one connection, each of another client that names itself: a proxy may carry several.
-pub const CLIENTS_MAX: usize = 64;
+pub const CLIENTS_MAX: usize = 16;
 
 /// Longest request body, in bytes: a message body of 1 MiB may take six bytes for each of its own in JSON.
 pub const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;

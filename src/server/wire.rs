@@ -224,28 +224,28 @@ impl Link {
         client: Option<&Arc<str>>,
     ) -> Result<(SessionId, Option<AgentName>), Refusal> {
         let mut state = self.state();
-        let is_its = |opened: &&mut Opened| {
-            opened.who == who && (client.is_none() || opened.client.as_ref() == client)
-        };
-        if let Some(opened) = state.sessions.iter_mut().find(is_its) {
+        let is_its =
+            |opened: &&Opened| opened.who == who && (client.is_none() || opened.client.as_ref() == client);
+        if let Some(opened) = state.sessions.iter().find(is_its) {
             return Ok((opened.session, opened.bound.clone()));
         }
         let client = client.filter(|_| state.sessions.len() < CLIENTS_MAX);
         let owner = &self.0.owner;
-        let mut nameless = state.sessions.iter_mut();
-        let nameless = nameless.find(|opened| opened.who == who && opened.client.is_none());
-        let opened = match nameless {
-            Some(opened) => opened,
+        let is_free = |opened: &Opened| opened.who == who && opened.client.is_none();
+        let place = match state.sessions.iter().position(is_free) {
+            Some(place) => place,
             None => {
                 let (session, bound) = owner.open(Carrier::Exchange, who.clone())?;
-                state.sessions.push_mut(Opened {
+                state.sessions.push(Opened {
                     who,
                     client: None,
                     session,
                     bound,
-                })
+                });
+                state.sessions.len() - 1
             }
         };
+        let opened = &mut state.sessions[place];
         if let Some(client) = client {
             opened.client = Some(Arc::clone(client));
             owner.name_client(opened.session, ClientId(Arc::clone(client)));

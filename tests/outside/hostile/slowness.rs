@@ -260,7 +260,7 @@ fn what_waits_of_long_answers_is_counted_if_their_clients_take_events_alone() {
     let params = json!({"uri": "relay://inbox"});
     let slow: Vec<Connection> = (0..12)
         .map(|_| {
-            let mut slow = left_unread(&relay, "dev-a", "text/event-stream", "resources/read", &params);
+            let slow = left_unread(&relay, "dev-a", "text/event-stream", "resources/read", &params);
             slow.await_unread_bytes();
             slow
         })
