@@ -66,6 +66,23 @@ impl<'a> Case<'a> {
         askers.any(|asker| self.may_bring(asker, of, body))
     }
 
+    /// Tells whether another agent of an inbox may have confirmed a read's answer: it named a message that it had been shown before, and that
+    /// was in that answer once more.
+    pub(super) fn is_confirmed_by_another_agent(&self, read: &Record) -> bool {
+        let Asked::Read { of, .. } = &read.asked else {
+            return false;
+        };
+        let since = Span {
+            from_ms: read.sent_ms,
+            until_ms: NEVER_MS,
+        };
+        let mut others = self.askers(of, since).filter(|asker| asker.agent != read.agent);
+        others.any(|asker| {
+            let shown = self.last_seen(asker, of).unwrap_or_default();
+            shown.iter().any(|shown| shown.read.sent_ms <= read.ended_ms)
+        })
+    }
+
     /// What is behind a message that is named comes, if it was handed over behind that and relay has it in mind.
     pub(super) fn what_is_asked_for_behind_a_message_comes(&self) -> Verdict {
         // A small inbox may have no room for it.

@@ -267,7 +267,7 @@ impl Case<'_> {
         if read.outcome == Outcome::Unknown(TOLD) {
             return None;
         }
-        if self.is_confirmed_by_a_parallel_call(read) {
+        if self.is_confirmed_by_a_parallel_call(read) || self.is_confirmed_by_another_agent(read) {
             return Some(Excuse::ParallelCall);
         }
         let late = read

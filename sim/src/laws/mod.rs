@@ -59,7 +59,8 @@ pub struct Report {
     pub redelivered: u64,
     /// Accepted copies that nobody read, because the server was killed before.
     pub lost_by_restart: u64,
-    /// Accepted copies that nobody read, because a session confirmed a reply by a call that it made in parallel.
+    /// Accepted copies that nobody read, because a session confirmed a reply by a call that it made in parallel, or another one of the same
+    /// agent by naming a message in it.
     pub lost_by_parallel_call: u64,
     /// Accepted copies that nobody read, because a client threw the answer away and its cancellation came too late.
     pub lost_by_late_cancellation: u64,
