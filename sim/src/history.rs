@@ -237,8 +237,9 @@ pub struct History {
     pub drained: bool,
     /// The parts of messages that were shown, by the inbox, the message's id (or else its sender), and the part's number: the latest last.
     pub parts: BTreeMap<(String, String, u32), Vec<PartShown>>,
-    /// Of which inbox the last part of which message was shown, while a read with an earlier one had not ended yet.
-    pub parts_to_come: BTreeSet<(String, String)>,
+    /// Who was shown the last part of a message, but not all before it: the inbox, the message, and the agent if it can be told
+    /// from others. A read that has one of those may end later.
+    pub parts_to_come: BTreeSet<(String, String, Option<usize>)>,
     /// What happened, a line each.
     pub trace: Vec<String>,
 }
@@ -430,7 +431,7 @@ impl History {
             let again = if part.redelivered { "again " } else { "" };
             let _ = write!(line, ", {again}part {number} of {count} of {name}");
             self.parts.entry(key(name, number)).or_default().push(part);
-            let message = (of.clone(), name.clone());
+            let message = (of.clone(), name.clone(), Some(agent).filter(|_| !nameless));
             let is_awaited = self.parts_to_come.remove(&message) && number > 1;
             if number < count && !is_awaited {
                 continue;

@@ -76,10 +76,18 @@ impl<'a> Case<'a> {
             from_ms: read.sent_ms,
             until_ms: NEVER_MS,
         };
+        let until_then = Span {
+            from_ms: 0,
+            until_ms: read.ended_ms,
+        };
         let mut others = self.askers(of, since).filter(|asker| asker.agent != read.agent);
         others.any(|asker| {
             let shown = self.last_seen(asker, of).unwrap_or_default();
-            shown.iter().any(|shown| shown.read.sent_ms <= read.ended_ms)
+            shown.iter().any(|shown| {
+                let mut brought = self.askers(of, until_then);
+                shown.read.sent_ms <= read.ended_ms
+                    && brought.any(|asker| self.may_bring(asker, of, &shown.seen.body))
+            })
         })
     }
 

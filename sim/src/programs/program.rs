@@ -282,10 +282,19 @@ impl Running {
     /// Begins a conversation anew: the model knows nothing any more.
     async fn clears(&mut self) {
         self.mark("conversation begun anew");
+        let has_left = self.is_to_read || self.has_left;
         (self.is_to_read, self.has_left) = (false, false);
+        let before = self.unheard();
         self.tells(Event::Clears).await;
         self.tells(Event::Started).await;
+        // Where the network has lost that, relay wakes nobody for what the model was told of before.
+        self.has_left |= has_left && self.unheard() > before;
         self.arms();
+    }
+
+    /// Counts what was said and not heard by now.
+    fn unheard(&self) -> usize {
+        self.program.shared.log.history().unheard.len()
     }
 
     /// Waits for a wake, or for a person.

@@ -109,7 +109,7 @@ const SEEDED: &[Row<Bug>] = &[
     (Bug::GroupShared, 25, &[PROJECTS]),
     (Bug::StoppedTooEarly, 30, &[TURNS]),
     (Bug::RoomIgnored, 27, &[ROOM]),
-    (Bug::ClientsAreOne, 73, &[LOST]),
+    (Bug::ClientsAreOne, 1779, &[HIDDEN, LOST]),
     (Bug::WaitsByTheWall, 12, &[TIME]),
     (Bug::Panics, 1, &[NOTHING_PANICS]),
     (Bug::ProgressLost, 34, &[PROGRESS]),

@@ -168,6 +168,8 @@ struct Has {
     acknowledged: u64,
     /// What was shown, and is not known to be acknowledged.
     shown: BTreeMap<u64, String>,
+    /// Frames came before it was named, and are not acknowledged by themselves: it is to be named once more.
+    was_early: bool,
 }
 
 /// That a connection is at its end, if there is nothing.
@@ -301,7 +303,7 @@ impl Connection<'_> {
                 let is_there = self
                     .agents
                     .get(&agent)
-                    .is_some_and(|has| has.version == Some(version));
+                    .is_some_and(|has| has.version == Some(version) && !has.was_early);
                 if !is_there || self.program.rng.u32(0..15) == 0 {
                     let id = format!("name {agent} {version}");
                     let name = self.agent(agent);
@@ -448,6 +450,8 @@ impl Connection<'_> {
 
     /// Begins with an agent, or begins anew: its frames go on behind what is acknowledged.
     async fn begin(&mut self, agent: usize, version: u64, acknowledged: u64) -> Goes {
+        let has = self.agents.get(&agent);
+        let was_early = has.is_some_and(|has| !has.is_named && has.cursor > Some(acknowledged));
         let before = self.agents.insert(
             agent,
             Has {
@@ -456,6 +460,7 @@ impl Connection<'_> {
                 cursor: Some(acknowledged),
                 acknowledged,
                 shown: BTreeMap::new(),
+                was_early,
             },
         );
         self.named.insert(agent, version);
