@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::events::{Event, PartOf};
-use super::inbox::{Became, Filter, Fit};
+use super::inbox::{Became, Filter, Fit, Reader};
 use super::io::{Answer, Carrier, Reply, Sign};
 use super::limits::{CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, OVERDUE_MS_MAX, SURFACED_MS, WOKEN_MS};
 use super::message::Delivery;
@@ -116,8 +116,13 @@ impl Engine {
         let left = self.readable_with_tools(agent);
         let carrier = self.sessions[&session].carrier;
         let reader = self.reader(session);
-        let inbox = self.inbox_mut(agent);
-        let (delivery, part) = inbox.take_part(seq, room, &reader);
+        let (inboxes, sessions) = (&mut self.inboxes, &self.sessions);
+        let inbox = inboxes.get_mut(agent).expect("whoever is read for has an inbox");
+        let is_gone = |reader: &Reader| match reader {
+            Reader::Client(client) => !sessions.values().any(|open| open.client.as_ref() == Some(client)),
+            Reader::Stream(_) | Reader::Nameless => false,
+        };
+        let (delivery, part) = inbox.take_part(seq, room, &reader, is_gone);
         let remaining = inbox.unread(left);
         let wants_more = filter.limit != NonZeroUsize::new(1);
         let is_cut =
@@ -133,7 +138,7 @@ impl Engine {
             part,
         };
         let id = self.stand(session, carrier, agent, Content::Part(of), notice, step);
-        self.inbox_mut(agent).part_stands(seq, &reader, id);
+        self.inbox_mut(agent).part_stands(seq, id);
         HandedOver {
             deliveries,
             part: Some(part),

@@ -32,8 +32,11 @@ pub const THREAD_BYTES_MAX: usize = 128;
 /// How many messages a reply has that were asked for and are there, however little room it has: a part of one counts.
 pub const NEVER_FEWER: usize = 1;
 
-/// Most clients that are each shown a message in parts, from the first one on: of more, the one that began first begins again.
+/// Most clients that are each shown a message in parts, from the first one on: of more, the one that has read least recently begins again.
 pub const READERS_MAX: usize = 16;
+
+/// So many clients that were shown one part of a message each, and are gone, are one client that takes another name for each call.
+pub const GONE_MIN: usize = 2;
 
 /// Most messages of an inbox that are kept in mind once they were read, so that they can be shown again and answered by their id.
 /// The oldest is forgotten first: it was read.

@@ -339,6 +339,14 @@ mod tests {
             ),
             ("connections", thousands(CONNECTIONS_MAX)),
             (
+                "sessions of one connection, each of another `Mcp-Session-Id`",
+                CLIENTS_MAX.to_string(),
+            ),
+            (
+                "clients that are shown parts of one message",
+                crate::engine::limits::READERS_MAX.to_string(),
+            ),
+            (
                 "a connection that asks for nothing, or does not end the head of a request that it began after the last answer",
                 format!("{} s ({} s ", s(HEAD_PATIENCE), s(2 * HEAD_PATIENCE)),
             ),

@@ -224,8 +224,7 @@ impl Link {
         client: Option<&Arc<str>>,
     ) -> Result<(SessionId, Option<AgentName>), Refusal> {
         let mut state = self.state();
-        let is_its =
-            |opened: &&Opened| opened.who == who && (client.is_none() || opened.client.as_ref() == client);
+        let is_its = |opened: &&Opened| opened.who == who && opened.client.as_ref() == client;
         if let Some(opened) = state.sessions.iter().find(is_its) {
             return Ok((opened.session, opened.bound.clone()));
         }
@@ -235,7 +234,15 @@ impl Link {
         let place = match state.sessions.iter().position(is_free) {
             Some(place) => place,
             None => {
-                let (session, bound) = owner.open(Carrier::Exchange, who.clone())?;
+                let (session, bound) = match owner.open(Carrier::Exchange, who.clone()) {
+                    Ok(opened) => opened,
+                    Err(refusal) => {
+                        // Where there are too many, what another client has is better than nothing.
+                        let other = state.sessions.iter().find(|opened| opened.who == who);
+                        let other = other.map(|other| (other.session, other.bound.clone()));
+                        return other.ok_or(refusal);
+                    }
+                };
                 state.sessions.push(Opened {
                     who,
                     client: None,

@@ -355,7 +355,28 @@ fn a_client_that_names_itself_goes_on_in_each_of_its_sessions_and_the_nameless_a
 }
 
 #[test]
-fn of_too_many_that_are_shown_parts_the_first_begins_again() {
+fn a_client_with_a_name_for_each_call_goes_on_with_its_third() {
+    let (mut relay, parts) = with_three();
+    let mut read = |number: u64| {
+        let session = SessionId(10 + number);
+        relay.open(session, Carrier::Exchange, None);
+        let client = ClientId(number.to_string().into());
+        relay.handle(Input::Named { session, client });
+        let effects = relay.call(session, 20 + number, read_within("dev-a", 310));
+        relay.passed(20 + number);
+        relay.close(session, Ending::Orderly);
+        shown(&effects)
+    };
+    let [a, b, c] = &parts;
+    assert_eq!(read(1), part(a, false, (1, 3), 2));
+    assert_eq!(read(2), part(a, true, (1, 3), 2));
+    assert_eq!(read(3), part(b, true, (2, 3), 2));
+    assert_eq!(read(4), part(c, true, (3, 3), 1));
+    assert_eq!(read(5), whole(&[("behind", false)], 0, false));
+}
+
+#[test]
+fn of_too_many_that_are_shown_parts_the_one_that_read_least_recently_begins_again() {
     let mut relay = Relay::told_within(Bounds {
         sessions_max: 2 * READERS_MAX,
         ..LARGE
@@ -376,7 +397,8 @@ fn of_too_many_that_are_shown_parts_the_first_begins_again() {
     }
     assert_eq!(read(sessions[1]), Some((2, 3)));
     assert_eq!(read(sessions[0]), Some((1, 3)));
-    assert_eq!(read(sessions[1]), Some((1, 3)));
+    assert_eq!(read(sessions[2]), Some((1, 3)));
+    assert_eq!(read(sessions[1]), Some((3, 3)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::limits::{NEVER_FEWER, READERS_MAX};
+use super::super::limits::{GONE_MIN, NEVER_FEWER, READERS_MAX};
 use super::super::message::Delivery;
 use super::super::names::{ClientId, HandoverId, Seq, SessionId};
 use super::super::room::{Part, Room};
@@ -25,7 +25,7 @@ pub(in super::super) enum Reader {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(in super::super) struct InParts {
-    /// To whom, each from its first part on, in the order in which they began.
+    /// To whom, each from its first part on: who has read least recently comes first.
     shown: Vec<Shown>,
     /// The latest of all hand-overs of its parts.
     latest: Option<HandoverId>,
@@ -38,6 +38,8 @@ pub(in super::super) struct InParts {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Shown {
     to: Reader,
+    /// How many parts this one was shown; what went on where another had stopped counts from there.
+    parts: u32,
     /// The first byte that is to be shown next.
     next: usize,
     /// The number of the part that begins there.
@@ -60,24 +62,41 @@ impl Shown {
 }
 
 impl InParts {
-    /// Returns how far it was shown to a reader, which is nothing for a new one. Of more than [`READERS_MAX`] the first is
-    /// shown it from the beginning, too.
-    fn shown_to(&mut self, reader: &Reader) -> &mut Shown {
+    /// Returns how far it was shown to a reader, which is nothing for a new one. One that comes where [`GONE_MIN`] clients are gone that
+    /// were shown one part each is the same client, which has a name for each call: it goes on. Of more than [`READERS_MAX`] the one
+    /// that has read least recently is shown it from the beginning, too.
+    fn shown_to(&mut self, reader: &Reader, is_gone: impl Fn(&Reader) -> bool) -> &mut Shown {
         let known = self.shown.iter().position(|shown| shown.to == *reader);
-        let place = known.unwrap_or_else(|| {
-            if self.shown.len() == READERS_MAX {
-                self.shown.remove(0);
-            }
-            self.shown.push(Shown {
+        let shown = match known.or_else(|| self.left_to(reader, is_gone)) {
+            Some(place) => self.shown.remove(place),
+            None => Shown {
                 to: reader.clone(),
+                parts: 0,
                 next: 0,
                 number: 1,
                 of: None,
                 standing: BTreeSet::new(),
-            });
-            self.shown.len() - 1
+            },
+        };
+        if self.shown.len() == READERS_MAX {
+            self.shown.remove(0);
+        }
+        let parts = if shown.to == *reader { shown.parts } else { 0 };
+        self.shown.push(Shown {
+            to: reader.clone(),
+            parts,
+            ..shown
         });
-        &mut self.shown[place]
+        self.shown.last_mut().expect("it was put there")
+    }
+
+    /// Finds the one of those that are gone which came furthest, if a reader that was shown nothing is likely to be it.
+    fn left_to(&self, reader: &Reader, is_gone: impl Fn(&Reader) -> bool) -> Option<usize> {
+        let gone = self.shown.iter().enumerate();
+        let gone = gone.filter(|(_, shown)| shown.parts == 1 && is_gone(&shown.to));
+        let is_likely = matches!(reader, Reader::Client(_)) && gone.clone().count() >= GONE_MIN;
+        let furthest = gone.max_by_key(|(_, shown)| shown.next);
+        furthest.filter(|_| is_likely).map(|(place, _)| place)
     }
 
     fn shown_by(&mut self, handover: HandoverId) -> Option<&mut Shown> {
@@ -133,14 +152,20 @@ impl Inbox {
 
     /// Takes the next part of what waits at a place for a reply with so much room to a reader. With its last part the message waits no
     /// more, and keeps its room: whoever else has seen a part of it is not shown the others.
-    pub fn take_part(&mut self, seq: Seq, room: &Room, reader: &Reader) -> (Delivery, Part) {
+    pub fn take_part(
+        &mut self,
+        seq: Seq,
+        room: &Room,
+        reader: &Reader,
+        is_gone: impl Fn(&Reader) -> bool,
+    ) -> (Delivery, Part) {
         let in_parts = self.parts.entry(seq).or_default();
         if in_parts.shown.iter().any(|shown| shown.to != *reader) {
             self.mark_redelivered(seq);
         }
         let delivery = self.at(seq).clone();
-        let in_parts = self.parts.entry(seq).or_default();
-        let shown = in_parts.shown_to(reader);
+        let in_parts = self.parts.get_mut(&seq).expect("it is shown in parts");
+        let shown = in_parts.shown_to(reader, is_gone);
         let of = shown.of.filter(|(counted, _)| counted == room);
         let part = room.part(
             &delivery.message,
@@ -150,6 +175,7 @@ impl Inbox {
         shown.of = Some((*room, part.of));
         shown.next = part.to;
         shown.number = part.number + 1;
+        shown.parts += 1;
         if part.is_last() {
             in_parts.shown.retain(|shown| shown.to == *reader);
             in_parts.whole = Some(delivery.clone());
@@ -159,11 +185,12 @@ impl Inbox {
         (delivery, part)
     }
 
-    /// Takes note of the hand-over to a reader of a part that was taken.
-    pub fn part_stands(&mut self, seq: Seq, reader: &Reader, handover: HandoverId) {
+    /// Takes note of the hand-over of the part that was taken last.
+    pub fn part_stands(&mut self, seq: Seq, handover: HandoverId) {
         let in_parts = self.parts.get_mut(&seq).expect("a part of it was taken");
         in_parts.latest = Some(handover);
-        in_parts.shown_to(reader).standing.insert(handover);
+        let shown = in_parts.shown.last_mut().expect("somebody was shown it");
+        shown.standing.insert(handover);
     }
 
     /// Tells whether a hand-over has a part that counts of what has that place.

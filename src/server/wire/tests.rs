@@ -423,9 +423,11 @@ async fn clients_that_name_themselves_have_a_session_each_up_to_a_bound() {
     assert_eq!(session(Some("x")), scene.session);
     assert_eq!(scene.told.take(), [named(scene.session, "x")]);
     assert_eq!(session(Some("x")), scene.session);
-    assert_eq!(session(None), scene.session);
+    let nameless = session(None);
+    assert_ne!(nameless, scene.session);
+    assert_eq!(session(None), nameless);
     let other = session(Some("y"));
-    assert_ne!(other, scene.session);
+    assert_eq!(other, nameless);
     assert_eq!(scene.told.take().last(), Some(&named(other, "y")));
     assert_eq!(session(Some("y")), other);
     for client in 2..CLIENTS_MAX {

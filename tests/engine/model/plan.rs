@@ -358,7 +358,12 @@ impl Plan {
     /// Draws the next event, at a moment not before the last one.
     pub fn next(&mut self, due: Option<Timestamp>) -> Event {
         if let Some(session) = self.unnamed.take() {
-            let client = ["first", "second", "third"][session.0 as usize % 3];
+            // Of some there is one, and of some one for each session.
+            let client = match session.0 % 8 {
+                0 => "first".to_owned(),
+                2 => "second".to_owned(),
+                _ => format!("of {}", session.0),
+            };
             let client = ClientId(client.into());
             return Event::Input(Input::Named { session, client });
         }

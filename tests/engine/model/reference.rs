@@ -33,7 +33,7 @@ use std::sync::Arc;
 use relay::engine::address::Home;
 use relay::engine::agents::{NamedAs, Profile, Registration};
 use relay::engine::limits::{
-    ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, IDEMPOTENCY_KEY_BYTES_MAX,
+    ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, GONE_MIN, IDEMPOTENCY_KEY_BYTES_MAX,
     IDEMPOTENCY_MS, PROFILE_BYTES_MAX, READERS_MAX, RECENT_BYTES_MAX, RECENT_MAX, SETTLE_SLACK_MS,
     THREAD_BYTES_MAX, TRANSIENT_MS,
 };
@@ -155,6 +155,8 @@ enum Reads {
 #[derive(Debug, Clone)]
 struct Parts {
     to: Reads,
+    /// How many this one was shown itself.
+    shown: u32,
     /// Where the next one begins, and which it is.
     next: (usize, u32),
     /// The calls whose replies have one and are not known to have arrived, with where each begins and which it is.

@@ -60,28 +60,40 @@ impl Kept {
     pub(super) fn show_part(
         &mut self,
         call: CallId,
-        open: &Open,
+        (open, clients): (&Open, &BTreeSet<ClientId>),
         room: &Room,
         marks: &mut Marks,
     ) -> (Part, bool) {
         let to = open.reads();
         let others = self.parts.iter().filter(|parts| parts.to != to).count();
-        let mut own = self.parts.iter_mut().filter(|parts| parts.to == to);
-        let own = match own.next() {
-            Some(parts) => parts,
-            None => {
-                marks.reach_if(others > 0, Mark::ShownInPartsToAnotherAsWell);
-                if others == READERS_MAX {
-                    self.parts.remove(0);
-                }
-                self.parts.push(Parts {
-                    to: to.clone(),
-                    next: (0, 1),
-                    standing: Vec::new(),
-                });
-                self.parts.last_mut().expect("it was put there")
-            }
+        let own = self.parts.iter().position(|parts| parts.to == to);
+        let mut gone: Vec<usize> = (0..self.parts.len()).collect();
+        gone.retain(|at| {
+            let Parts { to, shown, .. } = &self.parts[*at];
+            matches!(to, Reads::Client(client) if *shown == 1 && !clients.contains(client))
+        });
+        let is_the_same = own.is_none() && matches!(to, Reads::Client(_)) && gone.len() >= GONE_MIN;
+        gone.sort_by_key(|at| self.parts[*at].next);
+        let left = gone.pop().filter(|_| is_the_same);
+        marks.reach_if(own.is_none() && others > 0, Mark::ShownInPartsToAnotherAsWell);
+        let mut own = match own.or(left) {
+            Some(at) => self.parts.remove(at),
+            None => Parts {
+                to: to.clone(),
+                shown: 0,
+                next: (0, 1),
+                standing: Vec::new(),
+            },
         };
+        if left.is_some() {
+            (own.to, own.shown) = (to.clone(), 0);
+        }
+        if self.parts.len() == READERS_MAX {
+            self.parts.remove(0);
+        }
+        own.shown += 1;
+        self.parts.push(own);
+        let own = self.parts.last_mut().expect("it was put there");
         self.delivery.redelivered |= others > 0;
         let (from, number) = own.next;
         marks.reach_if(

@@ -250,6 +250,11 @@ impl Model {
     ) -> Effect {
         let open = self.session(session).expect("who reads is open").clone();
         self.forget_streams(agent);
+        let clients: BTreeSet<ClientId> = self
+            .sessions
+            .iter()
+            .filter_map(|open| open.client.clone())
+            .collect();
         let mut deliveries = Vec::new();
         let mut part = None;
         let mut is_cut = false;
@@ -295,7 +300,7 @@ impl Model {
                     let room = wanted.room.expect("it does not fit");
                     kept.handed_with = number;
                     kept.in_stead = false;
-                    let (shown, is_last) = kept.show_part(call, &open, &room, &mut self.marks);
+                    let (shown, is_last) = kept.show_part(call, (&open, &clients), &room, &mut self.marks);
                     if is_last {
                         self.changed.push(Changed::Inbox(agent.clone()));
                     }
