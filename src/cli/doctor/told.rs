@@ -5,6 +5,7 @@ use super::hooks::Hooks;
 use super::{Report, Seen, Settings, id};
 use crate::cli::install::editors::{Editor, Id};
 use crate::cli::install::members;
+use crate::cli::install::said::is_relays;
 use crate::cli::install::settings::WITHOUT_HOOKS;
 use crate::cli::own_program;
 use crate::cli::place::DEFAULT_PORT;
@@ -66,7 +67,8 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
             let file = seen.target.path.display();
             format!("{file}: {flaw}; write it anew by: {install}")
         }));
-        lines.extend(members::switched_off(server, editor.id).map(|by| {
+        let off = members::switched_off(server, editor.id).filter(|_| is_relays(server));
+        lines.extend(off.map(|by| {
             let file = seen.target.path.display();
             format!("{file}: its entry is switched off, {by}; take that out")
         }));

@@ -13,7 +13,7 @@ mod layout;
 pub mod members;
 pub mod parts;
 pub mod plan;
-mod said;
+pub mod said;
 pub mod settings;
 mod toml;
 mod whole;

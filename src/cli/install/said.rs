@@ -9,6 +9,9 @@ use crate::tools::Toolsets;
 /// The names of this machine in an address.
 const HERE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
+/// The package by which npx and others start relay.
+const PACKAGE: &str = "relay-bus";
+
 /// The variable that names the agent.
 const AGENT: &str = "RELAY_AGENT";
 
@@ -46,11 +49,12 @@ impl Said {
     fn of_address(address: &str) -> Option<Self> {
         let (way, query) = address.split_once('?').unwrap_or((address, ""));
         let (host, way) = way.strip_prefix("http://")?.split_once('/')?;
-        let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
-        if !HERE.contains(&host) {
+        // A port may be a variable with a value for where it is not set, in which there are colons, too.
+        let port = HERE.iter().find_map(|here| host.strip_prefix(here))?;
+        if !port.is_empty() && !port.starts_with(':') {
             return None;
         }
-        let transport = match way {
+        let transport = match way.strip_suffix('/').unwrap_or(way) {
             "sse" => Transport::Sse,
             "mcp" => Transport::Http,
             _ => return None,
@@ -80,7 +84,10 @@ impl Said {
         let listed = [Some(command), entry.get("args")].into_iter().flatten();
         let listed = listed.flat_map(|words| words.as_list().unwrap_or_default());
         let mut words = program.into_iter().chain(listed.filter_map(Json::as_text));
-        if !is_relay(words.next()?) || words.next()? != "mcp" {
+        let is_its_own = is_relay(words.next()?);
+        // A runner of packages is given its own options before the package.
+        let is_package = |word: &str| word.split('@').next() == Some(PACKAGE);
+        if !(is_its_own || words.any(is_package)) || words.next()? != "mcp" {
             return None;
         }
         let agents = ["env", "environment"].into_iter().filter_map(|key| {

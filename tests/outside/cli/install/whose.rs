@@ -227,3 +227,33 @@ fn an_entry_whose_name_is_written_with_escapes_goes_too() {
     desk.relay(&["uninstall"]).assert().code(0);
     assert_eq!(desk.json(&file), json!({"mcpServers": {"b": {"url": "x"}}}));
 }
+
+#[test]
+fn an_entry_that_leads_to_relay_in_another_way_than_install_writes_is_relays() {
+    for entry in [
+        json!({"command": "npx", "args": ["-y", "relay-bus", "mcp", "--agent", "dev-b"]}),
+        json!({"command": "bunx", "args": ["relay-bus@latest", "mcp"]}),
+        json!({"url": "http://localhost:7331/mcp/?agent=dev-b"}),
+        json!({"url": "http://localhost:${RELAY_PORT:-7331}/sse/"}),
+        json!({"url": "http://[::1]:7331/mcp"}),
+    ] {
+        let desk = Desk::new();
+        let cursor = desk.project.join(".cursor/mcp.json");
+        let servers = json!({"mcpServers": {"relay": entry, "other": {"command": "x"}}});
+        desk.write(&cursor, &servers.to_string());
+        desk.relay(&["uninstall", "--editor", "cursor"]).assert().code(0);
+        let left = json!({"mcpServers": {"other": {"command": "x"}}});
+        assert_eq!(desk.json(&cursor), left, "{entry}");
+    }
+    for entry in [
+        json!({"command": "npx", "args": ["-y", "@acme/relay", "mcp"]}),
+        json!({"command": "npx", "args": ["-y", "relay-bus", "serve"]}),
+        json!({"url": "http://localhost.acme.example:7331/mcp"}),
+    ] {
+        let desk = Desk::new();
+        let cursor = desk.project.join(".cursor/mcp.json");
+        desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+        desk.relay(&["uninstall", "--editor", "cursor"]).assert().code(3);
+        assert_eq!(desk.json(&cursor)["mcpServers"]["relay"], entry);
+    }
+}
