@@ -444,12 +444,13 @@ impl<'a> Noted<'a> {
         }
     }
 
-    /// Notes an answer, and returns whether the session goes on. `has_id` says whether the session was given an id.
+    /// Takes note of where a call went.
     fn went_over(&mut self, session: &Session, incarnation: Option<Incarnation>) {
         self.record.incarnation = incarnation;
         self.record.nameless = !session.can_cancel();
     }
 
+    /// Notes an answer, and returns whether the session goes on. `has_id` says whether the session was given an id.
     fn understand(&mut self, answer: &Answer, has_id: bool) -> bool {
         self.record.outcome = understand(&self.record.asked, answer, has_id);
         self.record.notice = notice_in(answer);

@@ -430,9 +430,12 @@ impl History {
             };
             let again = if part.redelivered { "again " } else { "" };
             let _ = write!(line, ", {again}part {number} of {count} of {name}");
-            self.parts.entry(key(name, number)).or_default().push(part);
+            let before = self.parts.entry(key(name, number)).or_default();
+            let is_first = !before.iter().any(|part| is_its(&part));
+            before.push(part);
             let message = (of.clone(), name.clone(), Some(agent).filter(|_| !nameless));
-            let is_awaited = self.parts_to_come.remove(&message) && number > 1;
+            // Shown once more, the first part begins anew.
+            let is_awaited = self.parts_to_come.remove(&message) && (number > 1 || is_first);
             if number < count && !is_awaited {
                 continue;
             }

@@ -83,10 +83,13 @@ impl<'a> Case<'a> {
         let mut others = self.askers(of, since).filter(|asker| asker.agent != read.agent);
         others.any(|asker| {
             let shown = self.last_seen(asker, of).unwrap_or_default();
-            shown.iter().any(|shown| {
+            let mut own = shown.iter().filter(|shown| shown.read.agent == asker.agent);
+            own.any(|shown| {
                 let mut brought = self.askers(of, until_then);
                 shown.read.sent_ms <= read.ended_ms
-                    && brought.any(|asker| self.may_bring(asker, of, &shown.seen.body))
+                    && brought.any(|other| {
+                        other.sent_ms <= asker.ended_ms && self.may_bring(other, of, &shown.seen.body)
+                    })
             })
         })
     }
