@@ -317,6 +317,22 @@ impl Editor {
         !self.lacks_token(&any_connection(self.transports[0], true))
     }
 
+    /// Tells whether an entry of relay's says of an address what no installation writes there: somebody has written it by hand.
+    pub fn is_by_hand(&self, entry: &Json) -> bool {
+        let said = Said::of(entry);
+        let Some(transport) = said.transport.filter(|transport| *transport != Transport::Stdio) else {
+            return false;
+        };
+        let mut connection = any_connection(transport, false);
+        said.keep(&mut connection, self.entry);
+        let written = (self.entry)(&connection);
+        let query = |entry: &Json| {
+            let address = members::address(entry)?;
+            Some(address.split_once('?').map_or("", |(_, query)| query).to_owned())
+        };
+        query(entry) != query(&written)
+    }
+
     /// Tells whether an entry of relay's has members that no installation writes.
     pub fn has_additions(&self, entry: &Json) -> bool {
         let is_as_written = |transport| {

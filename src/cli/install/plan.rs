@@ -317,8 +317,8 @@ impl Before {
             };
         }
         let own = self.own.server.as_ref();
-        let is_as_made =
-            || self.is_untouched(target) && !own.is_some_and(|own| target.editor.has_additions(own));
+        let is_own = |own: &Json| target.editor.has_additions(own) || target.editor.is_by_hand(own);
+        let is_as_made = || self.is_untouched(target) && !own.is_some_and(is_own);
         match self.kept {
             None if is_as_made() && left_out.is_empty() => Backup::Untouched,
             None => Backup::Made(at),
@@ -335,7 +335,9 @@ impl Before {
     /// Takes out of what is kept what relay may have written; nothing if nothing is kept.
     fn kept_of_others(&self, target: &Target) -> Option<Kept> {
         let text = &self.kept.as_ref()?.text;
-        let own = target.content.parts(text).unwrap_or_default().own();
+        let mut own = target.content.parts(text).unwrap_or_default().own();
+        // What its owner has written for a relay is its owner's.
+        own.server.take_if(|server| target.editor.is_by_hand(server));
         let had_relay = own.server.is_some() || !own.hooks.is_empty();
         let left = had_relay.then(|| target.content.without(text, &own, None));
         Some(Kept {

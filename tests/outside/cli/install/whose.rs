@@ -168,14 +168,16 @@ fn what_install_has_made_goes_however_often_it_has_run_and_whoever_has_added_som
 #[test]
 fn an_entry_that_relay_may_have_written_goes_and_what_was_added_to_it_is_kept() {
     for text in [
-        "{\"mcpServers\": {\"relay\": {\"type\": \"sse\", \"url\": \"http://localhost:7331/sse\", \"timeout\": 5}}}\n",
+        "{\"mcpServers\": {\"relay\": {\"type\": \"sse\", \"url\": \"http://localhost:7331/sse?agent=${RELAY_AGENT:-}\", \"timeout\": 5}}}\n",
         // Laid out as relay does it, too.
-        "{\n  \"mcpServers\": {\n    \"relay\": {\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:7331/sse\",\n      \"timeout\": 5\n    }\n  }\n}\n",
+        "{\n  \"mcpServers\": {\n    \"relay\": {\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:7331/sse?agent=${RELAY_AGENT:-}\",\n      \"timeout\": 5\n    }\n  }\n}\n",
     ] {
         let desk = Desk::new();
         let file = desk.project.join(".mcp.json");
         desk.write(&file, text);
-        desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+        desk.relay(&["install", "--editor", "claude", "--port", "4000"])
+            .assert()
+            .code(0);
         assert_eq!(desk.json(&file)["mcpServers"]["relay"]["timeout"], 5);
         let told = contains(format!(
             "removed {}, in which nothing else was; what is kept of it: {}\n",
@@ -186,6 +188,17 @@ fn an_entry_that_relay_may_have_written_goes_and_what_was_added_to_it_is_kept() 
         assert_eq!(desk.files(), []);
         assert_eq!(fs::read_to_string(desk.backup(&file)).expect("it is kept"), text);
     }
+}
+
+#[test]
+fn an_entry_for_a_relay_that_somebody_has_written_is_given_back() {
+    let text = "{\n  \"mcpServers\": {\n    \"relay\": {\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:9/sse\"\n    }\n  }\n}\n";
+    let desk = Desk::new();
+    let file = desk.project.join(".mcp.json");
+    desk.write(&file, text);
+    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(fs::read_to_string(&file).expect("it is given back"), text);
 }
 
 #[test]
