@@ -237,7 +237,7 @@ impl Link {
                 let (session, bound) = match owner.open(Carrier::Exchange, who.clone()) {
                     Ok(opened) => opened,
                     Err(refusal) => {
-                        // Where there are too many, what another client has is better than nothing.
+                        // What another client has is better than nothing, and what it was opened for is the same.
                         let other = state.sessions.iter().find(|opened| opened.who == who);
                         let other = other.map(|other| (other.session, other.bound.clone()));
                         return other.ok_or(refusal);

@@ -92,11 +92,16 @@ impl InParts {
 
     /// Finds the one of those that are gone which came furthest, if a reader that was shown nothing is likely to be it.
     fn left_to(&self, reader: &Reader, is_gone: impl Fn(&Reader) -> bool) -> Option<usize> {
+        if !matches!(reader, Reader::Client(_)) {
+            return None;
+        }
         let gone = self.shown.iter().enumerate();
         let gone = gone.filter(|(_, shown)| shown.parts == 1 && is_gone(&shown.to));
-        let is_likely = matches!(reader, Reader::Client(_)) && gone.clone().count() >= GONE_MIN;
-        let furthest = gone.max_by_key(|(_, shown)| shown.next);
-        furthest.filter(|_| is_likely).map(|(place, _)| place)
+        let gone: Vec<(usize, &Shown)> = gone.collect();
+        let furthest = gone.iter().max_by_key(|(_, shown)| shown.next);
+        furthest
+            .filter(|_| gone.len() >= GONE_MIN)
+            .map(|(place, _)| *place)
     }
 
     fn shown_by(&mut self, handover: HandoverId) -> Option<&mut Shown> {
