@@ -1,9 +1,9 @@
 //! Streamable HTTP at `/mcp`: each request is an exchange of its own, and no session has to be there before it.
 
+mod rmcp_body;
+
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion, RequestId};
@@ -20,16 +20,17 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use serde::Deserialize as _;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, Interval};
+use tokio::time::Instant;
 use uuid::Uuid;
 
+use self::rmcp_body::RmcpBody;
 use super::accept::{self, Accepted, is_json};
 use super::dispatch::{self, ResponseBody};
 use super::headers;
 use super::json_id::IdFinder;
 use super::json_rpc::{self, Envelope, Invalid};
 use super::limits::{
-    FREE_BYTES, PASSED_OVER_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE, ROOM_BYTES,
+    PASSED_OVER_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_ID_BYTES_MAX, REQUEST_PATIENCE, ROOM_BYTES,
 };
 use super::orphans::Why;
 use super::query::Asked;
@@ -38,7 +39,7 @@ use super::requests::{Request as Cancellable, RequestKey, Scope};
 use super::rpc::{Caller, Rpc};
 use super::sse::OF_STREAMS;
 use super::tool_calls::{self, Called, Done, Shape, ToolCall};
-use super::wire::{Link, Sent};
+use super::wire::Link;
 use super::{Shared, refuse, refuse_as, rmcp_service, stateless};
 use crate::engine::SessionId;
 use crate::tools::{Served, ToolResult, Toolsets};
@@ -55,10 +56,6 @@ pub(super) const VERSION: &str = "mcp-protocol-version";
 /// again. The TypeScript and the Python SDK ask twice, then the one never answers its caller; Claude Code asks once and
 /// then says that the connection has closed.
 const RESUME_MS: u32 = 2_000;
-
-/// The last event of a stream whose call was cancelled: nothing, under an id that is no call's. A client that asks for the rest of
-/// the stream, since it had no response, is told then that there is none.
-const NO_REST: &[u8] = b"id: cancelled\ndata:\n\n";
 
 /// Given out at the handshake and accepted whatever it is: nothing depends on it but which request a client cancels,
 /// since it does so over another connection. A relay that was started anew takes the old ones.
@@ -599,76 +596,4 @@ pub(super) async fn collect_message(mut body: Body) -> Result<Bytes, Unread> {
     };
     let id = finder.and_then(IdFinder::id);
     Err(Unread { status, reason, id })
-}
-
-/// A body that rmcp writes. Once hyper has taken all of it, the receipt that its call has left goes to the connection.
-struct RmcpBody<B> {
-    inner: B,
-    /// Goes before the first bytes.
-    first: Option<Bytes>,
-    /// In a stream of events, which is silent for long. rmcp would keep it alive by another clock than tokio's.
-    keep_alive: Option<Interval>,
-    /// Ends without the error that rmcp writes for a cancelled request.
-    in_session: bool,
-    is_over: bool,
-    caller: Caller,
-    link: Link,
-}
-
-impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for RmcpBody<B> {
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        if self.is_over {
-            return Poll::Ready(None);
-        }
-        let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        if self.in_session && self.caller.is_cancelled() && polled.is_ready() {
-            self.is_over = true;
-            let has_begun = self.keep_alive.is_some() && self.first.is_none();
-            return Poll::Ready(has_begun.then(|| Ok(Frame::data(Bytes::from_static(NO_REST)))));
-        }
-        let ended = match &polled {
-            Poll::Ready(None) => true,
-            Poll::Ready(Some(Ok(_))) => self.inner.is_end_stream(),
-            Poll::Ready(Some(Err(_))) | Poll::Pending => false,
-        };
-        if ended && let Some(receipt) = self.caller.take_receipt() {
-            self.link.sent(Sent::Reply(receipt));
-        }
-        match (&polled, &mut self.keep_alive) {
-            (Poll::Ready(_), Some(keep_alive)) => keep_alive.reset(),
-            (Poll::Pending, Some(keep_alive)) => {
-                ready!(keep_alive.poll_tick(cx));
-                return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b":\n\n")))));
-            }
-            (_, None) => {}
-        }
-        let is_event = self.keep_alive.is_some();
-        polled.map_ok(|frame| {
-            frame.map_data(|data| {
-                let data = match self.first.take() {
-                    None => data,
-                    Some(first) => [first, data].concat().into(),
-                };
-                // Of one that is no event, all is there at once, and counted.
-                match is_event && data.len() > FREE_BYTES {
-                    true => self.link.account().charged(data),
-                    false => data,
-                }
-            })
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
 }
