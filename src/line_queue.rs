@@ -116,12 +116,6 @@ impl LineQueue {
         waiting.text.push_str(line);
         self.wake(waiting);
         self.flush(patience);
-        let mut waiting = self.shared().waiting();
-        if waiting.writer == Writer::NotStarted {
-            // The system gives no thread, and these may be the last words.
-            let text = std::mem::take(&mut waiting.text);
-            self.shared().write_once(text.as_bytes(), patience);
-        }
     }
 
     /// Waits until all that was added is written, but only so long.
@@ -136,6 +130,12 @@ impl LineQueue {
             }
             let woken = self.shared().written.wait_timeout(waiting, left);
             (waiting, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        if waiting.writer == Writer::NotStarted && !waiting.text.is_empty() {
+            // The system gives no thread, and these may be the last words.
+            let text = std::mem::take(&mut waiting.text);
+            drop(waiting);
+            self.shared().write_once(text.as_bytes(), patience);
         }
     }
 

@@ -312,13 +312,16 @@ fn tell(mut answer: clap::Error) -> ExitCode {
     ExitCode::from(if is_hook { code.min(1) } else { code })
 }
 
-/// Returns the first of relay's variables whose value is no UTF-8, if no argument is none.
+/// Returns the first of the subcommand's variables whose value is no UTF-8, if no argument is none.
 fn variable_without_utf8() -> Option<String> {
-    if std::env::args_os().any(|argument| argument.to_str().is_none()) {
-        return None;
-    }
-    let mut variables = std::env::vars_os().filter(|(_, value)| value.to_str().is_none());
-    variables.find_map(|(name, _)| name.into_string().ok().filter(|name| name.starts_with("RELAY_")))
+    let arguments: Option<Vec<_>> = std::env::args_os()
+        .map(|argument| argument.into_string().ok())
+        .collect();
+    let command = command_line();
+    let subcommand = command.find_subcommand(arguments?.get(1)?)?;
+    let mut variables = subcommand.get_arguments().filter_map(clap::Arg::get_env);
+    let name = variables.find(|name| std::env::var_os(name).is_some_and(|value| value.to_str().is_none()));
+    Some(name?.to_string_lossy().into_owned())
 }
 
 /// Takes a refused token out of an error, and what may be the second word of one that was given without quotes.
@@ -352,7 +355,7 @@ fn say(text: &str) {
 
 /// Runs a future to its end on this thread, if the system gives this process what that takes.
 fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
-    let runtime = runtime(&mut tokio::runtime::Builder::new_current_thread());
+    let runtime = runtime(&mut tokio::runtime::Builder::new_current_thread(), 1);
     let runtime =
         runtime.map_err(|error| Failure::error(format!("relay cannot wait for anything: {error}")))?;
     let result = runtime.block_on(future);
@@ -365,16 +368,27 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
 const RUNTIME_FILES: usize = 16;
 
 /// Makes a runtime with timers and sockets. tokio panics where there is no file for its signals, or no thread, so it is looked first whether
-/// there are some.
-fn runtime(builder: &mut tokio::runtime::Builder) -> std::io::Result<tokio::runtime::Runtime> {
+/// there are so many threads.
+fn runtime(
+    builder: &mut tokio::runtime::Builder,
+    threads: usize,
+) -> std::io::Result<tokio::runtime::Runtime> {
     let stderr = std::io::stderr();
     let files: std::io::Result<Vec<_>> = (0..RUNTIME_FILES)
         .map(|_| std::os::fd::AsFd::as_fd(&stderr).try_clone_to_owned())
         .collect();
     drop(files?);
-    let thread = std::thread::Builder::new().spawn(|| {});
-    // It ends by itself, and has nothing to tell.
-    let _ = thread.map_err(no_thread)?.join();
+    let all_are_there = std::sync::RwLock::new(());
+    std::thread::scope(|scope| {
+        let _not_yet = all_are_there.write();
+        for _ in 0..threads {
+            let waits = || drop(all_are_there.read());
+            std::thread::Builder::new()
+                .spawn_scoped(scope, waits)
+                .map_err(no_thread)?;
+        }
+        Ok::<_, std::io::Error>(())
+    })?;
     builder.enable_all().build()
 }
 

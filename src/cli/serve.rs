@@ -37,6 +37,9 @@ use taken::{Holder, taken};
 /// How many connections may wait to be accepted; Linux takes no more than `net.core.somaxconn`, 4,096 by default.
 const BACKLOG: u32 = 4_096;
 
+/// How many threads it has beside one for each core: for its lines, for files, and for what waits.
+const THREADS_BESIDE: usize = 4;
+
 /// How many ports of the system's choice are tried until one is free at both loopback addresses.
 const PORTS_TRIED_MAX: u32 = 16;
 
@@ -132,7 +135,9 @@ pub fn run(args: Serve) -> Result<(), ServeError> {
     }
     let project = project_here(args.project.0.as_ref())?.unwrap_or_default();
     let open_files = raise_open_files();
-    let runtime = super::runtime(&mut tokio::runtime::Builder::new_multi_thread())?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = super::runtime(&mut builder, cores + THREADS_BESIDE)?;
     let result = runtime.block_on(listen_and_serve(args, project, open_files));
     // A log line that is still being written to a stdout that nobody reads holds up nothing.
     runtime.shutdown_background();

@@ -5,9 +5,11 @@ use std::io::{self, Read};
 use serde::Deserialize as _;
 use serde::de::IgnoredAny;
 
+use crate::server::json_halves::readable;
 use crate::server::json_id::BYTE_ORDER_MARK;
 
-/// Reads an event, without the byte order mark before it. What is no JSON is read to the end of stdin, and returned as it is.
+/// Reads an event, without the byte order mark before it; what of it is no character is an unknown one. What is no JSON is read to the end of
+/// stdin, and returned as it is.
 ///
 /// # Errors
 ///
@@ -32,7 +34,8 @@ pub(super) fn read(mut stdin: impl Read) -> io::Result<Vec<u8>> {
         }
         heard.from.read_to_end(&mut heard.bytes)?;
     }
-    Ok(heard.bytes)
+    let text = String::from_utf8_lossy(&heard.bytes);
+    Ok(readable(&text).into_owned().into_bytes())
 }
 
 /// A reader that keeps what it has read.
@@ -67,18 +70,19 @@ mod tests {
 
     #[test]
     fn an_event_is_complete_when_its_value_is() {
-        for event in [
-            r#"{"a": "}", "b": {"c": [1, "\"}"]}}"#,
-            "{}",
-            r#" {"half": "\ud83d"}"#,
-            r#"["x"]"#,
-        ] {
+        for event in [r#"{"a": "}", "b": {"c": [1, "\"}"]}}"#, "{}", r#"["x"]"#] {
             for mark in ["", "\u{feff}"] {
                 let stdin = format!("{mark}{event}");
                 let read = read(Open(stdin.as_bytes())).expect("it is whole");
                 assert_eq!(String::from_utf8(read).expect("UTF-8"), event);
             }
         }
+        let cut_within_characters = read(Open(b"{\"a\": \"\\ud83d\", \"b\": \"\xf0\x9f\"}"));
+        let read_anyway = String::from_utf8(cut_within_characters.expect("it is whole"));
+        assert_eq!(
+            read_anyway.expect("UTF-8"),
+            "{\"a\": \"\\ufffd\", \"b\": \"\u{fffd}\"}"
+        );
         let cut = read(Open(br#"{"a": "b"#)).expect_err("it is not whole");
         assert_eq!(cut.to_string(), "nothing comes any more");
     }

@@ -10,11 +10,11 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::halves::readable;
 use super::layout::{
     Layout, after_comments, comma_after, comments_of_line, ends_in_line_comment, line_indent, newline,
     starts_line,
 };
+use crate::server::json_halves::readable;
 
 /// Comments and commas at the end are what the editors take that take more than JSON.
 const TAKEN: ParseOptions = ParseOptions {

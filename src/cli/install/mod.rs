@@ -6,7 +6,6 @@ mod command;
 pub mod directories;
 pub mod editors;
 pub mod file;
-mod halves;
 pub mod json;
 pub mod lasting;
 mod layout;

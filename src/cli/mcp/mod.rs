@@ -195,7 +195,7 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
         program,
         session: uuid::Builder::from_random_bytes(random()).into_uuid(),
     };
-    let runtime = super::runtime(&mut tokio::runtime::Builder::new_current_thread())?;
+    let runtime = super::runtime(&mut tokio::runtime::Builder::new_current_thread(), 1)?;
     let connect = found::Finder::new(asked, address, settings.program.clone());
     let bridging = run(tokio::io::stdin(), system::Stdout::new(), settings, connect);
     let result = runtime.block_on(bridging);

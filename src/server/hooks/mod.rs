@@ -26,6 +26,7 @@ use self::events::{Event, Heard};
 use super::accept::json_body;
 use super::dispatch::ResponseBody;
 use super::http::collect;
+use super::json_halves::readable;
 use super::json_id::BYTE_ORDER_MARK;
 use super::owner::{Answered, Outcome, ProgramKey};
 use super::wire::Link;
@@ -146,8 +147,9 @@ pub(super) async fn event(
     if let Err(reason) = json_body(&parts.headers) {
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
     }
-    let said = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
-    let event: Event<'_> = match serde_json::from_slice(said) {
+    let said = String::from_utf8_lossy(body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body));
+    let said = readable(&said);
+    let event: Event<'_> = match serde_json::from_str(&said) {
         Ok(event) => event,
         Err(error) => {
             let reason = format!("an event of a hook is a JSON object with \"hook_event_name\": {error}");

@@ -447,7 +447,9 @@ fn a_variable_that_is_no_text_is_named() {
     for variable in ["RELAY_TOKEN", "RELAY_AGENT"] {
         for (arguments, code) in [(&["hook", "claude"][..], 1), (&["mcp"], 2)] {
             let mut command = relay(arguments);
-            command.env(variable, std::ffi::OsStr::from_bytes(b"\xff"));
+            // The one that the command does not take is not what is wrong.
+            let no_text = std::ffi::OsStr::from_bytes(b"\xff");
+            command.env("RELAY_A_STRANGER", no_text).env(variable, no_text);
             let named = contains(format!("error: {variable} is no UTF-8\n"));
             command.assert().code(code).stdout("").stderr(named);
         }

@@ -399,6 +399,19 @@ fn what_is_no_hook_is_refused_with_what_is_accepted() {
     );
 }
 
+#[test]
+fn an_event_that_was_cut_within_a_character_is_heard() {
+    let relay = told();
+    let send = ["send", "dev-a", "the tests are green", "--from", "pm"];
+    ask(relay.port, &send).assert().code(0);
+    let stop = r#"{"hook_event_name": "Stop", "session_id": "cut", "prompt": "green \ud83d"}"#;
+    let answer = relay
+        .connect()
+        .exchange(&Request::post("/hooks/claude?agent=dev-a", stop));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.text().contains("the tests are green"), "{}", answer.text());
+}
+
 /// Posts an event without the command, and gives the status and what is shown.
 fn posted(relay: &Relay, path: &str, event: &Value) -> (u16, String) {
     let response = relay.connect().exchange(&Request::post(path, event.to_string()));

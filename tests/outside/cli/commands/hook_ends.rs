@@ -372,17 +372,21 @@ fn where_the_system_gives_no_thread_a_hook_ends_well_and_others_say_so() {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(path, mode).expect("it is one's own");
     }
-    let without_threads = |arguments: &[&str]| {
+    let with_processes = |count: u32, arguments: &[&str]| {
         let mut command = std::process::Command::new("setpriv");
         if rustix::process::getuid().is_root() {
             command.args(["--reuid", "65534", "--clear-groups", "--bounding-set=-all"]);
         }
-        command.args(["prlimit", "--nproc=0"]).arg(&program);
+        command
+            .arg("prlimit")
+            .arg(format!("--nproc={count}"))
+            .arg(&program);
         let mut command = assert_cmd::Command::from_std(command);
         command.args(arguments).env("RELAY_PORT", &port).current_dir("/");
         command.timeout(PATIENCE).write_stdin(event("Stop").to_string());
         command
     };
+    let without_threads = |arguments: &[&str]| with_processes(0, arguments);
     for arguments in [
         &["hook", "claude"][..],
         &["hook", "codex"],
@@ -404,11 +408,18 @@ fn where_the_system_gives_no_thread_a_hook_ends_well_and_others_say_so() {
         &["peek"],
         &["send", "dev-a", "x", "--from", "dev-b"],
         &["mcp"],
-        &["serve", "--port", "45017"],
     ] {
         let told = without_threads(arguments).assert().code(1).stdout("");
         let stderr = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
         assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
         assert!(stderr.contains("no thread"), "{arguments:?}: {stderr}");
+    }
+    // It has one for each core, and four more.
+    for processes in 0..=5 {
+        let told = with_processes(processes, &["serve", "--port", "45017"]).assert();
+        let stderr = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+        told.code(1).stdout("");
+        assert_eq!(stderr.lines().count(), 1, "{processes}: {stderr}");
+        assert!(stderr.contains("no thread"), "{processes}: {stderr}");
     }
 }

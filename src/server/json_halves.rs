@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-/// Returns a text as the library reads it, each byte in its place: a half of a character that stands alone, which JavaScript writes where it
-/// cuts a text, is one that is unknown. Editors read such files.
+/// Returns a text as the library reads it, each byte in its place: a half of a character that stands alone is one that is unknown.
 pub fn readable(text: &str) -> Cow<'_, str> {
     let half = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
