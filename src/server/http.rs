@@ -94,28 +94,84 @@ pub(super) async fn exchange(
     };
     let scope = scope_of(session_id);
     let in_session = is_session_based(version);
-    let said = Said {
-        parts,
-        body,
-        accepted,
-        scope,
-        in_session,
+    let response = 'answered: {
+        let asked = match Asked::by(&parts.uri, shared.toolsets) {
+            Err(response) => break 'answered response.map(ResponseBody::routed),
+            Ok(asked) => asked,
+        };
+        let client = scope.as_ref().and_then(Scope::client);
+        let quirk = client.and_then(Quirk::of_client);
+        let offer = asked.offer;
+        let toolsets = offer.toolsets;
+        let (session, agent) = match link.session(asked.who, scope.as_ref().and_then(Scope::name)) {
+            Err(refusal) => break 'answered refuse_as(toolsets, &refusal).map(ResponseBody::routed),
+            Ok(opened) => opened,
+        };
+        let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
+        if in_session {
+            if let Some(call) = ToolCall::plain(&body)
+                && call.version.is_none()
+                && is_short(&call)
+            {
+                let id = call.id;
+                let done = answer(shared, (session, offer.to(client)), scope.as_ref(), call).await;
+                break 'answered in_session_response(id, done, quirk, link, parts.headers);
+            }
+        } else if let Some(call) = stateless::plain_call(&parts.headers, &body)
+            && is_short(&call)
+        {
+            let id = call.id;
+            let served = offer.to(call.client.or(client));
+            let response = match answer(shared, (session, served), scope.as_ref(), call).await {
+                Some(done) => {
+                    let response = tool_calls::response(id, Shape::Stateless, &done.result, quirk);
+                    break 'answered ResponseBody::json(response, done.receipt, link, parts.headers);
+                }
+                None => stateless::cancelled(id),
+            };
+            break 'answered ResponseBody::json(response, None, link, parts.headers);
+        }
+        let envelope = match json_rpc::read(&body) {
+            Ok(envelope) => envelope,
+            Err(invalid) => break 'answered invalid.into_response().map(ResponseBody::routed),
+        };
+        if envelope.method.is_none() {
+            let reason =
+                "it is a response, and relay asks for none here; accepted: a request or a notification";
+            break 'answered Invalid::not_a_message(reason)
+                .into_response()
+                .map(ResponseBody::routed);
+        }
+        if in_session {
+            match envelope.tool_call() {
+                Some(Ok(call)) if is_short(&call) => {
+                    let id = call.id;
+                    let done = answer(shared, (session, offer.to(client)), scope.as_ref(), call).await;
+                    break 'answered in_session_response(id, done, quirk, link, parts.headers);
+                }
+                Some(Err(invalid)) => break 'answered invalid.into_response().map(ResponseBody::routed),
+                Some(Ok(_)) | None => {}
+            }
+        }
+        let exchange = Exchange {
+            parts,
+            in_session,
+            accepted,
+            caller: Caller::new(session, agent, scope, offer)
+                .with_quirk(quirk)
+                .with_client(client),
+            link: link.clone(),
+        };
+        // Boxed, so that the future of a plain call does not have room for it.
+        Box::pin(exchange.serve_by_rmcp(shared, service, &envelope, &body))
+            .await
+            .map(ResponseBody::routed)
     };
     if accepted.json {
-        return answer_message(shared, service, link, said).await;
+        response
+    } else {
+        as_event(response)
     }
-    as_event(Box::pin(answer_message(shared, service, link, said)).await)
-}
-
-/// What a `POST` says.
-struct Said {
-    parts: Parts,
-    body: Bytes,
-    accepted: Accepted,
-    /// Within what it can be cancelled by its id.
-    scope: Option<Scope>,
-    /// Its version is one whose plain calls look alike.
-    in_session: bool,
 }
 
 /// Answers a client that takes nothing but events by one, where the answer is one message.
@@ -132,91 +188,6 @@ fn as_event(response: axum::http::Response<ResponseBody>) -> axum::http::Respons
         parts.headers.insert(name, HeaderValue::from_static(value));
     }
     axum::http::Response::from_parts(parts, body.into_event())
-}
-
-async fn answer_message(
-    shared: &Arc<Shared>,
-    service: &RmcpService,
-    link: &Link,
-    said: Said,
-) -> axum::http::Response<ResponseBody> {
-    let Said {
-        parts,
-        body,
-        accepted,
-        scope,
-        in_session,
-    } = said;
-    let asked = match Asked::by(&parts.uri, shared.toolsets) {
-        Err(response) => return response.map(ResponseBody::routed),
-        Ok(asked) => asked,
-    };
-    let client = scope.as_ref().and_then(Scope::client);
-    let quirk = client.and_then(Quirk::of_client);
-    let offer = asked.offer;
-    let toolsets = offer.toolsets;
-    let (session, agent) = match link.session(asked.who, scope.as_ref().and_then(Scope::name)) {
-        Err(refusal) => return refuse_as(toolsets, &refusal).map(ResponseBody::routed),
-        Ok(opened) => opened,
-    };
-    let is_short = |call: &ToolCall<'_>| !(accepted.events && streams(toolsets, call));
-    if in_session {
-        if let Some(call) = ToolCall::plain(&body)
-            && call.version.is_none()
-            && is_short(&call)
-        {
-            let id = call.id;
-            let done = answer(shared, (session, offer.to(client)), scope.as_ref(), call).await;
-            return in_session_response(id, done, quirk, link, parts.headers);
-        }
-    } else if let Some(call) = stateless::plain_call(&parts.headers, &body)
-        && is_short(&call)
-    {
-        let id = call.id;
-        let served = offer.to(call.client.or(client));
-        let response = match answer(shared, (session, served), scope.as_ref(), call).await {
-            Some(done) => {
-                let response = tool_calls::response(id, Shape::Stateless, &done.result, quirk);
-                return ResponseBody::json(response, done.receipt, link, parts.headers);
-            }
-            None => stateless::cancelled(id),
-        };
-        return ResponseBody::json(response, None, link, parts.headers);
-    }
-    let envelope = match json_rpc::read(&body) {
-        Ok(envelope) => envelope,
-        Err(invalid) => return invalid.into_response().map(ResponseBody::routed),
-    };
-    if envelope.method.is_none() {
-        let reason = "it is a response, and relay asks for none here; accepted: a request or a notification";
-        return Invalid::not_a_message(reason)
-            .into_response()
-            .map(ResponseBody::routed);
-    }
-    if in_session {
-        match envelope.tool_call() {
-            Some(Ok(call)) if is_short(&call) => {
-                let id = call.id;
-                let done = answer(shared, (session, offer.to(client)), scope.as_ref(), call).await;
-                return in_session_response(id, done, quirk, link, parts.headers);
-            }
-            Some(Err(invalid)) => return invalid.into_response().map(ResponseBody::routed),
-            Some(Ok(_)) | None => {}
-        }
-    }
-    let exchange = Exchange {
-        parts,
-        in_session,
-        accepted,
-        caller: Caller::new(session, agent, scope, offer)
-            .with_quirk(quirk)
-            .with_client(client),
-        link: link.clone(),
-    };
-    // Boxed, so that the future of a plain call does not have room for it.
-    Box::pin(exchange.serve_by_rmcp(shared, service, &envelope, &body))
-        .await
-        .map(ResponseBody::routed)
 }
 
 /// A request that is not answered the short way.
