@@ -402,7 +402,7 @@ fn the_person_sees_what_is_held_of_one_moment_as_it_came() {
 }
 
 #[test]
-fn an_agent_does_not_find_what_is_held_for_it_among_the_latest_messages() {
+fn an_agent_finds_nothing_of_what_is_held_for_it() {
     let mut relay = Relay::with_person();
     relay.hold("dev-a");
     for (call, n) in [(1, 1), (2, 2)] {
@@ -410,6 +410,14 @@ fn an_agent_does_not_find_what_is_held_for_it_among_the_latest_messages() {
     }
     let find = |relay: &mut Relay, n: u8, agent: &str| {
         let asked = records::Command::Get {
+            message: id(n).to_string(),
+            shown_to: ShownTo::Agent(name(agent)),
+        };
+        let effects = relay.call(PERSON, ANY, asked.into());
+        matches!(&effects[..], [Effect::Reply { result: Ok(_), .. }])
+    };
+    let trace = |relay: &mut Relay, n: u8, agent: &str| {
+        let asked = trace::Command::Trace {
             message: id(n).to_string(),
             shown_to: ShownTo::Agent(name(agent)),
         };
@@ -442,10 +450,18 @@ fn an_agent_does_not_find_what_is_held_for_it_among_the_latest_messages() {
         (find(&mut relay, 1, "dev-a"), find(&mut relay, 1, "pm")),
         (false, true)
     );
+    assert_eq!(
+        (trace(&mut relay, 1, "dev-a"), trace(&mut relay, 1, "pm")),
+        (false, true)
+    );
     assert_eq!(listed(&mut relay), 0);
     relay.allow(1);
     relay.drop_held(2);
     relay.lift(Some("dev-a"));
+    assert_eq!(
+        (trace(&mut relay, 1, "dev-a"), trace(&mut relay, 2, "dev-a")),
+        (true, false)
+    );
     assert_eq!(
         (find(&mut relay, 1, "dev-a"), find(&mut relay, 2, "dev-a")),
         (true, false)

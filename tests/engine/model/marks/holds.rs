@@ -58,6 +58,8 @@ marks! { HoldMark:
     ReplyToHeldOwn,
     /// Somebody goes back to what is held for it, or was dropped.
     KeptFromReader,
+    /// Somebody asks what becomes of it.
+    TraceKeptFromReader,
     /// An agent is to be retired for which messages are held.
     RetiresHeld,
     /// An inbox is full of what is held.

@@ -99,6 +99,10 @@ impl Model {
             self.marks.reach(Mark::TraceNotTheirs);
             return Err(unknown(given));
         }
+        if matches!(shown_to, ShownTo::Agent(own) if !is_sender_s && self.is_kept_from(message.id, own)) {
+            self.marks.reach(HoldMark::TraceKeptFromReader);
+            return Err(unknown(given));
+        }
         self.marks.reach_if(!is_sender_s, Mark::TraceOfWhatWasGot);
         let elsewhere = |project: &String| moments.iter().any(|moment| moment.agent.project() != project);
         self.marks.reach_if(
