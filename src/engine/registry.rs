@@ -186,10 +186,22 @@ impl Engine {
     /// Has a transient agent go that has no sessions, unless it is a worker that lives: that goes once it has ended.
     pub(super) fn is_kept_no_more(&mut self, agent: &AgentName, now: Timestamp) {
         let state = &self.agents[agent];
-        let goes = state.transient && state.sessions.is_empty() && state.leaves_at.is_none();
-        if goes && self.living(agent).is_none() {
+        if self.may_go(agent) && state.leaves_at.is_none() {
             self.leave_at(agent, now.plus_millis(TRANSIENT_MS));
         }
+    }
+
+    /// The same, with the next input.
+    pub(super) fn goes_at_once(&mut self, agent: &AgentName, now: Timestamp) {
+        if self.may_go(agent) {
+            self.is_kept(agent);
+            self.leave_at(agent, now);
+        }
+    }
+
+    fn may_go(&self, agent: &AgentName) -> bool {
+        let state = &self.agents[agent];
+        state.transient && state.sessions.is_empty() && self.living(agent).is_none()
     }
 
     /// Has an agent stay as long as it is a worker that lives.

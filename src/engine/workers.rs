@@ -412,7 +412,7 @@ pub(super) struct Workers {
     pub all: BTreeMap<WorkerId, Worker>,
     /// The last worker of each agent that is, or was, one and is still there.
     pub last: BTreeMap<AgentName, Last>,
-    /// Those of them that were released, and have something unread that may be handed on.
+    /// Those of them that were released, or have never run, and may have something unread that is handed on.
     pub leaving: BTreeSet<AgentName>,
     /// How many there were: the number of the last one.
     pub made: u64,
@@ -424,6 +424,8 @@ pub(super) struct Workers {
 pub(super) struct Worker {
     pub agent: AgentName,
     pub stage: Stage,
+    /// Its process has run, or its agent has spoken.
+    pub has_run: bool,
 }
 
 /// What is known of the last worker of an agent.

@@ -359,20 +359,41 @@ fn whoever_waits_for_a_worker_is_told_why_it_did_not_start() {
         reason: reason.clone(),
     };
     assert_eq!(relay.happens(FIRST, happened), [failed(1, &reason)]);
-    let (became, state) = (
-        Became::Failed {
-            reason: reason.clone(),
-        },
-        WorkerState::Failed { reason },
-    );
+    let became = Became::Failed { reason };
     assert_eq!(relay.became(), [(FIRST, became, false)]);
     assert_eq!(relay.waits_for("pm"), []);
-    assert_eq!(relay.workers(), [("tester".to_owned(), "pm".to_owned(), state)]);
-    // The name is free at once.
-    assert_eq!(
-        relay.call(A, 2, spawn("pm", "tester")),
-        [start_again(SECOND, "tester", "pm")]
-    );
+}
+
+#[test]
+fn nothing_stays_of_a_worker_that_has_never_run() {
+    let failed = || Happened::FailedToStart {
+        reason: "no claude".to_owned(),
+    };
+    for is_written_to in [false, true] {
+        let mut relay = Relay::told_within(SPACIOUS);
+        relay.call(A, 1, spawn("pm", "tester"));
+        if is_written_to {
+            relay.call(B, 2, post(Some("dev-b"), "tester", "welcome"));
+        }
+        relay.happens(FIRST, failed());
+        assert_eq!(relay.workers(), []);
+        let unknown = relay.call(B, 3, post(Some("dev-b"), "tester", "are you there?"));
+        assert!(
+            matches!(&unknown[..], [Effect::Reply { result: Err(_), .. }]),
+            "{unknown:?}"
+        );
+        let handed_on = [
+            "Worker \"tester\" did not start, and had not read 1 message(s), which follow.",
+            "welcome",
+        ];
+        let bodies: Vec<String> = relay.waits_for("pm").into_iter().map(|(_, body)| body).collect();
+        assert_eq!(bodies, if is_written_to { &handed_on[..] } else { &[] });
+        // The name is free at once.
+        assert_eq!(
+            relay.call(A, 4, spawn("pm", "tester")),
+            [start(SECOND, "tester", "pm")]
+        );
+    }
 }
 
 #[test]

@@ -131,7 +131,10 @@ fn a_worker_is_a_new_generation_of_its_name() {
 fn a_session_of_an_earlier_worker_is_refused_by_the_instance_that_it_was_started_with() {
     let mut relay = Relay::told_within(SPACIOUS);
     let mut instance = |call, before: Option<WorkerId>| {
-        before.map(|before| relay.happens(before, exited(0, "")));
+        if let Some(before) = before {
+            relay.happens(before, Happened::Started);
+            relay.happens(before, exited(0, ""));
+        }
         let effects = relay.call(A, call, spawn("pm", "tester"));
         let [Effect::StartWorker(start)] = effects.as_slice() else {
             unreachable!("{effects:?}");

@@ -113,6 +113,7 @@ impl Engine {
         let state = Worker {
             agent: agent.clone(),
             stage,
+            has_run: false,
         };
         self.workers.all.insert(worker, state);
         let last = Last {

@@ -1,14 +1,15 @@
-//! What becomes of what a worker has not read that was released and has ended.
+//! What becomes of what a worker has not read that was released and has ended, or that has never run.
 
 use super::super::events::Event;
 use super::super::io::Sign;
 use super::super::message::Delivery;
 use super::super::names::{AgentName, ResolvedBy, Seq};
 use super::super::{Engine, Step};
+use super::WorkerState;
 use super::lives::news_metadata;
 
 impl Engine {
-    /// Puts what workers that were released and have ended have not read into the inbox of [whose it is then](Self::heir), in its order, as
+    /// Puts what workers that were released and have ended, or have never run, have not read into the inbox of [whose it is then](Self::heir), in its order, as
     /// far as there is room; what there is none for stays where it is. So does what was sent to many: whoever else it is for has it. What
     /// comes back later, of replies that have not arrived, goes the same way.
     pub(in super::super) fn hand_on(&mut self, step: &mut Step<'_>) {
@@ -19,7 +20,7 @@ impl Engine {
         }
     }
 
-    /// Tells whether an agent was a worker that was released, and has ended.
+    /// Tells whether an agent was a worker that was released, or has never run, and has ended.
     fn has_left(&self, agent: &AgentName) -> bool {
         self.workers.leaving.contains(agent) && self.workers.last[agent].ended.is_some()
     }
@@ -55,8 +56,12 @@ impl Engine {
         }
         let all = places.len();
         let name = agent.seen_from(heir.project());
+        let end = match self.workers.last[agent].ended {
+            Some(WorkerState::Failed { .. }) => "did not start",
+            _ => "was released",
+        };
         let fit = |count: usize| {
-            let head = handed_on_text(&name, all, count).len() + news_metadata(agent, "handed_on").len();
+            let head = handed_on_text(&name, end, all, count).len() + news_metadata(agent, "handed_on").len();
             let bytes = places.iter().map(|seq| inbox.at(*seq).message.bytes());
             let bytes = std::iter::once(head).chain(bytes);
             self.how_many_fit(&heir, bytes).saturating_sub(1)
@@ -73,7 +78,7 @@ impl Engine {
             agent,
             heir.clone(),
             "handed_on",
-            |name| handed_on_text(name, all, count),
+            |name| handed_on_text(name, end, all, count),
             step,
         );
         for seq in places.into_iter().take(count) {
@@ -111,8 +116,8 @@ impl Engine {
 }
 
 /// Says how many messages a worker has not read, of which so many follow.
-fn handed_on_text(name: &str, all: usize, count: usize) -> String {
-    let unread = format!("Worker {name:?} was released, and had not read {all} message(s)");
+fn handed_on_text(name: &str, end: &str, all: usize, count: usize) -> String {
+    let unread = format!("Worker {name:?} {end}, and had not read {all} message(s)");
     match all - count {
         0 => format!("{unread}, which follow."),
         rest => {

@@ -181,7 +181,9 @@ impl Engine {
         if let Some(at) = until {
             self.timers.arm(at, Timer::WorkerSilent(worker));
         }
-        self.worker_mut(worker).stage = Stage::Runs { spoke, until };
+        let state = self.worker_mut(worker);
+        state.stage = Stage::Runs { spoke, until };
+        state.has_run = true;
         let agent = self.workers.all[&worker].agent.clone();
         self.note_transition(&agent, Became::Started, false, step);
         if let Some((call, session)) = call {
@@ -263,9 +265,9 @@ impl Engine {
         self.end_worker(worker, WorkerState::Exited { status }, step);
     }
 
-    /// Lets a worker be no more, whose process has ended.
+    /// Lets a worker be no more, whose process has ended. Nothing stays of one that has never run: what others have sent it goes to its parent.
     fn end_worker(&mut self, worker: WorkerId, state: WorkerState, step: &mut Step<'_>) {
-        let Worker { agent, .. } = self.workers.all.remove(&worker).expect("the worker lives");
+        let Worker { agent, has_run, .. } = self.workers.all.remove(&worker).expect("the worker lives");
         self.last_mut(&agent).ended = Some(state);
         // The hooks of its programs say nothing any more; its other connections end by themselves.
         let programs = self.programs_of(&self.agents[&agent]);
@@ -274,7 +276,12 @@ impl Engine {
             self.close(session, Ending::Broken, step);
         }
         self.agents_change(agent.project(), step);
-        self.is_kept_no_more(&agent, step.now);
+        if has_run {
+            self.is_kept_no_more(&agent, step.now);
+        } else {
+            self.workers.leaving.insert(agent.clone());
+            self.goes_at_once(&agent, step.now);
+        }
     }
 
     fn last_mut(&mut self, agent: &AgentName) -> &mut Last {

@@ -320,12 +320,15 @@ fn what_cannot_be_started_says_why_and_keeps_no_name() {
     for _ in 0..2 {
         let said = format!("relay spawn: {missing}\n");
         yard.ask(&spawn).assert().code(1).stdout("").stderr(said);
-        let failed = yard.worker("w1");
-        assert_eq!(
-            (&failed["state"], &failed["reason"]),
-            (&json!("failed"), &json!(missing))
-        );
+        assert_eq!(yard.worker("w1"), Value::Null);
     }
+    let unknown = contains("unknown role \"w1\"");
+    yard.ask(&["send", "w1", "are you there?"])
+        .assert()
+        .code(1)
+        .stderr(unknown);
+    let agents = stdout_of(&yard.ask(&["agents"]).assert());
+    assert!(!agents.contains("w1"), "{agents}");
     let mut agent = yard.relay.bound_session(Way::Http, "pm&tools=agent-relay");
     let asked = json!({"name": "w2", "cli": "claude", "task": "count"});
     let refused = agent.call("relay_spawn", &asked);
