@@ -74,7 +74,15 @@ impl<'a> Hook<'a> {
 /// Tells whether a program is relay: by its name, or because it is this one.
 pub fn is_relay(program: &str) -> bool {
     let program = Path::new(program);
-    program.ends_with("relay") || std::env::current_exe().is_ok_and(|own| own == program)
+    let name = program.file_name().and_then(|name| name.to_str());
+    name.is_some_and(is_name) || std::env::current_exe().is_ok_and(|own| own == program)
+}
+
+/// Tells whether a program is called relay, or so with its version or its platform behind it, as files to download are:
+/// `relay-x86_64-unknown-linux-musl`.
+fn is_name(name: &str) -> bool {
+    let of_platform = |rest: &str| rest.split('-').any(|word| ["linux", "darwin"].contains(&word));
+    name == "relay" || name.strip_prefix("relay-").is_some_and(of_platform)
 }
 
 /// Takes a command apart as a shell does, as far as quotes go. Whatever a shell would do beyond that makes words that are nobody's.
@@ -131,6 +139,8 @@ mod tests {
             "'/home/a b/it'\\''s/relay' hook gemini",
             "\"/home/a b/relay\"  hook claude",
             "/home/a\\ b/relay hook claude",
+            "/opt/relay-x86_64-unknown-linux-musl hook claude",
+            "./relay-0.1.0-darwin-arm64 hook codex",
         ] {
             assert!(is_hook(own), "{own}");
         }
@@ -144,6 +154,8 @@ mod tests {
             "echo relay hook claude",
             "'relay hook claude'",
             "my-relay hook claude",
+            "relay-server hook claude",
+            "relay-linuxed hook claude",
         ] {
             assert!(!is_hook(other), "{other}");
         }
