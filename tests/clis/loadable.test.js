@@ -32,6 +32,11 @@ const TOML = {
   'what is unknown in a value': table(URL, 'auth = "x"\noauth = { client_id = 1, callback_port = 70000 }\ndefault_tools_approval_mode = "x"\n'),
   'a value of another kind in a value': table(URL, 'oauth = 1\ntools = { x = 1, y = { approval_mode = "x", output_token_limit = "x" } }\n'),
   'names of variables that are none': table(COMMAND, 'env_vars = ["A", 3, { x = 1 }, { name = "B", source = "x" }]\n'),
+  'a limit with a fraction': table(URL, 'tools.x.output_token_limit = 5000.0\ntools.y.output_token_limit = 0\n'),
+  'a name of a variable with more beside it': table(COMMAND, 'env_vars = [{ name = "A", x = 1 }]\n'),
+  'an issuer without what it needs': table(URL, 'oauth = { authorization_server_issuer = "https://x.example" }\n'),
+  'a method without what it needs': table(URL, 'auth = "ema_auth"\noauth = { token_endpoint_auth_method = "client_secret_basic" }\n'),
+  'a secret without what it needs': table(URL, 'oauth = { client_secret = "x" }\n'),
   'what belongs to both': table(URL, 'startup_timeout_sec = 5.5\n\n[mcp_servers.relay.tools.post_message]\napproval_mode = "approve"\n'),
   'what Codex has for all tools': table(URL, 'default_tools_approval_mode = "prompt"\nstartup_timeout_ms = 0\n'),
 };
@@ -39,7 +44,7 @@ const TOML = {
 /** What OpenCode and Gemini CLI start with, or do not start with, beside an address. */
 const nested = (address) => ({
   'numbers and values of a kind that the other takes': { ...address, timeout: 1e20, oauth: true, authProviderType: 'x' },
-  'a value of another kind in a value': { ...address, oauth: { clientId: 5, callbackPort: 70000 }, name: 'x' },
+  'a value of another kind in a value': { ...address, oauth: { clientId: 5, callbackPort: 70000 }, name: 'x', extension: 'x' },
 });
 
 const CLIS = [

@@ -1,7 +1,8 @@
 //! The members of an entry by which an editor reaches relay: to which way of reaching it each belongs, and what its value is. What belongs
 //! to another way, or has another shape, makes some editors refuse the whole file.
 //!
-//! Tried with the programs themselves: Codex starts with no member of the other way and none of another shape; OpenCode and Gemini CLI
+//! Tried with the programs themselves: Codex starts with no member of the other way and none of another shape, and with some not without
+//! another one; OpenCode and Gemini CLI
 //! with none of another shape. Of the others it is what their makers' documents say: <https://code.claude.com/docs/en/mcp>,
 //! <https://cursor.com/docs/context/mcp>, <https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>,
 //! <https://docs.windsurf.com/windsurf/cascade/mcp>, <https://zed.dev/docs/ai/mcp>.
@@ -63,7 +64,7 @@ const ADDRESS: Belongs = Belongs::To(Way::Address);
 const BOTH: Belongs = Belongs::ToBoth;
 
 /// The members that are known, beside those in [`REACHED_BY`]. Some editors have a value of another shape there.
-const MEMBERS: [(&str, Belongs, Shape); 41] = [
+const MEMBERS: [(&str, Belongs, Shape); 42] = [
     ("env", COMMAND, Shape::Variables),
     ("environment", COMMAND, Shape::Variables),
     ("env_vars", COMMAND, Shape::Any),
@@ -88,6 +89,7 @@ const MEMBERS: [(&str, Belongs, Shape); 41] = [
     ("required", BOTH, Shape::Boolean),
     ("trust", BOTH, Shape::Boolean),
     ("description", BOTH, Shape::Text),
+    ("extension", BOTH, Shape::Any),
     ("timeout", BOTH, Shape::Whole),
     ("startup_timeout_sec", BOTH, Shape::Seconds),
     ("startup_timeout_ms", BOTH, Shape::Milliseconds),
@@ -133,6 +135,43 @@ const AUTHORIZATION: &str = "authorization";
 
 /// The members that hold Codex's headers.
 const HEADERS_BESIDE_VARIABLE: [&str; 2] = ["http_headers", "env_http_headers"];
+
+/// What Codex and OpenCode have for OAuth.
+const OAUTH: &str = "oauth";
+
+/// What a member of Codex's OAuth is refused without.
+#[derive(Debug)]
+struct Need {
+    field: &'static str,
+    other: Needed,
+}
+
+#[derive(Debug)]
+enum Needed {
+    /// This value of `auth`.
+    Auth(&'static str),
+    /// Another member of OAuth.
+    Field(&'static str),
+}
+
+const NEEDS: [Need; 4] = [
+    Need {
+        field: "authorization_server_issuer",
+        other: Needed::Auth("ema_auth"),
+    },
+    Need {
+        field: "token_endpoint_auth_method",
+        other: Needed::Auth("ema_auth"),
+    },
+    Need {
+        field: "token_endpoint_auth_method",
+        other: Needed::Field("client_secret"),
+    },
+    Need {
+        field: "client_secret",
+        other: Needed::Field("client_id"),
+    },
+];
 
 /// Returns the address in an entry.
 pub fn address(entry: &Json) -> Option<&str> {
@@ -183,6 +222,37 @@ pub fn keep(new: &mut Json, old: &Json, editor: Id) {
         }
         members.retain(|(key, value)| !holds_headers(key) || *value != Json::Object(Vec::new()));
     }
+    if editor == Id::Codex {
+        keep_oauth(new);
+    }
+}
+
+/// Takes out what Codex has for OAuth without what that needs, and what needs that.
+fn keep_oauth(entry: &mut Json) {
+    while let Some(need) = unmet(entry).next() {
+        let Json::Object(members) = &mut *entry else {
+            return;
+        };
+        let oauth = members.iter_mut().find(|(key, _)| key == OAUTH);
+        if let Some((_, Json::Object(fields))) = oauth {
+            fields.retain(|(key, _)| key != need.field);
+        }
+        members.retain(|(key, value)| key != OAUTH || *value != Json::Object(Vec::new()));
+    }
+}
+
+/// Returns what Codex has for OAuth in an entry without what that needs.
+fn unmet(entry: &Json) -> impl Iterator<Item = &'static Need> + use<> {
+    let oauth = entry.get(OAUTH).cloned();
+    let has = move |field: &str| oauth.as_ref().is_some_and(|oauth| oauth.get(field).is_some());
+    let signs_in = entry.get("auth").and_then(Json::as_text).map(str::to_owned);
+    NEEDS.iter().filter(move |need| {
+        let is_met = match need.other {
+            Needed::Auth(auth) => signs_in.as_deref() == Some(auth),
+            Needed::Field(other) => has(other),
+        };
+        has(need.field) && !is_met
+    })
 }
 
 /// Tells whether an entry has the same members as another one beside those that say how its server is reached.
@@ -249,6 +319,12 @@ pub fn flaws(entry: &Json, editor: Id) -> Vec<String> {
         flaws.push(format!(
             "it sends Authorization beside what {TOKEN_VARIABLE} has sent"
         ));
+    }
+    if editor == Id::Codex {
+        flaws.extend(unmet(entry).map(|need| match need.other {
+            Needed::Auth(auth) => format!("{OAUTH}.{} is taken with auth = {auth:?} alone", need.field),
+            Needed::Field(other) => format!("{OAUTH}.{} is taken with {OAUTH}.{other} alone", need.field),
+        }));
     }
     flaws
 }

@@ -12,10 +12,12 @@ pub enum Shape {
     Map,
     /// The same, but that VS Code takes numbers and `null` there: <https://code.visualstudio.com/docs/copilot/reference/mcp-configuration>
     Variables,
-    /// Names of variables: texts, or with Codex objects with a name and where it is from.
+    /// Names of variables: texts, or with Codex objects with a name and where it is from, and nothing else.
     Names,
     /// A whole number above 0.
     Whole,
+    /// The same, which TOML writes without a fraction.
+    Count,
     /// A whole number, 0 or more, which TOML writes without a fraction.
     Milliseconds,
     /// A number of seconds, 0 or more.
@@ -42,7 +44,7 @@ pub const MODES: [&str; 4] = ["auto", "prompt", "writes", "approve"];
 /// What Codex has for each tool.
 const OF_TOOL: [(&str, Shape); 2] = [
     ("approval_mode", Shape::OneOf(&MODES)),
-    ("output_token_limit", Shape::Whole),
+    ("output_token_limit", Shape::Count),
 ];
 
 /// How Codex signs in.
@@ -89,7 +91,7 @@ impl Shape {
             ("auth", Id::Codex) => Self::OneOf(&SIGN_INS),
             ("oauth", Id::Codex) => Self::Fields(&OAUTH),
             ("oauth", Id::Opencode) => Self::FalseOrFields(&OAUTH),
-            ("oauth", Id::Gemini) => Self::Object,
+            ("oauth" | "extension", Id::Gemini) => Self::Object,
             ("authProviderType", Id::Gemini) => Self::OneOf(&PROVIDERS),
             ("env_vars", Id::Codex) => Self::Names,
             ("tools", Id::Codex) => Self::Each(&OF_TOOL),
@@ -111,6 +113,7 @@ impl Shape {
             (Self::Whole, Json::Plain(plain)) => number(plain)
                 .is_some_and(|number| (1.0..=WHOLE_MAX).contains(&number) && number.fract() == 0.0),
             (Self::Milliseconds, Json::Plain(plain)) => integer(plain).is_some_and(|number| number >= 0),
+            (Self::Count, Json::Plain(plain)) => integer(plain).is_some_and(|number| number > 0),
             (Self::Port, Json::Plain(plain)) => {
                 integer(plain).is_some_and(|number| (1..=65_535).contains(&number))
             }
@@ -132,10 +135,12 @@ impl Shape {
                 field.is_none_or(|(_, shape)| shape.is_of(value, editor))
             }
             (Self::Each(fields), _) => Self::Fields(fields).is_of(value, editor),
-            (Self::Names, Json::Object(_)) => {
+            (Self::Names, Json::Object(members)) => {
                 let source = value.get("source").and_then(Json::as_text);
                 let is_named = value.get("name").and_then(Json::as_text).is_some();
+                let is_known = |(key, _): &(String, Json)| key == "name" || key == "source";
                 is_named
+                    && members.iter().all(is_known)
                     && (value.get("source").is_none()
                         || source.is_some_and(|source| SOURCES.contains(&source)))
             }
@@ -183,6 +188,7 @@ impl Shape {
             Self::Variables if editor == Id::Vscode => "an object of texts, numbers and null",
             Self::Map | Self::Variables => "an object of texts",
             Self::Whole => "a whole number above 0",
+            Self::Count => "a whole number above 0, without a fraction",
             Self::Milliseconds => "a whole number from 0 on",
             Self::Seconds => "a number of seconds from 0 to 10,000,000",
             Self::Port => "a whole number from 1 to 65535",

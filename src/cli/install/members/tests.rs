@@ -179,7 +179,7 @@ fn an_entry_that_its_editor_refuses_says_why() {
 /// Where members belong by what their makers' documents say, what each takes, such a value and another one, and the members.
 type Documented<'a> = (&'a [Way], &'a str, &'a str, &'a str, &'a [&'a str]);
 
-const DOCUMENTED: [Documented<'_>; 15] = [
+const DOCUMENTED: [Documented<'_>; 16] = [
     (&[Way::Command], "a text", r#""x""#, "[]", &["envFile", "cwd"]),
     (
         &[Way::Command],
@@ -219,6 +219,13 @@ const DOCUMENTED: [Documented<'_>; 15] = [
         &["scopes"],
     ),
     (&[Way::Address], "", r#"{"x": true}"#, "", &["auth", "oauth"]),
+    (
+        &[Way::Command, Way::Address],
+        "",
+        r#"{"x": true}"#,
+        "",
+        &["extension"],
+    ),
     (
         &[Way::Command, Way::Address],
         "true or false",
@@ -294,9 +301,11 @@ const DOCUMENTED: [Documented<'_>; 15] = [
 
 #[test]
 fn a_number_is_one_that_no_editor_refuses() {
-    let (whole, seconds, ms) = (Shape::Whole, Shape::Seconds, Shape::Milliseconds);
+    let (whole, count) = (Shape::Whole, Shape::Count);
+    let (seconds, ms) = (Shape::Seconds, Shape::Milliseconds);
     for (shape, taken) in [
         (whole, &["1", "5.0", "1_000"][..]),
+        (count, &["1", "1_000", "0x10"]),
         (seconds, &["0", "0.5", "1e7"]),
         (ms, &["0", "1_000", "0x10", "9223372036854775807"]),
     ] {
@@ -309,6 +318,7 @@ fn a_number_is_one_that_no_editor_refuses() {
     }
     for (shape, refused) in [
         (whole, &["0", "-1", "1.5", "true", "1e20", "9007199254740993"][..]),
+        (count, &["0", "-1", "5000.0", "1e3"]),
         (seconds, &["-0.5", "nan", "inf", "1e30"]),
         (ms, &["-1", "5000.0", "1_0e1", "18446744073709551615", "true"]),
     ] {
@@ -325,7 +335,9 @@ fn a_number_is_one_that_no_editor_refuses() {
 fn what_one_editor_refuses_within_a_value_goes_and_is_named() {
     let tools = r#"{"a": {"approval_mode": "bogus", "b": 1}, "c": {"approval_mode": "auto"}, "d": 1}"#;
     let oauth = r#"{"client_id": 5, "clientId": 5, "callback_port": 5.0, "callbackPort": 70000, "x": 5}"#;
-    let names = r#"["A", 3, {"name": "B"}, {"name": "C", "source": "bogus"}, {"x": 1}]"#;
+    let names =
+        r#"["A", 3, {"name": "B"}, {"name": "C", "source": "bogus"}, {"x": 1}, {"name": "D", "x": 1}]"#;
+    let limits = r#"{"a": {"output_token_limit": 5000.0}, "b": {"output_token_limit": 5000}, "c": {"output_token_limit": 0, "d": 1}}"#;
     for (editor, entry, key, value, left) in [
         (
             Id::Codex,
@@ -333,6 +345,13 @@ fn what_one_editor_refuses_within_a_value_goes_and_is_named() {
             "tools",
             tools,
             Some(r#"{"a": {"b": 1}, "c": {"approval_mode": "auto"}}"#),
+        ),
+        (
+            Id::Codex,
+            ADDRESS,
+            "tools",
+            limits,
+            Some(r#"{"b": {"output_token_limit": 5000}, "c": {"d": 1}}"#),
         ),
         (Id::Codex, ADDRESS, "auth", r#""x""#, None),
         (Id::Codex, ADDRESS, "auth", r#""chatgpt""#, Some(r#""chatgpt""#)),
@@ -353,6 +372,14 @@ fn what_one_editor_refuses_within_a_value_goes_and_is_named() {
         (Id::Gemini, ADDRESS, "authProviderType", r#""bogus""#, None),
         (Id::Gemini, ADDRESS, "name", r#""x""#, None),
         (Id::Gemini, ADDRESS, "mine", r#""x""#, None),
+        (Id::Gemini, ADDRESS, "extension", r#""x""#, None),
+        (
+            Id::Gemini,
+            ADDRESS,
+            "extension",
+            r#"{"name": "x"}"#,
+            Some(r#"{"name": "x"}"#),
+        ),
         (Id::Claude, ADDRESS, "name", r#""x""#, Some(r#""x""#)),
     ] {
         let old = format!(r#"{}, "{key}": {value}}}"#, entry.trim_end_matches('}'));
@@ -366,6 +393,63 @@ fn what_one_editor_refuses_within_a_value_goes_and_is_named() {
             "{editor:?}: {old}"
         );
     }
+}
+
+#[test]
+fn of_what_codex_takes_beside_something_else_alone_that_stays_which_has_it() {
+    let beside = |auth: &str, oauth: &str| {
+        json(&format!(
+            r#"{{"url": "http://localhost:7331/mcp", {auth} "oauth": {oauth}}}"#
+        ))
+    };
+    let issuer = r#"{"authorization_server_issuer": "x"}"#;
+    let method = |others: &str| format!(r#"{{{others} "token_endpoint_auth_method": "client_secret_post"}}"#);
+    let secret = r#""client_id": "a", "client_secret": "b","#;
+    let (ema, other) = (r#""auth": "ema_auth","#, r#""auth": "oauth","#);
+    for (auth, oauth, left) in [
+        ("", issuer.to_owned(), None),
+        (other, issuer.to_owned(), None),
+        (ema, issuer.to_owned(), Some(issuer.to_owned())),
+        (
+            "",
+            method(secret),
+            Some(format!("{{{}}}", secret.trim_end_matches(','))),
+        ),
+        (ema, method(r#""client_secret": "b","#), None),
+        (
+            ema,
+            method(r#""client_id": "a","#),
+            Some(r#"{"client_id": "a"}"#.to_owned()),
+        ),
+        (ema, method(secret), Some(method(secret))),
+        (
+            "",
+            r#"{"client_secret": "b", "x": 1}"#.to_owned(),
+            Some(r#"{"x": 1}"#.to_owned()),
+        ),
+        ("", "{}".to_owned(), Some("{}".to_owned())),
+    ] {
+        let old = beside(auth, &oauth);
+        let mut new = json(ADDRESS);
+        keep(&mut new, &old, Id::Codex);
+        assert_eq!(
+            new.get("oauth"),
+            left.as_deref().map(json).as_ref(),
+            "{auth} {oauth}"
+        );
+        assert_eq!(flaws(&new, Id::Codex), [] as [&str; 0], "{auth} {oauth}");
+        let is_flawed = left.as_deref() != Some(oauth.as_str());
+        assert_eq!(!flaws(&old, Id::Codex).is_empty(), is_flawed, "{auth} {oauth}");
+        assert_eq!(
+            flaws(&old, Id::Opencode),
+            [] as [&str; 0],
+            "another has no such rule"
+        );
+    }
+    assert_eq!(
+        flaws(&beside("", issuer), Id::Codex),
+        [r#"oauth.authorization_server_issuer is taken with auth = "ema_auth" alone"#]
+    );
 }
 
 #[test]
