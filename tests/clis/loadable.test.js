@@ -37,6 +37,7 @@ const TOML = {
   'an issuer without what it needs': table(URL, 'oauth = { authorization_server_issuer = "https://x.example" }\n'),
   'a method without what it needs': table(URL, 'auth = "ema_auth"\noauth = { token_endpoint_auth_method = "client_secret_basic" }\n'),
   'a secret without what it needs': table(URL, 'oauth = { client_secret = "x" }\n'),
+  'no servers in one line': 'mcp_servers = {}\n',
   'what belongs to both': table(URL, 'startup_timeout_sec = 5.5\n\n[mcp_servers.relay.tools.post_message]\napproval_mode = "approve"\n'),
   'what Codex has for all tools': table(URL, 'default_tools_approval_mode = "prompt"\nstartup_timeout_ms = 0\n'),
 };

@@ -462,6 +462,30 @@ fn in_toml_relays_table_goes_in_at_the_end_and_comes_out_wherever_it_is() {
 }
 
 #[test]
+fn in_toml_servers_of_which_there_are_none_become_a_table() {
+    let content = Content::Toml("mcp_servers");
+    let wanted = Parts {
+        server: Some(Json::object([("url", Json::text("u"))])),
+        ..Parts::default()
+    };
+    let relay = "[mcp_servers.relay]\nurl = \"u\"\n";
+    for (old, new) in [
+        ("mcp_servers = {}\n", relay.to_owned()),
+        ("a = 1\nmcp_servers={ }\n[b]\n", format!("a = 1\n[b]\n\n{relay}")),
+        (
+            "a = 1\n  mcp_servers = {} # none\n",
+            format!("a = 1\n   # none\n\n{relay}"),
+        ),
+    ] {
+        for breaks in ["\n", "\r\n"] {
+            let [old, new] = [old, &new].map(|text| text.replace('\n', breaks));
+            assert_eq!(content.with(&old, &wanted), Ok(new.clone()), "{old}");
+            assert_eq!(content.with(&new, &wanted), Ok(new), "{old}");
+        }
+    }
+}
+
+#[test]
 fn in_toml_what_is_a_persons_in_relays_table_stays() {
     let content = Content::Toml("mcp_servers");
     let old =

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use toml_edit::{Array, Document, Item, Table, TableLike, Value};
+use toml_edit::{Array, Document, InlineTable, Item, Key, Table, TableLike, Value};
 
 use super::json::{Flaw, Json};
 use super::layout::newline;
@@ -38,12 +38,17 @@ pub fn with(text: &str, servers: &str, wanted: &Parts) -> Result<String, Flaw> {
     };
     let newline = newline(text);
     let Some(there) = there else {
-        if let Some(table) = document.get(servers)
-            && table.as_table().is_none_or(Table::is_dotted)
-        {
-            return Err(others_without_head(text, table, servers));
-        }
         let mut put = text.to_owned();
+        match document.get_key_value(servers) {
+            Some((key, table)) if table.as_inline_table().is_some_and(InlineTable::is_empty) => {
+                // There are none that would have to be written otherwise.
+                put.replace_range(of_member(text, key, table), "");
+            }
+            Some((_, table)) if table.as_table().is_none_or(Table::is_dotted) => {
+                return Err(others_without_head(text, table, servers));
+            }
+            Some(_) | None => {}
+        }
         if !put.is_empty() {
             put.push_str(if put.ends_with('\n') { "" } else { newline });
             put.push_str(newline);
@@ -183,6 +188,18 @@ fn cut_tables(text: &str, table: &Table, cuts: &mut Vec<Range<usize>>) {
         } else if let Some(tables) = item.as_array_of_tables() {
             tables.iter().for_each(|table| cut_tables(text, table, cuts));
         }
+    }
+}
+
+/// Returns where a member stands: its whole line, unless there is a comment in that.
+fn of_member(text: &str, key: &Key, value: &Item) -> Range<usize> {
+    let end = span(value).end;
+    let own = key.span().map_or(end, |key| key.start)..end;
+    let line = whole_lines(text, own.clone());
+    if text[own.end..line.end].trim().is_empty() {
+        line
+    } else {
+        own
     }
 }
 
