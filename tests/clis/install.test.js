@@ -29,7 +29,7 @@ async function desk(t, cli) {
 }
 
 for (const [cli, editor, reached] of [
-  [codex, 'codex', (port) => new RegExp(`^relay +http://localhost:${port}/mcp +- +enabled`, 'm')],
+  [codex, 'codex', (port) => new RegExp(`^relay +http://localhost:${port}/mcp\\?agent= +- +enabled`, 'm')],
   [opencode, 'opencode', (port) => new RegExp(`✓ relay connected\n.*http://localhost:${port}/mcp`)],
 ]) {
   test(`${cli.name} knows relay after relay install, and none after relay uninstall`, async (t) => {

@@ -11,7 +11,8 @@ import { gemini } from './support/gemini.js';
 import { opencode } from './support/opencode.js';
 import { World } from './support/world.js';
 
-const URL = 'url = "http://localhost:1/mcp"\n';
+// An address of relay's own, of which what was added stays.
+const URL = 'url = "http://localhost:7331/mcp"\n';
 const COMMAND = 'command = "/old/relay"\nargs = ["mcp"]\n';
 const table = (...parts) => `[mcp_servers.relay]\n${parts.join('')}`;
 

@@ -202,13 +202,15 @@ pub struct Connection {
 
 impl Connection {
     /// Returns the address; `agent` is how the editor writes the variable that names the session's agent, and its empty value names none.
+    /// At another port than relay's own one there is always an agent, by which the address is known as relay's.
     fn url(&self, agent: Option<&str>) -> String {
         let way = if self.transport == Transport::Sse {
             "sse"
         } else {
             "mcp"
         };
-        let agent = self.agent.as_deref().or(agent);
+        let none = (self.port != crate::cli::place::DEFAULT_PORT).then_some("");
+        let agent = self.agent.as_deref().or(agent).or(none);
         let agent = agent.map(|agent| format!("agent={agent}"));
         let tools = self.tools.as_ref().map(|tools| format!("tools={tools}"));
         let query = agent.into_iter().chain(tools).chain(self.others.clone());
@@ -324,6 +326,7 @@ impl Editor {
             return false;
         };
         let mut connection = any_connection(transport, false);
+        connection.port = said.port.unwrap_or(connection.port);
         said.keep(&mut connection, self.entry);
         let written = (self.entry)(&connection);
         let query = |entry: &Json| {

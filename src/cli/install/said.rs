@@ -4,6 +4,7 @@ use super::command::is_relay;
 use super::editors::{Connection, Transport};
 use super::json::Json;
 use super::members::{self, address};
+use crate::cli::place::DEFAULT_PORT;
 use crate::tools::Toolsets;
 
 /// The names of this machine in an address.
@@ -15,13 +16,17 @@ const PACKAGE: &str = "relay-bus";
 /// The variable that names the agent.
 const AGENT: &str = "RELAY_AGENT";
 
-/// Tells whether relay may have written an entry, whatever was added to it since: it leads to a relay on this machine by one of relay's own
-/// paths, or starts `relay mcp`. An entry of relay's name that does neither is another program's.
+/// The variable that names the port.
+const PORT: &str = "RELAY_PORT";
+
+/// Tells whether relay may have written an entry, whatever was added to it since: it leads to this machine by one of relay's own paths, at
+/// relay's own port or with an agent in its query, or starts `relay mcp`. An entry of relay's name that does neither is another program's:
+/// many listen on this machine, and most of them at `/mcp`.
 pub fn is_relays(entry: &Json) -> bool {
     Said::of(entry).transport.is_some()
 }
 
-/// What an entry says. The host and the port are not in it: those are of the relay to which it is to lead.
+/// What an entry says. Its host is not in it, and its port is of the relay to which it has led.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// How; nothing if it is not as relay is reached.
@@ -34,6 +39,8 @@ pub struct Said {
     agents_in_environment: Vec<(&'static str, String)>,
     /// What else stands in the query of its address, or behind its command.
     others: Vec<String>,
+    /// The port, where it is a number.
+    pub port: Option<u16>,
 }
 
 impl Said {
@@ -54,6 +61,12 @@ impl Said {
         if !port.is_empty() && !port.starts_with(':') {
             return None;
         }
+        let names_agent = query.split('&').any(|part| part.starts_with("agent="));
+        let port_of_relay = port.strip_prefix(':').unwrap_or_default();
+        let port = port_of_relay.parse().ok();
+        if port != Some(DEFAULT_PORT) && !names_agent && !port_of_relay.contains(PORT) {
+            return None;
+        }
         let transport = match way.strip_suffix('/').unwrap_or(way) {
             "sse" => Transport::Sse,
             "mcp" => Transport::Http,
@@ -61,6 +74,7 @@ impl Said {
         };
         let mut said = Self {
             transport: Some(transport),
+            port,
             ..Self::default()
         };
         for part in query.split('&').filter(|part| !part.is_empty()) {
@@ -105,7 +119,8 @@ impl Said {
                 .map_or((word, None), |(option, value)| (option, Some(value)));
             let mut value = || joined.or_else(|| words.next());
             match option {
-                "--port" | "--host" => drop(value()),
+                "--port" => said.port = value().and_then(|port| port.parse().ok()),
+                "--host" => drop(value()),
                 "--tools" => said.tools = value().and_then(toolsets),
                 "--agent" | "--agent-id" => {
                     said.agent = value().filter(|agent| !agent.is_empty()).map(str::to_owned);

@@ -1,6 +1,6 @@
 // What may stand for relay among the servers in an editor's file of JSON before relay is installed.
 
-export const ADDRESS = { url: 'http://localhost:1/mcp' };
+export const ADDRESS = { url: 'http://localhost:7331/mcp' };
 export const PROGRAM = { command: '/old/relay', args: ['mcp'] };
 
 /** Entries by what they are, made of one with an address and of one with a command as the editor itself writes them. */

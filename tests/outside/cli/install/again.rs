@@ -131,7 +131,7 @@ fn nothing_is_kept_of_an_entry_that_leads_elsewhere_nor_what_is_no_toolset() {
         );
     }
     // Decoded, for it is written otherwise there.
-    let url = "http://127.0.0.1:9/sse?tools=lift%2Cthrum";
+    let url = "http://127.0.0.1:7331/sse?tools=lift%2Cthrum";
     desk.write(
         &claude,
         &json!({"mcpServers": {"relay": {"type": "sse", "url": url}}}).to_string(),
@@ -217,9 +217,9 @@ fn what_an_editor_refuses_beside_the_new_way_goes_with_the_old_one_in_each_of_th
         for (reached, transport) in [
             (r#""command": "/old/relay""#, "http"),
             (r#""command": ["/old/relay", "mcp"]"#, "http"),
-            (r#""url": "http://localhost:1/mcp""#, "stdio"),
-            (r#""httpUrl": "http://localhost:1/mcp""#, "stdio"),
-            (r#""serverUrl": "http://localhost:1/mcp""#, "stdio"),
+            (r#""url": "http://localhost:7331/mcp""#, "stdio"),
+            (r#""httpUrl": "http://localhost:7331/mcp""#, "stdio"),
+            (r#""serverUrl": "http://localhost:7331/mcp""#, "stdio"),
         ] {
             // As it would be without what was there.
             desk.write(&file, "{}");

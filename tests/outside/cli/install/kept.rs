@@ -156,7 +156,7 @@ fn a_token_is_named_by_its_variable_and_one_that_was_copied_goes() {
     let secret = "a-token-of-some-length";
     let file = desk.project.join(".mcp.json");
     let headers = json!({"authorization-of-mine": "x", "Authorization": format!("Bearer {secret}")});
-    let entry = json!({"type": "sse", "url": "http://localhost:1/sse", "headers": headers});
+    let entry = json!({"type": "sse", "url": "http://localhost:7331/sse", "headers": headers});
     desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
     let mut install = vec!["install", "--no-hooks"];
     for editor in [
@@ -237,7 +237,7 @@ fn a_persons_additions_to_relays_hooks_stay() {
 fn a_persons_additions_to_relays_entry_stay_for_as_long_as_they_mean_the_same() {
     let desk = Desk::new();
     let file = desk.project.join(".mcp.json");
-    let entry = json!({"type": "sse", "url": "http://localhost:1/sse", "headers": {"A": "b"}});
+    let entry = json!({"type": "sse", "url": "http://localhost:7331/sse", "headers": {"A": "b"}});
     desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
     let install = ["install", "--editor", "claude", "--transport"];
     desk.relay(&[&install[..], &["http"]].concat()).assert().code(0);

@@ -73,6 +73,56 @@ fn another_programs_entry_is_none_of_relays_before_install_and_after_uninstall()
 }
 
 #[test]
+fn a_server_of_somebody_elses_on_this_machine_stays_and_gives_relay_nothing() {
+    for url in [
+        "http://localhost:9000/mcp",
+        "http://127.0.0.1:9000/sse?tools=all",
+        "http://localhost/mcp",
+    ] {
+        let desk = Desk::new();
+        let cursor = desk.project.join(".cursor/mcp.json");
+        let entry = json!({"url": url, "headers": {"A": "s3cret"}, "trust": true});
+        let text = json!({"mcpServers": {"relay": entry}}).to_string();
+        desk.write(&cursor, &text);
+        let stays = contains("is not one that install wrote, and stays\n");
+        let uninstall = ["uninstall", "--editor", "cursor"];
+        desk.relay(&uninstall).assert().code(3).stderr(stays.clone());
+        assert_eq!(fs::read_to_string(&cursor).expect("it is there"), text);
+        let told = contains(format!(
+            "; as it was: {}; not in relay's entry any more: headers, trust\n",
+            desk.backup(&cursor).display()
+        ));
+        let install = ["install", "--editor", "cursor"];
+        desk.relay(&install).assert().code(0).stdout(told);
+        let entry = json!({"url": "http://localhost:7331/mcp"});
+        assert_eq!(desk.json(&cursor), json!({"mcpServers": {"relay": entry}}));
+        assert_eq!(
+            fs::read_to_string(desk.backup(&cursor)).expect("it is kept"),
+            text
+        );
+        desk.relay(&uninstall).assert().code(0);
+        assert_eq!(fs::read_to_string(&cursor).expect("it is there"), text);
+    }
+}
+
+#[test]
+fn what_install_has_written_for_another_port_is_its_own_in_each_editor() {
+    for editor in [
+        "claude", "codex", "gemini", "opencode", "cursor", "vscode", "windsurf", "zed",
+    ] {
+        let desk = Desk::new();
+        let install = ["install", "--editor", editor, "--transport", "http", "--port"];
+        for port in ["4000", "4001", "7331", "4000"] {
+            desk.relay(&[&install[..], &[port]].concat()).assert().code(0);
+        }
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert_eq!(desk.files(), [], "{editor}");
+        let data = desk.home.join(".local");
+        assert!(!data.exists(), "{editor}: there was nothing of anybody else's");
+    }
+}
+
+#[test]
 fn hooks_go_also_where_another_programs_entry_stays() {
     for (before, is_installed_again) in [("{}", false), ("{}", true), (r#"{"mine": 1}"#, true)] {
         let desk = Desk::new();
@@ -192,13 +242,17 @@ fn an_entry_that_relay_may_have_written_goes_and_what_was_added_to_it_is_kept() 
 
 #[test]
 fn an_entry_for_a_relay_that_somebody_has_written_is_given_back() {
-    let text = "{\n  \"mcpServers\": {\n    \"relay\": {\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:9/sse\"\n    }\n  }\n}\n";
-    let desk = Desk::new();
-    let file = desk.project.join(".mcp.json");
-    desk.write(&file, text);
-    desk.relay(&["install", "--editor", "claude"]).assert().code(0);
-    desk.relay(&["uninstall"]).assert().code(0);
-    assert_eq!(fs::read_to_string(&file).expect("it is given back"), text);
+    for port in ["9", "7331"] {
+        let text = format!(
+            "{{\n  \"mcpServers\": {{\n    \"relay\": {{\n      \"type\": \"sse\",\n      \"url\": \"http://localhost:{port}/sse\"\n    }}\n  }}\n}}\n"
+        );
+        let desk = Desk::new();
+        let file = desk.project.join(".mcp.json");
+        desk.write(&file, &text);
+        desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert_eq!(fs::read_to_string(&file).expect("it is given back"), text);
+    }
 }
 
 #[test]
@@ -230,7 +284,7 @@ fn an_entry_whose_name_is_written_with_escapes_goes_too() {
     let file = desk.project.join(".cursor/mcp.json");
     desk.write(
         &file,
-        r#"{"mcpServers": {"re\u006cay": {"url": "http://localhost:1/mcp"}, "b": {"url": "x"}}}"#,
+        r#"{"mcpServers": {"re\u006cay": {"url": "http://[::1]:7331/mcp"}, "b": {"url": "x"}}}"#,
     );
     desk.relay(&["install", "--editor", "cursor"]).assert().code(0);
     let filled = fs::read_to_string(&file).expect("it is there");
