@@ -173,16 +173,18 @@ pub fn keep(path: &Path, was: &Whole, backup: &Path) -> Result<(), FileError> {
     })
 }
 
-/// Returns a name of a file that is not there, beside one that is: that with a number behind it.
-pub fn free_beside(path: &Path) -> PathBuf {
+/// Returns the name of a file beside another one, that with a number behind it: of one in which this is, or of one that is not there.
+pub fn beside(path: &Path, whole: &Whole) -> PathBuf {
     let numbered = |number: u32| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{number}"));
         PathBuf::from(name)
     };
+    let is_free = |name: &PathBuf| name.symlink_metadata().is_err();
+    let has_it = |name: &PathBuf| read(name).is_ok_and(|there| there.as_ref() == Some(whole));
     let mut names = (1..).map(numbered);
     names
-        .find(|name| name.symlink_metadata().is_err())
+        .find(|name| is_free(name) || has_it(name))
         .expect("a directory does not hold four billion files")
 }
 

@@ -20,7 +20,7 @@ mod whole;
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 use clap::builder::PossibleValue;
@@ -471,22 +471,24 @@ fn carry_out(changes: &[Change], asked: &Which, for_all: &str) -> Result<(), Ins
 
 fn make(change: &Change) -> Result<(), FileError> {
     let Target { path, root, .. } = &change.target;
-    if let (Backup::Made(backup), Some(was)) = (&change.backup, &change.was) {
-        file::keep(path, was, backup)?;
-    }
-    if let (Backup::MadeBeside { at, aside }, Some(was)) = (&change.backup, &change.was) {
-        file::set_aside(path, at, aside)?;
-        file::keep(path, was, at)?;
-    }
-    if let Backup::SetAside { from, to } = &change.backup {
+    let Backup {
+        aside,
+        made,
+        dropped,
+        told: _,
+    } = &change.backup;
+    if let Some((from, to)) = aside {
         file::set_aside(path, from, to)?;
+    }
+    if let (Some(at), Some(was)) = (made, &change.was) {
+        file::keep(path, was, at)?;
     }
     match (&change.was, &change.new) {
         (was, Some(new)) => file::write(path, was.as_ref(), new)?,
         (Some(was), None) => file::remove(path, was, root)?,
         (None, None) => {}
     }
-    if let Backup::Dropped(backup) = &change.backup {
+    if let Some(backup) = dropped {
         // It is the file itself by now.
         let _ = std::fs::remove_file(backup);
     }
@@ -494,32 +496,17 @@ fn make(change: &Change) -> Result<(), FileError> {
 }
 
 fn done(change: &Change, shown: &str) -> String {
-    let backup = |path: &Path| visible(&path.to_string_lossy()).into_owned();
-    let mut text = match (&change.was, &change.new, &change.backup) {
-        (_, None, Backup::Left(kept)) => {
-            format!(
-                "removed {shown}, in which nothing else was; what is kept of it: {}",
-                backup(kept)
-            )
-        }
-        (_, None, _) => format!("removed {shown}, in which nothing else was"),
-        (None, Some(_), Backup::SetAside { to, .. }) => {
-            format!("made {shown}; what was kept of an older one: {}", backup(to))
-        }
-        (None, Some(_), _) => format!("made {shown}"),
-        (Some(_), Some(_), Backup::Made(kept)) => format!("changed {shown}; as it was: {}", backup(kept)),
-        (Some(_), Some(_), Backup::MadeBeside { at, aside }) => {
-            let (at, aside) = (backup(at), backup(aside));
-            format!("changed {shown}; as it was: {at}; what was kept of an earlier one: {aside}")
-        }
-        (Some(_), Some(_), Backup::Left(kept)) => {
-            format!("changed {shown}; as it was before install: {}", backup(kept))
-        }
-        (Some(_), Some(_), Backup::Dropped(_)) => {
+    let mut text = match (&change.was, &change.new) {
+        (_, None) => format!("removed {shown}, in which nothing else was"),
+        (None, Some(_)) => format!("made {shown}"),
+        (Some(_), Some(_)) if change.is_as_before => {
             format!("changed {shown}, which is as it was before install")
         }
-        (Some(_), Some(_), Backup::Untouched | Backup::SetAside { .. }) => format!("changed {shown}"),
+        (Some(_), Some(_)) => format!("changed {shown}"),
     };
+    for (what, path) in &change.backup.told {
+        text.push_str(&format!("; {what}: {}", visible(&path.to_string_lossy())));
+    }
     if !change.left_out.is_empty() {
         text.push_str(&format!(
             "; not in relay's entry any more: {}",

@@ -169,42 +169,68 @@ pub struct Change {
     pub backup: Backup,
     /// It should be gone, and stays: somebody has changed what relay had made.
     pub is_left: bool,
+    /// It is to be byte for byte what it was before install.
+    pub is_as_before: bool,
     /// The members of the entry that was there which are not, or not whole, in the one that takes its place.
     pub left_out: Vec<String>,
 }
 
-/// What becomes of what is kept of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Backup {
-    /// It stays, or there is none.
-    Untouched,
+/// What becomes of what is kept of a file. What is kept is never written over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backup {
+    /// What was kept before is kept under another name, the second one.
+    pub aside: Option<(PathBuf, PathBuf)>,
     /// The file is kept there as it is now.
-    Made(PathBuf),
-    /// The same, and what was kept there of an earlier time is kept under another name.
-    MadeBeside {
-        /// Where it is kept.
-        at: PathBuf,
-        /// Where the other one stays.
-        aside: PathBuf,
-    },
-    /// What is in it of others is in the file, and it goes.
-    Dropped(PathBuf),
-    /// The file has been changed by others since, and so is not the same.
-    Left(PathBuf),
-    /// It is of a file that is gone, and not what was there before the one that is made now: it is kept under another name.
-    SetAside {
-        /// Where it is.
-        from: PathBuf,
-        /// Where it stays.
-        to: PathBuf,
-    },
+    pub made: Option<PathBuf>,
+    /// What was kept there is in the file, and goes.
+    pub dropped: Option<PathBuf>,
+    /// What is said of it, each with the place.
+    pub told: Vec<(&'static str, PathBuf)>,
 }
 
 impl Backup {
-    /// Sets aside what is kept, where the file that it is of is gone.
-    pub fn of_one_that_is_gone(from: PathBuf) -> Self {
-        let to = file::free_beside(&from);
-        Self::SetAside { from, to }
+    /// Keeps a file there as it is now.
+    pub fn made(at: PathBuf) -> Self {
+        Self::default().and_made("as it was", at)
+    }
+
+    /// Keeps a file as it is now before what is a first change again, and sets aside what was kept of it before.
+    pub fn anew(at: PathBuf, was: &Whole, kept: &Whole) -> Self {
+        if was == kept {
+            return Self::made(at);
+        }
+        let aside = file::beside(&at, kept);
+        let mut backup = Self::made(at.clone());
+        backup
+            .told
+            .push(("what was kept of an earlier one", aside.clone()));
+        backup.aside = Some((at, aside));
+        backup
+    }
+
+    /// Sets aside what is kept of a file that is gone: it is not what was there before the one that is made now.
+    pub fn of_one_that_is_gone(at: PathBuf, kept: &Whole) -> Self {
+        let aside = file::beside(&at, kept);
+        Self {
+            told: vec![("what was kept of an older one", aside.clone())],
+            aside: Some((at, aside)),
+            ..Self::default()
+        }
+    }
+
+    /// Removes what was kept there.
+    pub fn dropped(at: PathBuf) -> Self {
+        Self {
+            dropped: Some(at),
+            ..Self::default()
+        }
+    }
+
+    /// Keeps a file as well as it is now.
+    fn and_made(mut self, what: &'static str, at: PathBuf) -> Self {
+        self.told.push((what, at.clone()));
+        self.made = Some(at);
+        self
     }
 }
 
@@ -217,6 +243,7 @@ impl Change {
             new,
             backup,
             is_left: false,
+            is_as_before: false,
             left_out: Vec::new(),
         }
     }
@@ -310,25 +337,22 @@ impl Before {
     /// Returns what becomes of what is kept when install changes the file: nothing that somebody else had is lost.
     fn backup(&self, target: &Target, left_out: &[String]) -> Backup {
         let at = self.backup.clone();
-        if self.was.is_none() {
-            return match self.kept {
-                Some(_) => Backup::of_one_that_is_gone(at),
-                None => Backup::Untouched,
-            };
-        }
+        let (was, kept) = match (&self.was, &self.kept) {
+            (None, None) => return Backup::default(),
+            (None, Some(kept)) => return Backup::of_one_that_is_gone(at, kept),
+            (Some(was), kept) => (was, kept.as_ref()),
+        };
         let own = self.own.server.as_ref();
         let is_own = |own: &Json| target.editor.has_additions(own) || target.editor.is_by_hand(own);
         let is_as_made = || self.is_untouched(target) && !own.is_some_and(is_own);
-        match self.kept {
-            None if is_as_made() && left_out.is_empty() => Backup::Untouched,
-            None => Backup::Made(at),
-            // Relay was not in it, or its entry was not, so this is a first change again.
-            Some(_) if self.own.is_empty() || self.own.server != self.there.server => Backup::MadeBeside {
-                aside: file::free_beside(&at),
-                at,
-            },
-            Some(_) if left_out.is_empty() => Backup::Untouched,
-            Some(_) => Backup::Made(file::free_beside(&at)),
+        // So this is a first change again.
+        let is_first = self.own.is_empty() || self.own.server != self.there.server;
+        match kept {
+            None if is_as_made() && left_out.is_empty() => Backup::default(),
+            None => Backup::made(at),
+            Some(kept) if is_first => Backup::anew(at, was, kept),
+            Some(_) if left_out.is_empty() => Backup::default(),
+            Some(_) => Backup::made(file::beside(&at, was)),
         }
     }
 
@@ -363,7 +387,7 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     let left_out = additions::keep(&mut wanted, &before.there, target.editor.id);
     if before.there.same(&wanted) {
         let new = before.was.as_ref().map(Whole::bytes);
-        return Ok(Some(Change::new(target, before.was, new, Backup::Untouched)));
+        return Ok(Some(Change::new(target, before.was, new, Backup::default())));
     }
     let base = if before.is_untouched(&target) {
         before.kept.as_ref()
@@ -422,11 +446,24 @@ pub fn uninstall(target: Target, data: &DataDirectory, has_other: bool) -> Resul
         return Ok(None);
     }
     let backup = match &kept {
-        None => Backup::Untouched,
-        Some(kept) if new == as_kept && !kept.had_additions => Backup::Dropped(before.backup),
-        Some(_) => Backup::Left(before.backup),
+        None => Backup::default(),
+        Some(kept) if new == as_kept && !kept.had_additions => Backup::dropped(before.backup),
+        Some(_) => {
+            let what = match &new {
+                None => "what is kept of it",
+                Some(_) => "as it was before install",
+            };
+            Backup {
+                told: vec![(what, before.backup)],
+                ..Backup::default()
+            }
+        }
     };
-    Ok(Some(Change::new(target, Some(was), new, backup)))
+    let is_as_before = new.is_some() && backup.dropped.is_some();
+    Ok(Some(Change {
+        is_as_before,
+        ..Change::new(target, Some(was), new, backup)
+    }))
 }
 
 fn mentions_relay(path: &Path) -> bool {

@@ -37,15 +37,14 @@ pub fn install(
     let was = file::read(&target.path)?;
     let place = data.backup(&file::target(&target.path));
     let kept = file::read(&place)?;
-    let is_changed = was.as_ref().is_some_and(|was| was.bytes() != own);
-    // Behind a file of relay's stands what was there before the first one.
-    let is_before = is_own(was.as_ref()) && kept.is_some() && !is_own(kept.as_ref());
-    let backup = if is_changed && !is_before {
-        Backup::Made(place)
-    } else if was.is_none() && kept.is_some() {
-        Backup::of_one_that_is_gone(place)
-    } else {
-        Backup::Untouched
+    let is_others = was.is_some() && !is_own(was.as_ref());
+    let backup = match (&was, kept) {
+        (Some(was), _) if was.bytes() == own => Backup::default(),
+        (Some(was), Some(kept)) if is_others => Backup::anew(place, was, &kept),
+        (Some(was), Some(kept)) if *was != kept => Backup::made(file::beside(&place, was)),
+        (Some(_), _) => Backup::made(place),
+        (None, Some(kept)) => Backup::of_one_that_is_gone(place, &kept),
+        (None, None) => Backup::default(),
     };
     Ok(Some(Change::new(target, was, Some(own.to_owned()), backup)))
 }
@@ -62,13 +61,15 @@ pub fn uninstall(target: Target, data: &DataDirectory, own: &str) -> Result<Opti
     let place = data.backup(&file::target(&target.path));
     let kept = file::read(&place)?.filter(|kept| !is_own(Some(kept)));
     let is_left = was.bytes() != own;
+    let is_as_before = kept.is_some() && !is_left;
     let (new, backup) = match kept {
-        _ if is_left => (Some(was.bytes()), Backup::Untouched),
-        Some(kept) => (Some(kept.bytes()), Backup::Dropped(place)),
-        None => (None, Backup::Untouched),
+        _ if is_left => (Some(was.bytes()), Backup::default()),
+        Some(kept) => (Some(kept.bytes()), Backup::dropped(place)),
+        None => (None, Backup::default()),
     };
     Ok(Some(Change {
         is_left,
+        is_as_before,
         ..Change::new(target, Some(was), new, backup)
     }))
 }

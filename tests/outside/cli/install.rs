@@ -2,6 +2,7 @@
 
 mod again;
 mod allowed;
+mod copies;
 mod kept;
 mod lasting;
 mod places;

@@ -81,6 +81,38 @@ fn a_plugin_that_somebody_has_changed_is_left_by_uninstall_and_replaced_and_kept
 }
 
 #[test]
+fn whatever_is_kept_of_a_plugin_stays_when_the_next_one_is_kept() {
+    for first in ["export const Mine = async () => ({});\n".to_owned(), changed()] {
+        let desk = Desk::new();
+        let plugin = desk.project.join(".opencode/plugin/relay.js");
+        desk.write(&plugin, &first);
+        desk.relay(&INSTALL).assert().code(0);
+        let kept = desk.backup(&plugin);
+        let aside = |number: u32| PathBuf::from(format!("{}.{number}", kept.display()));
+        let read = |path: &Path| fs::read_to_string(path).expect("it is kept");
+        for number in [1, 2] {
+            let next = format!("{}// {number}\n", changed());
+            // Twice the same is kept once.
+            for _ in 0..2 {
+                desk.write(&plugin, &next);
+                let told = format!("; as it was: {}\n", aside(number).display());
+                desk.relay(&INSTALL).assert().code(0).stdout(contains(told));
+            }
+            assert_eq!(read(&aside(number)), next);
+            assert_eq!(read(&kept), first);
+        }
+        assert!(!aside(3).exists());
+        // Another one of somebody else's is what is there again after uninstall.
+        let other = "export const Other = async () => ({});\n";
+        desk.write(&plugin, other);
+        desk.relay(&INSTALL).assert().code(0);
+        assert_eq!((read(&kept), read(&aside(3))), (other.to_owned(), first));
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert_eq!(read(&plugin), other);
+    }
+}
+
+#[test]
 fn a_file_of_somebody_elses_under_its_name_is_there_again_after_uninstall() {
     let desk = Desk::new();
     let plugin = desk.project.join(".opencode/plugin/relay.js");
