@@ -1,10 +1,11 @@
 //! What a person has added to relay's parts, which stays when they are written anew.
 
-use super::editors::Id;
+use super::editors::{Editor, Id};
 use super::json::Json;
 use super::parts::Parts;
 use super::said::is_relays;
 use super::{command, members};
+use crate::cli::place::DEFAULT_PORT;
 
 /// Adds to new parts what a person has added to the old ones, and returns the members of the old entry that are not whole in the new one.
 /// What was said for another program, its secrets above all, is not for relay.
@@ -31,6 +32,20 @@ pub fn keep_of_hooks(new: &mut Parts, old: &Parts) {
             }
         }
     }
+}
+
+/// Tells whether a person has added something to relay's hooks in the file of an editor.
+pub fn are_in_hooks(own: &Parts, editor: &Editor) -> bool {
+    let Some(hooks) = &editor.hooks else {
+        return false;
+    };
+    let plain = Parts {
+        hooks: hooks.groups("relay", DEFAULT_PORT),
+        ..Parts::default()
+    };
+    let mut added = plain.clone();
+    keep_of_hooks(&mut added, own);
+    !added.same_hooks(&plain)
 }
 
 /// Returns a group of one hook with what is added in another; nothing if that is not of the same hook.

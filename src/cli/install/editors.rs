@@ -336,15 +336,23 @@ impl Editor {
         query(entry) != query(&written)
     }
 
-    /// Tells whether an entry of relay's has members that no installation writes.
+    /// Tells whether an entry of relay's says more, or otherwise, than an installation writes that is told its way and its port alone.
     pub fn has_additions(&self, entry: &Json) -> bool {
+        let said = Said::of(entry);
         let is_as_written = |transport| {
             [true, false].into_iter().any(|has_token| {
-                let written = (self.entry)(&any_connection(transport, has_token));
-                members::same_beside_way(entry, &written)
+                let mut connection = any_connection(transport, has_token);
+                connection.port = said.port.unwrap_or(connection.port);
+                connection.program = members::program(entry).unwrap_or_default().to_owned();
+                entry.same(&(self.entry)(&connection))
             })
         };
-        !Said::of(entry).transport.is_some_and(is_as_written)
+        !said.transport.is_some_and(is_as_written)
+    }
+
+    /// Tells whether the same is added to two entries of relay's.
+    pub fn has_same_additions(entry: &Json, other: &Json) -> bool {
+        Said::of(entry).same_beside_way(&Said::of(other)) && members::same_beside_way(entry, other)
     }
 }
 

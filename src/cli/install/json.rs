@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged as _;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
 use super::layout::{
     Layout, after_comments, comma_after, comments_of_line, ends_in_line_comment, line_indent, newline,
@@ -253,6 +253,23 @@ pub fn is_bare(text: &str, way: &[Step<'_>]) -> Result<bool, Flaw> {
         let holds = matches!(there, ast::Value::Object(_) | ast::Value::Array(_));
         holds && text[start + 1..end - 1].trim().is_empty()
     }))
+}
+
+/// Tells whether there are comments in the value at the end of a way. In what cannot be read there are none.
+pub fn has_comments(text: &str, way: &[Step<'_>]) -> bool {
+    let readable = readable(text);
+    let Ok(Some(root)) = parse(&readable) else {
+        return false;
+    };
+    let there = find(text, &root, way).ok().flatten().map(span);
+    let options = CollectOptions {
+        comments: CommentCollectionStrategy::Separate,
+        tokens: false,
+    };
+    there.is_some_and(|there| {
+        let parsed = parse_to_ast(&readable[there], &options, &TAKEN);
+        parsed.is_ok_and(|parsed| parsed.comments.is_some_and(|comments| !comments.is_empty()))
+    })
 }
 
 /// Returns what is around the root value, where that is an object or an array with nothing in it.

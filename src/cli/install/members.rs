@@ -179,6 +179,14 @@ pub fn address(entry: &Json) -> Option<&str> {
     addresses.find_map(|key| entry.get(key)?.as_text())
 }
 
+/// Returns the program that an entry starts.
+pub fn program(entry: &Json) -> Option<&str> {
+    let command = entry.get("command")?;
+    command
+        .as_text()
+        .or_else(|| command.as_list()?.first()?.as_text())
+}
+
 /// Returns what the environment of its command is called in an entry: OpenCode, whose commands are lists, has another word than all others.
 pub fn environment(entry: &Json) -> &'static str {
     let is_list = |command: &Json| command.as_list().is_some();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::directories::Directories;
 use super::editors::{Connection, Editor, Files, Format, Place};
 use super::file::{self, FileError, Whole};
-use super::json::{Flaw, Json};
+use super::json::{self, Flaw, Json, Step};
 use super::parts::{self, Listed, Parts, Shape};
 use super::said::is_relays;
 use super::{additions, members, toml, whole};
@@ -49,6 +49,18 @@ impl Content {
         }
     }
 
+    /// Tells whether there are comments in relay's entry among the servers.
+    fn has_comments(self, text: &str) -> bool {
+        match self {
+            Self::Json(Shape { servers, .. }) => {
+                let way = servers.map(|servers| [Step::Key(servers), Step::Key(parts::NAME)]);
+                way.is_some_and(|way| json::has_comments(text, &way))
+            }
+            Self::Toml(servers) => toml::has_comments(text, servers),
+            Self::Whole(_) => false,
+        }
+    }
+
     /// Takes these parts of relay's out.
     ///
     /// # Errors
@@ -74,6 +86,13 @@ pub struct Target {
     pub root: PathBuf,
     /// What is in it.
     pub content: Content,
+}
+
+impl Target {
+    /// Tells whether somebody has added something to relay's entry in a text, be it a comment.
+    fn has_additions(&self, entry: &Json, text: &str) -> bool {
+        self.editor.has_additions(entry) || self.content.has_comments(text)
+    }
 }
 
 /// Returns the files of an editor: that of its servers, and that of its hooks, which may be the same; or its plugin.
@@ -294,8 +313,12 @@ struct Before {
 struct Kept {
     /// What is left without relay's parts; none if nothing is.
     text: Option<String>,
-    /// An entry of relay's was in it to which somebody had added something.
+    /// The entry of relay's that was in it.
+    server: Option<Json>,
+    /// Somebody had added something to that.
     had_additions: bool,
+    /// It is all that is kept.
+    is_whole: bool,
 }
 
 impl Before {
@@ -343,8 +366,8 @@ impl Before {
             (Some(was), kept) => (was, kept.as_ref()),
         };
         let own = self.own.server.as_ref();
-        let is_own = |own: &Json| target.editor.has_additions(own) || target.editor.is_by_hand(own);
-        let is_as_made = || self.is_untouched(target) && !own.is_some_and(is_own);
+        let is_as_made =
+            || self.is_untouched(target) && !own.is_some_and(|own| target.editor.has_additions(own));
         // So this is a first change again.
         let is_first = self.own.is_empty() || self.own.server != self.there.server;
         match kept {
@@ -354,6 +377,12 @@ impl Before {
             Some(_) if left_out.is_empty() => Backup::default(),
             Some(_) => Backup::made(file::beside(&at, was)),
         }
+    }
+
+    /// Tells whether there are comments in relay's entry.
+    fn has_comments(&self, target: &Target) -> bool {
+        let was = self.was.as_ref().filter(|_| self.own.server.is_some());
+        was.is_some_and(|was| target.content.has_comments(&was.text))
     }
 
     /// Takes out of what is kept what relay may have written; nothing if nothing is kept.
@@ -366,8 +395,31 @@ impl Before {
         let left = had_relay.then(|| target.content.without(text, &own, None));
         Some(Kept {
             text: left.map_or_else(|| Some(text.clone()), |left| left.ok().flatten()),
-            had_additions: own.server.is_some_and(|own| target.editor.has_additions(&own)),
+            had_additions: own
+                .server
+                .as_ref()
+                .is_some_and(|own| target.has_additions(own, text)),
+            server: own.server,
+            is_whole: !had_relay,
         })
+    }
+
+    /// Says what uninstall takes out that somebody has written, and that is not kept; nothing if there is no such thing.
+    fn lost(&self, target: &Target, kept: Option<&Kept>) -> Option<&'static str> {
+        let is_kept = |own: &Json| {
+            let server = kept.and_then(|kept| kept.server.as_ref());
+            server.is_some_and(|kept| Editor::has_same_additions(kept, own))
+        };
+        let has_additions = |own: &Json| target.editor.has_additions(own) && !is_kept(own);
+        let is_added_to = self.own.server.as_ref().is_some_and(has_additions) || self.has_comments(target);
+        let added = [
+            (is_added_to, "with what was added to relay's entry"),
+            (
+                additions::are_in_hooks(&self.own, target.editor),
+                "with what was added to relay's hooks",
+            ),
+        ];
+        added.into_iter().find_map(|(is, what)| is.then_some(what))
     }
 }
 
@@ -447,19 +499,30 @@ pub fn uninstall(target: Target, data: &DataDirectory, has_other: bool) -> Resul
     }
     let backup = match &kept {
         None => Backup::default(),
-        Some(kept) if new == as_kept && !kept.had_additions => Backup::dropped(before.backup),
-        Some(_) => {
+        Some(kept) if new == as_kept && !kept.had_additions => Backup::dropped(before.backup.clone()),
+        Some(kept) => {
             let what = match &new {
                 None => "what is kept of it",
-                Some(_) => "as it was before install",
+                Some(_) if kept.is_whole => "as it was before install",
+                Some(_) => "what was kept of it",
             };
             Backup {
-                told: vec![(what, before.backup)],
+                told: vec![(what, before.backup.clone())],
                 ..Backup::default()
             }
         }
     };
-    let is_as_before = new.is_some() && backup.dropped.is_some();
+    let backup = match before.lost(&target, kept.as_ref()) {
+        None => backup,
+        Some(what) => {
+            let at = match before.kept {
+                Some(_) => file::beside(&before.backup, &was),
+                None => before.backup.clone(),
+            };
+            backup.and_made(what, at)
+        }
+    };
+    let is_as_before = new.is_some() && new == before.kept.as_ref().map(Whole::bytes);
     Ok(Some(Change {
         is_as_before,
         ..Change::new(target, Some(was), new, backup)

@@ -131,6 +131,16 @@ impl Said {
         Some(said)
     }
 
+    /// Tells whether another entry says the same beside where its relay is, and how that is reached.
+    pub fn same_beside_way(&self, other: &Self) -> bool {
+        let beside_way = |said: &Self| Self {
+            transport: None,
+            port: None,
+            ..said.clone()
+        };
+        beside_way(self) == beside_way(other)
+    }
+
     /// Adds to a connection what nothing else is asked for; `entry` is what becomes of a connection. Returns whose sessions these were, as it was
     /// written, where that cannot be written there.
     pub fn keep(self, connection: &mut Connection, entry: fn(&Connection) -> Json) -> Option<String> {

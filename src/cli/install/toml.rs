@@ -115,6 +115,38 @@ pub fn without(text: &str, servers: &str, own: &Parts, before: Option<&str>) -> 
     Ok((!is_over).then_some(left))
 }
 
+/// Tells whether there are comments in relay's entry. In what cannot be read there are none.
+pub fn has_comments(text: &str, servers: &str) -> bool {
+    let Ok(document) = parse(text) else {
+        return false;
+    };
+    let there = entry(text, &document, servers).ok().flatten();
+    let table = there.and_then(|there| table_of(text, there, servers).ok());
+    table.is_some_and(|table| {
+        let mut cuts = Vec::new();
+        cut_tables(text, table, &mut cuts);
+        let written: usize = cuts.into_iter().map(|cut| signs(&text[cut])).sum();
+        // Those in texts begin none.
+        written > signs_in_texts(&of_table(table))
+    })
+}
+
+fn signs(text: &str) -> usize {
+    text.matches('#').count()
+}
+
+fn signs_in_texts(value: &Json) -> usize {
+    match value {
+        Json::Plain(_) => 0,
+        Json::Text(text) => signs(text),
+        Json::List(list) => list.iter().map(signs_in_texts).sum(),
+        Json::Object(members) => members
+            .iter()
+            .map(|(key, value)| signs(key) + signs_in_texts(value))
+            .sum(),
+    }
+}
+
 fn parse(text: &str) -> Result<Document<&str>, Flaw> {
     Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);

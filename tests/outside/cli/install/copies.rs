@@ -6,6 +6,144 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("it is there")
 }
 
+fn numbered(kept: &Path, number: u32) -> PathBuf {
+    PathBuf::from(format!("{}.{number}", kept.display()))
+}
+
+/// Entries of relay's to which somebody has added something, as they stand in Gemini CLI's file.
+const WITH_ADDITIONS: [&str; 7] = [
+    r#"{"httpUrl": "http://localhost:7331/mcp?agent=${RELAY_AGENT:-}", "headers": {"A": "s3cret"}}"#,
+    r#"{"httpUrl": "http://localhost:7331/mcp?agent=dev-b"}"#,
+    r#"{"httpUrl": "http://localhost:7331/mcp?agent=${RELAY_AGENT:-}&tools=thrum"}"#,
+    r#"{"httpUrl": "http://localhost:7331/mcp"}"#,
+    r#"{"httpUrl": "http://localhost:7331/mcp?agent=${RELAY_AGENT:-}" /* mine */}"#,
+    r#"{"command": "relay", "args": ["mcp", "--project", "web"]}"#,
+    r#"{"command": "npx", "args": ["-y", "relay-bus", "mcp"]}"#,
+];
+
+#[test]
+fn what_was_added_to_relays_entry_is_kept_when_it_is_taken_out() {
+    for entry in WITH_ADDITIONS {
+        let desk = Desk::new();
+        let file = desk.project.join(".gemini/settings.json");
+        let text = format!("{{\"mcpServers\": {{\"relay\": {entry}}}, \"theme\": \"dark\"}}");
+        desk.write(&file, &text);
+        let kept = desk.backup(&file);
+        let told = format!(
+            "Gemini CLI: changed {}; with what was added to relay's entry: {}\n",
+            file.display(),
+            kept.display()
+        );
+        desk.relay(&["uninstall"]).assert().code(0).stdout(told);
+        assert_eq!(desk.json(&file), json!({"theme": "dark"}), "{entry}");
+        assert_eq!(read(&kept), text);
+
+        // Where the file was kept before, beside that.
+        let desk = Desk::new();
+        let mine = "{\n  \"theme\": \"dark\"\n}\n";
+        desk.write(&file_of(&desk), mine);
+        desk.relay(&["install", "--editor", "gemini", "--no-hooks"])
+            .assert()
+            .code(0);
+        desk.write(&file_of(&desk), &text);
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert_eq!(desk.json(&file_of(&desk)), json!({"theme": "dark"}), "{entry}");
+        assert_eq!(read(&numbered(&desk.backup(&file_of(&desk)), 1)), text);
+    }
+}
+
+fn file_of(desk: &Desk) -> PathBuf {
+    desk.project.join(".gemini/settings.json")
+}
+
+#[test]
+fn a_comment_in_relays_table_is_kept_when_that_is_taken_out() {
+    let desk = Desk::new();
+    let file = desk.home.join(".codex/config.toml");
+    for (text, is_kept) in [
+        (
+            "[mcp_servers.relay]\nurl = \"http://localhost:7331/mcp\"\n",
+            false,
+        ),
+        (
+            "[mcp_servers.relay]\nurl = \"http://localhost:7331/mcp\" # mine\n",
+            true,
+        ),
+    ] {
+        desk.write(&file, text);
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert!(!file.exists());
+        assert_eq!(desk.backup(&file).exists(), is_kept, "{text}");
+    }
+}
+
+#[test]
+fn what_install_itself_writes_goes_without_a_copy() {
+    for editor in [
+        "claude", "codex", "gemini", "opencode", "cursor", "vscode", "windsurf", "zed",
+    ] {
+        for transport in ["http", "stdio"] {
+            for token in ["", "a-token-of-some-length"] {
+                let desk = Desk::new();
+                for port in ["7331", "4000"] {
+                    let install = [
+                        "install",
+                        "--editor",
+                        editor,
+                        "--transport",
+                        transport,
+                        "--port",
+                        port,
+                    ];
+                    desk.relay(&install).env("RELAY_TOKEN", token).assert().code(0);
+                }
+                desk.relay(&["uninstall"]).assert().code(0);
+                assert_eq!(desk.files(), [], "{editor} {transport}");
+                assert!(!desk.home.join(".local").exists(), "{editor} {transport}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_is_said_to_be_as_it_was_before_install_only_where_it_is() {
+    let before = "as it was before install";
+    let install = ["install", "--editor", "cursor"];
+    let with = |port: &str| json!({"mcpServers": {"relay": {"url": format!("http://localhost:{port}/mcp")}}, "a": 1});
+    // It was made by install, or kept with an entry of relay's in it.
+    for is_made in [true, false] {
+        let desk = Desk::new();
+        let file = desk.project.join(".cursor/mcp.json");
+        if is_made {
+            desk.relay(&install).assert().code(0);
+        }
+        desk.write(&file, &with("7331").to_string());
+        desk.relay(&[&install[..], &["--port", "4000"]].concat())
+            .assert()
+            .code(0);
+        let told = format!("Cursor: changed {}\n", file.display());
+        desk.relay(&["uninstall"]).assert().code(0).stdout(told);
+        assert_eq!(desk.json(&file), json!({"a": 1}));
+    }
+    // The same where others have changed it since.
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    desk.write(&file, &with("7331").to_string());
+    let elsewhere = [&install[..], &["--port", "4000"]].concat();
+    desk.relay(&elsewhere).assert().code(0);
+    desk.write(&file, &read(&file).replace("\"a\"", "\"b\""));
+    let said = contains(before).not().and(contains("; what was kept of it: "));
+    desk.relay(&["uninstall"]).assert().code(0).stdout(said);
+
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    desk.write(&file, "{\"a\": 1}");
+    desk.relay(&install).assert().code(0);
+    let told = format!("Cursor: changed {}, which is {before}\n", file.display());
+    desk.relay(&["uninstall"]).assert().code(0).stdout(told);
+    assert_eq!(read(&file), "{\"a\": 1}");
+}
+
 #[test]
 fn what_is_kept_already_is_not_kept_again() {
     let desk = Desk::new();

@@ -229,8 +229,12 @@ fn a_persons_additions_to_relays_hooks_stay() {
         .assert()
         .code(0);
     assert_eq!(desk.json(&file)["hooks"], added(" --port 4000"));
-    desk.relay(&["uninstall"]).assert().code(0);
+    let aside = PathBuf::from(format!("{}.1", desk.backup(&file).display()));
+    let told = format!("; with what was added to relay's hooks: {}\n", aside.display());
+    let last = fs::read_to_string(&file).expect("it is there");
+    desk.relay(&["uninstall"]).assert().code(0).stdout(contains(told));
     assert_eq!(desk.files(), []);
+    assert_eq!(fs::read_to_string(aside).expect("it is kept"), last);
 }
 
 #[test]
