@@ -345,7 +345,7 @@ impl Before {
 
     /// Tells whether nobody else has changed anything since relay's parts were put in.
     fn is_untouched(&self, target: &Target) -> bool {
-        let Some(was) = self.was.as_ref().filter(|_| !self.own.is_empty()) else {
+        let Some(was) = self.was.as_ref().filter(|_| !self.is_without(target)) else {
             return false;
         };
         let base = self.kept.as_ref().map_or("", |kept| &kept.text);
@@ -355,6 +355,24 @@ impl Before {
             .as_ref()
             .is_none_or(|kept| kept.bytes_with("") == was.bytes_with(""));
         put.is_ok_and(|put| put == was.text) && same_mark
+    }
+
+    /// Tells whether nothing of relay's is there but its name in arrays such as a person writes, too.
+    fn is_named_alone(&self) -> bool {
+        self.own.server.is_none() && self.own.hooks.is_empty()
+    }
+
+    /// Tells whether nothing of an installation is there: relay's name alone, where there is no array in which one names it whatever a person has
+    /// decided, or not in all of those, which are the first two.
+    fn is_without(&self, target: &Target) -> bool {
+        let is_named = match target.content {
+            Content::Json(shape) => {
+                let mut always = shape.listed.iter().take(2);
+                !shape.listed.is_empty() && always.all(|listed| self.own.listed.contains(listed))
+            }
+            Content::Toml(_) | Content::Whole(_) => false,
+        };
+        self.is_named_alone() && !is_named
     }
 
     /// Returns what becomes of what is kept when install changes the file: nothing that somebody else had is lost.
@@ -369,7 +387,7 @@ impl Before {
         let is_as_made =
             || self.is_untouched(target) && !own.is_some_and(|own| target.editor.has_additions(own));
         // So this is a first change again.
-        let is_first = self.own.is_empty() || self.own.server != self.there.server;
+        let is_first = self.is_without(target) || self.own.server != self.there.server;
         match kept {
             None if is_as_made() && left_out.is_empty() => Backup::default(),
             None => Backup::made(at),
@@ -406,6 +424,9 @@ impl Before {
 
     /// Says what uninstall takes out that somebody has written, and that is not kept; nothing if there is no such thing.
     fn lost(&self, target: &Target, kept: Option<&Kept>) -> Option<&'static str> {
+        if self.is_named_alone() {
+            return (!self.is_untouched(target)).then_some("with what named relay");
+        }
         let is_kept = |own: &Json| {
             let server = kept.and_then(|kept| kept.server.as_ref());
             server.is_some_and(|kept| Editor::has_same_additions(kept, own))
@@ -475,10 +496,13 @@ pub fn uninstall(target: Target, data: &DataDirectory, has_other: bool) -> Resul
         return Ok(None);
     };
     let is_untouched = before.is_untouched(&target);
-    let is_named_alone = before.own.server.is_none() && before.own.hooks.is_empty();
-    let is_others = before.own.has_rule_alone() || has_other && is_named_alone;
-    if before.kept.is_none() && !is_untouched && is_others {
-        // Nothing says whose it is.
+    let is_others = before.is_named_alone()
+        && match before.kept {
+            Some(_) => before.is_without(&target),
+            None => has_other || before.own.has_rule_alone() && !is_untouched,
+        };
+    if is_others {
+        // Nothing says that it is relay's.
         return Ok(None);
     }
     let kept = before.kept_of_others(&target);

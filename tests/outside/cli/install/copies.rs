@@ -145,6 +145,46 @@ fn a_file_is_said_to_be_as_it_was_before_install_only_where_it_is() {
 }
 
 #[test]
+fn rules_and_approvals_of_the_owners_stay_in_a_file_of_which_something_was_kept_once() {
+    let own = [
+        r#"{"mine": 1, "permissions": {"allow": ["mcp__relay"]}}"#,
+        r#"{"mine": 1, "enabledMcpjsonServers": ["relay", "x"]}"#,
+        r#"{"mine": 1, "permissions": {"ask": ["mcp__relay__relay_spawn"]}}"#,
+    ];
+    for text in own {
+        for is_installed_again in [false, true] {
+            let desk = Desk::new();
+            let file = desk.project.join(".claude/settings.local.json");
+            let install = ["install", "--editor", "claude"];
+            desk.write(&file, "{\"mine\": 1}");
+            desk.relay(&install).assert().code(0);
+            // As by `git checkout`.
+            desk.write(&file, text);
+            if is_installed_again {
+                desk.relay(&install).assert().code(0);
+                assert_ne!(read(&file), text);
+            }
+            desk.relay(&["uninstall"]).assert().code(0);
+            assert_eq!(read(&file), text);
+        }
+    }
+}
+
+#[test]
+fn rules_of_which_nobody_knows_whose_they_are_are_kept_when_they_go() {
+    let desk = Desk::new();
+    let file = desk.project.join(".claude/settings.local.json");
+    let install = ["install", "--editor", "claude", "--no-hooks"];
+    desk.write(&file, "{\"mine\": 1}");
+    desk.relay(&install).assert().code(0);
+    let later = read(&file).replace("\"mine\": 1", "\"mine\": 2");
+    desk.write(&file, &later);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.json(&file), json!({"mine": 2}));
+    assert_eq!(read(&numbered(&desk.backup(&file), 1)), later);
+}
+
+#[test]
 fn what_is_kept_already_is_not_kept_again() {
     let desk = Desk::new();
     let file = desk.project.join(".cursor/mcp.json");

@@ -123,6 +123,22 @@ fn what_install_has_written_for_another_port_is_its_own_in_each_editor() {
 }
 
 #[test]
+fn what_names_relay_stays_for_another_programs_entry_and_where_no_installation_would_leave_it_alone() {
+    let other = r#"{"mcpServers":{"relay":{"command":"npx","args":["-y","@acme/relay-server"]}}}"#;
+    let approved = "{\n  \"enabledMcpjsonServers\": [\"relay\"]\n}\n";
+    let allowed = "{\n  \"permissions\": {\n    \"allow\": [\"mcp__relay\"]\n  }\n}\n";
+    for (servers, settings) in [(other, approved), (other, allowed), ("{}", allowed)] {
+        let desk = Desk::new();
+        desk.write(&desk.project.join(".mcp.json"), servers);
+        // Laid out as relay does it, too.
+        desk.write(&desk.project.join(".claude/settings.local.json"), settings);
+        let before = desk.files();
+        desk.relay(&["uninstall"]).assert().code(3);
+        assert_eq!(desk.files(), before);
+    }
+}
+
+#[test]
 fn hooks_go_also_where_another_programs_entry_stays() {
     for (before, is_installed_again) in [("{}", false), ("{}", true), (r#"{"mine": 1}"#, true)] {
         let desk = Desk::new();
