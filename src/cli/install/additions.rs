@@ -3,11 +3,11 @@
 use super::editors::{Editor, Id};
 use super::json::Json;
 use super::parts::Parts;
-use super::said::is_relays;
+use super::said::{self, is_relays};
 use super::{command, members};
 use crate::cli::place::DEFAULT_PORT;
 
-/// Adds to new parts what a person has added to the old ones, and returns the members of the old entry that are not whole in the new one.
+/// Adds to new parts what a person has added to the old ones, and returns what of the old entry is not, or not whole, in the new one.
 /// What was said for another program, its secrets above all, is not for relay.
 pub fn keep(new: &mut Parts, old: &Parts, editor: Id) -> Vec<String> {
     keep_of_hooks(new, old);
@@ -17,7 +17,15 @@ pub fn keep(new: &mut Parts, old: &Parts, editor: Id) -> Vec<String> {
     if is_relays(old) {
         members::keep(new, old, editor);
     }
-    members::left_out(new, old)
+    let is_agent = |key: &String| {
+        let environment = old
+            .get(key)
+            .filter(|_| ["env", "environment"].contains(&key.as_str()));
+        environment.is_some_and(|environment| said::is_agent_alone(new, old, environment))
+    };
+    let mut members = members::left_out(new, old);
+    members.retain(|key| !is_agent(key));
+    said::left_out(new, old).into_iter().chain(members).collect()
 }
 
 /// Adds to new hooks what a person has added to the old ones of the same event: to their commands, and members such as a time limit or

@@ -441,6 +441,13 @@ fn carry_out(changes: &[Change], asked: &Which, for_all: &str) -> Result<(), Ins
             text.push_str(if is_dry { "" } else { &line });
         } else if is_dry {
             text.push_str(&diff(change));
+            if !change.left_out.is_empty() {
+                say(&format!(
+                    "{}: {shown}: not in relay's entry any more would be: {}",
+                    editor.name,
+                    change.left_out.join(", ")
+                ));
+            }
         } else {
             if let Err(error) = make(change) {
                 // What was done is told first.

@@ -190,7 +190,7 @@ pub struct Change {
     pub is_left: bool,
     /// It is to be byte for byte what it was before install.
     pub is_as_before: bool,
-    /// The members of the entry that was there which are not, or not whole, in the one that takes its place.
+    /// What of the entry that was there is not, or not whole, in the one that takes its place.
     pub left_out: Vec<String>,
 }
 
@@ -457,7 +457,7 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     if before.was.is_none() && wanted.is_empty() {
         return Ok(None);
     }
-    let left_out = additions::keep(&mut wanted, &before.there, target.editor.id);
+    let mut left_out = additions::keep(&mut wanted, &before.there, target.editor.id);
     if before.there.same(&wanted) {
         let new = before.was.as_ref().map(Whole::bytes);
         return Ok(Some(Change::new(target, before.was, new, Backup::default())));
@@ -469,6 +469,9 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     };
     let put = target.content.with(base.map_or("", |base| &base.text), &wanted);
     let put = put.map_err(|flaw| flawed(&target, flaw))?;
+    if before.has_comments(&target) && !target.content.has_comments(&put) {
+        left_out.push("comments".to_owned());
+    }
     let new = Some(base.map_or_else(|| put.clone(), |base| base.bytes_with(&put)));
     let backup = before.backup(&target, &left_out);
     Ok(Some(Change {

@@ -26,7 +26,7 @@ pub fn is_relays(entry: &Json) -> bool {
     Said::of(entry).transport.is_some()
 }
 
-/// What an entry says. Its host is not in it, and its port is of the relay to which it has led.
+/// What an entry says. Its host and its port are of the relay to which it has led.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
     /// How; nothing if it is not as relay is reached.
@@ -41,6 +41,8 @@ pub struct Said {
     others: Vec<String>,
     /// The port, where it is a number.
     pub port: Option<u16>,
+    /// The host that its program is told.
+    host: Option<String>,
 }
 
 impl Said {
@@ -120,7 +122,7 @@ impl Said {
             let mut value = || joined.or_else(|| words.next());
             match option {
                 "--port" => said.port = value().and_then(|port| port.parse().ok()),
-                "--host" => drop(value()),
+                "--host" => said.host = value().map(str::to_owned),
                 "--tools" => said.tools = value().and_then(toolsets),
                 "--agent" | "--agent-id" => {
                     said.agent = value().filter(|agent| !agent.is_empty()).map(str::to_owned);
@@ -136,6 +138,7 @@ impl Said {
         let beside_way = |said: &Self| Self {
             transport: None,
             port: None,
+            host: None,
             ..said.clone()
         };
         beside_way(self) == beside_way(other)
@@ -170,6 +173,45 @@ impl Said {
             over_stdio(connection.transport) || address(&new).is_some_and(|address| address.contains(AGENT));
         (!(has_variable && agent.contains(AGENT))).then_some(agent)
     }
+}
+
+/// Returns what of how an entry of relay's reached it, and for whom, is not in the one that takes its place, each as it was written.
+pub fn left_out(new: &Json, old: &Json) -> Vec<String> {
+    let (now, was) = (Said::of(new), Said::of(old));
+    let written = |option: &str, value: &str| match was.transport {
+        Some(Transport::Stdio) => format!("--{option} {value}"),
+        Some(Transport::Sse | Transport::Http) | None => format!("?{option}={value}"),
+    };
+    let agent = was.agent.as_ref().filter(|_| !keeps_agent(new, old));
+    let agent = agent.map(|agent| written("agent", agent));
+    let host = was.host.as_ref().map(|host| written("host", host));
+    let others = was.others.iter().filter(|other| !now.others.contains(other));
+    let others: Vec<&str> = others.map(String::as_str).collect();
+    let others = match was.transport {
+        Some(Transport::Stdio) if !others.is_empty() => vec![others.join(" ")],
+        Some(_) | None => others.iter().map(|other| format!("?{other}")).collect(),
+    };
+    agent.into_iter().chain(host).chain(others).collect()
+}
+
+/// Tells whether the agent whose sessions an entry's are is that of the one that takes its place, by whichever word.
+fn keeps_agent(new: &Json, old: &Json) -> bool {
+    let (now, was) = (Said::of(new), Said::of(old));
+    let in_environment = |said: &Said| said.agents_in_environment.first().map(|(_, agent)| agent.clone());
+    let Some(agent) = was.agent.clone().or_else(|| in_environment(&was)) else {
+        return true;
+    };
+    // A command has the variable in its environment.
+    let has_variable = now.transport == Some(Transport::Stdio)
+        || now.agent.as_ref().is_some_and(|agent| agent.contains(AGENT));
+    has_variable && agent.contains(AGENT) || now.agent.clone().or_else(|| in_environment(&now)) == Some(agent)
+}
+
+/// Tells whether an environment holds nothing but the agent, which the entry that takes the place of this one names otherwise.
+pub fn is_agent_alone(new: &Json, old: &Json, environment: &Json) -> bool {
+    let is_agent = |(name, _): &(String, Json)| name == AGENT;
+    let is_alone = matches!(environment, Json::Object(members) if members.iter().all(is_agent));
+    is_alone && is_relays(old) && keeps_agent(new, old)
 }
 
 /// Takes the names of toolsets, if they are some.

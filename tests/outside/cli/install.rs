@@ -5,6 +5,7 @@ mod allowed;
 mod copies;
 mod kept;
 mod lasting;
+mod left_out;
 mod places;
 mod plugin;
 mod refusals;

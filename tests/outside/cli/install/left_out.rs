@@ -1,0 +1,123 @@
+//! What is said of what a new entry does not have of the old one.
+
+use super::*;
+
+/// What an installation for Cursor over an entry says on stdout and on stderr.
+fn over(entry: &Value, arguments: &[&str]) -> (Desk, String, String) {
+    let desk = Desk::new();
+    let file = desk.project.join(".cursor/mcp.json");
+    desk.write(&file, &json!({"mcpServers": {"relay": entry}}).to_string());
+    let arguments = [&["install", "--editor", "cursor"][..], arguments].concat();
+    let done = desk.relay(&arguments).assert().code(0);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&done.get_output().stdout), text(&done.get_output().stderr));
+    (desk, stdout, stderr)
+}
+
+#[test]
+fn parts_of_the_old_way_that_are_lost_are_named_and_kept_also_by_a_dry_run_before() {
+    let command = |args: &[&str]| json!({"command": "/old/relay", "args": args});
+    for (entry, transport, lost) in [
+        (
+            json!({"url": "http://localhost:7331/mcp", "headers": {"A": "b"}}),
+            "stdio",
+            "headers",
+        ),
+        (
+            json!({"url": "http://localhost:7331/mcp?x=y&agent=${env:ME}&z"}),
+            "stdio",
+            "?agent=${env:ME}, ?x=y, ?z",
+        ),
+        (
+            command(&["mcp", "--project", "web", "--agent", "${env:ME}"]),
+            "http",
+            "--agent ${env:ME}, --project web",
+        ),
+        (
+            command(&["mcp", "--host", "192.0.2.7", "--port", "9"]),
+            "stdio",
+            "--host 192.0.2.7",
+        ),
+        (
+            json!({"command": "/old/relay", "args": ["mcp"], "env": {"RELAY_AGENT": "${env:ME}"}}),
+            "http",
+            "env",
+        ),
+        (
+            json!({"command": "/old/relay", "args": ["mcp"], "env": {"RELAY_AGENT": "dev-b", "A": "b"}}),
+            "http",
+            "env",
+        ),
+    ] {
+        let (desk, stdout, _) = over(&entry, &["--transport", transport]);
+        let file = desk.project.join(".cursor/mcp.json");
+        let kept = desk.backup(&file);
+        let told = format!(
+            "Cursor: changed {}; as it was: {}; not in relay's entry any more: {lost}\n",
+            file.display(),
+            kept.display()
+        );
+        assert_eq!(stdout, told);
+        let text = fs::read_to_string(kept).expect("it is kept");
+        assert_eq!(text, json!({"mcpServers": {"relay": entry}}).to_string());
+
+        let (desk, stdout, stderr) = over(&entry, &["--transport", transport, "--dry-run"]);
+        let file = desk.project.join(".cursor/mcp.json");
+        let told = format!(
+            "Cursor: {}: not in relay's entry any more would be: {lost}\n",
+            file.display()
+        );
+        assert!(stderr.ends_with(&told), "{stderr}");
+        assert!(stdout.starts_with("--- "), "{stdout}");
+        assert!(!desk.backup(&file).exists());
+    }
+}
+
+#[test]
+fn comments_in_an_entry_that_is_written_anew_are_told_of() {
+    let desk = Desk::new();
+    let file = desk.project.join("opencode.jsonc");
+    let install = ["install", "--editor", "opencode", "--no-hooks"];
+    desk.write(&file, "{\"mine\": 1}");
+    desk.relay(&install).assert().code(0);
+    let text = fs::read_to_string(&file).expect("it is there");
+    let text = text.replace("\"url\"", "/* ours */ \"url\"");
+    desk.write(&file, &text);
+    let aside = PathBuf::from(format!("{}.1", desk.backup(&file).display()));
+    let told = format!(
+        "OpenCode: changed {}; as it was: {}; not in relay's entry any more: comments\n",
+        file.display(),
+        aside.display()
+    );
+    let elsewhere = [&install[..], &["--port", "4000"]].concat();
+    desk.relay(&elsewhere).assert().code(0).stdout(told);
+    assert_eq!(fs::read_to_string(aside).expect("it is kept"), text);
+}
+
+#[test]
+fn what_is_there_by_another_word_is_not_named() {
+    for (entry, transport) in [
+        (
+            json!({"command": "/old/relay", "args": ["mcp"], "env": {"RELAY_AGENT": "dev-b"}}),
+            "http",
+        ),
+        (
+            json!({"command": "/old/relay", "args": ["mcp", "--agent-id", "dev-b"]}),
+            "http",
+        ),
+        (json!({"url": "http://localhost:7331/mcp?agent=dev-b"}), "stdio"),
+        (
+            json!({"url": "http://localhost:7331/mcp?agent=&tools=all"}),
+            "stdio",
+        ),
+    ] {
+        for dry in [&[][..], &["--dry-run"]] {
+            let arguments = [&["--transport", transport][..], dry].concat();
+            let (_, stdout, stderr) = over(&entry, &arguments);
+            assert!(
+                !stdout.contains("any more") && !stderr.contains("any more"),
+                "{stdout}{stderr}"
+            );
+        }
+    }
+}
