@@ -100,7 +100,7 @@ struct Seeds {
     #[arg(long, conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
     /// With a seeded bug, by its name.
-    #[arg(long, requires = "seed")]
+    #[arg(long, requires = "seed", conflicts_with_all = ["seeds", "from"])]
     bug: Option<String>,
 }
 

@@ -36,6 +36,6 @@ const SEEDED: &[Row<Bug>] = &[
     (Bug::ToldTwice, 1, &[TOLD]),
     (Bug::NotHandedOn, 2, &[HANDED_ON]),
     (Bug::LostAtRelease, 7, &[HANDED_ON]),
-    (Bug::OldLetIn, 13, &[GENERATION, TOLD]),
+    (Bug::OldLetIn, 23, &[GENERATION, TOLD]),
     (Bug::AnybodyReleases, 0, &[RELEASED, ENDED, TOLD]),
 ];

@@ -55,6 +55,8 @@ pub struct Watch {
     pub(super) last: BTreeMap<AgentName, WorkerId>,
     /// Which process a session belongs to.
     pub(super) of_process: BTreeMap<SessionId, WorkerId>,
+    /// Sessions of processes behind which another worker of their name was started.
+    pub(super) fenced: BTreeSet<SessionId>,
     /// Agents that come and go, and are there.
     pub(super) there: BTreeSet<AgentName>,
     /// What parents should have been told, by the name that it is about, and what they were.
@@ -202,6 +204,9 @@ impl Watch {
                         over: false,
                         call: None,
                     };
+                    let of_before = self.of_process.iter();
+                    let fenced = of_before.filter(|(_, of)| self.processes[of].name == start.agent);
+                    self.fenced.extend(fenced.map(|(session, _)| *session));
                     self.processes.insert(start.worker, process);
                     self.last.insert(start.agent.clone(), start.worker);
                 }

@@ -60,7 +60,7 @@ impl World {
             let (ends, over, started) = (process.ends, process.over, process.started_at.is_some());
             let current = CallId(self.calls);
             self.releasing.insert(current, (worker, may));
-            if may && !over && !self.is_fenced(session, by) {
+            if may && !over && !self.watch.fenced.contains(&session) {
                 let parent = process.above[0].clone();
                 let process = self.watch.processes.get_mut(&worker).expect("it is there");
                 process.released = true;
@@ -83,12 +83,6 @@ impl World {
             reason: None,
         };
         self.call(session, command.into());
-    }
-
-    /// Tells whether a session is one of an earlier worker of its name.
-    fn is_fenced(&self, session: SessionId, agent: &AgentName) -> bool {
-        let of = self.watch.of_process.get(&session);
-        of.is_some_and(|of| self.watch.last.get(agent).is_some_and(|last| of < last))
     }
 
     pub(super) fn posts(&mut self, session: SessionId, _: &AgentName) {
