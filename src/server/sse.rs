@@ -390,7 +390,7 @@ pub(super) async fn open(
         stream.end();
     }
     let hello =
-        format!("retry: {RETRY_MS}\nid: {id}\nevent: endpoint\ndata: {prefix}/message?sessionId={id}\n\n");
+        format!("event: endpoint\ndata: {prefix}/message?sessionId={id}\nid: {id}\nretry: {RETRY_MS}\n\n");
     let body = StreamBody {
         hello: Some(hello.into()),
         events: receiver,

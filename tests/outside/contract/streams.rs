@@ -20,6 +20,23 @@ fn halves(session: &Session) -> (Vec<u8>, Vec<u8>) {
     (head.to_vec(), tail.to_vec())
 }
 
+/// The design's smoke test shows no more than the first lines of a stream.
+#[test]
+fn the_first_lines_of_a_stream_say_where_calls_go() {
+    use std::io::{BufRead as _, BufReader, Write as _};
+
+    let relay = Relay::start_told();
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", relay.port)).expect("it listens");
+    stream
+        .write_all(b"GET /sse HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        .expect("it is taken");
+    let lines = BufReader::new(stream).lines().map(|line| line.expect("text"));
+    let mut body = lines.skip_while(|line| !line.is_empty()).skip(1);
+    assert_eq!(body.next().as_deref(), Some("event: endpoint"));
+    let second = body.next().expect("it goes on");
+    assert!(second.starts_with("data: /message?sessionId="), "{second}");
+}
+
 #[test]
 fn the_old_stream_ends_when_its_client_comes_back() {
     let relay = Relay::start_told();
