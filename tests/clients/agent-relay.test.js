@@ -340,6 +340,12 @@ withSdk('the prompt relay_protocol tells how to work together', async (world) =>
   for (const said of ['relay_send(', 'relay_inbox(', 'relay_who(', 'relay_spawn', 'relay_release', 'ACK', 'DONE', 'await_response=true', '#general']) {
     assert.ok(text.includes(said), said);
   }
+  // Each example of the specification, and what it has for those who lead.
+  for (const said of ['to="Alice"', 'to="#engineering"', 'to="*"', 'thread="task-123"', 'timeout_ms=60000', 'cli="claude"', 'reason="Tests completed"',
+    'relay_inbox(from="Lead")', 'relay_inbox(channel="#urgent")', 'to="frontend:Designer"', 'frontend:lead', 'frontend:*', '*:*', '## When you lead others']) {
+    assert.ok(text.includes(said), said);
+  }
+  assert.ok(Buffer.byteLength(text) <= 9_000);
   await assert.rejects(client.getPrompt({ name: 'other' }), /unknown prompt "other"; known prompts: relay_protocol/);
 });
 
