@@ -182,6 +182,8 @@ pub enum Warning {
     NobodyElse(ChannelName),
     /// Nobody had made or joined the channel: nobody got the message.
     NobodysChannel(ChannelName),
+    /// The message that it answers is not among the latest that either side got: it belongs to no thread by that.
+    AnswersForgotten,
     /// It was accepted before, with the same idempotency key: this is the answer of that time, and nothing was added.
     Repeated,
 }
@@ -191,7 +193,7 @@ impl Warning {
     pub fn is_in_vain(&self) -> bool {
         match self {
             Self::NobodyElse(_) | Self::NobodysChannel(_) => true,
-            Self::AlsoRole(_) | Self::AlsoGroup(_) | Self::Repeated => false,
+            Self::AlsoRole(_) | Self::AlsoGroup(_) | Self::AnswersForgotten | Self::Repeated => false,
         }
     }
 }

@@ -63,7 +63,7 @@ impl Engine {
                     to,
                     agents,
                     joins,
-                    warnings,
+                    mut warnings,
                 },
             kind,
             body,
@@ -76,7 +76,7 @@ impl Engine {
             Some(options) => {
                 // What was settled on the way here has happened, and has the oldest step forgotten.
                 self.trace_events(step);
-                self.context(from.agent(), &agents, *options, step.wall)?
+                self.context(from.agent(), &agents, *options, step.wall, &mut warnings)?
             }
             None => None,
         };

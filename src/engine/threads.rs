@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::address::Warning;
 use super::handling::Handling;
 use super::limits::THREAD_BYTES_MAX;
 use super::mail::{PostOptions, Refusal};
@@ -17,13 +18,15 @@ use super::trace::beginning;
 use super::{Engine, Seq};
 
 impl Engine {
-    /// Finds out what a message belongs to that is about to be sent, and how it is to be brought; none if there is nothing to say.
+    /// Finds out what a message belongs to that is about to be sent, and how it is to be brought; none if there is nothing to say. What it
+    /// answers may be forgotten: then it does not belong to that, and `warnings` says so.
     pub(super) fn context(
         &self,
         from: &AgentName,
         to: &[AgentName],
         options: PostOptions,
         now: Timestamp,
+        warnings: &mut Vec<Warning>,
     ) -> Result<Option<Box<Context>>, Refusal> {
         let PostOptions {
             thread,
@@ -43,8 +46,14 @@ impl Engine {
         }
         let answered = match &reply_to {
             None => None,
-            Some(given) => Some(self.answered(from, to, given)?),
+            Some(given) => self.answered(from, to, given)?,
         };
+        if reply_to.is_some() && answered.is_none() {
+            warnings.push(Warning::AnswersForgotten);
+            if thread.is_none() && metadata.is_none() && handling == Handling::default() {
+                return Ok(None);
+            }
+        }
         let thread = thread.or_else(|| {
             let answered = answered?;
             let thread = answered.thread().map(str::to_owned);
@@ -71,8 +80,8 @@ impl Engine {
     }
 
     /// Finds the message that is answered, by its id or the beginning of it: among what either side got, and for the person among all that
-    /// is remembered.
-    fn answered(&self, from: &AgentName, to: &[AgentName], given: &str) -> Result<&Message, Refusal> {
+    /// is remembered; none if an agent names one by its id that is not among those, which it may have got long ago.
+    fn answered(&self, from: &AgentName, to: &[AgentName], given: &str) -> Result<Option<&Message>, Refusal> {
         let unknown = || Refusal::UnknownMessage { given: shown(given) };
         let other = match to {
             [other] => Some(other),
@@ -87,13 +96,17 @@ impl Engine {
         let remembered = self.trace.accepted().rev().map(|(_, message)| &**message);
         let mut messages = messages.chain(remembered.filter(move |_| is_person));
         if let Ok(id) = given.parse().map(MessageId) {
-            return messages.find(|message| message.id == id).ok_or_else(unknown);
+            let found = messages.find(|message| message.id == id);
+            return match found {
+                None if is_person => Err(unknown()),
+                found => Ok(found),
+            };
         }
         let begins_so = beginning(given).ok_or_else(unknown)?;
         let mut meant = messages.filter(|message| begins_so(message.id));
         let found = meant.next().ok_or_else(unknown)?;
         match meant.all(|other| other.id == found.id) {
-            true => Ok(found),
+            true => Ok(Some(found)),
             false => Err(Refusal::AmbiguousMessage { given: shown(given) }),
         }
     }

@@ -214,17 +214,21 @@ fn note(posted: &Posted<'_>) -> Option<String> {
     if posted.warnings.is_empty() && posted.absence.is_none() {
         return None;
     }
-    let warned = posted.warnings.iter().find_map(|warning| match warning {
+    let warned = posted.warnings.iter().filter_map(|warning| match warning {
         Warning::NobodyElse(_) => Some(alone_text(posted.given)),
         Warning::NobodysChannel(_) => Some(nobodys_text(posted.given)),
         Warning::AlsoRole(role) => Some(also_role_text(role)),
         Warning::AlsoGroup(group) => Some(also_group_text(group)),
+        Warning::AnswersForgotten => Some(FORGOTTEN_TEXT.to_owned()),
         Warning::Repeated => None,
     });
     let absence = posted.absence.map(absence_text);
-    let notes: Vec<String> = warned.into_iter().chain(absence).collect();
+    let notes: Vec<String> = warned.chain(absence).collect();
     (!notes.is_empty()).then(|| notes.join("; "))
 }
+
+/// Says that what a message answers is not known.
+pub const FORGOTTEN_TEXT: &str = "the message that it answers is not among the latest that you got: it was sent outside of that one's thread";
 
 /// Says that an agent is called as a role of others is.
 pub fn also_role_text(role: &Role) -> String {

@@ -417,6 +417,7 @@ fn warned(warning: &Warning, given: &str) -> String {
     match warning {
         Warning::AlsoRole(role) => messages::also_role_text(role),
         Warning::AlsoGroup(group) => messages::also_group_text(group),
+        Warning::AnswersForgotten => messages::FORGOTTEN_TEXT.to_owned(),
         Warning::Repeated => "it was sent before, and was not sent again".to_owned(),
         Warning::NobodyElse(_) => messages::alone_text(given),
         Warning::NobodysChannel(_) => messages::nobodys_text(given),

@@ -151,8 +151,10 @@ test('Claude Code, two sessions over stdio: one awaits a response, which the lis
       isHeard(second);
       await restarted;
       // What it answers is gone with the relay that had it, and so is the thread.
-      const refused = errorText(await model.use('mcp__relay__send_message', { to: 'Alice', content: 'still', reply_to: second }));
-      assert.match(refused, /^Error: unknown message /);
+      const outside = data(await model.use('mcp__relay__send_message', { to: 'Alice', content: 'still here', reply_to: second }));
+      const forgotten = 'the message that it answers is not among the latest that you got: it was sent outside of that one\'s thread';
+      assert.deepEqual(outside.warnings, [forgotten]);
+      assert.equal(outside.thread_id, undefined);
       const third = await answer('again?');
       data(await model.use('mcp__relay__send_message', { to: 'Alice', content: 'still', reply_to: third }));
       await model.say('done');

@@ -181,6 +181,15 @@ overStdio('an answer gets a thread_id, and every answer in the chain has the sam
   await assertChecked(bob, [inThread(thanks, answer.message.message_id)]);
 });
 
+overStdio('an answer to what is not remembered is sent all the same, outside of its thread, and says so', async (world) => {
+  const [alice, bob] = [await world.join('alice'), await world.join('bob')];
+  const late = await send(alice, 'bob', 'done', { reply_to: '00000000-0000-4000-8000-000000000000' });
+  assert.equal(late.thread_id, undefined);
+  const forgotten = 'the message that it answers is not among the latest that you got: it was sent outside of that one\'s thread';
+  assert.deepEqual(resolved(late), delivered('agent', forgotten));
+  await assertChecked(bob, [late]);
+});
+
 overStdio('metadata arrives as it was given', async (world) => {
   const [alice, bob] = [await world.join('alice'), await world.join('bob')];
   const metadata = { priority: 1, tags: ['a "b"', null, { deep: true }], 'é\n': 0.5 };
@@ -367,7 +376,6 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
   const sent = await send(alice, 'bob', 'kept');
   const known = 'pm, dev-a, dev-b, alice, bob';
   const register = 'another is known once its own session has begun; if it is your own name, say your role with: relay register NAME --role ROLE, and begin your session anew';
-  const id = '00000000-0000-4000-8000-000000000000';
   const accepted =
     'accepted: name, @role, @group, agent:role:hash, #channel, * or @everyone, each with project: before it, and *:*; or up to 32 names, @roles and @groups with commas between them';
   const takes = 'send_message takes to, content, reply_to, metadata, mode';
@@ -382,7 +390,6 @@ overStdio('what is refused says what was wrong and what would be accepted, and c
     ['send_message', { ...good, to: '@' }, `invalid address "@"; ${accepted}`],
     ['send_message', { ...good, to: 'a:b:c:d:e' }, `invalid address "a:b:c:d:e"; ${accepted}`],
     ['send_message', { ...good, to: '@ops', content: 'b'.repeat(1_048_577) }, 'body has 1048577 bytes; accepted: at most 1048576'],
-    ['send_message', { ...good, reply_to: id }, `unknown message "${id}"; accepted: the id of one that you got, among the latest 50`],
     ['send_message', { ...good, reply_to: 'x' }, 'unknown message "x"; accepted: the id of one that you got, among the latest 50'],
     ['send_message', { content: 'x' }, `missing argument "to"; ${takes}`],
     ['send_message', { to: 'bob' }, `missing argument "content"; ${takes}`],

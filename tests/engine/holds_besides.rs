@@ -128,16 +128,18 @@ fn the_sender_of_what_is_held_may_go_on_with_it_in_a_thread() {
         panic!("{result:?}")
     };
     assert_eq!(thread.as_deref(), Some(id(1).to_string().as_str()));
+    // Whom it is held for has not got it.
     let by_its_agent = relay.post_with(B, 3, &message(3, 0, "dev-a", "pm"), Some(options()));
     let [
         Effect::Reply {
-            result: Err(Refusal::Mail(mail::Refusal::UnknownMessage { .. })),
+            result: Ok(Reply::Mail(mail::Reply::Posted { thread, .. })),
             ..
         },
-    ] = by_its_agent[..]
+    ] = &by_its_agent[..]
     else {
         panic!("{by_its_agent:?}")
     };
+    assert_eq!(*thread, None);
 }
 
 #[test]

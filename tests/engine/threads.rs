@@ -1,5 +1,6 @@
 //! What a message belongs to: its thread, the message that it answers, and how many turns were taken.
 
+use relay::engine::address::Warning;
 use relay::engine::limits::{RECENT_MAX, THREAD_BYTES_MAX};
 
 use super::*;
@@ -37,6 +38,29 @@ fn answer(n: u8, first: u8, hops: u32) -> Context {
 fn unknown(call: u64, given: &str) -> [Effect; 1] {
     let given = given.to_owned();
     [refused(call, mail::Refusal::UnknownMessage { given }.into())]
+}
+
+/// Posts what says that it answers one that is not known, and sees that it goes without a thread and that its sender is told.
+#[track_caller]
+fn goes_outside_of_threads(relay: &mut Relay, session: SessionId, call: u64, delivery: &Delivery, of: u8) {
+    let effects = relay.post_with(session, call, delivery, Some(reply_to(of)));
+    let [
+        Effect::Reply {
+            result:
+                Ok(Reply::Mail(mail::Reply::Posted {
+                    thread: None,
+                    warnings,
+                    ..
+                })),
+            ..
+        },
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(**warnings, [Warning::AnswersForgotten]);
+    let message = relay.went_out().map(|(message, _)| message);
+    assert_eq!(message.as_deref(), Some(&*delivery.message));
 }
 
 /// Posts, and sees that what is accepted is what is here.
@@ -127,18 +151,11 @@ fn who_sent_a_message_may_go_on_from_it() {
     relay.post(A, 1, &nth(1));
     let second = within(answer(1, 1, 0), &nth(2));
     goes(&mut relay, A, 2, &second, reply_to(1));
+    // But not to somebody who has not got it.
     let elsewhere = message(3, 0, "pm", "dev-b");
-    let given = id(1).to_string();
-    assert_eq!(
-        relay.post_with(A, 3, &elsewhere, Some(reply_to(1))),
-        unknown(3, &given),
-        "but not to somebody who has not got it"
-    );
-    let everyone = sent(3, 0, "pm", Recipient::everyone(Some("default")));
-    assert_eq!(
-        relay.post_with(A, 4, &everyone, Some(reply_to(1))),
-        unknown(4, &given)
-    );
+    goes_outside_of_threads(&mut relay, A, 3, &elsewhere, 1);
+    let everyone = sent(4, 0, "pm", Recipient::everyone(Some("default")));
+    goes_outside_of_threads(&mut relay, A, 4, &everyone, 1);
 }
 
 #[test]
@@ -146,17 +163,8 @@ fn a_message_that_its_sender_has_not_got_is_not_answered() {
     let mut relay = Relay::told();
     relay.post(A, 1, &nth(1));
     let to_pm = message(2, 0, "dev-b", "pm");
-    let given = id(1).to_string();
-    assert_eq!(
-        relay.post_with(B, 2, &to_pm, Some(reply_to(1))),
-        unknown(2, &given)
-    );
-    for (call, given) in [
-        (3, ""),
-        (4, "1"),
-        (5, "no id"),
-        (6, "00000000-0000-0000-0000-000000000000"),
-    ] {
+    goes_outside_of_threads(&mut relay, B, 2, &to_pm, 1);
+    for (call, given) in [(3, ""), (4, "1"), (5, "no id")] {
         let options = mail::PostOptions {
             reply_to: Some(given.to_owned()),
             ..mail::PostOptions::default()
@@ -167,6 +175,7 @@ fn a_message_that_its_sender_has_not_got_is_not_answered() {
             unknown(call, given)
         );
     }
+    let given = "no id".to_owned();
     let class = Refusal::from(mail::Refusal::UnknownMessage { given }).class();
     assert_eq!(class, Class::Unknown);
 }
@@ -183,13 +192,8 @@ fn what_was_read_long_ago_is_not_known_any_more() {
     relay.call(B, 101, look("dev-b"));
     relay.settle();
     relay.now = START;
-    let forgotten = id(1).to_string();
-    let to_dev_b = message(52, 0, "dev-a", "dev-b");
-    assert_eq!(
-        relay.post_with(B, 102, &to_dev_b, Some(reply_to(1))),
-        unknown(102, &forgotten)
-    );
-    let second = within(answer(2, 2, 1), &to_dev_b);
+    goes_outside_of_threads(&mut relay, B, 102, &message(52, 0, "dev-a", "dev-b"), 1);
+    let second = within(answer(2, 2, 1), &message(53, 1, "dev-a", "dev-b"));
     goes(&mut relay, B, 103, &second, reply_to(2));
 }
 

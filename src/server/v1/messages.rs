@@ -16,7 +16,7 @@ use crate::engine::{
     shown,
 };
 use crate::server::nodes;
-use crate::tools::messages::{absence_text, also_group_text, also_role_text};
+use crate::tools::messages::{FORGOTTEN_TEXT, absence_text, also_group_text, also_role_text};
 
 /// What the sender of a message should know that is held.
 const HELD: &str =
@@ -344,6 +344,7 @@ fn warned(warning: &Warning) -> Option<String> {
         Warning::NobodysChannel(channel) => {
             Some(format!("nobody had made or joined {channel}: nobody got it"))
         }
+        Warning::AnswersForgotten => Some(FORGOTTEN_TEXT.to_owned()),
         Warning::Repeated => None,
     }
 }

@@ -55,11 +55,23 @@ impl History<'_> {
             let reply_to = context.and_then(|context| context.reply_to);
             let metadata = context.and_then(|context| context.metadata.clone());
             let named = options.thread.is_none() || message.thread() == options.thread.as_deref();
+            // What is answered may not be known: then it is said, to whoever does not wait for an answer, and the rest is as it was asked.
+            let is_said = match self.calls[call].answers.first() {
+                Some((_, Ok(Reply::Mail(mail::Reply::Posted { warnings, .. })))) => {
+                    warnings.contains(&Warning::AnswersForgotten)
+                }
+                _ => options.await_ms.is_some() && reply_to.is_none(),
+            };
+            let answers = reply_to.map(|id| id.to_string());
+            let answers_right = match is_said {
+                true => answers.is_none() && options.reply_to.is_some() || answers == options.reply_to,
+                false => answers == options.reply_to,
+            };
             let same = Some(&message.from) == self.speaker(*session, command).as_ref()
                 && message.kind == *kind
                 && message.body == *body
                 && message.ts == step.now
-                && reply_to.map(|id| id.to_string()) == options.reply_to
+                && answers_right
                 && metadata == options.metadata
                 && named;
             holds(*at, same, || {

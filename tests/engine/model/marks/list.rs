@@ -441,6 +441,8 @@ marks! { Mark:
     ReplyToOwn,
     /// It answers none that is known.
     ReplyToUnknown,
+    /// It answers one that is not among the latest that either side got.
+    ReplyToForgotten,
     /// A reply begins a thread.
     ThreadBegins,
     /// Senders have taken turns more than once.

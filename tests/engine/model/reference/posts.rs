@@ -40,10 +40,10 @@ impl Model {
         let Meant {
             to,
             agents,
-            warnings,
+            mut warnings,
             channel,
         } = self.meant(&from, &given)?;
-        let context = self.belongs_to(&from, &agents, &options)?;
+        let context = self.belongs_to(&from, &agents, &options, &mut warnings)?;
         if options.await_ms.is_some() && agents.is_empty() {
             self.marks.reach(AddressMark::AsksNobody);
             return Err(Refusal::Agents(agents::Refusal::Nobody { to }));

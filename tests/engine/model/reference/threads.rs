@@ -1,5 +1,7 @@
 //! What a message belongs to.
 
+use relay::engine::address::Warning;
+
 use super::*;
 
 impl Model {
@@ -9,6 +11,7 @@ impl Model {
         from: &AgentName,
         to: &[AgentName],
         options: &mail::PostOptions,
+        warnings: &mut Vec<Warning>,
     ) -> Result<Option<Box<Context>>, Refusal> {
         let mail::PostOptions {
             thread,
@@ -44,6 +47,14 @@ impl Model {
                 Some(message) => {
                     self.marks.reach(Mark::Reply);
                     Some(message)
+                }
+                None if uuid::Uuid::parse_str(given).is_ok() && !from.is_person() => {
+                    self.marks.reach(Mark::ReplyToForgotten);
+                    warnings.push(Warning::AnswersForgotten);
+                    if (thread, metadata) == (&None, &None) {
+                        return Ok(None);
+                    }
+                    None
                 }
                 None => {
                     self.marks.reach(Mark::ReplyToUnknown);
