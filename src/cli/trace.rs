@@ -218,7 +218,7 @@ fn said(step: &Step, before: &str, is_taken: bool) -> String {
         ("expired", _) => "expired: nobody was handed it before its deadline".to_owned(),
         ("handed_on", _) => {
             let from = step.from.as_deref().unwrap_or_default();
-            format!("handed on: {from} was released, and had not read it")
+            format!("handed on: {from} was released or did not start, and had not read it")
         }
         ("asked_again", _) => {
             let after = step.after.as_deref().unwrap_or_default();
@@ -353,8 +353,8 @@ mod tests {
             step("t2", "dev-a", "delivered", Some("called_again")),
         ];
         let shown = shown(&traced(steps));
-        let expected = "  w1 #7     t0  queued\n  dev-b #7  t0  queued\n            t1  handed on: w1 was released, and had not read it\n  \
-                        dev-a #7  t1  handed on: w1 was released, and had not read it\n            t2  delivered";
+        let expected = "  w1 #7     t0  queued\n  dev-b #7  t0  queued\n            t1  handed on: w1 was released or did not start, and had not read it\n  \
+                        dev-a #7  t1  handed on: w1 was released or did not start, and had not read it\n            t2  delivered";
         assert!(shown.contains(expected), "{shown}");
     }
 

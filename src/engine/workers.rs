@@ -424,8 +424,8 @@ pub(super) struct Workers {
 pub(super) struct Worker {
     pub agent: AgentName,
     pub stage: Stage,
-    /// Its process has run, or its agent has spoken.
-    pub has_run: bool,
+    /// Its name was nobody's before, and it has not run.
+    pub leaves_nothing: bool,
 }
 
 /// What is known of the last worker of an agent.

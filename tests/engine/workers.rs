@@ -374,6 +374,7 @@ fn nothing_stays_of_a_worker_that_has_never_run() {
         relay.call(A, 1, spawn("pm", "tester"));
         if is_written_to {
             relay.call(B, 2, post(Some("dev-b"), "tester", "welcome"));
+            relay.call(B, 5, post(Some("pm"), "*", "to all"));
         }
         relay.happens(FIRST, failed());
         assert_eq!(relay.workers(), []);
@@ -394,6 +395,22 @@ fn nothing_stays_of_a_worker_that_has_never_run() {
             [start(SECOND, "tester", "pm")]
         );
     }
+}
+
+#[test]
+fn a_worker_that_has_never_run_leaves_an_earlier_one_of_its_name_what_that_has() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.has_worker(1, FIRST, "tester");
+    relay.call(B, 2, post(Some("dev-b"), "tester", "for the first"));
+    relay.happens(FIRST, exited(0, ""));
+    relay.call(B, 3, spawn("dev-b", "tester"));
+    let reason = "not logged in".to_owned();
+    relay.happens(SECOND, Happened::FailedToStart { reason });
+    assert_eq!(
+        relay.waits_for("tester"),
+        [("dev-b".to_owned(), "for the first".to_owned())]
+    );
+    assert_eq!(relay.waits_for("dev-b"), []);
 }
 
 #[test]

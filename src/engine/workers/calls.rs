@@ -100,6 +100,7 @@ impl Engine {
             return Err(Refusal::TooDeep { depth }.into());
         }
         self.acts(session, &parent, step);
+        let is_new = !self.agents.contains_key(&agent);
         let instance = self.begin_generation(&agent, registration, step);
         self.workers.made += 1;
         let worker = WorkerId(self.workers.made);
@@ -113,7 +114,7 @@ impl Engine {
         let state = Worker {
             agent: agent.clone(),
             stage,
-            has_run: false,
+            leaves_nothing: is_new,
         };
         self.workers.all.insert(worker, state);
         let last = Last {

@@ -93,6 +93,20 @@ impl Engine {
         }
     }
 
+    /// Takes what was sent to many out of an inbox that nobody will ever read: whoever else it is for has it.
+    pub(super) fn leave_to_others(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+        let waiting = self.inboxes[agent].waiting();
+        let to_many = waiting.filter(|delivery| delivery.message.to.by() != ResolvedBy::Name);
+        let places: Vec<Seq> = to_many.map(|delivery| delivery.seq).collect();
+        for seq in places {
+            let Delivery { message, .. } = self.inbox_mut(agent).give(seq);
+            if let Some(deadline) = message.handling().deadline {
+                self.timers.unexpire(deadline, agent.clone(), seq);
+            }
+        }
+        self.inbox_changes(agent, step);
+    }
+
     fn hand_on_one(&mut self, from: &AgentName, to: &AgentName, seq: Seq, step: &mut Step<'_>) {
         let Delivery {
             message, redelivered, ..

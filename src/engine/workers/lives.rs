@@ -183,7 +183,7 @@ impl Engine {
         }
         let state = self.worker_mut(worker);
         state.stage = Stage::Runs { spoke, until };
-        state.has_run = true;
+        state.leaves_nothing = false;
         let agent = self.workers.all[&worker].agent.clone();
         self.note_transition(&agent, Became::Started, false, step);
         if let Some((call, session)) = call {
@@ -265,9 +265,14 @@ impl Engine {
         self.end_worker(worker, WorkerState::Exited { status }, step);
     }
 
-    /// Lets a worker be no more, whose process has ended. Nothing stays of one that has never run: what others have sent it goes to its parent.
+    /// Lets a worker be no more, whose process has ended. Nothing stays of one that has never run, unless its name was an earlier one's: what
+    /// others have sent it goes to its parent, and what they have sent to many is the others'.
     fn end_worker(&mut self, worker: WorkerId, state: WorkerState, step: &mut Step<'_>) {
-        let Worker { agent, has_run, .. } = self.workers.all.remove(&worker).expect("the worker lives");
+        let Worker {
+            agent,
+            leaves_nothing,
+            ..
+        } = self.workers.all.remove(&worker).expect("the worker lives");
         self.last_mut(&agent).ended = Some(state);
         // The hooks of its programs say nothing any more; its other connections end by themselves.
         let programs = self.programs_of(&self.agents[&agent]);
@@ -276,11 +281,12 @@ impl Engine {
             self.close(session, Ending::Broken, step);
         }
         self.agents_change(agent.project(), step);
-        if has_run {
-            self.is_kept_no_more(&agent, step.now);
-        } else {
+        if leaves_nothing {
             self.workers.leaving.insert(agent.clone());
+            self.leave_to_others(&agent, step);
             self.goes_at_once(&agent, step.now);
+        } else {
+            self.is_kept_no_more(&agent, step.now);
         }
     }
 
