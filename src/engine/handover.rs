@@ -120,7 +120,7 @@ impl Engine {
         let inbox = inboxes.get_mut(agent).expect("whoever is read for has an inbox");
         let is_gone = |reader: &Reader| match reader {
             Reader::Client(client) => !sessions.values().any(|open| open.client.as_ref() == Some(client)),
-            Reader::Stream(_) | Reader::Nameless => false,
+            Reader::Stream(session) | Reader::Connection(session) => !sessions.contains_key(session),
         };
         let (delivery, part) = inbox.take_part(seq, room, &reader, is_gone);
         let remaining = inbox.unread(left);

@@ -32,7 +32,7 @@ pub const THREAD_BYTES_MAX: usize = 128;
 /// How many messages a reply has that were asked for and are there, however little room it has: a part of one counts.
 pub const NEVER_FEWER: usize = 1;
 
-/// Most clients that are each shown a message in parts, from the first one on: of more, the one that has read least recently begins again.
+/// Most clients that are each shown a message in parts, from the first one on: of more, the one that has come least far begins again.
 pub const READERS_MAX: usize = 16;
 
 /// So many clients that were shown one part of a message each, and are gone, are one client that takes another name for each call.

@@ -163,7 +163,9 @@ impl Engine {
         match (client, carrier) {
             (Some(client), _) => Reader::Client(client.clone()),
             (None, Carrier::Stream) => Reader::Stream(session),
-            (None, Carrier::Exchange | Carrier::Node | Carrier::Hook | Carrier::Wake) => Reader::Nameless,
+            (None, Carrier::Exchange | Carrier::Node | Carrier::Hook | Carrier::Wake) => {
+                Reader::Connection(session)
+            }
         }
     }
 

@@ -17,15 +17,15 @@ pub(in super::super) enum Reader {
     Client(ClientId),
     /// The client of a stream, as long as that is open.
     Stream(SessionId),
-    /// All clients that give no name and may have a session for each call: nothing tells them apart.
-    Nameless,
+    /// A client that gives no name, by its connection, of which it may have several, one after the other.
+    Connection(SessionId),
 }
 
 /// A message that is shown in parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(in super::super) struct InParts {
-    /// To whom, each from its first part on: who has read least recently comes first.
+    /// To whom, each from its first part on: who has read last comes last.
     shown: Vec<Shown>,
     /// The latest of all hand-overs of its parts.
     latest: Option<HandoverId>,
@@ -63,8 +63,9 @@ impl Shown {
 
 impl InParts {
     /// Returns how far it was shown to a reader, which is nothing for a new one. One that comes where [`GONE_MIN`] clients are gone that
-    /// were shown one part each is the same client, which has a name for each call: it goes on. Of more than [`READERS_MAX`] the one
-    /// that has read least recently is shown it from the beginning, too.
+    /// were shown one part each is the same client, which has a name for each call; and so is one without a name where so many connections
+    /// are gone: it goes on. Of more than
+    /// [`READERS_MAX`] the one that has come least far is shown it from the beginning, too, so that the others come to its end.
     fn shown_to(&mut self, reader: &Reader, is_gone: impl Fn(&Reader) -> bool) -> &mut Shown {
         let known = self.shown.iter().position(|shown| shown.to == *reader);
         let shown = match known.or_else(|| self.left_to(reader, is_gone)) {
@@ -79,7 +80,9 @@ impl InParts {
             },
         };
         if self.shown.len() == READERS_MAX {
-            self.shown.remove(0);
+            let all = (0..READERS_MAX).rev();
+            let least = all.min_by_key(|place| self.shown[*place].next);
+            least.map(|place| self.shown.remove(place));
         }
         let parts = if shown.to == *reader { shown.parts } else { 0 };
         self.shown.push(Shown {
@@ -92,15 +95,16 @@ impl InParts {
 
     /// Finds the one of those that are gone which came furthest, if a reader that was shown nothing is likely to be it.
     fn left_to(&self, reader: &Reader, is_gone: impl Fn(&Reader) -> bool) -> Option<usize> {
-        if !matches!(reader, Reader::Client(_)) {
-            return None;
-        }
-        let gone = self.shown.iter().enumerate();
-        let gone = gone.filter(|(_, shown)| shown.parts == 1 && is_gone(&shown.to));
-        let gone: Vec<(usize, &Shown)> = gone.collect();
-        let furthest = gone.iter().max_by_key(|(_, shown)| shown.next);
+        let is_left = |shown: &Shown| match (reader, &shown.to) {
+            (Reader::Client(_), Reader::Client(_)) => shown.parts == 1 && is_gone(&shown.to),
+            (Reader::Connection(_), Reader::Connection(_)) => is_gone(&shown.to),
+            _ => false,
+        };
+        let left = self.shown.iter().enumerate();
+        let left: Vec<(usize, &Shown)> = left.filter(|(_, shown)| is_left(shown)).collect();
+        let furthest = left.iter().max_by_key(|(_, shown)| shown.next);
         furthest
-            .filter(|_| gone.len() >= GONE_MIN)
+            .filter(|_| left.len() >= GONE_MIN)
             .map(|(place, _)| *place)
     }
 

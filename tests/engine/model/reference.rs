@@ -143,12 +143,12 @@ struct Kept {
     in_stead: bool,
 }
 
-/// Who goes on with the next part: a client by the name that it gives, a stream, or all others.
+/// Who goes on with the next part: a client by the name that it gives, a stream, or a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reads {
     Client(ClientId),
     Stream(SessionId),
-    Others,
+    Connection(SessionId),
 }
 
 /// How far a message was shown to one reader in parts.

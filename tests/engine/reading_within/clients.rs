@@ -44,7 +44,7 @@ fn whoever_has_the_last_part_and_loses_one_sees_the_rest_again_and_all_others_se
 }
 
 #[test]
-fn a_client_that_names_itself_goes_on_in_each_of_its_sessions_and_the_nameless_are_one() {
+fn a_client_that_names_itself_goes_on_in_each_of_its_sessions_and_of_the_nameless_each_is_one() {
     let (mut relay, [a, b, c]) = with_three();
     let read = |relay: &mut Relay, session, call| {
         let effects = relay.call(session, call, read_within("dev-a", 310));
@@ -66,7 +66,7 @@ fn a_client_that_names_itself_goes_on_in_each_of_its_sessions_and_the_nameless_a
     assert_eq!(read(&mut relay, own, 21), part(&a, false, (1, 3), 2));
     assert_eq!(read(&mut relay, of_another, 22), part(&a, true, (1, 3), 2));
     assert_eq!(read(&mut relay, nameless, 23), part(&a, true, (1, 3), 2));
-    assert_eq!(read(&mut relay, nameless_too, 24), part(&b, true, (2, 3), 2));
+    assert_eq!(read(&mut relay, nameless_too, 24), part(&a, true, (1, 3), 2));
     relay.close(own, Ending::Orderly);
     assert_eq!(read(&mut relay, its_other, 25), part(&b, true, (2, 3), 2));
     assert_eq!(read(&mut relay, its_other, 26), part(&c, true, (3, 3), 1));
@@ -98,7 +98,7 @@ fn a_client_with_a_name_for_each_call_goes_on_with_its_third() {
 }
 
 #[test]
-fn of_too_many_that_are_shown_parts_the_one_that_read_least_recently_begins_again() {
+fn of_too_many_that_are_shown_parts_the_one_that_came_least_far_begins_again() {
     let mut relay = Relay::told_within(Bounds {
         sessions_max: 2 * READERS_MAX,
         ..LARGE
@@ -117,10 +117,87 @@ fn of_too_many_that_are_shown_parts_the_one_that_read_least_recently_begins_agai
     for session in &sessions {
         assert_eq!(read(*session), Some((1, 3)));
     }
-    assert_eq!(read(sessions[1]), Some((2, 3)));
-    assert_eq!(read(sessions[0]), Some((1, 3)));
-    assert_eq!(read(sessions[2]), Some((1, 3)));
-    assert_eq!(read(sessions[1]), Some((3, 3)));
+    // So that all in turn come to an end.
+    let (others, [last, too_many]) = sessions.split_at(READERS_MAX - 1) else {
+        unreachable!("they are one too many");
+    };
+    for session in others {
+        assert_eq!(read(*session), Some((2, 3)));
+    }
+    assert_eq!(read(*last), Some((1, 3)));
+    assert_eq!(read(*too_many), Some((1, 3)));
+    assert_eq!(read(others[1]), Some((3, 3)));
+}
+
+#[test]
+fn a_client_without_a_name_goes_on_over_its_third_connection() {
+    let (mut relay, [a, b, c]) = with_three();
+    let mut calls = 20..;
+    let mut read = |session, ends: bool| {
+        if !ends {
+            relay.open(session, Carrier::Exchange, None);
+        }
+        let call = calls.next().expect("they have no end");
+        let effects = relay.call(session, call, read_within("dev-a", 310));
+        relay.passed(call);
+        relay.followed(call);
+        if ends {
+            relay.close(session, Ending::Orderly);
+        }
+        shown(&effects)
+    };
+    for session in [SessionId(11), SessionId(12)] {
+        let is_again = session == SessionId(12);
+        assert_eq!(read(session, false), part(&a, is_again, (1, 3), 2));
+        assert_eq!(read(session, true), part(&b, is_again, (2, 3), 2));
+    }
+    assert_eq!(read(SessionId(13), false), part(&c, true, (3, 3), 1));
+}
+
+#[test]
+fn named_clients_that_are_gone_and_were_shown_several_parts_are_not_one_that_comes_then() {
+    let (mut relay, [a, ..]) = with_three();
+    for (number, client) in [(1, "x"), (2, "y"), (3, "z")] {
+        let session = SessionId(10 + number);
+        relay.open(session, Carrier::Exchange, None);
+        let client = ClientId(client.into());
+        relay.handle(Input::Named { session, client });
+        for call in [20 + 10 * number, 21 + 10 * number] {
+            let effects = relay.call(session, call, read_within("dev-a", 310));
+            relay.passed(call);
+            relay.followed(call);
+            if call == 50 {
+                assert_eq!(shown(&effects), part(&a, true, (1, 3), 2));
+            }
+        }
+        relay.close(session, Ending::Orderly);
+    }
+}
+
+#[test]
+fn what_is_whole_in_replies_when_its_agent_is_taken_over_begins_again_if_it_comes_back() {
+    const OLD: SessionId = SessionId(4);
+    const NEW: SessionId = SessionId(5);
+    let parts = three();
+    let mut relay = Relay::told_within(LARGE);
+    relay.register(OLD, registration("qa", Some(1)));
+    relay.call(OLD, 1, read("qa"));
+    relay.call(B, 2, post(Some("pm"), "qa", &parts.concat()));
+    let [one, two] = [31, 32].map(SessionId);
+    for session in [one, two] {
+        relay.open(session, Carrier::Exchange, None);
+    }
+    for call in [11, 12, 13] {
+        relay.call(one, call, read_within("qa", 307));
+        relay.passed(call);
+        if call < 13 {
+            relay.followed(call);
+        }
+    }
+    relay.register(NEW, registration("qa", Some(2)));
+    relay.close(one, Ending::Broken);
+    let effects = relay.call(two, 21, read_within("qa", 307));
+    assert_eq!(shown(&effects), part(&parts[0], true, (1, 3), 1));
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Kept {
     pub(super) fn show_part(
         &mut self,
         call: CallId,
-        (open, clients): (&Open, &BTreeSet<ClientId>),
+        (open, (clients, sessions)): (&Open, &(BTreeSet<ClientId>, BTreeSet<SessionId>)),
         room: &Room,
         marks: &mut Marks,
     ) -> (Part, bool) {
@@ -69,10 +69,14 @@ impl Kept {
         let own = self.parts.iter().position(|parts| parts.to == to);
         let mut gone: Vec<usize> = (0..self.parts.len()).collect();
         gone.retain(|at| {
-            let Parts { to, shown, .. } = &self.parts[*at];
-            matches!(to, Reads::Client(client) if *shown == 1 && !clients.contains(client))
+            let Parts { to: other, shown, .. } = &self.parts[*at];
+            match (&to, other) {
+                (Reads::Client(_), Reads::Client(client)) => *shown == 1 && !clients.contains(client),
+                (Reads::Connection(_), Reads::Connection(session)) => !sessions.contains(session),
+                (_, _) => false,
+            }
         });
-        let is_the_same = own.is_none() && matches!(to, Reads::Client(_)) && gone.len() >= GONE_MIN;
+        let is_the_same = own.is_none() && gone.len() >= GONE_MIN;
         gone.sort_by_key(|at| self.parts[*at].next);
         let left = gone.pop().filter(|_| is_the_same);
         marks.reach_if(own.is_none() && others > 0, Mark::ShownInPartsToAnotherAsWell);
@@ -89,7 +93,9 @@ impl Kept {
             (own.to, own.shown) = (to.clone(), 0);
         }
         if self.parts.len() == READERS_MAX {
-            self.parts.remove(0);
+            let least = self.parts.iter().map(|parts| parts.next.0).min();
+            let last = self.parts.iter().rposition(|parts| Some(parts.next.0) == least);
+            self.parts.remove(last.expect("they are many"));
         }
         own.shown += 1;
         self.parts.push(own);
@@ -145,7 +151,7 @@ impl Open {
         match (&self.client, self.carrier) {
             (Some(client), _) => Reads::Client(client.clone()),
             (None, Carrier::Stream) => Reads::Stream(self.session),
-            (None, _) => Reads::Others,
+            (None, _) => Reads::Connection(self.session),
         }
     }
 }

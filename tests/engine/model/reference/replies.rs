@@ -255,6 +255,8 @@ impl Model {
             .iter()
             .filter_map(|open| open.client.clone())
             .collect();
+        let sessions: BTreeSet<SessionId> = self.sessions.iter().map(|open| open.session).collect();
+        let there = (clients, sessions);
         let mut deliveries = Vec::new();
         let mut part = None;
         let mut is_cut = false;
@@ -300,7 +302,7 @@ impl Model {
                     let room = wanted.room.expect("it does not fit");
                     kept.handed_with = number;
                     kept.in_stead = false;
-                    let (shown, is_last) = kept.show_part(call, (&open, &clients), &room, &mut self.marks);
+                    let (shown, is_last) = kept.show_part(call, (&open, &there), &room, &mut self.marks);
                     if is_last {
                         self.changed.push(Changed::Inbox(agent.clone()));
                     }
