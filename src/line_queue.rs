@@ -353,6 +353,19 @@ mod tests {
         assert!(started.elapsed() < LONG);
     }
 
+    /// Nor where there is no thread for it, though a write there would wait for a reader.
+    #[test]
+    fn last_words_do_not_wait_for_a_descriptor_that_takes_nothing() {
+        let (_reader, writer, _) = full_pipe();
+        rustix::io::ioctl_fionbio(&writer, false).expect("a pipe can be told to block");
+        let queue = LineQueue::new("a pipe", writer, 1_024);
+        let started = Instant::now();
+        let patience = Duration::from_millis(100);
+        queue.shared().write_once(b"never written\n", patience);
+        assert!(started.elapsed() >= patience);
+        assert!(started.elapsed() < LONG);
+    }
+
     #[test]
     fn once_the_reader_has_gone_nothing_waits_and_nothing_is_kept() {
         let (reader, writer) = std::io::pipe().expect("a pipe");

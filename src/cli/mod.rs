@@ -318,8 +318,11 @@ fn variable_without_utf8() -> Option<String> {
         .map(|argument| argument.into_string().ok())
         .collect();
     let command = command_line();
-    let subcommand = command.find_subcommand(arguments?.get(1)?)?;
-    let mut variables = subcommand.get_arguments().filter_map(clap::Arg::get_env);
+    let mut asked = &command;
+    for argument in arguments?.iter().skip(1) {
+        asked = asked.find_subcommand(argument).unwrap_or(asked);
+    }
+    let mut variables = asked.get_arguments().filter_map(clap::Arg::get_env);
     let name = variables.find(|name| std::env::var_os(name).is_some_and(|value| value.to_str().is_none()));
     Some(name?.to_string_lossy().into_owned())
 }

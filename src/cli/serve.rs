@@ -137,6 +137,8 @@ pub fn run(args: Serve) -> Result<(), ServeError> {
     let open_files = raise_open_files();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
+    // Not as many as a variable says, which tokio would panic at if it is no number.
+    builder.worker_threads(cores);
     let runtime = super::runtime(&mut builder, cores + THREADS_BESIDE)?;
     let result = runtime.block_on(listen_and_serve(args, project, open_files));
     // A log line that is still being written to a stdout that nobody reads holds up nothing.

@@ -444,14 +444,18 @@ fn a_weak_token_is_refused_with_what_is_accepted() {
 fn a_variable_that_is_no_text_is_named() {
     use std::os::unix::ffi::OsStrExt as _;
 
-    for variable in ["RELAY_TOKEN", "RELAY_AGENT"] {
-        for (arguments, code) in [(&["hook", "claude"][..], 1), (&["mcp"], 2)] {
-            let mut command = relay(arguments);
-            // The one that the command does not take is not what is wrong.
-            let no_text = std::ffi::OsStr::from_bytes(b"\xff");
-            command.env("RELAY_A_STRANGER", no_text).env(variable, no_text);
-            let named = contains(format!("error: {variable} is no UTF-8\n"));
-            command.assert().code(code).stdout("").stderr(named);
-        }
+    for (variable, arguments, code) in [
+        ("RELAY_TOKEN", &["hook", "claude"][..], 1),
+        ("RELAY_AGENT", &["hook", "claude"], 1),
+        ("RELAY_TOKEN", &["mcp"], 2),
+        ("RELAY_AGENT", &["mcp"], 2),
+        ("RELAY_TOKEN", &["group", "make", "reviewers"], 2),
+    ] {
+        let mut command = relay(arguments);
+        // The one that the command does not take is not what is wrong.
+        let no_text = std::ffi::OsStr::from_bytes(b"\xff");
+        command.env("RELAY_A_STRANGER", no_text).env(variable, no_text);
+        let named = contains(format!("error: {variable} is no UTF-8\n"));
+        command.assert().code(code).stdout("").stderr(named);
     }
 }

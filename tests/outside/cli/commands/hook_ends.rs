@@ -414,9 +414,10 @@ fn where_the_system_gives_no_thread_a_hook_ends_well_and_others_say_so() {
         assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
         assert!(stderr.contains("no thread"), "{arguments:?}: {stderr}");
     }
-    // It has one for each core, and four more.
+    // It has one for each core, whatever else a variable says, and four more.
     for processes in 0..=5 {
-        let told = with_processes(processes, &["serve", "--port", "45017"]).assert();
+        let mut serve = with_processes(processes, &["serve", "--port", "45017"]);
+        let told = serve.env("TOKIO_WORKER_THREADS", "many").assert();
         let stderr = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
         told.code(1).stdout("");
         assert_eq!(stderr.lines().count(), 1, "{processes}: {stderr}");
