@@ -150,7 +150,7 @@ struct Need {
 enum Needed {
     /// This value of `auth`.
     Auth(&'static str),
-    /// Another member of OAuth.
+    /// Another member of OAuth, which is not empty.
     Field(&'static str),
 }
 
@@ -252,14 +252,14 @@ fn keep_oauth(entry: &mut Json) {
 /// Returns what Codex has for OAuth in an entry without what that needs.
 fn unmet(entry: &Json) -> impl Iterator<Item = &'static Need> + use<> {
     let oauth = entry.get(OAUTH).cloned();
-    let has = move |field: &str| oauth.as_ref().is_some_and(|oauth| oauth.get(field).is_some());
+    let field = move |field: &str| oauth.as_ref().and_then(|oauth| oauth.get(field).cloned());
     let signs_in = entry.get("auth").and_then(Json::as_text).map(str::to_owned);
     NEEDS.iter().filter(move |need| {
         let is_met = match need.other {
             Needed::Auth(auth) => signs_in.as_deref() == Some(auth),
-            Needed::Field(other) => has(other),
+            Needed::Field(other) => field(other).is_some_and(|other| other != Json::text("")),
         };
-        has(need.field) && !is_met
+        field(need.field).is_some() && !is_met
     })
 }
 
@@ -331,7 +331,10 @@ pub fn flaws(entry: &Json, editor: Id) -> Vec<String> {
     if editor == Id::Codex {
         flaws.extend(unmet(entry).map(|need| match need.other {
             Needed::Auth(auth) => format!("{OAUTH}.{} is taken with auth = {auth:?} alone", need.field),
-            Needed::Field(other) => format!("{OAUTH}.{} is taken with {OAUTH}.{other} alone", need.field),
+            Needed::Field(other) => format!(
+                "{OAUTH}.{} is taken with {OAUTH}.{other} alone, and not with an empty one",
+                need.field
+            ),
         }));
     }
     flaws

@@ -7,6 +7,8 @@ use super::super::json::Json;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     Text,
+    /// A text, which Codex wants not to be empty.
+    Filled,
     Texts,
     /// An object of texts.
     Map,
@@ -63,7 +65,7 @@ const SECRETS: [&str; 2] = ["client_secret_basic", "client_secret_post"];
 /// What Codex and OpenCode have for OAuth, each by its own names.
 const OAUTH: [(&str, Shape); 11] = [
     ("client_id", Shape::Text),
-    ("client_secret", Shape::Text),
+    ("client_secret", Shape::Filled),
     ("callback_port", Shape::Port),
     ("callback_url", Shape::Text),
     ("authorization_server_issuer", Shape::Text),
@@ -102,6 +104,7 @@ impl Shape {
     pub fn is_of(self, value: &Json, editor: Id) -> bool {
         match (self, value) {
             (Self::Any, _) | (Self::Text, Json::Text(_)) | (Self::Object, Json::Object(_)) => true,
+            (Self::Filled, Json::Text(text)) => editor != Id::Codex || !text.is_empty(),
             (Self::OneOf(texts), Json::Text(text)) => texts.contains(&text.as_str()),
             (Self::Texts | Self::Names, Json::List(list)) => {
                 list.iter().all(|value| self.has("", value, editor))
@@ -181,6 +184,7 @@ impl Shape {
     pub fn accepted(self, editor: Id) -> String {
         let accepted = match self {
             Self::Text => "a text",
+            Self::Filled => "a text that is not empty",
             Self::Texts => "an array of texts",
             Self::Names => {
                 "an array of names, or of objects with a name and a source, which is local or remote"

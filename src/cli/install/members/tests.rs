@@ -427,6 +427,17 @@ fn of_what_codex_takes_beside_something_else_alone_that_stays_which_has_it() {
             r#"{"client_secret": "b", "x": 1}"#.to_owned(),
             Some(r#"{"x": 1}"#.to_owned()),
         ),
+        ("", r#"{"client_secret": ""}"#.to_owned(), None),
+        (
+            "",
+            r#"{"client_id": "a", "client_secret": ""}"#.to_owned(),
+            Some(r#"{"client_id": "a"}"#.to_owned()),
+        ),
+        (
+            "",
+            r#"{"client_id": "", "client_secret": "b"}"#.to_owned(),
+            Some(r#"{"client_id": ""}"#.to_owned()),
+        ),
         ("", "{}".to_owned(), Some("{}".to_owned())),
     ] {
         let old = beside(auth, &oauth);
