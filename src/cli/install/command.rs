@@ -7,6 +7,14 @@ use crate::cli::place::DEFAULT_PORT;
 /// The agent CLIs that have hooks of relay's.
 pub const CLIS: [&str; 3] = ["claude", "codex", "gemini"];
 
+/// The systems by which relay's files are called.
+const SYSTEMS: [&str; 3] = ["linux", "darwin", "macos"];
+
+/// What else stands in the names of platforms.
+const OF_PLATFORMS: [&str; 9] = [
+    "x86_64", "amd64", "x64", "aarch64", "arm64", "unknown", "apple", "musl", "gnu",
+];
+
 /// Tells whether a command of a shell is `relay hook` for one of the CLIs, by whichever path its program is named.
 pub fn is_hook(command: &str) -> bool {
     Hook::of(command).is_some()
@@ -81,8 +89,18 @@ pub fn is_relay(program: &str) -> bool {
 /// Tells whether a program is called relay, or so with its version or its platform behind it, as files to download are:
 /// `relay-x86_64-unknown-linux-musl`.
 fn is_name(name: &str) -> bool {
-    let of_platform = |rest: &str| rest.split('-').any(|word| ["linux", "darwin"].contains(&word));
+    let of_platform = |rest: &str| {
+        let mut words = rest.split('-');
+        words.clone().any(|word| SYSTEMS.contains(&word))
+            && words.all(|word| SYSTEMS.contains(&word) || OF_PLATFORMS.contains(&word) || is_version(word))
+    };
     name == "relay" || name.strip_prefix("relay-").is_some_and(of_platform)
+}
+
+/// Tells whether a word is a version: `1.2.3`, `v1.2.3`.
+fn is_version(word: &str) -> bool {
+    let mut numbers = word.strip_prefix('v').unwrap_or(word).split('.');
+    numbers.all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Takes a command apart as a shell does, as far as quotes go. Whatever a shell would do beyond that makes words that are nobody's.
@@ -141,6 +159,7 @@ mod tests {
             "/home/a\\ b/relay hook claude",
             "/opt/relay-x86_64-unknown-linux-musl hook claude",
             "./relay-0.1.0-darwin-arm64 hook codex",
+            "./relay-v0.1.0-aarch64-apple-darwin hook codex",
         ] {
             assert!(is_hook(own), "{own}");
         }
@@ -156,6 +175,10 @@ mod tests {
             "my-relay hook claude",
             "relay-server hook claude",
             "relay-linuxed hook claude",
+            "/opt/relay-proxy-linux-amd64 hook claude",
+            "relay-v-linux hook claude",
+            "relay-1..2-linux hook claude",
+            "relay-x86_64 hook claude",
         ] {
             assert!(!is_hook(other), "{other}");
         }
