@@ -140,19 +140,22 @@ pub struct Hooks {
 pub const APPROVED: Listed = Listed {
     list: &["enabledMcpjsonServers"],
     name: NAME,
+    is_always: true,
 };
 
 /// The tools that are called without asking the person: this is all of relay's.
 pub const ALLOWED: Listed = Listed {
     list: &["permissions", "allow"],
     name: "mcp__relay",
+    is_always: true,
 };
 
 /// The tools before which the person is asked although they are allowed: this one starts a process. Claude Code looks at what it denies
-/// first, then at what it asks for, and at what it allows last; which rule says more does not count.
+/// first, then at what it asks for, and at what it allows last; which rule says more does not count. Where its person has decided, it is not written.
 pub const ASKED: Listed = Listed {
     list: &["permissions", "ask"],
     name: "mcp__relay__relay_spawn",
+    is_always: false,
 };
 
 /// A file that an editor runs, which is relay's as a whole.

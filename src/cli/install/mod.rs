@@ -202,7 +202,7 @@ fn install(args: &Install) -> Result<End, InstallError> {
         for target in targets {
             let mut wanted = plan::wanted(&target, &connection, hooks.as_deref());
             if is_decided {
-                wanted.listed.retain(|listed| *listed != ASKED);
+                wanted.listed.retain(|listed| listed.is_always);
             }
             planned.push(plan::install(target, &data, wanted).transpose());
         }

@@ -14,6 +14,8 @@ pub struct Listed {
     pub list: &'static [&'static str],
     /// What stands there for relay.
     pub name: &'static str,
+    /// It is written there whatever a person has decided.
+    pub is_always: bool,
 }
 
 /// Which parts of relay's a file may have.

@@ -362,17 +362,21 @@ impl Before {
         self.own.server.is_none() && self.own.hooks.is_empty()
     }
 
-    /// Tells whether nothing of an installation is there: relay's name alone, where there is no array in which one names it whatever a person has
-    /// decided, or not in all of those, which are the first two.
+    /// Tells whether nothing of an installation is there: relay's name alone, and not wherever an installation names it, or nowhere but where it
+    /// was before.
     fn is_without(&self, target: &Target) -> bool {
         let is_named = match target.content {
             Content::Json(shape) => {
-                let mut always = shape.listed.iter().take(2);
-                !shape.listed.is_empty() && always.all(|listed| self.own.listed.contains(listed))
+                let mut always = shape.listed.iter().filter(|listed| listed.is_always);
+                always.all(|listed| self.own.listed.contains(listed))
             }
             Content::Toml(_) | Content::Whole(_) => false,
         };
-        self.is_named_alone() && !is_named
+        let kept = self.kept.as_ref();
+        let before = kept.and_then(|kept| target.content.parts(&kept.text).ok());
+        let before = before.unwrap_or_default().listed;
+        let is_as_before = self.own.listed.iter().all(|listed| before.contains(listed));
+        self.is_named_alone() && (!is_named || is_as_before)
     }
 
     /// Returns what becomes of what is kept when install changes the file: nothing that somebody else had is lost.

@@ -150,3 +150,45 @@ fn one_that_has_been_installed_without_it_is_given_it() {
     desk.relay(&["uninstall"]).assert().code(0);
     assert_eq!(desk.files(), []);
 }
+
+#[test]
+fn for_all_projects_the_rule_goes_also_where_a_person_has_decided_of_workers() {
+    let rules = json!({"permissions": {"allow": ["x"], "deny": [SPAWN]}}).to_string();
+    let (global, alone) = (&["--global"][..], &["--global", "--no-hooks"][..]);
+    for installations in [&[alone][..], &[global, alone], &[alone, global]] {
+        let desk = Desk::new();
+        let file = desk.home.join(".claude/settings.json");
+        desk.write(&file, &rules);
+        for options in installations {
+            let install = [&INSTALL[..], options].concat();
+            desk.relay(&install).assert().code(0);
+        }
+        let told = contains(format!(
+            "changed {}, which is as it was before install\n",
+            file.display()
+        ));
+        let uninstall = ["uninstall", "--editor", "claude", "--global"];
+        desk.relay(&uninstall).assert().code(0).stdout(told);
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), rules);
+        let kept = desk.backup(&file);
+        assert!(!kept.exists() && !kept.with_extension("json.1").exists());
+    }
+}
+
+#[test]
+fn a_rule_that_was_there_before_does_not_make_a_file_an_installations() {
+    let desk = Desk::new();
+    let file = desk.home.join(".claude/settings.json");
+    let install = [&INSTALL[..], &["--global"]].concat();
+    let write = |model: &str| {
+        let rules = json!({"permissions": {"allow": ["mcp__relay"]}, "model": model});
+        desk.write(&file, &rules.to_string());
+    };
+    write("a");
+    desk.relay(&install).assert().code(0);
+    // It is kept as it was, and changed by hand since.
+    write("b");
+    desk.relay(&install).assert().code(0);
+    let text = |path: &Path| fs::read_to_string(path).expect("it is there");
+    assert!(text(&desk.backup(&file)).contains("\"b\""));
+}
