@@ -150,6 +150,8 @@ struct Settings {
     without_hooks: Option<PathBuf>,
     /// It asks its person before each of relay's tools.
     asks: bool,
+    /// The rules by which it calls some of relay's tools not at all, each with its file.
+    denied: Vec<(PathBuf, String)>,
 }
 
 impl Settings {
@@ -158,6 +160,7 @@ impl Settings {
             plugins: settings::plugins(directories),
             without_hooks: settings::without_hooks(directories),
             asks: !settings::allow_tools(directories),
+            denied: settings::denied(directories, false),
         }
     }
 }

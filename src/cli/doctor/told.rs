@@ -85,6 +85,11 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
             "it asks before each of relay's tools; have them allowed by: {install}"
         ));
     }
+    let denied = settings.denied.iter().filter(|_| !report.configured.is_empty());
+    lines.extend(denied.map(|(file, rule)| {
+        let file = file.display();
+        format!("{file}: it denies {rule} in permissions.deny, so that no such tool is called; take that out")
+    }));
     if let Some(file) = &settings.without_hooks {
         lines.push(format!(
             "{}: it says {WITHOUT_HOOKS}, so that no hook is run; take that out",

@@ -232,6 +232,15 @@ fn install(args: &Install) -> Result<End, InstallError> {
             ));
         }
     }
+    let denied = settings::denied(&directories, args.which.global);
+    if editors.iter().any(|editor| editor.id == Id::Claude) {
+        for (file, rule) in &denied {
+            let file = file.display();
+            say(&format!(
+                "Claude Code does not call what {rule} names, which is in permissions.deny of {file}; take that out"
+            ));
+        }
+    }
     if let Some(copy) = &copy {
         let path = copy.path().display();
         let is = if args.which.dry_run { "would be" } else { "is" };
@@ -248,7 +257,9 @@ fn install(args: &Install) -> Result<End, InstallError> {
             .iter()
             .any(|change| change.target.editor.id == id && !change.is_none())
     };
-    if let Some(change) = changes.iter().find(|change| change.names(&ALLOWED)) {
+    if let Some(change) = changes.iter().find(|change| change.names(&ALLOWED))
+        && denied.is_empty()
+    {
         say(&format!(
             "Claude Code calls relay's tools without asking: {} is in {} of {}",
             ALLOWED.name,

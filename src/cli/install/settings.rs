@@ -37,34 +37,52 @@ pub fn have_hooks(directories: &Directories) -> bool {
 
 /// Tells whether one of the files allows relay's tools, as far as its person wants that, or everything.
 pub fn allow_tools(directories: &Directories) -> bool {
-    let way = ALLOWED.list.iter().map(|key| Step::Key(key)).collect::<Vec<_>>();
-    let is_rule = |rule: &Json| {
-        let of_relay = rule.as_text().and_then(|rule| rule.strip_prefix(ALLOWED.name));
-        of_relay.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
-    };
     let mode = ["permissions", "defaultMode"].map(Step::Key);
     let bypass = Json::Text("bypassPermissions".to_owned());
     texts(directories).any(|(_, text)| {
-        let rules = json::get(&text, &way).ok().flatten();
-        let rules = rules.as_ref().and_then(Json::as_list).unwrap_or_default();
         let asks_nothing = || json::get(&text, &mode).ok().flatten().as_ref() == Some(&bypass);
-        rules.iter().any(is_rule) || asks_nothing()
+        rules(&text, "allow").iter().any(|rule| is_of_relays_tools(rule)) || asks_nothing()
     })
+}
+
+/// Returns the rules by which relay's tools are denied, each with its file: in that for all projects, or also in those that count in this one. That its
+/// person has decided so of what is asked for otherwise is no such rule.
+pub fn denied(directories: &Directories, is_global: bool) -> Vec<(PathBuf, String)> {
+    let denied = read(directories, files(is_global)).flat_map(|(path, text)| {
+        let rules = rules(&text, "deny").into_iter();
+        let rules = rules.filter(|rule| is_of_relays_tools(rule) && rule != ASKED.name);
+        rules.map(move |rule| (path.clone(), rule))
+    });
+    denied.collect()
+}
+
+/// Tells whether a rule is about all of relay's tools, or about one.
+fn is_of_relays_tools(rule: &str) -> bool {
+    let of_relay = rule.strip_prefix(ALLOWED.name);
+    of_relay.is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
+}
+
+/// Returns the rules of a list among the permissions.
+fn rules(text: &str, list: &str) -> Vec<String> {
+    let rules = json::get(text, &["permissions", list].map(Step::Key));
+    let rules = rules.ok().flatten();
+    let rules = rules.as_ref().and_then(Json::as_list).unwrap_or_default();
+    let rules = rules.iter().filter_map(Json::as_text);
+    rules.map(str::to_owned).collect()
+}
+
+/// The files that count for all projects, or also those that count in one.
+fn files(is_global: bool) -> &'static [Place] {
+    if is_global { &FILES[..1] } else { &FILES }
 }
 
 /// Tells whether its person has allowed or denied by name what is asked for otherwise: in the file for all projects, or in one that counts
 /// in this one where that is meant.
 pub fn decide_of_asked(directories: &Directories, is_global: bool) -> bool {
-    let files = if is_global { &FILES[..1] } else { &FILES[..] };
-    let name = Json::text(ASKED.name);
-    read(directories, files).any(|(_, text)| {
+    read(directories, files(is_global)).any(|(_, text)| {
         ["allow", "deny"].iter().any(|list| {
-            let rules = json::get(&text, &["permissions", list].map(Step::Key));
-            let rules = rules.ok().flatten();
-            rules
-                .as_ref()
-                .and_then(Json::as_list)
-                .is_some_and(|rules| rules.contains(&name))
+            let rules = rules(&text, list);
+            rules.iter().any(|rule| rule == ASKED.name)
         })
     })
 }

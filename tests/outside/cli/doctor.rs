@@ -313,6 +313,35 @@ fn where_claude_code_asks_before_each_of_relays_tools_it_says_so() {
 }
 
 #[test]
+fn where_claude_code_is_denied_relays_tools_it_says_so() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    install(&desk, "claude", relay.port);
+    for file in [
+        desk.home.join(".claude/settings.json"),
+        desk.project.join(".claude/settings.json"),
+    ] {
+        for (rule, denies) in [
+            ("mcp__relay", true),
+            ("mcp__relay__read_messages", true),
+            ("mcp__relayed", false),
+            // That is a decision.
+            ("mcp__relay__relay_spawn", false),
+        ] {
+            desk.write(&file, &json!({"permissions": {"deny": [rule]}}).to_string());
+            let said = report(&desk, "claude", i32::from(denies));
+            let to_do = format!(
+                "{}: it denies {rule} in permissions.deny, so that no such tool is called; take that out",
+                file.display()
+            );
+            let expected = if denies { json!([to_do]) } else { json!([]) };
+            assert_eq!(said["to_do"], expected, "{rule}");
+        }
+        fs::remove_file(file).expect("it is there");
+    }
+}
+
+#[test]
 fn of_opencode_its_plugin_is_looked_at() {
     let desk = Desk::new();
     let relay = Relay::start();

@@ -192,3 +192,24 @@ fn a_rule_that_was_there_before_does_not_make_a_file_an_installations() {
     let text = |path: &Path| fs::read_to_string(path).expect("it is there");
     assert!(text(&desk.backup(&file)).contains("\"b\""));
 }
+
+#[test]
+fn what_claude_code_is_denied_it_does_not_call_without_asking() {
+    for rule in ["mcp__relay", "mcp__relay__read_messages"] {
+        let desk = Desk::new();
+        let file = desk.project.join(".claude/settings.json");
+        desk.write(&file, &json!({"permissions": {"deny": [rule]}}).to_string());
+        let told = contains(format!(
+            "Claude Code does not call what {rule} names, which is in permissions.deny of {}; take that out\n",
+            file.display()
+        ));
+        let untrue = contains("without asking");
+        desk.relay(&INSTALL)
+            .assert()
+            .code(0)
+            .stderr(told.and(untrue.not()));
+        let global = [&INSTALL[..], &["--global"]].concat();
+        let elsewhere = contains("permissions.deny").not();
+        desk.relay(&global).assert().code(0).stderr(elsewhere);
+    }
+}
