@@ -17,7 +17,7 @@ pub fn to_do(report: &Report, editor: &Editor, seen: &[Seen], settings: &Setting
     let mut lines: Vec<String> = report
         .broken
         .iter()
-        .map(|broken| format!("mend {broken}"))
+        .map(|broken| format!("{broken}; mend that"))
         .collect();
     if !report.is_concerned() {
         return lines;

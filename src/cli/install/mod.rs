@@ -309,7 +309,7 @@ fn uninstall(args: &Uninstall) -> Result<End, InstallError> {
         let other = targets.iter().find(|target| plan::has_other_server(target));
         if let Some(other) = other {
             say(&format!(
-                "{}: the entry called relay in {} is not one that install wrote, and stays",
+                "{}: the entry called relay in {} may not be one that install wrote, and stays",
                 editor.name,
                 other.path.display()
             ));
@@ -454,7 +454,7 @@ fn carry_out(changes: &[Change], asked: &Which, for_all: &str) -> Result<(), Ins
             text.push_str(&diff(change));
             if !change.left_out.is_empty() {
                 say(&format!(
-                    "{}: {shown}: not in relay's entry any more would be: {}",
+                    "{}: {shown}: would no longer be in relay's entry: {}",
                     editor.name,
                     change.left_out.join(", ")
                 ));
@@ -527,7 +527,7 @@ fn done(change: &Change, shown: &str) -> String {
     }
     if !change.left_out.is_empty() {
         text.push_str(&format!(
-            "; not in relay's entry any more: {}",
+            "; no longer in relay's entry: {}",
             change.left_out.join(", ")
         ));
     }

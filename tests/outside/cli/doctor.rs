@@ -456,7 +456,7 @@ fn a_file_that_cannot_be_read_is_named() {
     let broken = format!("{}: line 1, column 9: unexpected close brace", file.display());
     let report = report(&desk, "opencode", 1);
     assert_eq!(report["broken"], json!([broken]));
-    assert_eq!(report["to_do"], json!([format!("mend {broken}")]));
+    assert_eq!(report["to_do"], json!([format!("{broken}; mend that")]));
 }
 
 #[test]

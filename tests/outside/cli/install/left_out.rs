@@ -53,7 +53,7 @@ fn parts_of_the_old_way_that_are_lost_are_named_and_kept_also_by_a_dry_run_befor
         let file = desk.project.join(".cursor/mcp.json");
         let kept = desk.backup(&file);
         let told = format!(
-            "Cursor: changed {}; as it was: {}; not in relay's entry any more: {lost}\n",
+            "Cursor: changed {}; as it was: {}; no longer in relay's entry: {lost}\n",
             file.display(),
             kept.display()
         );
@@ -64,7 +64,7 @@ fn parts_of_the_old_way_that_are_lost_are_named_and_kept_also_by_a_dry_run_befor
         let (desk, stdout, stderr) = over(&entry, &["--transport", transport, "--dry-run"]);
         let file = desk.project.join(".cursor/mcp.json");
         let told = format!(
-            "Cursor: {}: not in relay's entry any more would be: {lost}\n",
+            "Cursor: {}: would no longer be in relay's entry: {lost}\n",
             file.display()
         );
         assert!(stderr.ends_with(&told), "{stderr}");
@@ -85,7 +85,7 @@ fn comments_in_an_entry_that_is_written_anew_are_told_of() {
     desk.write(&file, &text);
     let aside = PathBuf::from(format!("{}.1", desk.backup(&file).display()));
     let told = format!(
-        "OpenCode: changed {}; as it was: {}; not in relay's entry any more: comments\n",
+        "OpenCode: changed {}; as it was: {}; no longer in relay's entry: comments\n",
         file.display(),
         aside.display()
     );
@@ -115,7 +115,7 @@ fn what_is_there_by_another_word_is_not_named() {
             let arguments = [&["--transport", transport][..], dry].concat();
             let (_, stdout, stderr) = over(&entry, &arguments);
             assert!(
-                !stdout.contains("any more") && !stderr.contains("any more"),
+                !stdout.contains("no longer") && !stderr.contains("no longer"),
                 "{stdout}{stderr}"
             );
         }

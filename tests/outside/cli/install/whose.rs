@@ -42,7 +42,7 @@ fn another_programs_entry_is_none_of_relays_before_install_and_after_uninstall()
     let before = desk.files();
     let named = |(_, path, _): &(&str, PathBuf, &str)| {
         format!(
-            ": the entry called relay in {} is not one that install wrote, and stays\n",
+            ": the entry called relay in {} may not be one that install wrote, and stays\n",
             path.display()
         )
     };
@@ -84,12 +84,12 @@ fn a_server_of_somebody_elses_on_this_machine_stays_and_gives_relay_nothing() {
         let entry = json!({"url": url, "headers": {"A": "s3cret"}, "trust": true});
         let text = json!({"mcpServers": {"relay": entry}}).to_string();
         desk.write(&cursor, &text);
-        let stays = contains("is not one that install wrote, and stays\n");
+        let stays = contains("may not be one that install wrote, and stays\n");
         let uninstall = ["uninstall", "--editor", "cursor"];
         desk.relay(&uninstall).assert().code(3).stderr(stays.clone());
         assert_eq!(fs::read_to_string(&cursor).expect("it is there"), text);
         let told = contains(format!(
-            "; as it was: {}; not in relay's entry any more: headers, trust\n",
+            "; as it was: {}; no longer in relay's entry: headers, trust\n",
             desk.backup(&cursor).display()
         ));
         let install = ["install", "--editor", "cursor"];
@@ -283,7 +283,7 @@ fn what_a_new_entry_cannot_hold_of_the_old_one_is_kept_and_told() {
     desk.write(&file, &added.to_string());
     let aside = PathBuf::from(format!("{}.1", desk.backup(&file).display()));
     let told = format!(
-        "changed {}; as it was: {}; not in relay's entry any more: headers\n",
+        "changed {}; as it was: {}; no longer in relay's entry: headers\n",
         file.display(),
         aside.display()
     );
