@@ -101,7 +101,7 @@ pub fn with(text: &str, servers: &str, wanted: &Parts) -> Result<String, Flaw> {
 ///
 /// # Errors
 ///
-/// As [`with`].
+/// As [`parts`].
 pub fn without(text: &str, servers: &str, own: &Parts, before: Option<&str>) -> Result<Option<String>, Flaw> {
     let document = parse(text)?;
     let there = entry(text, &document, servers)?;
@@ -109,10 +109,33 @@ pub fn without(text: &str, servers: &str, own: &Parts, before: Option<&str>) -> 
         return Ok(Some(text.to_owned()));
     };
     let mut cuts = Vec::new();
-    cut_tables(text, table_of(text, there, servers)?, &mut cuts);
+    if let Some((key, all)) = document
+        .get_key_value(servers)
+        .filter(|(_, all)| all.is_inline_table())
+    {
+        let others = all.as_inline_table().is_some_and(|all| all.len() > 1);
+        if others {
+            return without_inline(text, span(all)).map(Some);
+        }
+        cuts.push(of_member(text, key, all));
+    } else {
+        cut_item(text, there, &mut cuts);
+    }
     let left = replaced(text, cuts.into_iter().map(|cut| (cut, String::new())).collect());
     let is_over = before.is_none() && left.trim().is_empty();
     Ok((!is_over).then_some(left))
+}
+
+/// Returns a text without relay's entry among others in a table of one line.
+fn without_inline(text: &str, servers: Range<usize>) -> Result<String, Flaw> {
+    let read = text[servers.clone()].parse::<Value>();
+    let mut left = read.map_err(|error| Flaw::at(text, servers.start, error.to_string()))?;
+    if let Some(table) = left.as_inline_table_mut() {
+        table.remove(NAME);
+        table.fmt();
+    }
+    let left = left.to_string().trim().to_owned();
+    Ok(replaced(text, vec![(servers, left)]))
 }
 
 /// Tells whether there are comments in relay's entry. In what cannot be read there are none.

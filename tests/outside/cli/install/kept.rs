@@ -323,3 +323,30 @@ fn what_was_made_below_a_directory_that_is_named_with_dots_is_removed() {
     zed(&["uninstall"]);
     assert!(!config.join("zed").exists(), "it was made for the file alone");
 }
+
+#[test]
+fn an_entry_of_codex_goes_however_it_is_written() {
+    let entry = "{ url = \"http://localhost:7331/mcp\" }";
+    for (text, left) in [
+        (
+            format!("a = 1\n[mcp_servers]\nrelay = {entry}\nother = {{ command = \"x\" }} # mine\n"),
+            "a = 1\n[mcp_servers]\nother = { command = \"x\" } # mine\n",
+        ),
+        (format!("a = 1\nmcp_servers.relay = {entry}\n"), "a = 1\n"),
+        (
+            "mcp_servers.relay.url = \"http://localhost:7331/mcp\"\nmcp_servers.relay.enabled = true\na = 1\n".to_owned(),
+            "a = 1\n",
+        ),
+        (
+            format!("a = 1\nmcp_servers = {{ other = {{ command = \"x\" }}, relay = {entry} }} # mine\n"),
+            "a = 1\nmcp_servers = { other = { command = \"x\" } } # mine\n",
+        ),
+        (format!("a = 1\nmcp_servers = {{ relay = {entry} }}\n"), "a = 1\n"),
+    ] {
+        let desk = Desk::new();
+        let file = desk.home.join(".codex/config.toml");
+        desk.write(&file, &text);
+        desk.relay(&["uninstall"]).assert().code(0);
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), left, "{text}");
+    }
+}
