@@ -15,6 +15,7 @@ use hyper::Uri;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::install::editors::SHELL_AGENT;
 use super::place::DEFAULT_PORT;
 
 /// Say how Claude Code gets to relay in a project, unless it does already.
@@ -65,6 +66,11 @@ struct Relay {
 }
 
 impl Relay {
+    /// Its address as an installation writes it: by the agent in it relay's address is known at each port.
+    fn address(&self) -> String {
+        format!("{}/sse?agent={SHELL_AGENT}", self.url)
+    }
+
     /// How a project that has none is connected to it: with hooks, where `relay install` can lead there.
     fn connect(&self) -> String {
         if self.wants_token || self.url != format!("http://localhost:{}", self.port) {
@@ -162,7 +168,6 @@ fn hint(servers: &Servers, relay: &Relay, variable: &impl Fn(&str) -> Option<Str
         }
         lacking_token = Some((name, *scope));
     }
-    let url = format!("{}/sse", relay.url);
     if let Some((name, scope)) = lacking_token {
         return Some(format!(
             "{} has relay, but sends no token; {}",
@@ -189,8 +194,9 @@ fn hint(servers: &Servers, relay: &Relay, variable: &impl Fn(&str) -> Option<Str
         )
     } else if *scope == Scope::Project {
         format!(
-            "{} has relay on another port; change its url to {url}",
-            place(*scope)
+            "{} has relay on another port; change its url to {}",
+            place(*scope),
+            relay.address()
         )
     } else {
         format!(
@@ -230,8 +236,8 @@ fn add(options: &str, name: &str, relay: &Relay) -> String {
         ""
     };
     format!(
-        "claude mcp add {options}--transport sse {name} {}/sse{header}",
-        relay.url
+        "claude mcp add {options}--transport sse {name} '{}'{header}",
+        relay.address()
     )
 }
 
@@ -358,7 +364,7 @@ mod tests {
         ];
         assert_eq!(hint_for(&others, &[]), connect);
         let with_token = told(
-            "claude mcp add --transport sse relay http://localhost:4000/sse --header 'Authorization: Bearer ${RELAY_TOKEN}'",
+            "claude mcp add --transport sse relay 'http://localhost:4000/sse?agent=${RELAY_AGENT:-}' --header 'Authorization: Bearer ${RELAY_TOKEN}'",
         );
         let token = [("RELAY_TOKEN", "0123456789abcdef")];
         assert_eq!(hint_for(&[], &token), with_token);
@@ -371,7 +377,7 @@ mod tests {
             (
                 "http://10.0.0.1:7331",
                 7331,
-                "claude mcp add --transport sse relay http://10.0.0.1:7331/sse",
+                "claude mcp add --transport sse relay 'http://10.0.0.1:7331/sse?agent=${RELAY_AGENT:-}'",
             ),
         ] {
             let relay = Relay {
@@ -386,12 +392,12 @@ mod tests {
 
     #[test]
     fn a_relay_elsewhere_is_told_the_address() {
-        let add = "--transport sse relay http://localhost:4000/sse";
+        let add = "--transport sse relay 'http://localhost:4000/sse?agent=${RELAY_AGENT:-}'";
         for (scope, entry, told) in [
             (
                 Scope::Project,
                 json!({"type": "sse", "url": "http://localhost:7331/sse"}),
-                "this project's .mcp.json has relay on another port; change its url to http://localhost:4000/sse".to_owned(),
+                "this project's .mcp.json has relay on another port; change its url to http://localhost:4000/sse?agent=${RELAY_AGENT:-}".to_owned(),
             ),
             (
                 Scope::Local,
@@ -441,7 +447,7 @@ mod tests {
             Some(
                 "your local scope of Claude Code has relay, but sends no token; change that with: \
                  claude mcp remove -s local bus && claude mcp add -s local --transport sse bus \
-                 http://localhost:4000/sse --header 'Authorization: Bearer ${RELAY_TOKEN}'"
+                 'http://localhost:4000/sse?agent=${RELAY_AGENT:-}' --header 'Authorization: Bearer ${RELAY_TOKEN}'"
             )
         );
         for good in [

@@ -298,7 +298,7 @@ impl Hooks {
 }
 
 /// How Claude Code and Gemini CLI write the variable that names the agent.
-const SHELL_AGENT: &str = "${RELAY_AGENT:-}";
+pub const SHELL_AGENT: &str = "${RELAY_AGENT:-}";
 
 /// The same of the one that holds the token.
 const SHELL_TOKEN: &str = "${RELAY_TOKEN:-}";

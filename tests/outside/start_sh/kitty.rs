@@ -171,7 +171,7 @@ fn each_role_of_the_roster_has_a_window_and_the_token() {
         .env("RELAY_TOKEN", "a-token-of-some-length")
         .env("RELAY_AGENT_COMMAND", place.agent_command());
     let hint = format!(
-        "claude mcp add --transport sse relay http://localhost:{port}/sse --header 'Authorization: Bearer ${{RELAY_TOKEN}}'"
+        "claude mcp add --transport sse relay 'http://localhost:{port}/sse?agent=${{RELAY_AGENT:-}}' --header 'Authorization: Bearer ${{RELAY_TOKEN}}'"
     );
     start_sh.assert().success().stdout(contains(hint));
     for role in ["dev-a", "pm"] {

@@ -127,7 +127,8 @@ fn a_project_that_is_connected_to_another_port_is_told_the_address() {
     );
     let port = free_port();
     let running = Running::start_sh(&place, &[&port_option(port)]);
-    let told = format!("on another port; change its url to http://localhost:{port}/sse\n");
+    let told =
+        format!("on another port; change its url to http://localhost:{port}/sse?agent=${{RELAY_AGENT:-}}\n");
     assert!(running.printed.contains(&told), "{}", running.printed);
 }
 
