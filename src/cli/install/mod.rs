@@ -140,6 +140,19 @@ pub enum InstallError {
     /// Files could not be read or changed. Nothing was changed.
     #[error("{}\nnothing was changed", lines(.0))]
     Planned(Vec<FileError>),
+    /// Two editors have one file, and would not have the same in it. Nothing was changed.
+    #[error(
+        "{first} and {second} have one file, {}, and each wants another entry there; accepted: a file of its own for one of them, or one of them by --editor\nnothing was changed",
+        path.display()
+    )]
+    Shared {
+        /// For a person.
+        first: &'static str,
+        /// The same.
+        second: &'static str,
+        /// Where their paths lead.
+        path: PathBuf,
+    },
     /// The copy of relay that the files were to name could not be made. Nothing was changed.
     #[error("{0}\nnothing was changed")]
     Program(FileError),
@@ -427,9 +440,30 @@ fn all(planned: impl Iterator<Item = Result<Change, FileError>>) -> Result<Vec<C
         }
     }
     if errors.is_empty() {
-        return Ok(changes);
+        return once(changes);
     }
     Err(InstallError::Planned(errors))
+}
+
+/// Returns the changes of each file once, where links lead several editors to one.
+fn once(changes: Vec<Change>) -> Result<Vec<Change>, InstallError> {
+    let mut once: Vec<Change> = Vec::new();
+    for change in changes {
+        let path = file::real(&change.target.path);
+        let known = once.iter().find(|known| file::real(&known.target.path) == path);
+        match known {
+            None => once.push(change),
+            Some(known) if known.new == change.new => {}
+            Some(known) => {
+                return Err(InstallError::Shared {
+                    first: known.target.editor.name,
+                    second: change.target.editor.name,
+                    path,
+                });
+            }
+        }
+    }
+    Ok(once)
 }
 
 /// Makes the changes one after the other, or shows them. `for_all` is said of a file that counts for all projects, where none such was

@@ -160,3 +160,32 @@ fn servers_to_which_none_can_be_added_are_told_with_how_they_are_written() {
     let own = contains("take relay's entry out of the file, and install again");
     desk.relay(&install).assert().code(1).stderr(own);
 }
+
+#[test]
+fn two_editors_with_one_file_are_both_named_before_anything_is_changed() {
+    let desk = Desk::new();
+    let file = desk.project.join(".mcp.json");
+    desk.write(&file, "{}");
+    fs::create_dir(desk.project.join(".cursor")).expect("a directory");
+    symlink("../.mcp.json", desk.project.join(".cursor/mcp.json")).expect("a link");
+    let before = desk.files();
+    let both = ["install", "--editor", "claude", "--editor", "cursor"];
+    let told = format!(
+        "relay install: Claude Code and Cursor have one file, {}, and each wants another entry there; \
+         accepted: a file of its own for one of them, or one of them by --editor\nnothing was changed\n",
+        file.display()
+    );
+    for dry in [&[][..], &["--dry-run"]] {
+        let install = [&both[..], dry].concat();
+        desk.relay(&install)
+            .assert()
+            .code(1)
+            .stdout("")
+            .stderr(told.clone());
+        assert_eq!(desk.files(), before);
+    }
+    desk.relay(&both[..3]).assert().code(0);
+    assert_ne!(desk.files(), before);
+    desk.relay(&["uninstall"]).assert().code(0);
+    assert_eq!(desk.files(), before);
+}
