@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::json::Flaw;
 use crate::cli::work_tree::{read_file, without_dots};
+use crate::process::Process;
 
 /// Most bytes of a file: a hundred times what Claude Code has gathered in its own after a year.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -285,6 +286,7 @@ fn check_unchanged(path: &Path, was: Option<&Whole>) -> Result<(), FileError> {
 fn put(path: &Path, bytes: &[u8], mode: Option<Permissions>) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    clear(path);
     let write = || {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -307,4 +309,24 @@ fn put(path: &Path, bytes: &[u8], mode: Option<Permissions>) -> io::Result<()> {
         let _ = fs::remove_file(&new);
     }
     result
+}
+
+/// Removes what [`put`] has left behind where it was killed.
+fn clear(path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let begins = format!(".{name}.");
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let number = file.strip_prefix(&begins);
+        let number = number.and_then(|rest| rest.strip_suffix(".new"));
+        let process = number
+            .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+            .and_then(Process::named);
+        let is_over =
+            |process: Process| !process.is_alive() || process.number == std::process::id().to_string();
+        if process.is_some_and(is_over) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }

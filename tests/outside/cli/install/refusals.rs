@@ -189,3 +189,26 @@ fn two_editors_with_one_file_are_both_named_before_anything_is_changed() {
     desk.relay(&["uninstall"]).assert().code(0);
     assert_eq!(desk.files(), before);
 }
+
+#[test]
+fn what_an_installation_has_left_that_was_killed_goes_with_the_next_one() {
+    let desk = Desk::new();
+    let mut over = std::process::Command::new(RELAY);
+    over.arg("--version").stdout(std::process::Stdio::null());
+    let mut over = over.spawn().expect("it starts");
+    over.wait().expect("it ends");
+    let left = |name: &str, process: u32| desk.project.join(format!(".{name}.{process}.new"));
+    let gone = left(".mcp.json", over.id());
+    let stay = [
+        left(".mcp.json", std::process::id()),
+        left("package.json", over.id()),
+        desk.project.join("..mcp.json.mine.new"),
+    ];
+    for file in stay.iter().chain([&gone]) {
+        desk.write(file, "{");
+    }
+    let install = ["install", "--editor", "claude", "--no-hooks"];
+    desk.relay(&install).assert().code(0);
+    assert!(!gone.exists());
+    assert!(stay.iter().all(|file| file.exists()));
+}
