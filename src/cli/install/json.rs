@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged as _;
+use jsonc_parser::tokens::Token;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
 use super::layout::{
@@ -262,14 +263,21 @@ pub fn has_comments(text: &str, way: &[Step<'_>]) -> bool {
         return false;
     };
     let there = find(text, &root, way).ok().flatten().map(span);
+    there.is_some_and(|there| comments(&text[there]) > 0)
+}
+
+/// Returns how many comments are in a text. In what cannot be read there are none.
+pub fn comments(text: &str) -> usize {
     let options = CollectOptions {
-        comments: CommentCollectionStrategy::Separate,
-        tokens: false,
+        comments: CommentCollectionStrategy::AsTokens,
+        tokens: true,
     };
-    there.is_some_and(|there| {
-        let parsed = parse_to_ast(&readable[there], &options, &TAKEN);
-        parsed.is_ok_and(|parsed| parsed.comments.is_some_and(|comments| !comments.is_empty()))
-    })
+    let readable = readable(text);
+    let parsed = parse_to_ast(&readable, &options, &TAKEN);
+    let tokens = parsed.ok().and_then(|parsed| parsed.tokens);
+    let is_comment = |token: &Token<'_>| matches!(token, Token::CommentLine(_) | Token::CommentBlock(_));
+    let tokens = tokens.unwrap_or_default().into_iter();
+    tokens.filter(|token| is_comment(&token.token)).count()
 }
 
 /// Returns what is around the root value, where that is an object or an array with nothing in it.

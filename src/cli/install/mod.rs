@@ -488,8 +488,9 @@ fn carry_out(changes: &[Change], asked: &Which, for_all: &str) -> Result<(), Ins
             text.push_str(&diff(change));
             if !change.left_out.is_empty() {
                 say(&format!(
-                    "{}: {shown}: would no longer be in relay's entry: {}",
+                    "{}: {shown}: would no longer be in {}: {}",
                     editor.name,
+                    change.target.parts(),
                     change.left_out.join(", ")
                 ));
             }
@@ -561,7 +562,8 @@ fn done(change: &Change, shown: &str) -> String {
     }
     if !change.left_out.is_empty() {
         text.push_str(&format!(
-            "; no longer in relay's entry: {}",
+            "; no longer in {}: {}",
+            change.target.parts(),
             change.left_out.join(", ")
         ));
     }

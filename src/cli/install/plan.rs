@@ -61,6 +61,20 @@ impl Content {
         }
     }
 
+    /// Returns how many comments are in a text.
+    fn comments(self, text: &str) -> usize {
+        match self {
+            Self::Json(_) => json::comments(text),
+            Self::Toml(_) => toml::comments(text),
+            Self::Whole(_) => 0,
+        }
+    }
+
+    /// Tells whether comments of a text are not in another one that takes its place, if one does.
+    fn loses_comments(self, text: &str, new: Option<&str>) -> bool {
+        self.comments(text) > new.map_or(0, |new| self.comments(new))
+    }
+
     /// Takes these parts of relay's out.
     ///
     /// # Errors
@@ -89,9 +103,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Tells whether somebody has added something to relay's entry in a text, be it a comment.
-    fn has_additions(&self, entry: &Json, text: &str) -> bool {
-        self.editor.has_additions(entry) || self.content.has_comments(text)
+    /// Says what of relay's is in it above all.
+    pub fn parts(&self) -> &'static str {
+        match self.content {
+            Content::Json(Shape { servers: None, .. }) => "relay's hooks",
+            Content::Json(_) | Content::Toml(_) | Content::Whole(_) => "relay's entry",
+        }
     }
 }
 
@@ -315,7 +332,7 @@ struct Kept {
     text: Option<String>,
     /// The entry of relay's that was in it.
     server: Option<Json>,
-    /// Somebody had added something to that.
+    /// Somebody had added something to that, or a comment to what of relay's was in it.
     had_additions: bool,
     /// It is all that is kept.
     is_whole: bool,
@@ -415,19 +432,20 @@ impl Before {
         own.server.take_if(|server| target.editor.is_by_hand(server));
         let had_relay = own.server.is_some() || !own.hooks.is_empty();
         let left = had_relay.then(|| target.content.without(text, &own, None));
+        let left = left.map_or_else(|| Some(text.clone()), |left| left.ok().flatten());
+        let added = own.server.as_ref();
+        let is_added_to = added.is_some_and(|own| target.editor.has_additions(own));
         Some(Kept {
-            text: left.map_or_else(|| Some(text.clone()), |left| left.ok().flatten()),
-            had_additions: own
-                .server
-                .as_ref()
-                .is_some_and(|own| target.has_additions(own, text)),
+            had_additions: is_added_to || target.content.loses_comments(text, left.as_deref()),
+            text: left,
             server: own.server,
             is_whole: !had_relay,
         })
     }
 
-    /// Says what uninstall takes out that somebody has written, and that is not kept; nothing if there is no such thing.
-    fn lost(&self, target: &Target, kept: Option<&Kept>) -> Option<&'static str> {
+    /// Says what uninstall takes out that somebody has written, and that is not kept; nothing if there is no such thing. `loses_comments` says
+    /// that comments go as well.
+    fn lost(&self, target: &Target, kept: Option<&Kept>, loses_comments: bool) -> Option<&'static str> {
         if self.is_named_alone() {
             return (!self.is_untouched(target)).then_some("with what named relay");
         }
@@ -436,11 +454,13 @@ impl Before {
             server.is_some_and(|kept| Editor::has_same_additions(kept, own))
         };
         let has_additions = |own: &Json| target.editor.has_additions(own) && !is_kept(own);
-        let is_added_to = self.own.server.as_ref().is_some_and(has_additions) || self.has_comments(target);
+        let is_of_entry = self.own.hooks.is_empty() || self.has_comments(target);
+        let is_added_to =
+            self.own.server.as_ref().is_some_and(has_additions) || loses_comments && is_of_entry;
         let added = [
             (is_added_to, "with what was added to relay's entry"),
             (
-                additions::are_in_hooks(&self.own, target.editor),
+                loses_comments || additions::are_in_hooks(&self.own, target.editor),
                 "with what was added to relay's hooks",
             ),
         ];
@@ -473,7 +493,8 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     };
     let put = target.content.with(base.map_or("", |base| &base.text), &wanted);
     let put = put.map_err(|flaw| flawed(&target, flaw))?;
-    if before.has_comments(&target) && !target.content.has_comments(&put) {
+    let was = before.was.as_ref();
+    if was.is_some_and(|was| target.content.loses_comments(&was.text, Some(&put))) {
         left_out.push("comments".to_owned());
     }
     let new = Some(base.map_or_else(|| put.clone(), |base| base.bytes_with(&put)));
@@ -543,7 +564,9 @@ pub fn uninstall(target: Target, data: &DataDirectory, has_other: bool) -> Resul
             }
         }
     };
-    let backup = match before.lost(&target, kept.as_ref()) {
+    let left = new.as_deref().map(|new| new.trim_start_matches(file::MARK));
+    let loses_comments = target.content.loses_comments(&was.text, left);
+    let backup = match before.lost(&target, kept.as_ref(), loses_comments) {
         None => backup,
         Some(what) => {
             let at = match before.kept {

@@ -154,6 +154,14 @@ pub fn has_comments(text: &str, servers: &str) -> bool {
     })
 }
 
+/// Returns how many signs of comments are in a text, beside those in its texts. In what cannot be read there are none.
+pub fn comments(text: &str) -> usize {
+    let Ok(document) = parse(text) else {
+        return 0;
+    };
+    signs(text).saturating_sub(signs_in_texts(&of_table(document.as_table())))
+}
+
 fn signs(text: &str) -> usize {
     text.matches('#').count()
 }

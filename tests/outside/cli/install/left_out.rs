@@ -95,6 +95,47 @@ fn comments_in_an_entry_that_is_written_anew_are_told_of() {
 }
 
 #[test]
+fn a_comment_that_is_lost_is_told_of_also_where_another_one_stays() {
+    let desk = Desk::new();
+    let file = desk.home.join(".codex/config.toml");
+    let text = "[mcp_servers.relay]\nurl = \"http://localhost:7331/mcp\" # mine\nenv = { A = \"b\" } # why\n";
+    desk.write(&file, text);
+    let told = contains("; no longer in relay's entry: env, comments\n");
+    let install = ["install", "--editor", "codex", "--no-hooks"];
+    desk.relay(&install).assert().code(0).stdout(told);
+    let left = "[mcp_servers.relay]\nurl = \"http://localhost:7331/mcp\" # mine\n";
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), left);
+    let kept = desk.backup(&file);
+    assert_eq!(fs::read_to_string(kept).expect("it is kept"), text);
+}
+
+#[test]
+fn comments_in_hooks_that_are_written_anew_or_taken_out_are_kept() {
+    for (arguments, told) in [
+        (
+            &["install", "--editor", "claude", "--port", "4000"][..],
+            "changed FILE; as it was: KEPT; no longer in relay's hooks: comments\n",
+        ),
+        (
+            &["uninstall"],
+            "removed FILE, in which nothing else was; with what was added to relay's hooks: KEPT\n",
+        ),
+    ] {
+        let desk = Desk::new();
+        let file = desk.project.join(".claude/settings.local.json");
+        desk.relay(&["install", "--editor", "claude"]).assert().code(0);
+        let text = fs::read_to_string(&file).expect("it is there");
+        let text = text.replacen("\"type\"", "/* ours */ \"type\"", 1);
+        desk.write(&file, &text);
+        let kept = desk.backup(&file);
+        let told = told.replace("FILE", &file.display().to_string());
+        let told = contains(told.replace("KEPT", &kept.display().to_string()));
+        desk.relay(arguments).assert().code(0).stdout(told);
+        assert_eq!(fs::read_to_string(kept).expect("it is kept"), text);
+    }
+}
+
+#[test]
 fn what_is_there_by_another_word_is_not_named() {
     for (entry, transport) in [
         (
