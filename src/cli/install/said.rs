@@ -13,6 +13,9 @@ const HERE: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// The package by which npx and others start relay.
 const PACKAGE: &str = "relay-bus";
 
+/// What such a program is told by everybody: the newest of the package, without asking.
+const PLAIN: [&str; 3] = [PACKAGE, "-y", "--yes"];
+
 /// The variable that names the agent.
 const AGENT: &str = "RELAY_AGENT";
 
@@ -39,6 +42,8 @@ pub struct Said {
     agents_in_environment: Vec<(&'static str, String)>,
     /// What else stands in the query of its address, or behind its command.
     others: Vec<String>,
+    /// What no installation keeps: toolsets that are none, what is said once more later, and what a runner of packages is told.
+    dropped: Vec<String>,
     /// The port, where it is a number.
     pub port: Option<u16>,
     /// The host that its program is told.
@@ -83,11 +88,10 @@ impl Said {
             match part.split_once('=') {
                 Some(("tools", _)) => {
                     let tools = form_urlencoded::parse(part.as_bytes()).next();
-                    said.tools = tools.and_then(|(_, tools)| toolsets(&tools));
+                    let tools = tools.map(|(_, tools)| tools.into_owned());
+                    said.say_tools(tools, &format!("?{part}"), "?tools=");
                 }
-                Some(("agent", agent)) => {
-                    said.agent = Some(agent.to_owned()).filter(|agent| !agent.is_empty())
-                }
+                Some(("agent", agent)) => said.say_agent(Some(agent), "?agent="),
                 Some(_) | None => said.others.push(part.to_owned()),
             }
         }
@@ -100,12 +104,18 @@ impl Said {
         let listed = [Some(command), entry.get("args")].into_iter().flatten();
         let listed = listed.flat_map(|words| words.as_list().unwrap_or_default());
         let mut words = program.into_iter().chain(listed.filter_map(Json::as_text));
-        let is_its_own = is_relay(words.next()?);
-        // A runner of packages is given its own options before the package.
-        let is_package = |word: &str| word.split('@').next() == Some(PACKAGE);
-        if !(is_its_own || words.any(is_package)) || words.next()? != "mcp" {
+        let mut runner = Vec::new();
+        if !is_relay(words.next()?) {
+            // A runner of packages is given its own options before the package.
+            let is_package = |word: &&str| word.split('@').next() == Some(PACKAGE);
+            while runner.last().is_none_or(|word| !is_package(word)) {
+                runner.push(words.next()?);
+            }
+        }
+        if words.next()? != "mcp" {
             return None;
         }
+        runner.retain(|word| !PLAIN.contains(word));
         let agents = ["env", "environment"].into_iter().filter_map(|key| {
             let agent = entry.get(key)?.get(AGENT)?.as_text()?;
             (!agent.is_empty()).then(|| (key, agent.to_owned()))
@@ -113,6 +123,10 @@ impl Said {
         let mut said = Self {
             transport: Some(Transport::Stdio),
             agents_in_environment: agents.collect(),
+            dropped: (!runner.is_empty())
+                .then(|| runner.join(" "))
+                .into_iter()
+                .collect(),
             ..Self::default()
         };
         while let Some(word) = words.next() {
@@ -122,26 +136,59 @@ impl Said {
             let mut value = || joined.or_else(|| words.next());
             match option {
                 "--port" => said.port = value().and_then(|port| port.parse().ok()),
-                "--host" => said.host = value().map(str::to_owned),
-                "--tools" => said.tools = value().and_then(toolsets),
-                "--agent" | "--agent-id" => {
-                    said.agent = value().filter(|agent| !agent.is_empty()).map(str::to_owned);
+                "--host" => {
+                    let before = said.host.take();
+                    said.host = value().map(str::to_owned);
+                    said.drop(before, said.host.clone(), "--host ");
                 }
+                "--tools" => {
+                    let tools = value().map(str::to_owned);
+                    let written = format!("--tools {}", tools.as_deref().unwrap_or_default());
+                    said.say_tools(tools, &written, "--tools ");
+                }
+                "--agent" | "--agent-id" => said.say_agent(value(), "--agent "),
                 _ => said.others.push(word.to_owned()),
             }
         }
         Some(said)
     }
 
-    /// Tells whether another entry says the same beside where its relay is, and how that is reached.
+    /// Takes the toolsets, which count more than those before them.
+    fn say_tools(&mut self, tools: Option<String>, written: &str, option: &str) {
+        let before = self.tools.take();
+        let tools = tools.filter(|tools| !tools.is_empty());
+        self.tools = tools.as_deref().and_then(toolsets);
+        if self.tools.is_none() && tools.is_some() {
+            self.dropped.push(written.to_owned());
+        }
+        self.drop(before, self.tools.clone(), option);
+    }
+
+    /// Takes the agent, which counts more than the one before it.
+    fn say_agent(&mut self, agent: Option<&str>, option: &str) {
+        let before = self.agent.take();
+        self.agent = agent.filter(|agent| !agent.is_empty()).map(str::to_owned);
+        self.drop(before, self.agent.clone(), option);
+    }
+
+    fn drop(&mut self, before: Option<String>, now: Option<String>, option: &str) {
+        let before = before.filter(|before| now.as_ref() != Some(before));
+        self.dropped
+            .extend(before.map(|before| format!("{option}{before}")));
+    }
+
+    /// Tells whether all that another entry says beside where its relay is, and how that is reached, is in this one, which says nothing else of what an
+    /// installation keeps.
     pub fn same_beside_way(&self, other: &Self) -> bool {
         let beside_way = |said: &Self| Self {
             transport: None,
             port: None,
             host: None,
+            dropped: Vec::new(),
             ..said.clone()
         };
-        beside_way(self) == beside_way(other)
+        let mut dropped = other.dropped.iter();
+        dropped.all(|dropped| self.dropped.contains(dropped)) && beside_way(self) == beside_way(other)
     }
 
     /// Adds to a connection what nothing else is asked for; `entry` is what becomes of a connection. Returns whose sessions these were, as it was
@@ -191,7 +238,9 @@ pub fn left_out(new: &Json, old: &Json) -> Vec<String> {
         Some(Transport::Stdio) if !others.is_empty() => vec![others.join(" ")],
         Some(_) | None => others.iter().map(|other| format!("?{other}")).collect(),
     };
-    agent.into_iter().chain(host).chain(others).collect()
+    let dropped = was.dropped.clone();
+    let parts = agent.into_iter().chain(host).chain(others);
+    parts.chain(dropped).collect()
 }
 
 /// Tells whether the agent whose sessions an entry's are is that of the one that takes its place, by whichever word.

@@ -48,6 +48,31 @@ fn parts_of_the_old_way_that_are_lost_are_named_and_kept_also_by_a_dry_run_befor
             "http",
             "env",
         ),
+        (
+            json!({"url": "http://localhost:7331/mcp?tools=${env:T}"}),
+            "http",
+            "?tools=${env:T}",
+        ),
+        (
+            command(&["mcp", "--tools", "thrum,all2"]),
+            "stdio",
+            "--tools thrum,all2",
+        ),
+        (
+            json!({"url": "http://localhost:7331/mcp?agent=a&agent=b&tools=lift&tools=thrum"}),
+            "http",
+            "?agent=a, ?tools=lift",
+        ),
+        (
+            command(&["mcp", "--agent", "a", "--agent-id=b"]),
+            "http",
+            "--agent a",
+        ),
+        (
+            json!({"command": "npx", "args": ["-y", "--registry=https://npm.example", "relay-bus@0.1", "mcp"]}),
+            "stdio",
+            "--registry=https://npm.example relay-bus@0.1",
+        ),
     ] {
         let (desk, stdout, _) = over(&entry, &["--transport", transport]);
         let file = desk.project.join(".cursor/mcp.json");
@@ -149,6 +174,14 @@ fn what_is_there_by_another_word_is_not_named() {
         (json!({"url": "http://localhost:7331/mcp?agent=dev-b"}), "stdio"),
         (
             json!({"url": "http://localhost:7331/mcp?agent=&tools=all"}),
+            "stdio",
+        ),
+        (
+            json!({"url": "http://localhost:7331/mcp?agent=dev-b&agent=dev-b"}),
+            "http",
+        ),
+        (
+            json!({"command": "npx", "args": ["-y", "relay-bus", "mcp"]}),
             "stdio",
         ),
     ] {
