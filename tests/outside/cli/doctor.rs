@@ -496,7 +496,7 @@ fn a_bridge_is_well_where_it_finds_its_relay() {
 fn an_entry_that_its_editor_does_not_take_is_told_with_what_writes_it_anew() {
     let desk = Desk::new();
     let relay = Relay::start();
-    let url = format!("http://localhost:{}/mcp", relay.port);
+    let url = format!("http://localhost:{}/mcp?agent=", relay.port);
     let (codex, cursor) = (
         desk.home.join(".codex/config.toml"),
         desk.project.join(".cursor/mcp.json"),
@@ -612,5 +612,24 @@ fn of_two_editors_one_that_is_not_well_decides_wherever_it_stands() {
         }
         desk.write(file, &well);
         desk.relay(&["doctor"]).assert().code(0);
+    }
+}
+
+#[test]
+fn an_address_that_install_takes_for_another_programs_is_told_although_a_relay_is_there() {
+    let desk = Desk::new();
+    let relay = Relay::start();
+    let file = desk.project.join(".cursor/mcp.json");
+    let port = relay.port;
+    let to_do = format!(
+        "{}: install and uninstall take it for another program's; put agent= into the query of its address, or write it anew by: \
+         {RELAY} install --editor cursor --port {port}",
+        file.display()
+    );
+    for (query, to_do) in [("", json!([to_do])), ("?agent=", json!([]))] {
+        let url = format!("http://localhost:{port}/mcp{query}");
+        desk.write(&file, &json!({"mcpServers": {"relay": {"url": url}}}).to_string());
+        let code = i32::from(query.is_empty());
+        assert_eq!(report(&desk, "cursor", code)["to_do"], to_do);
     }
 }
