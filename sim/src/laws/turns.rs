@@ -4,7 +4,7 @@
 //! which messages that may be: all of the thread that were sent to it, but those that were certainly there before one that it had
 //! certainly read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use relay::engine::limits::{RECENT_BYTES_MAX, RECENT_MAX};
 
@@ -15,7 +15,7 @@ use crate::history::{Asked, Belongs, Outcome, Record, serial};
 /// What a refusal says when there were too many turns.
 const TOO_MANY: &str = "has gone back and forth";
 
-/// What a refusal says of a message that cannot be answered.
+/// What a refusal says of a message that cannot be answered, which no agent is told.
 const UNKNOWN: &str = "unknown message";
 
 /// How many times the senders have taken turns before a message.
@@ -35,6 +35,8 @@ struct Before<'a> {
     maybe_none: bool,
     /// Nobody can know all of them.
     unsure: bool,
+    /// The post may be outside of the thread: relay may not know what it answers, or that is outside of it.
+    maybe_outside: bool,
 }
 
 /// What a message's thread is known by.
@@ -53,8 +55,12 @@ impl<'a> Case<'a> {
         let mut posts: Vec<&Record> = self.posts.values().copied().collect();
         posts.sort_by_key(|post| post.sent_ms);
         let mut known = BTreeMap::new();
+        let mut outside = BTreeSet::new();
         for post in posts {
-            let before = self.before_in_thread(post);
+            let before = self.before_in_thread(post, &outside);
+            if before.as_ref().is_some_and(|before| before.maybe_outside) {
+                outside.insert(body(post));
+            }
             let turns = count(post, before.as_ref(), &known);
             known.insert(body(post), turns);
             let (what, Turns { least, most }) = (serial(body(post)), turns);
@@ -72,12 +78,10 @@ impl<'a> Case<'a> {
                     }
                 }
                 Outcome::Refused(text) if text.contains(UNKNOWN) => {
-                    if before.is_some_and(|before| !before.unsure) {
-                        let post = describe(post);
-                        return broken(format!(
-                            "{what} is refused in {post}, though what it answers was read"
-                        ));
-                    }
+                    let post = describe(post);
+                    return broken(format!(
+                        "{what} is refused in {post}, though what is not known any more is answered all the same"
+                    ));
                 }
                 Outcome::Refused(_) => {}
                 Outcome::Posted(_)
@@ -99,8 +103,8 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
-    /// Finds what a post may be counted on from; none if it belongs to nothing.
-    fn before_in_thread(&self, post: &'a Record) -> Option<Before<'a>> {
+    /// Finds what a post may be counted on from; none if it belongs to nothing. Some of what went before may be outside of its thread.
+    fn before_in_thread(&self, post: &'a Record, outside: &BTreeSet<&str>) -> Option<Before<'a>> {
         let thread = self.thread(post)?;
         let from = sender(post);
         let span = Span {
@@ -118,6 +122,7 @@ impl<'a> Case<'a> {
         };
         let has_read = |other: &&Record| self.has_in_mind(from, other, span);
         let read = got.iter().copied().filter(has_read);
+        let read = read.filter(|read| !outside.contains(body(read)));
         let latest = answered.or_else(|| read.max_by_key(|read| read.sent_ms));
         let sure = latest.filter(has_read);
         let is_later = |other: &&Record| {
@@ -128,7 +133,10 @@ impl<'a> Case<'a> {
         messages.extend(answered);
         // Of two that are sent at once, either may come first.
         let crosses = messages.iter().any(|other| other.sent_ms >= post.sent_ms);
+        let is_answer = matches!(belongs(post), Belongs::Answer(_));
+        let is_outside = |answered: &Record| outside.contains(body(answered));
         Some(Before {
+            maybe_outside: is_answer && (sure.is_none() || answered.is_none_or(is_outside)),
             maybe_none: answered.is_none() && sure.is_none(),
             unsure: crosses || span.until_ms >= NEVER_MS || (answered.is_some() && sure.is_none()),
             messages,
