@@ -7,6 +7,7 @@
 //! - `server`: the shell. Owns the engine; HTTP, SSE, streamable HTTP; decides nothing about messages.
 //! - `workers`: the processes of agent CLIs that relay starts: how they are started, watched and ended.
 //! - `terminal`: what a person's terminal is shown of text from outside.
+//! - `json_halves`: JSON of JavaScript's that was cut within a character, as the library reads it.
 //! - `line_queue`: lines on their way to stdout or stderr, which may be slow, full or gone; `diagnostics`: those of stderr.
 //! - `cli`: a file per subcommand; the stdio bridge is one of them.
 //!
@@ -35,6 +36,8 @@ pub mod cli;
 #[cfg(feature = "server")]
 mod diagnostics;
 pub mod engine;
+#[cfg(feature = "server")]
+mod json_halves;
 #[cfg(feature = "server")]
 mod line_queue;
 #[cfg(feature = "server")]

@@ -28,7 +28,6 @@ mod http;
 #[cfg(all(test, feature = "interleavings"))]
 mod interleavings;
 mod json;
-pub(crate) mod json_halves;
 pub(crate) mod json_id;
 mod json_reader;
 pub(crate) mod json_rpc;

@@ -5,11 +5,10 @@ use std::io::{self, Read};
 use serde::Deserialize as _;
 use serde::de::IgnoredAny;
 
-use crate::server::json_halves::readable;
+use crate::json_halves::readable;
 use crate::server::json_id::BYTE_ORDER_MARK;
 
-/// Reads an event, without the byte order mark before it; what of it is no character is an unknown one. What is no JSON is read to the end of
-/// stdin, and returned as it is.
+/// Reads an event, without the byte order mark before it, or all of stdin if that is no JSON. What of it is no character is an unknown one.
 ///
 /// # Errors
 ///

@@ -15,7 +15,7 @@ use super::layout::{
     Layout, after_comments, comma_after, comments_of_line, ends_in_line_comment, line_indent, newline,
     starts_line,
 };
-use crate::server::json_halves::readable;
+use crate::json_halves::readable;
 
 /// Comments and commas at the end are what the editors take that take more than JSON.
 const TAKEN: ParseOptions = ParseOptions {

@@ -26,7 +26,6 @@ use self::events::{Event, Heard};
 use super::accept::json_body;
 use super::dispatch::ResponseBody;
 use super::http::collect;
-use super::json_halves::readable;
 use super::json_id::BYTE_ORDER_MARK;
 use super::owner::{Answered, Outcome, ProgramKey};
 use super::wire::Link;
@@ -34,6 +33,7 @@ use super::{Shared, refuse, refuse_as};
 use crate::engine::handling::Mode;
 use crate::engine::surfacing::{Command, Reply, Shown};
 use crate::engine::{self, DEFAULT_PROJECT, Ending, HandoverId, SessionId, Who, shown};
+use crate::json_halves::readable;
 use crate::tools::{self, frame};
 
 pub use events::{Program, slimmed};
