@@ -18,8 +18,9 @@ use super::handling::Mode;
 use super::io;
 use super::limits::{ACTIVE_MS, AGENT_NAME_BYTES_MAX, KNOWN_NEAREST, KNOWN_SHOWN_MAX};
 use super::names::{
-    AgentName, DEFAULT_PROJECT, InvalidName, Known, PERSON, Recipient, Role, SessionId, check_name, shown,
+    AgentName, DEFAULT_PROJECT, InvalidName, PERSON, Recipient, Role, SessionId, check_name, shown,
 };
+use super::roster::Known;
 use super::sessions::Session;
 use super::time::Timestamp;
 use super::{Engine, Step};

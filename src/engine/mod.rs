@@ -70,6 +70,7 @@ pub mod records;
 mod registry;
 mod ring;
 pub mod room;
+mod roster;
 pub mod sessions;
 mod signs;
 pub mod surfacing;
@@ -99,13 +100,14 @@ use limits::Bounds;
 pub use message::{Context, Delivery, Kind, Message};
 pub use names::{
     AgentName, Boot, CallId, ChannelName, ClientId, DEFAULT_PROJECT, GroupName, HandoverId, InvalidName,
-    InvalidRoster, InvocationId, Known, MessageId, NodeId, PERSON, RELAY, RandomBytes, Recipient, ResolvedBy,
-    Role, Roster, Seq, SessionId, WorkerId, check_name, is_label, shown, uuid_v4,
+    InvocationId, MessageId, NodeId, PERSON, RELAY, RandomBytes, Recipient, ResolvedBy, Role, Seq, SessionId,
+    WorkerId, check_name, is_label, shown, uuid_v4,
 };
 use nodes::Nodes;
 pub use overview::{InboxView, Overview, ProgramView, SessionView, WaitView};
 pub use programs::{Abilities, Activity};
 use ring::Trace;
+pub use roster::{InvalidRoster, Known, Roster};
 use sessions::Session;
 pub use time::Timestamp;
 pub use timers::Reason;
@@ -389,7 +391,7 @@ impl Engine {
         self.finish(step);
     }
 
-    /// Hands on what workers that were released have not read, wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, wakes the programs of those that are not, tells who watches what it has changed, and takes into the
+    /// Hands on what workers that were released, or have never run, have not read, wakes who waits for what a step has brought, sends it to the nodes of agents that are bound, wakes the programs of those that are not, tells who watches what it has changed, and takes into the
     /// trace what has happened.
     fn finish(&mut self, step: &mut Step<'_>) {
         self.hand_on(step);
