@@ -4,6 +4,7 @@
 
 mod answers;
 mod bounds;
+mod entries;
 mod history;
 mod order;
 mod posts;
@@ -28,7 +29,8 @@ use relay::engine::{
 
 use crate::model::plan::{self, Event};
 
-use history::{Asked, Copy, Fate, History, Inbox, Shown};
+use entries::{Asked, Copy, Fate, Inbox, Shown};
+use history::History;
 use wanted::wait_ms;
 
 /// One event, and all that could be seen of it.

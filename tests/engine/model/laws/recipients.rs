@@ -3,7 +3,7 @@
 
 use relay::engine::groups::{Member, Reply as Answer};
 
-use super::history::Admitted;
+use super::entries::Admitted;
 use super::*;
 
 /// What is known of those who are there.
