@@ -43,7 +43,7 @@ pub enum Command {
 }
 
 /// Who is shown what happened: of what they have sent all, of what they got their own deliveries, of all else nothing; an agent also nothing
-/// of what the person holds for it. Only the person may name a message by the beginning of its id.
+/// of what the person holds for it, or has dropped. Only the person may name a message by the beginning of its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ShownTo {
@@ -390,8 +390,9 @@ impl Engine {
         let mut traced = self.trace.of(message)?;
         if !shown_to.is(&traced.from) {
             traced.moments.retain(|moment| shown_to.is(&moment.agent));
-            let is_held =
-                matches!(shown_to, ShownTo::Agent(agent) if self.trace.kept_from(agent).contains(&traced.id));
+            let mut moments = traced.moments.iter().rev().map(|moment| &moment.what);
+            let latest = moments.find(|what| matches!(what, Happened::Held(_) | Happened::Allowed));
+            let is_held = matches!((shown_to, latest), (ShownTo::Agent(_), Some(Happened::Held(_))));
             if traced.moments.is_empty() || is_held {
                 return Err(unknown());
             }

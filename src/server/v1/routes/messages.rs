@@ -228,7 +228,7 @@ pub(super) const ROUTES: &[Route] = &[
         wants: Wants::Either,
         takes: "",
         answers: "`{id, from, to, kind, accepted_at, steps[{at, agent, seq, step, session?, over?, by?, reason?, retryable?, until?}]}`",
-        note: "What became of a message, as `relay trace --json` has it: all of it for its sender, and for who got it their own deliveries; with the workspace's key, the same of all its agents. Names have their project before them, but those of the default one. 404 `message_not_found` for all others, for whom the person holds it, for an id that is not whole, and for what is forgotten: the latest steps of all messages are kept.",
+        note: "What became of a message, as `relay trace --json` has it: all of it for its sender, and for who got it their own deliveries; with the workspace's key, the same of all its agents. Names have their project before them, but those of the default one. 404 `message_not_found` for all others, for whom the person holds it or has dropped it, for an id that is not whole, and for what is forgotten: the latest steps of all messages are kept.",
         to: || get(trace::trace),
     },
 ];
