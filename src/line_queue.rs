@@ -133,6 +133,7 @@ impl LineQueue {
         }
         if waiting.writer == Writer::NotStarted && !waiting.text.is_empty() {
             // The system gives no thread, and these may be the last words.
+            waiting.tell_left_out(self.shared().name);
             let text = std::mem::take(&mut waiting.text);
             drop(waiting);
             self.shared().write_once(text.as_bytes(), patience);

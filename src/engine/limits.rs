@@ -35,7 +35,8 @@ pub const NEVER_FEWER: usize = 1;
 /// Most clients that are each shown a message in parts, from the first one on: of more, the one that has come least far begins again.
 pub const READERS_MAX: usize = 16;
 
-/// So many clients that were shown one part of a message each, and are gone, are one client that takes another name for each call.
+/// So many clients that were shown one part of a message each, and are gone, are one client that takes another name for each call; and so many
+/// connections without a name that are gone are one client's.
 pub const GONE_MIN: usize = 2;
 
 /// Most messages of an inbox that are kept in mind once they were read, so that they can be shown again and answered by their id.

@@ -64,8 +64,7 @@ impl Shown {
 impl InParts {
     /// Returns how far it was shown to a reader, which is nothing for a new one. One that comes where [`GONE_MIN`] clients are gone that
     /// were shown one part each is the same client, which has a name for each call; and so is one without a name where so many connections
-    /// are gone: it goes on. Of more than
-    /// [`READERS_MAX`] the one that has come least far is shown it from the beginning, too, so that the others come to its end.
+    /// are gone: it goes on. Of more than [`READERS_MAX`] the one that has come least far is shown it from the beginning, too, so that the others come to its end.
     fn shown_to(&mut self, reader: &Reader, is_gone: impl Fn(&Reader) -> bool) -> &mut Shown {
         let known = self.shown.iter().position(|shown| shown.to == *reader);
         let shown = match known.or_else(|| self.left_to(reader, is_gone)) {
@@ -80,9 +79,9 @@ impl InParts {
             },
         };
         if self.shown.len() == READERS_MAX {
-            let all = (0..READERS_MAX).rev();
-            let least = all.min_by_key(|place| self.shown[*place].next);
-            least.map(|place| self.shown.remove(place));
+            let places = (0..READERS_MAX).rev();
+            let least = places.min_by_key(|place| self.shown[*place].next);
+            self.shown.remove(least.expect("they are many"));
         }
         let parts = if shown.to == *reader { shown.parts } else { 0 };
         self.shown.push(Shown {

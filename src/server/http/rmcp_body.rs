@@ -69,7 +69,7 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for RmcpBody<B> {
                     None => data,
                     Some(first) => [first, data].concat().into(),
                 };
-                // Of one that is no event, all is there at once, and counted.
+                // One that is no event was all there at once, and is counted already.
                 match is_event && data.len() > FREE_BYTES {
                     true => self.link.account().charged(data),
                     false => data,
