@@ -6,6 +6,7 @@
 import { readFileSync, statSync } from 'node:fs';
 
 const PATIENCE_MS = 1_000;
+const PATIENCE_STEP_MS = 50;
 
 /** How soon relay is asked again for what to wake a session with while it is away: at first, and in the end. */
 const AGAIN_FIRST_MS = 100;
@@ -54,13 +55,28 @@ function ask(path, session, body, signal) {
 }
 
 /**
+ * A signal after PATIENCE_MS, and what takes it back. It goes by steps, of which one counts as a step however late it comes: while it starts
+ * OpenCode may do nothing else for a second, and then an answer that came meanwhile is to be looked at first.
+ */
+function patience() {
+  const limit = new AbortController();
+  let left = PATIENCE_MS / PATIENCE_STEP_MS;
+  const timer = setInterval(() => {
+    left -= 1;
+    if (left === 0) limit.abort();
+  }, PATIENCE_STEP_MS);
+  timer.unref?.();
+  return { signal: limit.signal, over: () => clearInterval(timer) };
+}
+
+/**
  * Says what a session has come to, behind what it has come to before, and gives back what its model is to be shown; nothing if that does
  * not come in time, or cannot be taken. What waits for its turn has its limit from now on, so that nobody waits longer for several.
  */
 function tell(session, hook_event_name, more = {}, takes = true) {
-  const limit = AbortSignal.timeout(PATIENCE_MS);
+  const { signal, over } = patience();
   const event = JSON.stringify({ hook_event_name, session_id: session.id, ...more });
-  session.told = session.told.then(() => carry(session, event, limit, takes));
+  session.told = session.told.then(() => carry(session, event, signal, takes)).finally(over);
   return session.told;
 }
 

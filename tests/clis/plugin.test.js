@@ -10,6 +10,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { atEnd, within } from '../clients/support/process.js';
 import { until } from '../clients/support/terminal.js';
 
+/** Answers an event with what its model is to be shown, if anything. */
+function answer(response, hookEventName, additionalContext) {
+  if (additionalContext === undefined) response.writeHead(204).end();
+  else response.writeHead(200).end(JSON.stringify({ hookSpecificOutput: { hookEventName, additionalContext } }));
+}
+
 /** A plugin whose relay has what it is asked answered by the test, and whose OpenCode knows these sessions: the parent of each, by its id. */
 class Alone {
   static async start(t, parents) {
@@ -45,8 +51,8 @@ class Alone {
     return this.plugin.event({ event: { type, properties } });
   }
 
-  prompts(sessionID) {
-    return this.plugin['chat.message']({ sessionID }, { message: { id: 'msg_1' }, parts: [{ type: 'text', text: 'go on', id: 'prt_1' }] });
+  prompts(sessionID, parts = [{ type: 'text', text: 'go on', id: 'prt_1' }]) {
+    return this.plugin['chat.message']({ sessionID }, { message: { id: 'msg_1' }, parts });
   }
 
   /** Waits for the next event that relay is told of: its session and name, and `answer`, which answers it. */
@@ -93,7 +99,7 @@ class Alone {
     for await (const chunk of request.setEncoding('utf8')) text += chunk;
     const { session_id: session, hook_event_name: name } = JSON.parse(text);
     const cli = ['cli', 'namespace'].map((key) => url.searchParams.get(key));
-    this.#asked.push({ session, name, cli, answer: () => response.writeHead(204).end() });
+    this.#asked.push({ session, name, cli, answer: (shown) => answer(response, name, shown) });
     this.#came?.();
   }
 }
@@ -121,6 +127,18 @@ test('a session whose relay does not answer keeps no prompt waiting for longer t
   await Promise.all(told);
   const took = performance.now() - began;
   assert.ok(took >= 900 && took < 1_900, `${took} ms`);
+});
+
+test('an answer that came in time is used, though its program did nothing else for longer than its patience', async (t) => {
+  const alone = await Alone.start(t, {});
+  const parts = [{ type: 'text', text: 'go on', id: 'prt_1' }];
+  const prompted = alone.prompts('s-1', parts);
+  await alone.hears('s-1', 'SessionStart');
+  const { answer } = await within(alone.told(), 'the prompt');
+  answer('a message');
+  for (const began = performance.now(); performance.now() - began < 1_500; );
+  await prompted;
+  assert.equal(parts[1]?.text, 'a message');
 });
 
 test('what a session comes to says in which process that is', async (t) => {
