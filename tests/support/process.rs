@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -10,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
+use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
 use super::http::{Connection, Request};
@@ -98,18 +100,26 @@ pub fn command_of(relay: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Finds a port that nothing listens on at either loopback address, below those that a system gives to outgoing connections.
+/// Finds a port that nothing listens on at either loopback address, below those that a system gives to outgoing connections. It is tried
+/// without listening there: a process that is started meanwhile has the listener too until its program runs, and the port would be taken.
 pub fn free_port() -> u16 {
     static TRIED: AtomicU16 = AtomicU16::new(0);
     let first = u16::try_from(std::process::id() % 12_000).expect("it is below 12,000");
     loop {
         let tried = TRIED.fetch_add(1, Ordering::Relaxed);
         let port = 20_000 + (first + tried * 3) % 12_000;
-        let is_taken = |host| {
-            let listening = std::net::TcpListener::bind((host, port));
-            listening.is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
+        let is_taken = |address: SocketAddr| {
+            // Some machines have no addresses of one kind.
+            let Ok(socket) = Socket::new(Domain::for_address(address), Type::STREAM, None) else {
+                return false;
+            };
+            socket
+                .set_reuse_address(true)
+                .expect("a port may be used again whose connections are past");
+            let bound = socket.bind(&address.into());
+            bound.is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
         };
-        if !is_taken("127.0.0.1") && !is_taken("::1") {
+        if !is_taken((Ipv4Addr::LOCALHOST, port).into()) && !is_taken((Ipv6Addr::LOCALHOST, port).into()) {
             return port;
         }
     }
