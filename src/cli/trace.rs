@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::client::{At, Client, ClientError};
 use super::messages::{json_line, write_stdout};
+use super::person::{NotThePerson, require_no_agent};
 use super::{End, Failure, block_on};
 use crate::terminal::visible;
 
@@ -34,6 +35,9 @@ pub struct Trace {
 /// Why nothing was shown.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
+    /// An agent may run it, to whom it would tell what the person holds.
+    #[error("{0}, and what happened to a message is shown to the person alone; ask them")]
+    NotShown(NotThePerson),
     /// stdout did not take it.
     #[error("cannot write to stdout: {0}")]
     Stdout(#[from] io::Error),
@@ -44,7 +48,11 @@ pub enum TraceError {
 
 impl From<TraceError> for Failure {
     fn from(error: TraceError) -> Self {
-        Self::error(format!("relay trace: {error}"))
+        let text = format!("relay trace: {error}");
+        match error {
+            TraceError::NotShown(_) => Self::usage(text),
+            TraceError::Stdout(_) | TraceError::Client(_) => Self::error(text),
+        }
     }
 }
 
@@ -90,6 +98,7 @@ pub fn run(args: &Trace) -> Result<End, Failure> {
 }
 
 async fn trace(args: &Trace) -> Result<End, TraceError> {
+    require_no_agent().map_err(TraceError::NotShown)?;
     let mut client = Client::find(&args.at).await?;
     let asked = json!({"message": args.id});
     let answer = client.ask("/api/trace", &asked, Duration::ZERO).await?;

@@ -3,7 +3,7 @@
 use super::command::is_relay;
 use super::editors::{Connection, Transport};
 use super::json::Json;
-use super::members::{self, address};
+use super::members::{self, Way, address};
 use crate::cli::place::DEFAULT_PORT;
 use crate::tools::Toolsets;
 
@@ -53,9 +53,10 @@ pub struct Said {
 impl Said {
     /// Reads it; nothing is in it if the entry is not one that leads to a relay on this machine.
     pub fn of(entry: &Json) -> Self {
-        let said = match address(entry) {
-            Some(address) => Self::of_address(address),
-            None => Self::of_command(entry),
+        let said = match Way::of(entry) {
+            Some(Way::Command) => Self::of_command(entry),
+            Some(Way::Address) => address(entry).and_then(Self::of_address),
+            None => None,
         };
         said.unwrap_or_default()
     }

@@ -146,3 +146,13 @@ fn a_message_that_is_not_known_is_named() {
     );
     ask(relay.port, &["trace"]).assert().code(2).stdout("");
 }
+
+#[test]
+fn an_agents_own_shell_is_told_of_no_message() {
+    let relay = told();
+    let id = sent(&relay);
+    let refused = ask(relay.port, &["trace", &id]).env("CLAUDECODE", "1").assert();
+    refused.code(2).stdout("").stderr(
+        "relay trace: this is an agent's own shell (CLAUDECODE is set), and what happened to a message is shown to the person alone; ask them\n",
+    );
+}

@@ -74,14 +74,18 @@ fn another_programs_entry_is_none_of_relays_before_install_and_after_uninstall()
 
 #[test]
 fn a_server_of_somebody_elses_on_this_machine_stays_and_gives_relay_nothing() {
-    for url in [
-        "http://localhost:9000/mcp",
-        "http://127.0.0.1:9000/sse?tools=all",
-        "http://localhost/mcp",
+    for entry in [
+        json!({"url": "http://localhost:9000/mcp"}),
+        json!({"url": "http://127.0.0.1:9000/sse?tools=all"}),
+        json!({"url": "http://localhost/mcp"}),
+        // An editor starts the program of one that has both.
+        json!({"command": "other", "url": "http://localhost:7331/mcp"}),
     ] {
         let desk = Desk::new();
         let cursor = desk.project.join(".cursor/mcp.json");
-        let entry = json!({"url": url, "headers": {"A": "s3cret"}, "trust": true});
+        let mut entry = entry;
+        entry["headers"] = json!({"A": "s3cret"});
+        entry["trust"] = json!(true);
         let text = json!({"mcpServers": {"relay": entry}}).to_string();
         desk.write(&cursor, &text);
         let stays = contains("may not be one that install wrote, and stays\n");
