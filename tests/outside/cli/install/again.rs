@@ -442,3 +442,13 @@ fn an_entry_that_is_switched_off_stays_so_and_is_told() {
     ));
     desk.relay(&["doctor"]).assert().code(1).stdout(doctor);
 }
+
+#[test]
+fn another_programs_entry_may_be_switched_off() {
+    let desk = Desk::new();
+    let cursor = desk.project.join(".cursor/mcp.json");
+    let entry = json!({"command": "other", "disabled": true});
+    desk.write(&cursor, &json!({"mcpServers": {"relay": entry}}).to_string());
+    let doctor = desk.relay(&["doctor"]).assert();
+    doctor.stdout(contains("switched off").not());
+}
