@@ -497,6 +497,9 @@ pub fn install(target: Target, data: &DataDirectory, mut wanted: Parts) -> Resul
     if was.is_some_and(|was| target.content.loses_comments(&was.text, Some(&put))) {
         left_out.push("comments".to_owned());
     }
+    if wanted.hooks.is_empty() && additions::are_in_hooks(&before.own, target.editor) {
+        left_out.push("what was added to its hooks".to_owned());
+    }
     let new = Some(base.map_or_else(|| put.clone(), |base| base.bytes_with(&put)));
     let backup = before.backup(&target, &left_out);
     Ok(Some(Change {

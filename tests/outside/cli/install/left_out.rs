@@ -135,6 +135,25 @@ fn a_comment_that_is_lost_is_told_of_also_where_another_one_stays() {
 }
 
 #[test]
+fn what_was_added_to_hooks_that_are_taken_out_is_kept() {
+    let desk = Desk::new();
+    let file = desk.project.join(".gemini/settings.json");
+    let install = ["install", "--editor", "gemini"];
+    desk.relay(&install).assert().code(0);
+    let mut settings = desk.json(&file);
+    settings["hooks"]["AfterTool"][0]["matcher"] = json!("mine");
+    let text = settings.to_string();
+    desk.write(&file, &text);
+    let told = contains("what was added to its hooks\n");
+    let without = [&install[..], &["--no-hooks"]].concat();
+    let dry = [&without[..], &["--dry-run"]].concat();
+    desk.relay(&dry).assert().code(0).stderr(told.clone());
+    desk.relay(&without).assert().code(0).stdout(told);
+    assert_eq!(desk.json(&file).get("hooks"), None);
+    assert_eq!(fs::read_to_string(desk.backup(&file)).expect("it is kept"), text);
+}
+
+#[test]
 fn comments_in_hooks_that_are_written_anew_or_taken_out_are_kept() {
     for (arguments, told) in [
         (
