@@ -89,9 +89,18 @@ pub struct Accepted {
     /// In which life of the server.
     pub boot: usize,
     /// The last worker that its sender's name was asked for as by then.
-    pub from_worker: Option<WorkerId>,
+    pub from_worker: Option<Latest>,
     /// The same of its recipient's.
-    pub to_worker: Option<WorkerId>,
+    pub to_worker: Option<Latest>,
+}
+
+/// The last worker of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latest {
+    /// Which one.
+    pub worker: WorkerId,
+    /// Its name was gone with it, and is nobody's or another's.
+    pub is_gone: bool,
 }
 
 /// How a process has ended.

@@ -191,9 +191,9 @@ impl Case<'_> {
             let process = &processes[number];
             let latest = accepted.from_worker;
             let is_latest = match accepted.boot == process.boot {
-                true => latest == Some(process.worker),
+                true => latest.is_some_and(|latest| latest.worker == process.worker),
                 // Its relay was killed, and the next one has its name to itself.
-                false => latest.is_none(),
+                false => latest.is_none_or(|latest| latest.is_gone),
             };
             if !is_latest {
                 return Err(format!("{accepted:?} is of process {number}, {process:?}"));
@@ -212,10 +212,12 @@ impl Case<'_> {
             else {
                 continue;
             };
-            let is_later = match accepted.boot == process.boot {
-                true => accepted.to_worker > Some(process.worker),
-                false => accepted.to_worker.is_some(),
-            };
+            let is_later = accepted
+                .to_worker
+                .is_some_and(|latest| match accepted.boot == process.boot {
+                    true => latest.worker > process.worker,
+                    false => !latest.is_gone,
+                });
             if is_later {
                 return Err(format!("{shown:?} was {accepted:?}, and went to {process:?}"));
             }

@@ -12,7 +12,7 @@ use relay::engine::{
 use relay::server::Machine;
 
 use super::bug::Bug;
-use super::history::{Accepted, Log};
+use super::history::{Accepted, Latest, Log};
 use crate::client::now_ms;
 use crate::marks::Marks;
 
@@ -27,7 +27,7 @@ pub struct WorkerTap {
     log: Log,
     boot: usize,
     /// The last worker of each name.
-    last: BTreeMap<AgentName, WorkerId>,
+    last: BTreeMap<AgentName, Latest>,
     names: BTreeMap<WorkerId, AgentName>,
     living: BTreeSet<WorkerId>,
     released: BTreeSet<WorkerId>,
@@ -71,8 +71,7 @@ impl WorkerTap {
                 let name = self.names.get(worker);
                 *worker = name
                     .and_then(|name| self.last.get(name))
-                    .copied()
-                    .unwrap_or(*worker);
+                    .map_or(*worker, |latest| latest.worker);
             }
             (
                 Some(Bug::EndUnheard),
@@ -231,7 +230,11 @@ impl WorkerTap {
         for effect in out {
             match effect {
                 Effect::StartWorker(start) => {
-                    self.last.insert(start.agent.clone(), start.worker);
+                    let latest = Latest {
+                        worker: start.worker,
+                        is_gone: false,
+                    };
+                    self.last.insert(start.agent.clone(), latest);
                     self.names.insert(start.worker, start.agent.clone());
                     self.living.insert(start.worker);
                 }
@@ -317,6 +320,11 @@ impl WorkerTap {
                     }
                 });
             }
+            Event::Gone { agent } => {
+                if let Some(latest) = self.last.get_mut(agent) {
+                    latest.is_gone = true;
+                }
+            }
             Event::Accepted { message, agents, .. } => {
                 let worker = |name: &AgentName| self.last.get(name).copied();
                 let accepted = Accepted {
@@ -336,7 +344,6 @@ impl WorkerTap {
             | Event::Closed { .. }
             | Event::Registered { .. }
             | Event::TakenOver { .. }
-            | Event::Gone { .. }
             | Event::Left { .. }
             | Event::Joined { .. }
             | Event::BroughtAsItsAgentHasIt { .. }
