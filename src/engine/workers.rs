@@ -424,8 +424,6 @@ pub(super) struct Workers {
 pub(super) struct Worker {
     pub agent: AgentName,
     pub stage: Stage,
-    /// Its name was nobody's before, and it has not run.
-    pub leaves_nothing: bool,
 }
 
 /// What is known of the last worker of an agent.
@@ -436,6 +434,10 @@ pub(super) struct Last {
     /// Its parent first, then that one's, as it was when the worker was asked for. The last one is nobody's worker.
     pub above: Vec<AgentName>,
     pub spawned_at: Timestamp,
+    /// Its name was nobody's before, and it has not run.
+    pub leaves_nothing: bool,
+    /// Somebody has asked for its end.
+    pub is_released: bool,
     /// How it has ended, if it has.
     pub ended: Option<WorkerState>,
     /// Of which the ids of the messages about it are made.

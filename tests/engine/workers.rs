@@ -374,7 +374,7 @@ fn nothing_stays_of_a_worker_that_has_never_run() {
         relay.call(A, 1, spawn("pm", "tester"));
         if is_written_to {
             relay.call(B, 2, post(Some("dev-b"), "tester", "welcome"));
-            relay.call(B, 5, post(Some("pm"), "*", "to all"));
+            relay.call(B, 5, post(Some("dev-a"), "*", "to all"));
         }
         relay.happens(FIRST, failed());
         assert_eq!(relay.workers(), []);
@@ -383,7 +383,9 @@ fn nothing_stays_of_a_worker_that_has_never_run() {
             matches!(&unknown[..], [Effect::Reply { result: Err(_), .. }]),
             "{unknown:?}"
         );
+        // What it was sent, too, does not come once more.
         let handed_on = [
+            "to all",
             "Worker \"tester\" did not start, and had not read 1 message(s), which follow.",
             "welcome",
         ];

@@ -1,7 +1,7 @@
 //! Workers: what becomes of what one has not read that was released and has ended.
 
 use relay::engine::handling::Handling;
-use relay::engine::limits::WORKER_START_MS;
+use relay::engine::limits::{TRANSIENT_MS, WORKER_START_MS};
 use relay::engine::workers::Happened;
 use relay::engine::{NodeId, WorkerId};
 
@@ -240,6 +240,91 @@ fn what_a_worker_has_not_read_that_was_late_and_is_released_then_is_its_parent_s
     relay.happens(FIRST, exited(0, ""));
     let one = ("dev-a".to_owned(), "one".to_owned());
     assert_eq!(relay.waits_for("pm"), [follows(), one]);
+}
+
+#[test]
+fn what_a_worker_has_not_read_that_did_not_start_in_time_says_so() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.call(B, 2, post(Some("dev-a"), "tester", "one"));
+    relay.timeout_at(WORKER_START_MS);
+    relay.happens(FIRST, exited(0, ""));
+    let follow = "Worker \"tester\" did not start, and had not read 1 message(s), which follow.";
+    let one = ("dev-a".to_owned(), "one".to_owned());
+    assert_eq!(relay.waits_for("pm"), [from_relay(follow), one]);
+}
+
+fn no_program() -> Happened {
+    let reason = "no claude".to_owned();
+    Happened::FailedToStart { reason }
+}
+
+#[test]
+fn what_was_for_nobody_but_workers_that_have_never_run_is_their_parent_s_once() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.call(A, 2, spawn("pm", "other"));
+    relay.call(B, 3, post(Some("dev-a"), "tester, other", "for both"));
+    relay.events();
+    for worker in [FIRST, SECOND] {
+        relay.happens(worker, no_program());
+    }
+    let follow = "Worker \"tester\" did not start, and had not read 1 message(s), which follow.";
+    let both = ("dev-a".to_owned(), "for both".to_owned());
+    assert_eq!(relay.waits_for("pm"), [from_relay(follow), both]);
+    let ends = [("tester", "pm"), ("other", "pm")].map(|(from, to)| (name(from), name(to)));
+    assert_eq!(handed_on(&mut relay), ends);
+}
+
+#[test]
+fn what_was_for_many_comes_marked_to_the_parent_of_a_worker_that_has_never_run_where_that_has_read_it() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.call(B, 2, post(Some("dev-a"), "*", "to all"));
+    relay.call(A, 3, read("pm"));
+    relay.passed(3);
+    relay.call(A, 4, read("pm"));
+    relay.settle();
+    relay.happens(FIRST, no_program());
+    let again = relay.call(A, 5, read("pm"));
+    let [
+        Effect::Reply {
+            result: Ok(Reply::Mail(mail::Reply::Messages { deliveries, .. })),
+            ..
+        },
+    ] = &again[..]
+    else {
+        panic!("{again:?}");
+    };
+    let said = deliveries
+        .iter()
+        .map(|delivery| (&*delivery.message.body, delivery.redelivered));
+    let follow = "Worker \"tester\" did not start, and had not read 1 message(s), which follow.";
+    assert_eq!(said.collect::<Vec<_>>(), [(follow, false), ("to all", true)]);
+}
+
+#[test]
+fn what_is_held_for_a_worker_that_has_never_run_is_its_parent_s_once_it_is_let_pass() {
+    let mut relay = Relay::told_within(SPACIOUS);
+    relay.call(A, 1, spawn("pm", "tester"));
+    relay.open_for_person(nodes::PERSON);
+    relay.hold("tester");
+    relay.call(B, 2, post(Some("dev-a"), "*", "to all"));
+    relay.call(A, 3, read("pm"));
+    relay.passed(3);
+    relay.call(A, 4, read("pm"));
+    relay.settle();
+    relay.happens(FIRST, no_program());
+    assert_eq!(relay.waits_for("pm"), []);
+    relay.allow(1);
+    assert_eq!(relay.waits_for("pm").len(), 2);
+    // Nothing of it stays.
+    relay.now = relay.now.plus_millis(TRANSIENT_MS);
+    let unknown = relay.call(B, 5, post(Some("dev-b"), "tester", "are you there?"));
+    assert!(
+        matches!(&unknown[..], [Effect::Reply { result: Err(_), .. }]),
+        "{unknown:?}"
+    );
 }
 
 #[test]

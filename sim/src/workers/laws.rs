@@ -72,6 +72,8 @@ pub struct Watch {
     answered: BTreeSet<CallId>,
     /// Where what was sent to one agent waits.
     waits: BTreeMap<MessageId, AgentName>,
+    /// Where what was sent to many waits.
+    of_many: BTreeSet<(AgentName, MessageId)>,
     handed: BTreeMap<HandoverId, Vec<Delivery>>,
     sent: BTreeSet<MessageId>,
     arrived: BTreeSet<MessageId>,
@@ -263,9 +265,19 @@ impl Watch {
             if message.to.by() == ResolvedBy::Name {
                 self.sent.insert(message.id);
                 self.waits.insert(message.id, agents[0].clone());
+            } else {
+                let of_many = agents.iter().map(|agent| (agent.clone(), message.id));
+                self.of_many.extend(of_many);
             }
-        } else if let Event::HandedOn { message, to, .. } = event {
-            self.waits.insert(message.id, to.clone());
+        } else if let Event::HandedOn {
+            message, from, to, ..
+        } = event
+        {
+            if message.to.by() == ResolvedBy::Name {
+                self.waits.insert(message.id, to.clone());
+            } else {
+                self.of_many.remove(&(from.clone(), message.id));
+            }
         } else if let Event::HandedOver {
             handover,
             session,
@@ -284,12 +296,15 @@ impl Watch {
             }
             for delivery in deliveries.iter() {
                 self.waits.remove(&delivery.message.id);
+                self.of_many.remove(&(agent.clone(), delivery.message.id));
             }
             self.handed.insert(*handover, deliveries.to_vec());
         } else if let Event::Undone { handover, agent, .. } = event {
             for delivery in self.handed.remove(handover).unwrap_or_default() {
                 if delivery.message.to.by() == ResolvedBy::Name {
                     self.waits.insert(delivery.message.id, agent.clone());
+                } else {
+                    self.of_many.insert((agent.clone(), delivery.message.id));
                 }
             }
         } else if let Event::Confirmed { handover, .. } = event {
@@ -304,6 +319,13 @@ impl Watch {
         } else if let Event::Gone { agent } = event {
             self.there.remove(agent);
             self.last.remove(agent);
+            let lost = self.of_many.iter().find(|(of, _)| of == agent);
+            if let Some((_, message)) = lost {
+                self.broken(
+                    HANDED_ON,
+                    format!("{message:?}, for many, is gone with {agent}, who has not read it"),
+                );
+            }
         }
     }
 

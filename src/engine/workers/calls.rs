@@ -114,13 +114,14 @@ impl Engine {
         let state = Worker {
             agent: agent.clone(),
             stage,
-            leaves_nothing: is_new,
         };
         self.workers.all.insert(worker, state);
         let last = Last {
             worker,
             above,
             spawned_at: step.now,
+            leaves_nothing: is_new,
+            is_released: false,
             ended: None,
             random,
             news: 0,

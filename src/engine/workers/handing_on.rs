@@ -3,15 +3,16 @@
 use super::super::events::Event;
 use super::super::io::Sign;
 use super::super::message::Delivery;
-use super::super::names::{AgentName, ResolvedBy, Seq};
+use super::super::names::{AgentName, MessageId, ResolvedBy, Seq};
 use super::super::{Engine, Step};
-use super::WorkerState;
+use super::Last;
 use super::lives::news_metadata;
 
 impl Engine {
     /// Puts what workers that were released and have ended, or have never run, have not read into the inbox of [whose it is then](Self::heir), in its order, as
-    /// far as there is room; what there is none for stays where it is. So does what was sent to many: whoever else it is for has it. What
-    /// comes back later, of replies that have not arrived, goes the same way.
+    /// far as there is room; what there is none for stays where it is. So does what a released one was sent with many: whoever else that is for
+    /// has it. Of one that has never run that goes as well, since its name goes: it may have been for nobody else, or for others that have
+    /// never run. What comes back later, of replies that have not arrived, goes the same way, and so does what the person lets pass.
     pub(in super::super) fn hand_on(&mut self, step: &mut Step<'_>) {
         let leaving = self.workers.leaving.iter();
         let ended = leaving.filter(|agent| self.has_left(agent));
@@ -42,7 +43,21 @@ impl Engine {
         if inbox.binding.is_some() {
             return;
         }
-        let is_its = |delivery: &&Delivery| delivery.message.to.by() == ResolvedBy::Name;
+        let Last {
+            leaves_nothing,
+            is_released,
+            ..
+        } = self.workers.last[agent];
+        let end = if is_released {
+            "was released"
+        } else {
+            "did not start"
+        };
+        if leaves_nothing {
+            self.leave_to_heir(agent, &heir, step);
+        }
+        let inbox = &self.inboxes[agent];
+        let is_its = |delivery: &&Delivery| leaves_nothing || delivery.message.to.by() == ResolvedBy::Name;
         let places: Vec<Seq> = inbox
             .waiting()
             .filter(is_its)
@@ -56,10 +71,6 @@ impl Engine {
         }
         let all = places.len();
         let name = agent.seen_from(heir.project());
-        let end = match self.workers.last[agent].ended {
-            Some(WorkerState::Failed { .. }) => "did not start",
-            _ => "was released",
-        };
         let fit = |count: usize| {
             let head = handed_on_text(&name, end, all, count).len() + news_metadata(agent, "handed_on").len();
             let bytes = places.iter().map(|seq| inbox.at(*seq).message.bytes());
@@ -93,30 +104,56 @@ impl Engine {
         }
     }
 
-    /// Takes what was sent to many out of an inbox that nobody will ever read: whoever else it is for has it.
-    pub(super) fn leave_to_others(&mut self, agent: &AgentName, step: &mut Step<'_>) {
+    /// Takes out of an inbox what was sent to many, its heir among them, and is there still: it does not come there once more.
+    fn leave_to_heir(&mut self, agent: &AgentName, heir: &AgentName, step: &mut Step<'_>) {
         let waiting = self.inboxes[agent].waiting();
         let to_many = waiting.filter(|delivery| delivery.message.to.by() != ResolvedBy::Name);
-        let places: Vec<Seq> = to_many.map(|delivery| delivery.seq).collect();
-        for seq in places {
-            let Delivery { message, .. } = self.inbox_mut(agent).give(seq);
-            if let Some(deadline) = message.handling().deadline {
-                self.timers.unexpire(deadline, agent.clone(), seq);
-            }
+        let both = to_many.filter_map(|delivery| {
+            let there = self.place_of(delivery.message.id, heir)?;
+            Some((delivery.seq, there))
+        });
+        for (seq, there) in both.collect::<Vec<_>>() {
+            let Delivery { message, .. } = self.give_up(agent, seq, step);
+            step.note(Event::HandedOn {
+                message,
+                from: agent.clone(),
+                to: heir.clone(),
+                seq: there,
+            });
+        }
+    }
+
+    /// Finds the place that a message has in an agent's inbox, or in a reply that may come back to it.
+    fn place_of(&self, message: MessageId, agent: &AgentName) -> Option<Seq> {
+        let inbox = &self.inboxes[agent];
+        let handed = self
+            .handovers
+            .values()
+            .filter(|handover| handover.agent == *agent);
+        let handed = handed.flat_map(|handover| handover.deliveries.iter());
+        let mut all = inbox.waiting().chain(inbox.aside()).chain(handed);
+        let found = all.find(|delivery| delivery.message.id == message);
+        found.map(|delivery| delivery.seq)
+    }
+
+    /// Takes a message out of an inbox, which somebody else has now.
+    fn give_up(&mut self, agent: &AgentName, seq: Seq, step: &mut Step<'_>) -> Delivery {
+        let delivery = self.inbox_mut(agent).give(seq);
+        if let Some(deadline) = delivery.message.handling().deadline {
+            self.timers.unexpire(deadline, agent.clone(), seq);
         }
         self.inbox_changes(agent, step);
+        delivery
     }
 
     fn hand_on_one(&mut self, from: &AgentName, to: &AgentName, seq: Seq, step: &mut Step<'_>) {
         let Delivery {
             message, redelivered, ..
-        } = self.inbox_mut(from).give(seq);
-        if let Some(deadline) = message.handling().deadline {
-            self.timers.unexpire(deadline, from.clone(), seq);
-        }
-        self.inbox_changes(from, step);
+        } = self.give_up(from, seq, step);
+        // What was sent to many its heir may have read.
+        let is_marked = redelivered || message.to.by() != ResolvedBy::Name;
         let (seq, told) = self.put(to, &message, step);
-        if redelivered {
+        if is_marked {
             self.inbox_mut(to).mark_redelivered(seq);
         }
         step.note(Event::HandedOn {

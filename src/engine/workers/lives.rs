@@ -181,10 +181,9 @@ impl Engine {
         if let Some(at) = until {
             self.timers.arm(at, Timer::WorkerSilent(worker));
         }
-        let state = self.worker_mut(worker);
-        state.stage = Stage::Runs { spoke, until };
-        state.leaves_nothing = false;
+        self.worker_mut(worker).stage = Stage::Runs { spoke, until };
         let agent = self.workers.all[&worker].agent.clone();
+        self.last_mut(&agent).leaves_nothing = false;
         self.note_transition(&agent, Became::Started, false, step);
         if let Some((call, session)) = call {
             let parent = self.workers.last[&agent].parent().clone();
@@ -265,15 +264,13 @@ impl Engine {
         self.end_worker(worker, WorkerState::Exited { status }, step);
     }
 
-    /// Lets a worker be no more, whose process has ended. Nothing stays of one that has never run, unless its name was an earlier one's: what
-    /// others have sent it goes to its parent, and what they have sent to many is the others'.
+    /// Lets a worker be no more, whose process has ended. Nothing stays of one that has never run, unless its name was an earlier one's: all that
+    /// it was sent goes to its parent.
     fn end_worker(&mut self, worker: WorkerId, state: WorkerState, step: &mut Step<'_>) {
-        let Worker {
-            agent,
-            leaves_nothing,
-            ..
-        } = self.workers.all.remove(&worker).expect("the worker lives");
-        self.last_mut(&agent).ended = Some(state);
+        let Worker { agent, .. } = self.workers.all.remove(&worker).expect("the worker lives");
+        let last = self.last_mut(&agent);
+        last.ended = Some(state);
+        let leaves_nothing = last.leaves_nothing;
         // The hooks of its programs say nothing any more; its other connections end by themselves.
         let programs = self.programs_of(&self.agents[&agent]);
         let programs: Vec<SessionId> = programs.map(|(session, _)| session).collect();
@@ -283,7 +280,6 @@ impl Engine {
         self.agents_change(agent.project(), step);
         if leaves_nothing {
             self.workers.leaving.insert(agent.clone());
-            self.leave_to_others(&agent, step);
             self.goes_at_once(&agent, step.now);
         } else {
             self.is_kept_no_more(&agent, step.now);
@@ -320,6 +316,7 @@ impl Engine {
     ) {
         let agent = self.workers.all[&worker].agent.clone();
         let is_new = self.workers.leaving.insert(agent.clone());
+        self.last_mut(&agent).is_released = true;
         if self.workers.all[&worker].stage == Stage::Ending {
             return;
         }
