@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 pub use exchange::health;
 pub use pipe::Pipe;
+pub use stream::RETRY as STREAM_RETRY;
 
 use crate::history::{Incarnation, Log, Loss, TOLD};
 use crate::marks::Marks;

@@ -22,7 +22,7 @@ use crate::net::ClientIo;
 use crate::tap::Bug;
 
 /// What a client waits before it opens its stream anew: what relay asks for.
-const RETRY: Duration = Duration::from_millis(200);
+pub const RETRY: Duration = Duration::from_millis(200);
 
 /// For how long a call that comes with the id of one of which relay has told counts as that one, in milliseconds: docs/CONTRACT.md.
 const ON_ITS_WAY_MS: u64 = 1_000;

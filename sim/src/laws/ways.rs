@@ -1,6 +1,7 @@
 //! The ways to a call and back: handshakes, news of progress, and the orderly end of a server.
 
 use super::{Case, SKEW_MS, Verdict, broken, describe};
+use crate::client::STREAM_RETRY;
 use crate::history::{Asked, Outcome, Record, TOLD};
 use crate::plan::{Dialect, STOP_MS, Transport};
 
@@ -112,8 +113,11 @@ impl Case<'_> {
         // As long as it may take to connect and to be there.
         let on_its_way_ms = 6 * self.plan.params.latency_ms_max + 100;
         let parked = call.sent_ms + on_its_way_ms < asked_ms && call.sent_ms + wait_ms > asked_ms;
-        // Under the same life of the server, which is young only when a client had to come back.
-        let same_life = self.boots(call.sent_ms, asked_ms).count() == 1;
+        // Under the same life of the server, in which a stream had the time to come back that was refused at first.
+        let mut boots = self.boots(call.sent_ms, asked_ms);
+        let back_ms = STREAM_RETRY.as_millis() as u64 + on_its_way_ms;
+        let is_back = boots.next().is_some_and(|boot| boot.from_ms + back_ms < asked_ms);
+        let same_life = is_back && boots.next().is_none();
         let lost = [
             "the connection broke",
             "the stream broke",
