@@ -230,7 +230,7 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
-    /// The message that is to be answered is not among the latest that its sender got.
+    /// The message that is to be answered is none of the latest that the person was sent or has sent, or is no whole id.
     UnknownMessage {
         /// As given, cut if it is long.
         given: String,

@@ -390,9 +390,10 @@ impl Engine {
         let mut traced = self.trace.of(message)?;
         if !shown_to.is(&traced.from) {
             traced.moments.retain(|moment| shown_to.is(&moment.agent));
-            let mut moments = traced.moments.iter().rev().map(|moment| &moment.what);
-            let latest = moments.find(|what| matches!(what, Happened::Held(_) | Happened::Allowed));
-            let is_held = matches!((shown_to, latest), (ShownTo::Agent(_), Some(Happened::Held(_))));
+            let is_held = match shown_to {
+                ShownTo::Agent(reader) => self.trace.kept_from(reader).contains(&traced.id),
+                ShownTo::Person | ShownTo::Project(_) => false,
+            };
             if traced.moments.is_empty() || is_held {
                 return Err(unknown());
             }

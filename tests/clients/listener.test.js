@@ -152,7 +152,7 @@ test('Claude Code, two sessions over stdio: one awaits a response, which the lis
       await restarted;
       // What it answers is gone with the relay that had it, and so is the thread.
       const outside = data(await model.use('mcp__relay__send_message', { to: 'Alice', content: 'still here', reply_to: second }));
-      const forgotten = 'the message that it answers is not among the latest that you got: it was sent outside of that one\'s thread';
+      const forgotten = 'the message that it answers is not known any more: it does not count as its answer';
       assert.deepEqual(outside.warnings, [forgotten]);
       assert.equal(outside.thread_id, undefined);
       const third = await answer('again?');

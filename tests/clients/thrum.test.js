@@ -185,7 +185,7 @@ overStdio('an answer to what is not remembered is sent all the same, outside of 
   const [alice, bob] = [await world.join('alice'), await world.join('bob')];
   const late = await send(alice, 'bob', 'done', { reply_to: '00000000-0000-4000-8000-000000000000' });
   assert.equal(late.thread_id, undefined);
-  const forgotten = 'the message that it answers is not among the latest that you got: it was sent outside of that one\'s thread';
+  const forgotten = 'the message that it answers is not known any more: it does not count as its answer';
   assert.deepEqual(resolved(late), delivered('name', forgotten));
   await assertChecked(bob, [late]);
 });
