@@ -32,8 +32,12 @@ pub const THREAD_BYTES_MAX: usize = 128;
 /// How many messages a reply has that were asked for and are there, however little room it has: a part of one counts.
 pub const NEVER_FEWER: usize = 1;
 
-/// Most clients that are each shown a message in parts, from the first one on: of more, the one that has come least far begins again.
+/// Most clients that are each shown a message in parts, from the first one on: of more, one begins again that was shown none of the latest
+/// [`IDLE_PARTS`], or else the one that has come least far.
 pub const READERS_MAX: usize = 16;
+
+/// So many parts of a message are shown to others before a client that was shown some of it counts as one that reads no more.
+pub const IDLE_PARTS: u64 = 64;
 
 /// So many clients that were shown one part of a message each, and are gone, are one client that takes another name for each call; and so many
 /// connections without a name that are gone are one client's.

@@ -26,6 +26,8 @@ pub struct Form {
     pub context: u16,
     /// Further bytes of a part of one.
     pub part: u16,
+    /// Further bytes of a part whose reader was not shown those before it, which is said beside it.
+    pub missing: u16,
     /// How its texts are escaped.
     pub escapes: Escapes,
     /// Its metadata is shown as well.
@@ -56,6 +58,8 @@ pub struct Part {
     pub from: usize,
     /// The byte behind its last.
     pub to: usize,
+    /// The first part that its reader was shown: those before it were shown over connections that are gone, and to whom nobody knows.
+    pub begun: u32,
 }
 
 impl Part {
@@ -144,20 +148,28 @@ impl Room {
         (taken <= max).then_some(taken)
     }
 
-    /// Returns the part of a message that begins at a byte, and is to have a number: of so many, if that is known.
-    pub fn part(&self, message: &Message, from: usize, (number, of): (u32, Option<u32>)) -> Part {
+    /// Returns the part of a message that begins at a byte, and is to have a number, of so many, if that is known, for a reader that was shown
+    /// that of this number first.
+    pub fn part(&self, message: &Message, from: usize, (number, of, begun): (u32, Option<u32>, u32)) -> Part {
         // Another tool, which shows more of a message, may have shown it up to there.
         let length = self.length(message).max(from);
-        let to = self.cut(message, from, length);
+        let cut = |from| self.cut(message, from, length, begun);
+        let to = cut(from);
         let of = of.unwrap_or_else(|| {
             let (mut of, mut end) = (number, to);
             while end < length {
-                end = self.cut(message, end, length);
+                end = cut(end);
                 of += 1;
             }
             of
         });
-        Part { number, of, from, to }
+        Part {
+            number,
+            of,
+            from,
+            to,
+            begun,
+        }
     }
 
     /// Returns how many bytes of a message are shown in parts.
@@ -166,12 +178,13 @@ impl Room {
     }
 
     /// Returns where a part ends that begins at a byte, of so many: one character further at least, if there is one.
-    fn cut(&self, message: &Message, from: usize, length: usize) -> usize {
+    fn cut(&self, message: &Message, from: usize, length: usize, begun: u32) -> usize {
         if from == length {
             return from;
         }
         let frame = self.frame(message) + usize::from(self.form.part);
-        let room = self.for_messages().saturating_sub(frame);
+        let missing = if begun > 1 { self.form.missing } else { 0 };
+        let room = self.for_messages().saturating_sub(frame + usize::from(missing));
         let body = &message.body;
         let metadata = self.metadata_of(message).unwrap_or_default();
         let rest = body[from.min(body.len())..]

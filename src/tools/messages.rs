@@ -142,11 +142,12 @@ fn rest_text(rest: &Rest<'_>) -> Option<String> {
         remaining,
         tool,
     } = *rest;
+    let missing = part.and_then(missing_text);
     let wait = |count: usize| match count {
         1 => "1 more message waits".to_owned(),
         _ => format!("{count} more messages wait"),
     };
-    match part {
+    let rest = match part {
         Some(part) if !part.is_last() => {
             let behind = match remaining.saturating_sub(1) {
                 0 => String::new(),
@@ -163,7 +164,23 @@ fn rest_text(rest: &Rest<'_>) -> Option<String> {
                 wait(remaining)
             )
         }),
+    };
+    match (missing, rest) {
+        (Some(missing), Some(rest)) => Some(format!("{missing}; {rest}")),
+        (missing, rest) => missing.or(rest),
     }
+}
+
+/// Says which parts of a message its reader was not shown, which somebody was who is taken for it.
+fn missing_text(part: &Part) -> Option<String> {
+    let before = match part.begun - 1 {
+        0 => return None,
+        1 => "part 1 was".to_owned(),
+        before => format!("parts 1 to {before} were"),
+    };
+    Some(format!(
+        "{before} shown over connections that have ended: if you have not seen all of it, have its sender send it again"
+    ))
 }
 
 /// Tells a reader of the start of relay, if it is to be told of it: in a text of its own.
@@ -228,7 +245,8 @@ fn note(posted: &Posted<'_>) -> Option<String> {
 }
 
 /// Says that what a message answers is not known.
-pub const FORGOTTEN_TEXT: &str = "the message that it answers is not among the latest that you got: it was sent outside of that one's thread";
+pub const FORGOTTEN_TEXT: &str =
+    "the message that it answers is not known any more: it does not count as its answer";
 
 /// Says that an agent is called as a role of others is.
 pub fn also_role_text(role: &Role) -> String {

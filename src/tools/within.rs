@@ -182,14 +182,14 @@ fn the_parts_of_a_message_fit_and_are_the_whole_of_it() {
     let mut random = fastrand::Rng::with_seed(8);
     for (tool, arguments) in readers() {
         let room = room(tool, arguments, LEAST);
-        for _ in 0..30 {
+        for begun in (0..30).map(|round| 1 + round / 15) {
             let length = random.usize(3_000..12_000);
             let delivery = delivery(&mut random, length);
             let message = &delivery.message;
             let (mut from, mut number) = (0, 1);
             let mut shown = [String::new(), String::new()];
             loop {
-                let part = room.part(message, from, (number, None));
+                let part = room.part(message, from, (number, None, begun));
                 assert_eq!((part.number, part.from), (number, from));
                 assert!(part.to > part.from, "each is a step");
                 shown[0].push_str(part.body(message));

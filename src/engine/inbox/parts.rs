@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::limits::{GONE_MIN, NEVER_FEWER, READERS_MAX};
+use super::super::limits::{GONE_MIN, IDLE_PARTS, NEVER_FEWER, READERS_MAX};
 use super::super::message::Delivery;
 use super::super::names::{ClientId, HandoverId, Seq, SessionId};
 use super::super::room::{Part, Room};
@@ -31,6 +31,8 @@ pub(in super::super) struct InParts {
     latest: Option<HandoverId>,
     /// The message, once its last part is in a reply to the only reader that is left: it waits no more.
     whole: Option<Delivery>,
+    /// How many parts of it were shown, to whomever.
+    count: u64,
 }
 
 /// How far a message has been shown to one reader.
@@ -46,6 +48,10 @@ struct Shown {
     number: u32,
     /// How many there are if the next ones have so much room, too: they are counted once.
     of: Option<(Room, u32)>,
+    /// The first part that it was shown.
+    begun: u32,
+    /// How many parts of the message had been shown when it was shown the last of its own.
+    at: u64,
     /// The hand-overs of its parts that stand.
     standing: BTreeSet<HandoverId>,
 }
@@ -58,13 +64,15 @@ impl Shown {
     /// From here on the message is to be shown again.
     fn goes_back(&mut self, next: usize, number: u32) {
         (self.next, self.number, self.of) = (next, number, None);
+        self.begun = self.begun.min(number);
     }
 }
 
 impl InParts {
     /// Returns how far it was shown to a reader, which is nothing for a new one. One that comes where [`GONE_MIN`] clients are gone that
     /// were shown one part each is the same client, which has a name for each call; and so is one without a name where so many connections
-    /// are gone: it goes on. Of more than [`READERS_MAX`] the one that has come least far is shown it from the beginning, too, so that the others come to its end.
+    /// are gone: it goes on. Of more than [`READERS_MAX`] one is shown it from the beginning, too, so that the others come to its end: one that
+    /// reads no more, or else the one that has come least far.
     fn shown_to(&mut self, reader: &Reader, is_gone: impl Fn(&Reader) -> bool) -> &mut Shown {
         let known = self.shown.iter().position(|shown| shown.to == *reader);
         let shown = match known.or_else(|| self.left_to(reader, is_gone)) {
@@ -75,18 +83,26 @@ impl InParts {
                 next: 0,
                 number: 1,
                 of: None,
+                begun: 1,
+                at: 0,
                 standing: BTreeSet::new(),
             },
         };
         if self.shown.len() == READERS_MAX {
+            // Who has read last comes last.
+            let is_idle = self.shown[0].at + IDLE_PARTS <= self.count;
             let places = (0..READERS_MAX).rev();
             let least = places.min_by_key(|place| self.shown[*place].next);
-            self.shown.remove(least.expect("they are many"));
+            let begins_again = if is_idle { Some(0) } else { least };
+            self.shown.remove(begins_again.expect("they are many"));
         }
-        let parts = if shown.to == *reader { shown.parts } else { 0 };
+        let goes_on = shown.to == *reader;
+        self.count += 1;
         self.shown.push(Shown {
             to: reader.clone(),
-            parts,
+            parts: if goes_on { shown.parts } else { 0 },
+            begun: if goes_on { shown.begun } else { shown.number },
+            at: self.count,
             ..shown
         });
         self.shown.last_mut().expect("it was put there")
@@ -178,7 +194,7 @@ impl Inbox {
         let part = room.part(
             &delivery.message,
             shown.next,
-            (shown.number, of.map(|(_, of)| of)),
+            (shown.number, of.map(|(_, of)| of), shown.begun),
         );
         shown.of = Some((*room, part.of));
         shown.next = part.to;

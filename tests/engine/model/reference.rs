@@ -35,8 +35,8 @@ use relay::engine::address::Home;
 use relay::engine::agents::{NamedAs, Profile, Registration};
 use relay::engine::limits::{
     ACTIVE_MS, Bounds, CANCEL_GRACE_MS, DOUBT_LATE_MS_MAX, DOUBT_MS, GONE_MIN, IDEMPOTENCY_KEY_BYTES_MAX,
-    IDEMPOTENCY_MS, PROFILE_BYTES_MAX, READERS_MAX, RECENT_BYTES_MAX, RECENT_MAX, SETTLE_SLACK_MS,
-    THREAD_BYTES_MAX, TRANSIENT_MS,
+    IDEMPOTENCY_MS, IDLE_PARTS, PROFILE_BYTES_MAX, READERS_MAX, RECENT_BYTES_MAX, RECENT_MAX,
+    SETTLE_SLACK_MS, THREAD_BYTES_MAX, TRANSIENT_MS,
 };
 use relay::engine::room::{Part, Room};
 use relay::engine::watches::Watched;
@@ -132,6 +132,8 @@ struct Kept {
     state: State,
     /// To whom it is shown in parts, and how far it was.
     parts: Vec<Parts>,
+    /// How many parts were shown to these.
+    parts_shown: u64,
     /// With the how-manieth reply it was handed over, or the latest part of it, the last time.
     handed_with: u64,
     /// It was read, and so long ago that nobody knows it any more.
@@ -160,6 +162,10 @@ struct Parts {
     shown: u32,
     /// Where the next one begins, and which it is.
     next: (usize, u32),
+    /// The first one that it was shown.
+    begun: u32,
+    /// How many had been shown to all when it was shown its latest.
+    at: u64,
     /// The calls whose replies have one and are not known to have arrived, with where each begins and which it is.
     standing: Vec<(CallId, (usize, u32))>,
 }

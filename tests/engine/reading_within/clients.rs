@@ -1,7 +1,7 @@
 //! Several clients that read for one agent: each is shown all parts of a message, and the first that has seen them has it.
 
 use relay::engine::ClientId;
-use relay::engine::limits::READERS_MAX;
+use relay::engine::limits::{IDLE_PARTS, READERS_MAX};
 
 use super::*;
 
@@ -127,6 +127,37 @@ fn of_too_many_that_are_shown_parts_the_one_that_came_least_far_begins_again() {
     assert_eq!(read(*last), Some((1, 3)));
     assert_eq!(read(*too_many), Some((1, 3)));
     assert_eq!(read(others[1]), Some((3, 3)));
+}
+
+#[test]
+fn of_too_many_that_are_shown_parts_those_that_read_no_more_are_forgotten() {
+    let mut relay = Relay::told_within(Bounds {
+        sessions_max: 2 * READERS_MAX,
+        ..LARGE
+    });
+    relay.call(B, 1, post(Some("pm"), "dev-a", &three().concat()));
+    let readers = u64::try_from(READERS_MAX).expect("they are few");
+    let sessions: Vec<SessionId> = (0..readers + 2).map(|reader| SessionId(100 + reader)).collect();
+    for session in &sessions {
+        relay.open(*session, Carrier::Stream, None);
+    }
+    let mut calls = 200..;
+    let mut read = |session| {
+        let call = calls.next().expect("they have no end");
+        shown(&relay.call(session, call, read_within("dev-a", 310))).part
+    };
+    let (idle, two) = sessions.split_at(READERS_MAX);
+    for session in idle {
+        assert_eq!(read(*session), Some((1, 3)));
+    }
+    // Each takes the other's place, until it is seen that the others do not come.
+    let parts: Vec<Option<(u32, u32)>> = (0..)
+        .flat_map(|_| two.iter())
+        .map(|session| read(*session))
+        .take_while(|part| *part != Some((3, 3)))
+        .collect();
+    let shown = u64::try_from(parts.len()).expect("they are few");
+    assert!((IDLE_PARTS - readers..IDLE_PARTS + 4).contains(&shown), "{shown}");
 }
 
 #[test]

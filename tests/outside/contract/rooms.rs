@@ -100,6 +100,38 @@ fn a_part_that_is_lost_comes_again() {
     });
 }
 
+#[test]
+fn whoever_is_taken_for_one_that_is_gone_is_told_which_parts_it_was_not_shown() {
+    let relay = Relay::start_told();
+    relay.session(Way::Http).post("pm", "dev-a", &"x".repeat(20_000));
+    let read = |id: u64| {
+        let call = json!({"name": "read_messages", "arguments": {"for": "dev-a"}});
+        let asked = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call});
+        let mut connection = relay.connect();
+        let answer = connection.exchange(&Request::post("/mcp", asked.to_string()));
+        drop(connection);
+        relay.await_sessions(0);
+        let content = answer.json()["result"]["content"].clone();
+        let texts = content.as_array().expect("texts").iter();
+        let texts: Vec<String> = texts
+            .map(|text| text["text"].as_str().expect("a text").to_owned())
+            .collect();
+        texts[1..].join("\n")
+    };
+    let again = |number: u32| {
+        format!(
+            "this is part {number} of 3 of one message: call read_messages again for part {}, and act on it once you have all",
+            number + 1
+        )
+    };
+    let missing = "part 1 was shown over connections that have ended: if you have not seen all of it, have its sender send it again";
+    assert_eq!(read(1), again(1));
+    assert_eq!(read(2), again(1));
+    assert_eq!(read(3), format!("{missing}; {}", again(2)));
+    let missing = missing.replace("part 1 was", "parts 1 to 2 were");
+    assert_eq!(read(4), missing);
+}
+
 fn text(message: &Value) -> String {
     message["body"].as_str().expect("a body").to_owned()
 }

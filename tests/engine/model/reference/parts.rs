@@ -7,7 +7,9 @@ impl Model {
     pub(super) fn begin_parts_anew(&mut self, agent: &AgentName) {
         for kept in self.messages.iter_mut().filter(|kept| kept.agent == *agent) {
             if kept.state == State::InParts {
-                kept.parts.iter_mut().for_each(|parts| parts.next = (0, 1));
+                kept.parts
+                    .iter_mut()
+                    .for_each(|parts| (parts.next, parts.begun) = ((0, 1), 1));
             } else if !kept.parts.is_empty() {
                 kept.parts.clear();
                 kept.delivery.redelivered = true;
@@ -65,6 +67,9 @@ impl Kept {
         marks: &mut Marks,
     ) -> (Part, bool) {
         let to = open.reads();
+        if self.parts.is_empty() {
+            self.parts_shown = 0;
+        }
         let others = self.parts.iter().filter(|parts| parts.to != to).count();
         let own = self.parts.iter().position(|parts| parts.to == to);
         let mut gone: Vec<usize> = (0..self.parts.len()).collect();
@@ -86,18 +91,24 @@ impl Kept {
                 to: to.clone(),
                 shown: 0,
                 next: (0, 1),
+                begun: 1,
+                at: 0,
                 standing: Vec::new(),
             },
         };
         if left.is_some() {
-            (own.to, own.shown) = (to.clone(), 0);
+            (own.to, own.shown, own.begun) = (to.clone(), 0, own.next.1);
         }
         if self.parts.len() == READERS_MAX {
             let least = self.parts.iter().map(|parts| parts.next.0).min();
             let last = self.parts.iter().rposition(|parts| Some(parts.next.0) == least);
-            self.parts.remove(last.expect("they are many"));
+            let is_idle = self.parts[0].at + IDLE_PARTS <= self.parts_shown;
+            self.parts
+                .remove(if is_idle { 0 } else { last.expect("they are many") });
         }
+        self.parts_shown += 1;
         own.shown += 1;
+        own.at = self.parts_shown;
         self.parts.push(own);
         let own = self.parts.last_mut().expect("it was put there");
         self.delivery.redelivered |= others > 0;
@@ -106,7 +117,7 @@ impl Kept {
             number > 1 && open.client.is_some(),
             Mark::PartsGoneOnByTheirClient,
         );
-        let part = room.part(&self.delivery.message, from, (number, None));
+        let part = room.part(&self.delivery.message, from, (number, None, own.begun));
         own.standing.push((call, own.next));
         own.next = (part.to, number + 1);
         marks.reach(Mark::ShownInParts);
@@ -132,6 +143,7 @@ impl Kept {
             let gone: Vec<(CallId, (usize, u32))> = gone;
             for (_, start) in gone {
                 parts.next = parts.next.min(start);
+                parts.begun = parts.begun.min(start.1);
             }
         }
         self.parts

@@ -211,6 +211,7 @@ impl Model {
                 },
                 state: State::Waiting,
                 parts: Vec::new(),
+                parts_shown: 0,
                 handed_with: 0,
                 forgotten: false,
                 read_with: 0,
