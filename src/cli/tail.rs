@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::client::{At, Client, ClientError};
 use super::messages::{check_stdout, json_line, with_local_times, write_stdout};
+use super::person::{NotThePerson, require_no_agent};
 use super::trace::{moment, sign};
 use super::{End, Failure, block_on, say};
 use crate::engine::limits::ID_DIGITS_MIN;
@@ -42,6 +43,9 @@ pub struct Tail {
 /// Why nothing more is shown.
 #[derive(Debug, thiserror::Error)]
 pub enum TailError {
+    /// An agent may run it, to whom it would tell what others say, and what the person holds.
+    #[error("{0}, and all that is said is shown to the person alone; read your own inbox")]
+    NotShown(NotThePerson),
     /// stdout did not take it.
     #[error("cannot write to stdout: {0}")]
     Stdout(#[from] io::Error),
@@ -52,7 +56,11 @@ pub enum TailError {
 
 impl From<TailError> for Failure {
     fn from(error: TailError) -> Self {
-        Self::error(format!("relay tail: {error}"))
+        let text = format!("relay tail: {error}");
+        match error {
+            TailError::NotShown(_) => Self::usage(text),
+            TailError::Stdout(_) | TailError::Client(_) => Self::error(text),
+        }
     }
 }
 
@@ -85,6 +93,7 @@ impl Had {
 }
 
 async fn tail(args: &Tail) -> Result<std::convert::Infallible, TailError> {
+    require_no_agent().map_err(TailError::NotShown)?;
     check_stdout()?;
     let mut shown = Shown {
         json: args.json,

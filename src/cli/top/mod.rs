@@ -77,7 +77,7 @@ pub enum TopError {
         which: &'static str,
     },
     /// An agent may run it, and its keys would speak as the person.
-    #[error("{0}, and what is sent here is the person's; relay tail and relay status look without it")]
+    #[error("{0}, and what is sent here is the person's; relay status looks without it")]
     NotThePerson(NotThePerson),
     /// The terminal did not take it, or is gone.
     #[error("the terminal: {0}")]

@@ -169,3 +169,12 @@ fn it_says_why_relay_has_ended_it() {
         "relay tail: relay is stopping; it goes on as soon as relay answers\n"
     );
 }
+
+#[test]
+fn an_agents_own_shell_is_shown_nothing() {
+    let relay = told();
+    let refused = ask(relay.port, &["tail"]).env("CLAUDECODE", "1").assert();
+    refused.code(2).stdout("").stderr(
+        "relay tail: this is an agent's own shell (CLAUDECODE is set), and all that is said is shown to the person alone; read your own inbox\n",
+    );
+}

@@ -274,6 +274,6 @@ fn it_is_refused_without_a_terminal_and_in_an_agents_shell() {
         .code(2)
         .stdout("")
         .stderr(
-            "relay top: this is an agent's own shell (CLAUDECODE is set), and what is sent here is the person's; relay tail and relay status look without it\n",
+            "relay top: this is an agent's own shell (CLAUDECODE is set), and what is sent here is the person's; relay status looks without it\n",
         );
 }
