@@ -179,7 +179,7 @@ fn missing_text(part: &Part) -> Option<String> {
         before => format!("parts 1 to {before} were"),
     };
     Some(format!(
-        "{before} shown over connections that have ended: if you have not seen all of it, have its sender send it again"
+        "{before} shown over connections that have ended: if you have not seen all of it, ask its sender to repeat it"
     ))
 }
 

@@ -101,6 +101,8 @@ impl InParts {
         self.shown.push(Shown {
             to: reader.clone(),
             parts: if goes_on { shown.parts } else { 0 },
+            // To say which parts are missing takes room, so that those that follow are smaller.
+            of: shown.of.filter(|_| goes_on),
             begun: if goes_on { shown.begun } else { shown.number },
             at: self.count,
             ..shown

@@ -124,7 +124,7 @@ fn whoever_is_taken_for_one_that_is_gone_is_told_which_parts_it_was_not_shown() 
             number + 1
         )
     };
-    let missing = "part 1 was shown over connections that have ended: if you have not seen all of it, have its sender send it again";
+    let missing = "part 1 was shown over connections that have ended: if you have not seen all of it, ask its sender to repeat it";
     assert_eq!(read(1), again(1));
     assert_eq!(read(2), again(1));
     assert_eq!(read(3), format!("{missing}; {}", again(2)));
