@@ -307,7 +307,7 @@ pub struct Task {
     pub cli: Cli,
     /// Its name, which is an agent's.
     pub name: String,
-    /// The instance that it is of, where its CLI tells relay none of its own.
+    /// The instance that all of its sessions are of.
     pub instance: Uuid,
     /// Its project.
     pub project: String,
@@ -376,6 +376,7 @@ impl Task {
         set("RELAY_AGENT", Some(self.name.clone()));
         set("RELAY_PROJECT", Some(self.project.clone()));
         set("RELAY_PARENT", Some(self.parent.clone()));
+        set("RELAY_INSTANCE", Some(self.instance.to_string()));
         set("RELAY_PORT", Some(self.port.to_string()));
         set("RELAY_TOKEN", self.token.clone());
         set("TERM", Some("xterm-256color".to_owned()));

@@ -116,7 +116,7 @@ pub struct Settings {
     pub toolsets: Toolsets,
     /// The directory that the agent works in, if its path is text.
     pub directory: Option<String>,
-    /// This start of the bridge, by which the relay tells two agents of one name apart.
+    /// This start of the bridge, or the worker that it is of, by which the relay tells two agents of one name apart.
     pub instance: Uuid,
     /// What the relay asks for.
     pub token: Option<Token>,
@@ -183,13 +183,17 @@ fn bridge_stdio(args: Mcp) -> Result<(), McpError> {
         place: is_named.then(|| Place::from(address)),
         project: args.project.0,
     };
+    let of_worker = identity
+        .as_ref()
+        .and_then(|identity| instance_of_worker(&identity.name));
+    let instance = of_worker.unwrap_or_else(|| instance(wall_clock()(), random()));
     let settings = Settings {
         address,
         identity,
         project: None,
         toolsets: args.tools,
         directory: working_directory(),
-        instance: instance(wall_clock()(), random()),
+        instance,
         token: args.token,
         reply_max: args.reply_kb,
         program,
@@ -247,6 +251,14 @@ fn one_name(given: Vec<OrNone<AgentName>>) -> Result<Option<AgentName>, McpError
 fn working_directory() -> Option<String> {
     let directory = std::env::current_dir().ok()?;
     directory.into_os_string().into_string().ok()
+}
+
+/// Finds the instance that relay has given the processes of a worker, if this is one of them, and not one that is somebody else under it. A
+/// bridge that comes late, of a worker of a relay that was killed, takes nothing from a later worker of its name.
+fn instance_of_worker(name: &AgentName) -> Option<Uuid> {
+    let is_its = std::env::var_os("RELAY_AGENT").is_some_and(|agent| agent == name.local());
+    let instance = std::env::var_os("RELAY_INSTANCE").filter(|_| is_its)?;
+    instance.to_str()?.parse().ok()
 }
 
 /// Makes a uuid of version 7, of which a later one is greater.

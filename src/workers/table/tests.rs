@@ -111,6 +111,7 @@ fn claude_code_is_given_relay_its_hooks_and_its_tools_and_nothing_more() {
             "RELAY_AGENT",
             "RELAY_PROJECT",
             "RELAY_PARENT",
+            "RELAY_INSTANCE",
             "RELAY_PORT",
             "RELAY_HOOKS",
             "TMUX"
@@ -120,6 +121,7 @@ fn claude_code_is_given_relay_its_hooks_and_its_tools_and_nothing_more() {
             Some("w1"),
             Some("default"),
             Some("Lead"),
+            Some("00000000-0000-0000-0000-000000000007"),
             Some("7331"),
             Some("worker"),
             None

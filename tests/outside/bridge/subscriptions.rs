@@ -126,6 +126,36 @@ fn an_older_instance_of_an_agent_is_told_why_it_cannot_subscribe() {
     }
 }
 
+#[test]
+fn the_bridges_of_a_worker_are_of_one_instance_and_take_nothing_from_a_later_one() {
+    let relay = Relay::start();
+    let of_worker = |instance: &str, name: &str| {
+        let mut bridge = relay_command();
+        let port = relay.port.to_string();
+        bridge.args(["mcp", "--port", &port, "--agent", name, "--tools", "agent-relay"]);
+        bridge.env("RELAY_AGENT", "Alice").env("RELAY_INSTANCE", instance);
+        Agent::start_by(bridge)
+    };
+    let [first, later] = [1, 2].map(|number| format!("00000000-0000-7000-8000-00000000000{number}"));
+    let agents = ["Alice", "Alice", "Bob"].map(|name| of_worker(&first, name));
+    let looks = |agent: &mut Agent| {
+        let answer = agent.call("relay_inbox", &json!({}));
+        (!answer.is_error).then_some(()).ok_or(answer.texts)
+    };
+    let [mut one, mut other, mut bob] = agents;
+    for agent in [&mut one, &mut other, &mut bob] {
+        assert_eq!(looks(agent), Ok(()));
+    }
+    assert_eq!(looks(&mut one), Ok(()));
+    let mut of_later = of_worker(&later, "Alice");
+    assert_eq!(looks(&mut of_later), Ok(()));
+    // Also one that comes after it.
+    for agent in [&mut one, &mut other, &mut of_worker(&first, "Alice")] {
+        let refused = looks(agent).expect_err("another worker has its name");
+        assert!(refused[0].contains("began later"), "{refused:?}");
+    }
+}
+
 /// What a client of 2026-07-28, which makes no handshake, says of itself in each request.
 fn meta() -> Value {
     json!({

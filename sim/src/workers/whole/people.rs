@@ -65,18 +65,11 @@ pub async fn works(shared: Shared, running: Arc<Running>, mut rng: Rng) {
         }
         sleep(Duration::from_millis(comes_ms)).await;
         // As its bridge says it, or as its address in the configuration of its CLI does.
-        let has_bridge = rng.bool();
-        let instance = if has_bridge {
-            let millis = turmoil::since_epoch().unwrap_or_default().as_millis();
-            let millis = u64::try_from(millis).expect("a run is short");
-            let random: [u8; 10] = std::array::from_fn(|_| rng.u8(..));
-            let instance = uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid();
-            format!("&role=&instance={instance}&cli=claude")
-        } else {
-            format!("&instance={}", start.instance)
-        };
+        let of_bridge = if rng.bool() { "&role=&cli=claude" } else { "" };
+        let instance = start.instance;
         let transport = a_transport(&mut rng);
-        let session = shared.session(transport, format!("agent={name}&tools=agent-relay{instance}"));
+        let query = format!("agent={name}&tools=agent-relay&instance={instance}{of_bridge}");
+        let session = shared.session(transport, query);
         let caller = Caller {
             shared: shared.clone(),
             by: By::Worker(running.number),
