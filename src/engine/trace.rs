@@ -187,6 +187,11 @@ pub enum Refusal {
         /// As given, cut if it is long.
         given: String,
     },
+    /// The same for who is no person: or it is nothing to who asks.
+    NotShown {
+        /// As given, cut if it is long.
+        given: String,
+    },
     /// The ids of several messages begin so.
     Ambiguous {
         /// As given.
@@ -200,7 +205,7 @@ impl Refusal {
     pub(super) fn class(&self) -> io::Class {
         match self {
             Self::OnlyThePerson => io::Class::Bad,
-            Self::Unknown { .. } | Self::Ambiguous { .. } => io::Class::Unknown,
+            Self::Unknown { .. } | Self::NotShown { .. } | Self::Ambiguous { .. } => io::Class::Unknown,
         }
     }
 }
@@ -381,13 +386,17 @@ impl Engine {
                 return Ok(Reply::Shown(Arc::clone(message)).into());
             }
         };
-        let unknown = || Refusal::Unknown {
+        if *shown_to == ShownTo::Person {
+            let traced = self.trace.of(message)?;
+            return Ok(Reply::Traced(Box::new(traced)).into());
+        }
+        let not_shown = || Refusal::NotShown {
             given: shown(message),
         };
-        if *shown_to != ShownTo::Person && Uuid::try_parse(message).is_err() {
-            return Err(unknown());
+        if Uuid::try_parse(message).is_err() {
+            return Err(not_shown());
         }
-        let mut traced = self.trace.of(message)?;
+        let mut traced = self.trace.of(message).map_err(|_| not_shown())?;
         if !shown_to.is(&traced.from) {
             traced.moments.retain(|moment| shown_to.is(&moment.agent));
             let is_held = match shown_to {
@@ -395,7 +404,7 @@ impl Engine {
                 ShownTo::Person | ShownTo::Project(_) => false,
             };
             if traced.moments.is_empty() || is_held {
-                return Err(unknown());
+                return Err(not_shown());
             }
         }
         Ok(Reply::Traced(Box::new(traced)).into())

@@ -458,6 +458,9 @@ fn not_traced(refusal: &trace::Refusal) -> String {
         trace::Refusal::Unknown { given } => format!(
             "nothing is known of a message {given:?}; accepted: the id of one that relay has accepted, or its first {ID_DIGITS_MIN} or more digits; only the latest messages are kept in mind, and none from before a restart"
         ),
+        trace::Refusal::NotShown { given } => format!(
+            "nothing is known of a message {given:?} that you have sent or got; accepted: the whole id of one; only the latest messages are kept in mind, and none from before a restart"
+        ),
         trace::Refusal::Ambiguous { given, messages } => {
             format!(
                 "the ids of {messages} messages begin with {given:?}; accepted: more digits of one, or all"

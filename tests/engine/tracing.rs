@@ -47,6 +47,12 @@ fn unknown(given: &str) -> Refusal {
     Refusal::Trace(trace::Refusal::Unknown { given })
 }
 
+/// The same for who is not the person.
+fn not_shown(given: &str) -> Refusal {
+    let given = given.to_owned();
+    Refusal::Trace(trace::Refusal::NotShown { given })
+}
+
 /// Something that happened to dev-a's delivery of that place.
 fn moment(ms: i64, seq: u64, what: Happened) -> Moment {
     Moment {
@@ -295,12 +301,12 @@ fn a_message_is_shown_whole_to_those_who_sent_it_and_to_those_who_got_it_their_o
         ShownTo::Agent(name("web:dev-b")),
         ShownTo::Project("web".to_owned()),
     ] {
-        assert_eq!(shown(&mut relay, stranger), Err(unknown(&given)));
+        assert_eq!(shown(&mut relay, stranger), Err(not_shown(&given)));
     }
     // The beginning of an id may be another message's.
     let beginning = &given[..8];
     let mut effects = relay.call(PERSON, 1_000, shown_to(beginning, ShownTo::Agent(name("pm"))));
-    assert_eq!(effects.pop(), Some(reply(1_000, Err(unknown(beginning)))));
+    assert_eq!(effects.pop(), Some(reply(1_000, Err(not_shown(beginning)))));
 }
 
 #[test]
