@@ -26,8 +26,6 @@ pub struct Form {
     pub context: u16,
     /// Further bytes of a part of one.
     pub part: u16,
-    /// Further bytes of a part whose reader was not shown those before it, which is said beside it.
-    pub missing: u16,
     /// How its texts are escaped.
     pub escapes: Escapes,
     /// Its metadata is shown as well.
@@ -148,17 +146,15 @@ impl Room {
         (taken <= max).then_some(taken)
     }
 
-    /// Returns the part of a message that begins at a byte, and is to have a number, of so many, if that is known, for a reader that was shown
-    /// that of this number first.
-    pub fn part(&self, message: &Message, from: usize, (number, of, begun): (u32, Option<u32>, u32)) -> Part {
+    /// Returns the part of a message that begins at a byte, and is to have a number: of so many, if that is known.
+    pub fn part(&self, message: &Message, from: usize, (number, of): (u32, Option<u32>)) -> Part {
         // Another tool, which shows more of a message, may have shown it up to there.
         let length = self.length(message).max(from);
-        let cut = |from| self.cut(message, from, length, begun);
-        let to = cut(from);
+        let to = self.cut(message, from, length);
         let of = of.unwrap_or_else(|| {
             let (mut of, mut end) = (number, to);
             while end < length {
-                end = cut(end);
+                end = self.cut(message, end, length);
                 of += 1;
             }
             of
@@ -168,7 +164,7 @@ impl Room {
             of,
             from,
             to,
-            begun,
+            begun: 1,
         }
     }
 
@@ -178,13 +174,12 @@ impl Room {
     }
 
     /// Returns where a part ends that begins at a byte, of so many: one character further at least, if there is one.
-    fn cut(&self, message: &Message, from: usize, length: usize, begun: u32) -> usize {
+    fn cut(&self, message: &Message, from: usize, length: usize) -> usize {
         if from == length {
             return from;
         }
         let frame = self.frame(message) + usize::from(self.form.part);
-        let missing = if begun > 1 { self.form.missing } else { 0 };
-        let room = self.for_messages().saturating_sub(frame + usize::from(missing));
+        let room = self.for_messages().saturating_sub(frame);
         let body = &message.body;
         let metadata = self.metadata_of(message).unwrap_or_default();
         let rest = body[from.min(body.len())..]

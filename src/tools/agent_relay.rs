@@ -398,7 +398,6 @@ const FORM: Form = Form {
     message: 128,
     context: 32,
     part: 48,
-    missing: 192,
     escapes: Escapes::Once,
     has_metadata: false,
     lines_max: Some(1_800),

@@ -222,7 +222,6 @@ pub(super) const FORM: Form = Form {
     message: 224,
     context: 80,
     part: 64,
-    missing: 192,
     escapes: Escapes::Twice,
     has_metadata: true,
     lines_max: None,

@@ -142,21 +142,28 @@ fn rest_text(rest: &Rest<'_>) -> Option<String> {
         remaining,
         tool,
     } = *rest;
-    let missing = part.and_then(missing_text);
     let wait = |count: usize| match count {
         1 => "1 more message waits".to_owned(),
         _ => format!("{count} more messages wait"),
     };
-    let rest = match part {
+    match part {
         Some(part) if !part.is_last() => {
             let behind = match remaining.saturating_sub(1) {
                 0 => String::new(),
                 behind => format!("; {} behind it", wait(behind)),
             };
             let (number, next, of) = (part.number, part.number + 1, part.of);
+            let (missing, all) = match missing_text(part) {
+                Some(missing) => (missing, LACKS),
+                None => (String::new(), "act on it once you have all"),
+            };
             Some(format!(
-                "this is part {number} of {of} of one message: call {tool} again for part {next}, and act on it once you have all{behind}"
+                "this is part {number} of {of} of one message{missing}: call {tool} again for part {next}, and {all}{behind}"
             ))
+        }
+        Some(part) if part.begun > 1 => {
+            let missing = missing_text(part)?;
+            Some(format!("this was the last part of one message{missing}: {LACKS}"))
         }
         Some(_) | None => is_cut.then(|| {
             format!(
@@ -164,23 +171,21 @@ fn rest_text(rest: &Rest<'_>) -> Option<String> {
                 wait(remaining)
             )
         }),
-    };
-    match (missing, rest) {
-        (Some(missing), Some(rest)) => Some(format!("{missing}; {rest}")),
-        (missing, rest) => missing.or(rest),
     }
 }
 
+/// What becomes of parts that went to somebody else.
+const LACKS: &str = "ask its sender to repeat what you lack";
+
 /// Says which parts of a message its reader was not shown, which somebody was who is taken for it.
 fn missing_text(part: &Part) -> Option<String> {
-    let before = match part.begun - 1 {
-        0 => return None,
-        1 => "part 1 was".to_owned(),
-        before => format!("parts 1 to {before} were"),
-    };
-    Some(format!(
-        "{before} shown over connections that have ended: if you have not seen all of it, ask its sender to repeat it"
-    ))
+    match part.begun - 1 {
+        0 => None,
+        1 => Some(", whose first part went to a connection that has ended".to_owned()),
+        before => Some(format!(
+            ", whose first {before} parts went to connections that have ended"
+        )),
+    }
 }
 
 /// Tells a reader of the start of relay, if it is to be told of it: in a text of its own.

@@ -368,7 +368,6 @@ const FORM: Form = Form {
     message: 192,
     context: 80,
     part: 64,
-    missing: 192,
     escapes: Escapes::Twice,
     has_metadata: true,
     lines_max: None,

@@ -11,7 +11,7 @@ use crate::engine::groups::{self, GroupView, Member};
 use crate::engine::handling::Mode;
 use crate::engine::limits::{ADDRESSES_MAX, PROFILE_BYTES_MAX, THREAD_BYTES_MAX};
 use crate::engine::mail::{self, Reply as Mail};
-use crate::engine::room::Room;
+use crate::engine::room::{Part, Room};
 use crate::engine::{
     AgentName, Command, Context, Delivery, Kind, Message, MessageId, Recipient, Reply, Seq, Timestamp,
 };
@@ -122,7 +122,7 @@ fn delivery(random: &mut fastrand::Rng, length: usize) -> Delivery {
     }
 }
 
-fn read(deliveries: Vec<Delivery>, part: Option<crate::engine::room::Part>) -> Reply {
+fn read(deliveries: Vec<Delivery>, part: Option<Part>) -> Reply {
     let messages = Mail::Messages {
         project: Some("p".repeat(32).into()),
         deliveries: Arc::new(deliveries),
@@ -189,7 +189,10 @@ fn the_parts_of_a_message_fit_and_are_the_whole_of_it() {
             let (mut from, mut number) = (0, 1);
             let mut shown = [String::new(), String::new()];
             loop {
-                let part = room.part(message, from, (number, None, begun));
+                let part = Part {
+                    begun,
+                    ..room.part(message, from, (number, None))
+                };
                 assert_eq!((part.number, part.from), (number, from));
                 assert!(part.to > part.from, "each is a step");
                 shown[0].push_str(part.body(message));

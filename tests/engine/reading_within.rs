@@ -13,7 +13,6 @@ const FORM: Form = Form {
     message: 100,
     context: 20,
     part: 10,
-    missing: 0,
     escapes: Escapes::Once,
     has_metadata: true,
     lines_max: None,

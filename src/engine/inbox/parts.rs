@@ -101,8 +101,6 @@ impl InParts {
         self.shown.push(Shown {
             to: reader.clone(),
             parts: if goes_on { shown.parts } else { 0 },
-            // To say which parts are missing takes room, so that those that follow are smaller.
-            of: shown.of.filter(|_| goes_on),
             begun: if goes_on { shown.begun } else { shown.number },
             at: self.count,
             ..shown
@@ -193,11 +191,11 @@ impl Inbox {
         let in_parts = self.parts.get_mut(&seq).expect("it is shown in parts");
         let shown = in_parts.shown_to(reader, is_gone);
         let of = shown.of.filter(|(counted, _)| counted == room);
-        let part = room.part(
-            &delivery.message,
-            shown.next,
-            (shown.number, of.map(|(_, of)| of), shown.begun),
-        );
+        let number = (shown.number, of.map(|(_, of)| of));
+        let part = Part {
+            begun: shown.begun,
+            ..room.part(&delivery.message, shown.next, number)
+        };
         shown.of = Some((*room, part.of));
         shown.next = part.to;
         shown.number = part.number + 1;

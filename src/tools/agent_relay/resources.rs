@@ -83,7 +83,7 @@ pub(super) fn inbox_to_json(reply: &Reply, reply_max: ReplyBytes, json: &mut Jso
         taken.count()
     });
     let part = match (&deliveries[..], fitting, room) {
-        ([first, ..], 0, Some(room)) => Some(room.part(&first.message, 0, (1, None, 1))),
+        ([first, ..], 0, Some(room)) => Some(room.part(&first.message, 0, (1, None))),
         _ => None,
     };
     let deliveries = &deliveries[..fitting.max(usize::from(part.is_some()))];
@@ -124,7 +124,6 @@ const FORM: Form = Form {
     message: 192,
     context: 80,
     part: 64,
-    missing: 0,
     escapes: Escapes::Twice,
     has_metadata: true,
     lines_max: None,

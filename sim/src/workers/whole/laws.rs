@@ -190,11 +190,10 @@ impl Case<'_> {
             let Some(By::Worker(number)) = by else { continue };
             let process = &processes[number];
             let latest = accepted.from_worker;
-            let is_latest = match accepted.boot == process.boot {
-                true => latest.is_some_and(|latest| latest.worker == process.worker),
-                // Its relay was killed, and the next one has its name to itself.
-                false => latest.is_none_or(|latest| latest.is_gone),
-            };
+            // Its relay was killed, and the next one has its name to itself; or the name went with a later one, and is anybody's.
+            let is_free = latest.is_none_or(|latest| latest.is_gone);
+            let is_own = latest.is_some_and(|latest| latest.worker == process.worker);
+            let is_latest = is_free || is_own && accepted.boot == process.boot;
             if !is_latest {
                 return Err(format!("{accepted:?} is of process {number}, {process:?}"));
             }
@@ -215,7 +214,7 @@ impl Case<'_> {
             let is_later = accepted
                 .to_worker
                 .is_some_and(|latest| match accepted.boot == process.boot {
-                    true => latest.worker > process.worker,
+                    true => latest.worker > process.worker && !latest.is_gone,
                     false => !latest.is_gone,
                 });
             if is_later {

@@ -206,7 +206,6 @@ impl Plan {
             message: 1,
             context: 2,
             part: 1,
-            missing: 7,
             escapes: Escapes::Once,
             has_metadata: true,
             lines_max: None,

@@ -117,7 +117,8 @@ impl Kept {
             number > 1 && open.client.is_some(),
             Mark::PartsGoneOnByTheirClient,
         );
-        let part = room.part(&self.delivery.message, from, (number, None, own.begun));
+        let mut part = room.part(&self.delivery.message, from, (number, None));
+        part.begun = own.begun;
         own.standing.push((call, own.next));
         own.next = (part.to, number + 1);
         marks.reach(Mark::ShownInParts);
