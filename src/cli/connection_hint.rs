@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Args;
 use hyper::Uri;
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::install::editors::SHELL_AGENT;
+use super::install::editors::{SHELL_AGENT, Transport};
+use super::install::json::Json;
+use super::install::said::Said;
+use super::install::scopes::{self, Scope};
 use super::place::DEFAULT_PORT;
 
 /// Say how Claude Code gets to relay in a project, unless it does already.
@@ -85,74 +85,22 @@ impl Relay {
     }
 }
 
-/// Where Claude Code knows a server from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    User,
-    Project,
-    Local,
-}
-
 /// The servers that Claude Code knows in a project, by name.
 type Servers = BTreeMap<String, (Scope, Server)>;
 
-/// One server, as far as it tells where it leads. What is missing is empty.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Server {
-    url: String,
-    headers: BTreeMap<String, Value>,
-    command: String,
-    args: Vec<String>,
-    env: BTreeMap<String, String>,
-}
+/// One server.
+#[derive(Debug, Clone)]
+struct Server(Json);
 
-/// Collects the servers, those that hide others last.
+/// Finds the servers that hide others of the same name.
 fn known_servers(project: &Path, variable: impl Fn(&str) -> Option<String>) -> Servers {
-    let mut servers = Servers::new();
-    let mut add = |scope, listed: &Value| {
-        for (name, server) in listed.as_object().into_iter().flatten() {
-            if let Ok(server) = Server::deserialize(server) {
-                servers.insert(name.clone(), (scope, server));
-            }
-        }
-    };
     let folder = variable("CLAUDE_CONFIG_DIR").filter(|folder| !folder.is_empty());
     let settings = folder.or_else(|| variable("HOME")).unwrap_or_default();
-    let settings = json(&Path::new(&settings).join(".claude.json"));
-    add(Scope::User, &settings["mcpServers"]);
-    // The nearest file hides those above it.
-    let above: Vec<&Path> = project.ancestors().collect();
-    for folder in above.into_iter().rev() {
-        add(Scope::Project, &json(&folder.join(".mcp.json"))["mcpServers"]);
-    }
-    let key = main_work_tree(project);
-    add(
-        Scope::Local,
-        &settings["projects"][key.to_string_lossy().as_ref()]["mcpServers"],
-    );
+    let known = scopes::servers(project, &Path::new(&settings).join(".claude.json"));
+    let servers = known.into_iter();
     servers
-}
-
-/// Reads a file of JSON; one that is missing or broken holds nothing.
-fn json(file: &Path) -> Value {
-    let text = std::fs::read(file).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
-}
-
-/// The directory under which Claude Code keeps the local scope: all work trees of a repository share that of the first.
-fn main_work_tree(project: &Path) -> PathBuf {
-    let mut git = Command::new("git");
-    git.args(["rev-parse", "--git-common-dir"]).current_dir(project);
-    let shared = git.output().ok().filter(|output| output.status.success());
-    let shared = shared.and_then(|output| {
-        let path = String::from_utf8(output.stdout).ok()?;
-        project.join(path.trim_end_matches('\n')).canonicalize().ok()
-    });
-    match shared {
-        Some(shared) if shared.ends_with(".git") => shared.parent().unwrap_or(project).to_owned(),
-        Some(_) | None => project.to_owned(),
-    }
+        .map(|known| (known.name, (known.scope, Server(known.entry))))
+        .collect()
 }
 
 /// What is to be done so that Claude Code reaches the relay; nothing if it does.
@@ -182,12 +130,13 @@ fn hint(servers: &Servers, relay: &Relay, variable: &impl Fn(&str) -> Option<Str
         ));
     };
     let port = relay.port;
-    Some(if server.url.contains("${RELAY_PORT") {
+    let url = server.text("url");
+    Some(if url.contains("${RELAY_PORT") {
         format!(
             "{} takes relay's port from RELAY_PORT; start each agent with RELAY_PORT={port}",
             place(*scope)
         )
-    } else if server.url.is_empty() {
+    } else if url.is_empty() {
         format!(
             "{} starts relay mcp for another port; add to its arguments: --port {port}",
             place(*scope)
@@ -200,9 +149,8 @@ fn hint(servers: &Servers, relay: &Relay, variable: &impl Fn(&str) -> Option<Str
         )
     } else {
         format!(
-            "{} has relay at {}; {}",
+            "{} has relay at {url}; {}",
             place(*scope),
-            server.url,
             change(*scope, "relay", relay)
         )
     })
@@ -242,12 +190,17 @@ fn add(options: &str, name: &str, relay: &Relay) -> String {
 }
 
 impl Server {
+    /// A member of it; one that is missing is empty.
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).and_then(Json::as_text).unwrap_or_default()
+    }
+
     /// The port at which it looks for a relay on the same host as `relay`; none if it looks for something else.
     fn port(&self, relay: &str, variable: &impl Fn(&str) -> Option<String>) -> Option<u16> {
-        if self.url.is_empty() {
+        if self.text("url").is_empty() {
             return self.bridge_port(variable);
         }
-        let own: Uri = expanded(&self.url, variable).parse().ok()?;
+        let own: Uri = expanded(self.text("url"), variable).parse().ok()?;
         let relay: Uri = relay.parse().ok()?;
         let (own_host, relay_host) = (own.host()?, relay.host()?);
         let loopback = ["localhost", "127.0.0.1", "[::1]"];
@@ -257,27 +210,35 @@ impl Server {
 
     /// The port that `relay mcp` is started for.
     fn bridge_port(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<u16> {
-        let mut args = self.args.iter().map(|arg| expanded(arg, variable));
-        if !Path::new(&self.command).ends_with("relay") || args.next()? != "mcp" {
+        let entry = all_expanded(&self.0, variable);
+        let said = Said::of(&entry);
+        if said.transport != Some(Transport::Stdio) {
             return None;
         }
-        while let Some(arg) = args.next() {
-            if arg == "--port" {
-                return args.next()?.parse().ok();
-            }
-            if let Some(port) = arg.strip_prefix("--port=") {
-                return port.parse().ok();
-            }
-        }
-        let own = self.env.get("RELAY_PORT").map(|port| expanded(port, variable));
-        own.or_else(|| variable("RELAY_PORT"))
-            .map_or(Some(DEFAULT_PORT), |port| port.parse().ok())
+        let own = || Some(entry.get("env")?.get("RELAY_PORT")?.as_text()?.to_owned());
+        let named = || own().or_else(|| variable("RELAY_PORT"));
+        said.port
+            .or_else(|| named().map_or(Some(DEFAULT_PORT), |port| port.parse().ok()))
     }
 
     /// The bridge takes the token from the environment.
     fn sends_token(&self) -> bool {
-        let named = |name: &String| name.eq_ignore_ascii_case("authorization");
-        self.url.is_empty() || self.headers.keys().any(named)
+        let named = |(name, _): &(String, Json)| name.eq_ignore_ascii_case("authorization");
+        let sends = matches!(self.0.get("headers"), Some(Json::Object(headers)) if headers.iter().any(named));
+        self.text("url").is_empty() || sends
+    }
+}
+
+/// Puts in what the variables in all texts stand for.
+fn all_expanded(entry: &Json, variable: &impl Fn(&str) -> Option<String>) -> Json {
+    match entry {
+        Json::Plain(_) => entry.clone(),
+        Json::Text(text) => Json::Text(expanded(text, variable)),
+        Json::List(list) => Json::List(list.iter().map(|item| all_expanded(item, variable)).collect()),
+        Json::Object(members) => {
+            let member = |(key, value): &(String, Json)| (key.clone(), all_expanded(value, variable));
+            Json::Object(members.iter().map(member).collect())
+        }
     }
 }
 
@@ -304,7 +265,8 @@ fn expanded(text: &str, variable: &impl Fn(&str) -> Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::cli::install::json;
+    use serde_json::{Value, json};
 
     /// The hint for a relay on port 4000, with servers given as scope, name and entry.
     fn hint_for(servers: &[(Scope, &str, Value)], variables: &[(&str, &str)]) -> Option<String> {
@@ -321,8 +283,8 @@ mod tests {
         let servers = servers
             .iter()
             .map(|(scope, name, entry)| {
-                let server = Server::deserialize(entry).expect("an entry");
-                ((*name).to_owned(), (*scope, server))
+                let entry = json::get(&entry.to_string(), &[]).expect("it is JSON");
+                ((*name).to_owned(), (*scope, Server(entry.expect("an entry"))))
             })
             .collect();
         hint(&servers, &relay, &variable)
@@ -338,6 +300,8 @@ mod tests {
             json!({"command": "relay", "args": ["mcp", "--port", "4000"]}),
             json!({"command": "/opt/relay", "args": ["mcp", "--agent=pm", "--port=${PORT:-4000}"]}),
             json!({"command": "relay", "args": ["mcp"], "env": {"RELAY_PORT": "4000"}}),
+            json!({"command": "/opt/relay-x86_64-unknown-linux-musl", "args": ["mcp", "--port", "${PORT:-4000}"]}),
+            json!({"command": "npx", "args": ["-y", "relay-bus", "mcp", "--port=4000"]}),
         ] {
             for scope in [Scope::User, Scope::Project, Scope::Local] {
                 assert_eq!(hint_for(&[(scope, "bus", entry.clone())], &[]), None, "{entry}");
@@ -487,7 +451,8 @@ mod tests {
         fn relay_of(project: &Path, settings: &str, home: &Path) -> Option<(Scope, String)> {
             let variable = |name: &str| (name == settings).then(|| home.to_string_lossy().into_owned());
             let mut servers = known_servers(project, variable);
-            servers.remove("relay").map(|(scope, server)| (scope, server.url))
+            let relay = servers.remove("relay");
+            relay.map(|(scope, server)| (scope, server.text("url").to_owned()))
         }
 
         #[test]
@@ -517,6 +482,17 @@ mod tests {
         }
 
         #[test]
+        fn a_half_of_a_character_hides_nothing() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let home = folder.path().canonicalize().expect("it is there");
+            let servers = json!({"mcpServers": server(1)}).to_string();
+            let text = servers.replacen('{', r#"{"cut": "\ud83d", "#, 1);
+            fs::write(home.join(".claude.json"), text).expect("a file");
+            let url = "http://localhost:1/sse".to_owned();
+            assert_eq!(relay_of(&home, "HOME", &home), Some((Scope::User, url)));
+        }
+
+        #[test]
         fn a_broken_file_holds_nothing() {
             let folder = tempfile::tempdir().expect("a folder");
             let project = folder.path().canonicalize().expect("it is there");
@@ -530,33 +506,6 @@ mod tests {
                 fs::write(project.join(".mcp.json"), broken).expect("a file");
                 assert_eq!(relay_of(&project, "HOME", &project), None, "{broken}");
             }
-        }
-
-        #[test]
-        fn a_work_tree_shares_the_local_scope_of_its_repository() {
-            let folder = tempfile::tempdir().expect("a folder");
-            let root = folder.path().canonicalize().expect("it is there");
-            let git = |folder: &str, args: &[&str]| {
-                let mut git = Command::new("git");
-                git.args(["-c", "user.name=a", "-c", "user.email=a@localhost"])
-                    .args(args);
-                let done = git.current_dir(root.join(folder)).output();
-                let done = done.expect("git is needed for this test; install it");
-                assert!(done.status.success(), "{done:?}");
-            };
-            git("", &["init", "-q", "main"]);
-            git("main", &["commit", "-q", "--allow-empty", "-m", "first"]);
-            git("main", &["worktree", "add", "-q", "../other", "-b", "other"]);
-            fs::create_dir(root.join("main/deep")).expect("a folder");
-            for project in ["main", "main/deep", "other"] {
-                assert_eq!(
-                    main_work_tree(&root.join(project)),
-                    root.join("main"),
-                    "{project}"
-                );
-            }
-            fs::create_dir(root.join("plain")).expect("a folder");
-            assert_eq!(main_work_tree(&root.join("plain")), root.join("plain"));
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod members;
 pub mod parts;
 pub mod plan;
 pub mod said;
+pub mod scopes;
 pub mod settings;
 mod toml;
 mod whole;
